@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use embody_broker::{Broker, BrokerConfig, Principal};
-use embody_wire::serve::{Call, Credentials, Ending, Host, Refusal, Service, lines};
+use embody_wire::server::{AuthError, Call, CancellationToken, Credentials, Host, Service, lines};
 use embody_wire::{Limits, Outcome, Request};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -254,8 +254,8 @@ async fn met(principal: Principal) -> Arc<Host<Principal>> {
     impl Service for Door {
         type Principal = Principal;
 
-        async fn admit(&self, _: Credentials) -> Result<Principal, Refusal> {
-            Err(Refusal::Unknown("nobody comes over HTTP".to_owned()))
+        async fn authenticate(&self, _: Credentials) -> Result<Principal, AuthError> {
+            Err(AuthError::Unknown("nobody comes over HTTP".to_owned()))
         }
 
         async fn call(&self, call: Call<Principal>) -> Outcome {
@@ -266,7 +266,7 @@ async fn met(principal: Principal) -> Arc<Host<Principal>> {
     let (mut ours, theirs) = tokio::io::duplex(1 << 12);
     let (sender, mut hosts) = mpsc::unbounded_channel();
     ours.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}\n").await.unwrap();
-    let (_switch, ending) = Ending::new();
+    let ending = CancellationToken::new();
     let streams = tokio::io::split(theirs);
     // It is not waited for: it lasts as long as anybody holds its host.
     tokio::spawn(lines::serve(Arc::new(Door(sender)), principal, streams, Limits::default(), ending));

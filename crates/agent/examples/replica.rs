@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use embody_agent::schedule::{JobHandler, Scheduler, SchedulerSettings};
 use embody_store::{DatabaseUrl, ScheduleClaim, Store};
-use embody_wire::serve::Ending;
+use embody_wire::server::CancellationToken;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Longer than any pause of a busy machine; the test moves the clock.
@@ -51,11 +51,12 @@ async fn run(args: Vec<String>) -> Result<(), Box<dyn Error>> {
         }
     });
     let settings = SchedulerSettings { lease: LEASE, ..SchedulerSettings::default() };
-    let (switch, ending) = Ending::new();
+    let ending = CancellationToken::new();
+    let switch = ending.clone();
     let mut term = signal(SignalKind::terminate())?;
     tokio::spawn(async move {
         term.recv().await;
-        switch.send_replace(true);
+        switch.cancel();
     });
     Scheduler::new(store.clone(), work, settings).run(ending).await;
     store.close().await;

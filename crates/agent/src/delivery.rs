@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use embody_store::{Lease, NewMessage, NewThread, OutgoingClaim, Result, Scope, Store, Topic};
-use embody_wire::serve::Ending;
+use embody_wire::server::CancellationToken;
 
 use crate::model::ChatMessage;
 
@@ -19,7 +19,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 const THREADS: u32 = 50;
 
 /// Delivers until the end.
-pub async fn deliver_to_web(store: Store, owner: String, mut ending: Ending) {
+pub async fn deliver_to_web(store: Store, owner: String, ending: CancellationToken) {
     let mut news = store.changes(Topic::Outgoing);
     let lease = Lease { owner, duration: LEASE };
     loop {
@@ -32,7 +32,7 @@ pub async fn deliver_to_web(store: Store, owner: String, mut ending: Ending) {
             }
         };
         tokio::select! {
-            () = ending.wait() => return,
+            () = ending.cancelled() => return,
             () = tokio::time::sleep(rest) => {}
             changed = news.changed(), if !rest.is_zero() => {
                 if changed.is_err() {

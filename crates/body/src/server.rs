@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use embody_mcp::{
-    Annotations, CallToolParams, Capabilities, ChangeNotifier, ClientRequest, Credentials, Refusal,
+    Annotations, AuthError, CallToolParams, Capabilities, ChangeNotifier, ClientRequest, Credentials,
     RequestContext, RequestError, Secret, Server, ServerHandler, ServerInfo, Tool as Definition, ToolResult,
     input_schema, output_schema, read_arguments, single_page,
 };
@@ -96,25 +96,25 @@ impl ServerHandler for BodyHandler {
         Capabilities { tools: true, ..Capabilities::default() }
     }
 
-    async fn authenticate(&self, credentials: Credentials) -> Result<Principal, Refusal> {
+    async fn authenticate(&self, credentials: Credentials) -> Result<Principal, AuthError> {
         let Some(token) = credentials.bearer else {
-            return Err(Refusal::Unknown(
+            return Err(AuthError::Unknown(
                 "a token is needed: `embody token add --user NAME --scope mcp` makes one".to_owned(),
             ));
         };
         let known = self.body.store.principal(token.expose()).await.map_err(|error| {
             tracing::error!(reason = %error, "a token could not be looked up");
-            Refusal::Unavailable("tokens cannot be looked up now".to_owned())
+            AuthError::Unavailable("tokens cannot be looked up now".to_owned())
         })?;
         let known =
-            known.ok_or_else(|| Refusal::Unknown("nobody has this token, or it is over".to_owned()))?;
+            known.ok_or_else(|| AuthError::Unknown("nobody has this token, or it is over".to_owned()))?;
         if known.scope != TokenScope::Mcp {
             let name = known.scope.name();
-            return Err(Refusal::Forbidden(format!(
+            return Err(AuthError::Forbidden(format!(
                 "this token is for `{name}`; a token for `mcp` is needed"
             )));
         }
-        Principal::host(&known.user, &self.agent).map_err(|error| Refusal::Unavailable(error.to_string()))
+        Principal::host(&known.user, &self.agent).map_err(|error| AuthError::Unavailable(error.to_string()))
     }
 
     async fn are_valid(&self, bearers: &[Secret]) -> Vec<bool> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_store::{Scope, TokenScope};
-use embody_wire::serve::{
-    Call, Claim, Credentials, Era, Host, Refusal, Relay, Resumed, Service, code, failure,
+use embody_wire::server::{
+    AuthError, Call, Claim, Credentials, Era, Host, ReplicaMessage, ResumedSession, Service, code, failure,
 };
 use embody_wire::{Message, Notification, Outcome, Request, Secret, Version};
 use serde::Deserialize;
@@ -162,7 +162,7 @@ impl Broker {
                     let _ = tokio::time::timeout(STORE, session.kept(&self.config)).await;
                 }
                 // It may have left meanwhile, before the session could be ended with it.
-                if call.host.is_gone()
+                if call.host.is_disconnected()
                     && let Some(session) = self.sessions.leave(id)
                 {
                     session.end().await;
@@ -185,10 +185,10 @@ impl Broker {
         if known.as_ref().is_some_and(|session| Arc::ptr_eq(&session.host, host)) {
             return known;
         }
-        if !host.is_resumed() || host.is_gone() {
+        if !host.is_resumed() || host.is_disconnected() {
             return None;
         }
-        let said = host.hello();
+        let said = host.client_info();
         let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
         let hello = Hello { capabilities, client, log_level: Some("info".to_owned()) };
         let open = || Session::open(&self.config, Arc::clone(host), id.to_owned(), (&hello, None));
@@ -291,7 +291,7 @@ impl Service for Broker {
 
     const ASKS: bool = true;
 
-    async fn park(
+    async fn suspend(
         &self,
         principal: &Principal,
         ticket: &str,
@@ -304,19 +304,19 @@ impl Service for Broker {
         self.replicas.claim(host, request, ticket).await
     }
 
-    fn relays(&self) -> Option<mpsc::Receiver<Relay>> {
+    fn replica_messages(&self) -> Option<mpsc::Receiver<ReplicaMessage>> {
         self.replicas.relays(&self.sessions, &self.config)
     }
 
-    async fn pass_on(&self, host: &Host<Principal>, message: Message) {
+    async fn forward_to_replicas(&self, host: &Host<Principal>, message: Message) {
         self.replicas.pass_on(host, message).await;
     }
 
-    async fn resume(&self, principal: &Principal, session: &str) -> Option<Resumed> {
+    async fn resume(&self, principal: &Principal, session: &str) -> Option<ResumedSession> {
         self.replicas.resume(principal, session).await
     }
 
-    async fn left(&self, host: &Host<Principal>) {
+    async fn on_session_deleted(&self, host: &Host<Principal>) {
         self.replicas.left(host).await;
     }
 
@@ -333,22 +333,22 @@ impl Service for Broker {
         self.unsealed(host, request, state).await
     }
 
-    async fn admit(&self, credentials: Credentials) -> Result<Principal, Refusal> {
+    async fn authenticate(&self, credentials: Credentials) -> Result<Principal, AuthError> {
         let Some(token) = credentials.bearer else {
-            return Err(Refusal::Unknown(
+            return Err(AuthError::Unknown(
                 "a token is needed: `embody token add --user NAME --scope mcp` makes one".to_owned(),
             ));
         };
         let known =
             self.token_cache.principal(&self.config.store, token.expose()).await.map_err(|error| {
                 tracing::error!(reason = %error, "cannot look up a token");
-                Refusal::Unavailable("tokens cannot be looked up now".to_owned())
+                AuthError::Unavailable("tokens cannot be looked up now".to_owned())
             })?;
         let known =
-            known.ok_or_else(|| Refusal::Unknown("nobody has this token, or it is over".to_owned()))?;
+            known.ok_or_else(|| AuthError::Unknown("nobody has this token, or it is over".to_owned()))?;
         if known.scope != TokenScope::Mcp {
             let name = known.scope.name();
-            return Err(Refusal::Forbidden(format!(
+            return Err(AuthError::Forbidden(format!(
                 "this token is for `{name}`; a token for `mcp` is needed"
             )));
         }
@@ -370,13 +370,13 @@ impl Service for Broker {
         }
     }
 
-    async fn notice(&self, host: Arc<Host<Principal>>, notification: Notification) {
+    async fn on_notification(&self, host: Arc<Host<Principal>>, notification: Notification) {
         if let Some(session) = self.session_for(&host) {
             forward::notice(&session, &notification);
         }
     }
 
-    async fn gone(&self, host: Arc<Host<Principal>>) {
+    async fn on_disconnect(&self, host: Arc<Host<Principal>>) {
         let Some(id) = host.session.as_deref() else { return };
         if let Some(scope) = self.sessions.last_of_its_scope(id, &host) {
             self.drain(&[scope]).await;

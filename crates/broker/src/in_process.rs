@@ -7,9 +7,11 @@ use std::time::Duration;
 use embody_text::invisible::kind;
 use embody_text::look_alike::{look_alike, plain_letter};
 use embody_wire::message::Response;
-use embody_wire::serve::{Ending, code, lines};
-use embody_wire::upstream::{CallEvent, Calling, Connect, EraCache, Hello, Link, Opening, Route};
-use embody_wire::{Identity, Limits, Outcome, Proxies};
+use embody_wire::server::{CancellationToken, code, lines};
+use embody_wire::upstream::{
+    CallEvent, ClientInfo, ConnectOptions, EraCache, Link, OutgoingCall, Route, StreamConnector,
+};
+use embody_wire::{Implementation, Limits, Outcome, Proxies};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -58,11 +60,11 @@ impl InProcessClient {
         let (broker, serving) = (Arc::clone(broker), Serving::default());
         let connect = {
             let serving = Arc::clone(&serving);
-            Connect::new(move || {
+            StreamConnector::new(move || {
                 let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
                 let (broker, principal) = (Arc::clone(&broker), principal.clone());
                 let task = tokio::spawn(async move {
-                    let (_switch, ending) = Ending::new();
+                    let ending = CancellationToken::new();
                     let streams = tokio::io::split(theirs);
                     // A pipe in memory breaks only when its other end is gone, which is how a session ends.
                     let _ = lines::serve(broker, principal, streams, Limits::default(), ending).await;
@@ -71,12 +73,12 @@ impl InProcessClient {
                 tokio::io::split(ours)
             })
         };
-        let identity =
-            Identity { name: "embody-agent".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
-        let opening = Opening {
+        let implementation =
+            Implementation { name: "embody-agent".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+        let opening = ConnectOptions {
             route: Route::Streams(connect),
             // Nobody is there to fill in a form: whoever is to say yes is asked elsewhere.
-            hello: Hello { identity, ..Hello::default() },
+            client_info: ClientInfo { implementation, ..ClientInfo::default() },
             tokens: None,
             proxies: Proxies::default(),
             limits: Limits::default(),
@@ -107,7 +109,7 @@ impl InProcessClient {
             #[serde(rename = "inputSchema")]
             schema: Box<RawValue>,
         }
-        let listed = match self.answer(Calling { method: "tools/list", params: None }).await {
+        let listed = match self.answer(OutgoingCall { method: "tools/list", params: None }).await {
             Ok(Outcome::Result(result)) => {
                 serde_json::from_str::<List>(result.get()).map_err(|e| e.to_string())
             }
@@ -148,7 +150,7 @@ impl InProcessClient {
             Err(error) => return ToolOutcome::failed(format!("the arguments are no JSON: {error}")),
         };
         let params = raw(&Params { name, arguments });
-        match self.answer(Calling { method: "tools/call", params: Some(&params) }).await {
+        match self.answer(OutgoingCall { method: "tools/call", params: Some(&params) }).await {
             Ok(Outcome::Result(result)) => ToolOutcome::read(&result, self.inside.mark()),
             Ok(Outcome::Error(error)) => ToolOutcome::of_error(&error),
             Err(error) => ToolOutcome::failed(format!("the call was not answered: {error}")),
@@ -167,7 +169,7 @@ impl InProcessClient {
     }
 
     /// The broker bounds every call in time.
-    async fn answer(&self, calling: Calling<'_>) -> Result<Outcome, embody_wire::Error> {
+    async fn answer(&self, calling: OutgoingCall<'_>) -> Result<Outcome, embody_wire::Error> {
         let mut running = self.link.begin(calling).await?;
         loop {
             match running.next().await {

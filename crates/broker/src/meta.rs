@@ -40,7 +40,7 @@ pub(crate) fn is_known_whole(meta: &RawValue) -> bool {
 
 /// The parameters with only the known members of `_meta`; `None` if nothing changes.
 pub(crate) fn params_with_known(params: &RawValue) -> Option<Box<RawValue>> {
-    if !embody_wire::message::may_have(params, "_meta") {
+    if !embody_wire::message::may_contain(params, "_meta") {
         return None;
     }
     let Members(members) = serde_json::from_str(params.get()).ok()?;

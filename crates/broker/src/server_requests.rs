@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use embody_wire::message::ErrorObject;
-use embody_wire::serve::{AskError, Call, Question, code, failure};
+use embody_wire::server::{AskError, Call, ServerRequest, code, failure};
 use embody_wire::upstream::{InputRequired, Link};
 use embody_wire::{Outcome, Request, Response};
 use serde::Deserialize;
@@ -85,7 +85,7 @@ pub(crate) async fn answer_all(
         known.push(own_roots(requester, method));
         if let Some(None) = known.last() {
             let question = host_question(requester, method.clone(), params.clone())?;
-            questions.push(Question { key: Some(key.clone()), anew: anew.clone(), ..question });
+            questions.push(ServerRequest { key: Some(key.clone()), resume_data: anew.clone(), ..question });
         }
     }
     let asked = if questions.is_empty() { Vec::new() } else { call.ask_all(questions).await };
@@ -133,7 +133,7 @@ pub(crate) fn host_requests(requester: &Requester, requests: &RawValue) -> (Stri
             Err(_) => Err("a question cannot be read".to_owned()),
         };
         match question {
-            Ok(Question { method, params, .. }) => {
+            Ok(ServerRequest { method, params, .. }) => {
                 let (key, method) = (Value::from(key.as_str()), Value::from(method));
                 let params = params.as_deref().map_or("{}", RawValue::get);
                 asked.push(format!(r#"{key}:{{"method":{method},"params":{params}}}"#));
@@ -164,7 +164,7 @@ fn host_question(
     requester: &Requester,
     method: String,
     params: Option<Box<RawValue>>,
-) -> Result<Question, Outcome> {
+) -> Result<ServerRequest, Outcome> {
     let (may_sample, roots) =
         match requester.session.upstream(&requester.upstream).map(|upstream| &upstream.spec().role) {
             Some(role @ Role::Body(body)) => (body.sampling, role.roots()),
@@ -186,7 +186,7 @@ fn host_question(
         _ => None,
     };
     let host = requester.call.as_ref().map_or(&requester.session.host, |call| &call.host);
-    if let Some(needed) = needed.filter(|needed| !host.hello().can(needed)) {
+    if let Some(needed) = needed.filter(|needed| !host.client_info().can(needed)) {
         return Err(failure(code::METHOD_NOT_FOUND, format!("the host did not declare `{needed}`")));
     }
     let params = if method == "elicitation/create" {
@@ -198,5 +198,5 @@ fn host_question(
     } else {
         params
     };
-    Ok(Question { key: None, method, params, anew: None, must_be_seen: false })
+    Ok(ServerRequest { key: None, method, params, resume_data: None, must_be_seen: false })
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use embody_store::Scope;
-use embody_wire::serve::Host;
+use embody_wire::server::Host;
 
 use crate::Principal;
 use crate::session::{Session, lock};

@@ -13,7 +13,7 @@ use embody_broker::upstream::{BodySpec, BodyUsers, RawTool, Rest, Role, Roots, S
 use embody_broker::{BrokerConfig, InstructionsMode, Principal, Rules, Timeouts, UpstreamFactory};
 use embody_mind::server::{MindHandler, Principal as MindPrincipal};
 use embody_store::Store;
-use embody_wire::upstream::guard::{Guard, GuardSpec};
+use embody_wire::upstream::reaper::{Reaper, ReaperSpec};
 use embody_wire::upstream::{ChildSpec, EraCache, Route, TokenSource};
 use embody_wire::{Limits, Proxies, Secret, Url};
 
@@ -103,7 +103,7 @@ fn mind(
     store: &Store,
     prompts: &Arc<PromptService>,
     agent: &str,
-    reaper: &Arc<Guard>,
+    reaper: &Arc<Reaper>,
 ) -> Result<UpstreamFactory, CliError> {
     if let Some(upstream) = &config.mind.upstream {
         let (route, tokens) = route(upstream, MIND, (Vec::new(), None), reaper)?;
@@ -173,7 +173,7 @@ pub(crate) fn embedded_role() -> Role {
     })
 }
 
-fn body_spec(body: &Body, proxies: &Proxies, reaper: &Arc<Guard>, store: &Store) -> Result<Spec, CliError> {
+fn body_spec(body: &Body, proxies: &Proxies, reaper: &Arc<Reaper>, store: &Store) -> Result<Spec, CliError> {
     let env = body.env.iter().map(|(name, value)| (name.into(), value.expose().into())).collect();
     let (route, tokens) = route(&body.upstream, &body.name, (env, body.cwd.clone()), reaper)?;
     let era = era_cache::cache(store, &body.name, &route);
@@ -263,7 +263,7 @@ fn route(
     upstream: &Upstream,
     name: &str,
     (env, folder): (Vec<(OsString, OsString)>, Option<std::path::PathBuf>),
-    reaper: &Arc<Guard>,
+    reaper: &Arc<Reaper>,
 ) -> Result<(Route, Option<TokenSource>), CliError> {
     match upstream {
         Upstream::Stdio { command } => {
@@ -276,7 +276,7 @@ fn route(
                 // The configured variables come last and win.
                 environment: inherited.chain(env).collect(),
                 folder,
-                guard: Some(Arc::clone(reaper)),
+                reaper: Some(Arc::clone(reaper)),
             });
             Ok((route, None))
         }
@@ -287,7 +287,7 @@ fn route(
             let route = match dialect {
                 Dialect::Http => Route::Http { url },
                 Dialect::Sse => Route::Sse { url },
-                Dialect::Guessed => Route::Guess { url },
+                Dialect::Guessed => Route::Probe { url },
             };
             Ok((route, token_command.clone().map(token_cache::token_source)))
         }
@@ -295,8 +295,8 @@ fn route(
 }
 
 /// Runs this program as the reaper, even if its file was replaced.
-fn reaper() -> Arc<Guard> {
-    Guard::new(GuardSpec {
+fn reaper() -> Arc<Reaper> {
+    Reaper::new(ReaperSpec {
         program: "/proc/self/exe".into(),
         name: "embody".into(),
         arguments: vec![REAPER_ARG.into()],

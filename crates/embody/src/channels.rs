@@ -8,7 +8,7 @@ use embody_agent::schedule::{Scheduler, SchedulerSettings, agent_job};
 use embody_agent::telegram::{self, Bot, BotSettings, BotTimes};
 use embody_agent::turn::TurnInput;
 use embody_store::Store;
-use embody_wire::serve::Ending;
+use embody_wire::server::CancellationToken;
 use embody_wire::{Secret, Url};
 use tokio::task::JoinSet;
 
@@ -27,7 +27,7 @@ const PRUNE_BATCH: u32 = 1000;
 pub(crate) struct Channels(JoinSet<()>);
 
 impl Channels {
-    pub(crate) fn start(web: &Arc<WebState>, bot: Option<Bot>, ending: &Ending) -> Self {
+    pub(crate) fn start(web: &Arc<WebState>, bot: Option<Bot>, ending: &CancellationToken) -> Self {
         let (store, agent) = (&web.store, &web.agent);
         let mut tasks = JoinSet::new();
         let owner = format!("up {}", std::process::id());
@@ -62,7 +62,7 @@ impl Channels {
     }
 }
 
-async fn prune(store: Store, mut ending: Ending) {
+async fn prune(store: Store, ending: CancellationToken) {
     loop {
         for pruned in [
             store.prune_incoming(RETENTION, PRUNE_BATCH).await,
@@ -73,7 +73,7 @@ async fn prune(store: Store, mut ending: Ending) {
             }
         }
         tokio::select! {
-            () = ending.wait() => return,
+            () = ending.cancelled() => return,
             () = tokio::time::sleep(PRUNE_INTERVAL) => {}
         }
     }
@@ -106,7 +106,7 @@ pub(crate) fn bot(config: &Config, owner: &str, agent: &str) -> Result<Option<Bo
 }
 
 /// Resumes conversations whose calls were decided after their turn.
-async fn resume_deferred_calls(web: Arc<WebState>, ending: Ending) {
+async fn resume_deferred_calls(web: Arc<WebState>, ending: CancellationToken) {
     let agent = web.agent.clone();
     let resume = move |input: TurnInput| {
         let web = Arc::clone(&web);

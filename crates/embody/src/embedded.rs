@@ -10,8 +10,8 @@ use embody_broker::{Principal, UpstreamFactory};
 use embody_mind::server::{MindHandler, MindServer};
 use embody_store::{Scope, Store};
 use embody_wire::Limits;
-use embody_wire::serve::{Ending, Service, lines};
-use embody_wire::upstream::{Connect, Route};
+use embody_wire::server::{CancellationToken, Service, lines};
+use embody_wire::upstream::{Route, StreamConnector};
 use tokio::sync::watch;
 
 use crate::config::env::non_empty;
@@ -74,29 +74,29 @@ pub(crate) fn tools(definitions: Vec<embody_mcp::Tool>) -> Option<Arc<[RawTool]>
 
 /// Whether an embedded server accepts connections; the demo switches it off and on.
 #[derive(Clone)]
-pub(crate) struct Availability(Arc<Mutex<(watch::Sender<bool>, Ending)>>);
+pub(crate) struct Availability(Arc<Mutex<CancellationToken>>);
 
 impl Availability {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Ending::new())))
+        Self(Arc::new(Mutex::new(CancellationToken::new())))
     }
 
     /// Ends every connection and refuses new ones.
     pub(crate) fn disconnect(&self) {
-        self.lock().0.send_replace(true);
+        self.lock().cancel();
     }
 
     /// Accepts connections again.
     pub(crate) fn restore(&self) {
-        *self.lock() = Ending::new();
+        *self.lock() = CancellationToken::new();
     }
 
     /// The shutdown signal for a connection that is opened now.
-    fn ending(&self) -> Ending {
-        self.lock().1.clone()
+    fn ending(&self) -> CancellationToken {
+        self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, (watch::Sender<bool>, Ending)> {
+    fn lock(&self) -> MutexGuard<'_, CancellationToken> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -106,11 +106,11 @@ pub(crate) fn connect<S: Service>(
     service: Arc<S>,
     principal: Option<S::Principal>,
     availability: Availability,
-) -> Connect {
-    Connect::new(move || {
+) -> StreamConnector {
+    StreamConnector::new(move || {
         let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
         let ending = availability.ending();
-        if let (Some(principal), false) = (principal.clone(), ending.has_begun()) {
+        if let (Some(principal), false) = (principal.clone(), ending.is_cancelled()) {
             let (service, streams) = (Arc::clone(&service), tokio::io::split(theirs));
             tokio::spawn(async move {
                 let _ = lines::serve(service, principal, streams, Limits::default(), ending).await;

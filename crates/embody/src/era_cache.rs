@@ -60,7 +60,7 @@ fn digest(route: &Route) -> Option<String> {
             child.arguments.iter().for_each(|argument| add(argument.as_encoded_bytes()));
             add(child.folder.as_deref().unwrap_or(Path::new("")).as_os_str().as_encoded_bytes());
         }
-        Route::Http { url } | Route::Sse { url } | Route::Guess { url } => {
+        Route::Http { url } | Route::Sse { url } | Route::Probe { url } => {
             add(url.origin().ascii_serialization().as_bytes());
             add(url.path().as_bytes());
         }
@@ -85,10 +85,10 @@ mod tests {
                 environment: Vec::new(),
                 folder: folder.map(Into::into),
                 secrets: Vec::new(),
-                guard: None,
+                reaper: None,
             }))
         };
-        let url = |url: &str| digest(&Route::Guess { url: Url::parse(url).unwrap() });
+        let url = |url: &str| digest(&Route::Probe { url: Url::parse(url).unwrap() });
         let all = [
             child(&["a", "b"], None),
             child(&["ab"], None),

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     // Before anything else: a reaper runs beside every body and must stay small.
     if std::env::args_os().nth(1).is_some_and(|argument| argument == broker_setup::REAPER_ARG) {
-        return embody_wire::upstream::guard::stand();
+        return embody_wire::upstream::reaper::run();
     }
     match cli::run(cli::parse()) {
         Ok(code) => code,

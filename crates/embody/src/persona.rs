@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use embody_wire::{Identity, Limits, Terms, dial};
+use embody_wire::{ClientOptions, Implementation, Limits, dial};
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
 
@@ -52,8 +52,11 @@ async fn call(url: &str, command: &CommandLine, config: &Config) -> Result<Strin
     let bearer = run_token_command(command, TOKEN_COMMAND_TIMEOUT).await?;
     let secret = bearer.clone();
     let call = async {
-        let terms = Terms {
-            identity: Identity { name: "embody".into(), version: env!("CARGO_PKG_VERSION").into() },
+        let terms = ClientOptions {
+            implementation: Implementation {
+                name: "embody".into(),
+                version: env!("CARGO_PKG_VERSION").into(),
+            },
             bearer: Some(bearer),
             proxies: config.proxies.clone(),
             limits: Limits::default(),

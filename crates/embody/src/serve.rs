@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use axum::Router;
 use embody_wire::Limits;
-use embody_wire::serve::http::{self, Door, Options};
-use embody_wire::serve::{Ending, Service, lines};
+use embody_wire::server::http::{self, Options, OriginGuard};
+use embody_wire::server::{CancellationToken, Service, lines};
 use rustix::process::{Resource, getrlimit};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::pipe;
@@ -46,8 +46,9 @@ pub(crate) struct ListenArgs {
 
 /// Ends on SIGINT, SIGTERM or SIGHUP. Signals have a thread of their own: the process exits within [`SHUTDOWN_TIMEOUT`], even if the
 /// threads of the runtime are blocked.
-pub(crate) fn shutdown_signal() -> Result<Ending, CliError> {
-    let (switch, ending) = Ending::new();
+pub(crate) fn shutdown_signal() -> Result<CancellationToken, CliError> {
+    let ending = CancellationToken::new();
+    let switch = ending.clone();
     let (sender, receiver) = std::sync::mpsc::channel();
     let failed = |error: std::io::Error| CliError::new("signals cannot be waited for").caused_by(&error);
     std::thread::Builder::new()
@@ -65,7 +66,7 @@ pub(crate) fn shutdown_signal() -> Result<Ending, CliError> {
     Ok(ending)
 }
 
-async fn wait_for_signal(switch: &watch::Sender<bool>, registered: &Sender<std::io::Result<()>>) {
+async fn wait_for_signal(switch: &CancellationToken, registered: &Sender<std::io::Result<()>>) {
     let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
     let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else {
         let error = signals.into_iter().find_map(Result::err);
@@ -78,7 +79,7 @@ async fn wait_for_signal(switch: &watch::Sender<bool>, registered: &Sender<std::
         _ = terminate.recv() => {}
         _ = hangup.recv() => {}
     }
-    switch.send_replace(true);
+    switch.cancel();
     tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
     // On another thread, because stderr may be what blocks.
     std::thread::spawn(|| output::stderr_line("it did not end in time after a signal, and is stopped"));
@@ -89,7 +90,7 @@ async fn wait_for_signal(switch: &watch::Sender<bool>, registered: &Sender<std::
 pub(crate) async fn over_stdio<S: Service>(
     service: Arc<S>,
     principal: S::Principal,
-    ending: Ending,
+    ending: CancellationToken,
 ) -> Result<(), CliError> {
     let streams = standard_streams()
         .map_err(|error| CliError::new("the standard streams cannot be used").caused_by(&error))?;
@@ -104,16 +105,16 @@ pub(crate) async fn over_stdio<S: Service>(
 /// Serves hosts over HTTP, and `more` routes beside `/mcp`. Prints the address as the first line on stdout.
 pub(crate) async fn over_http<S: Service>(
     service: Arc<S>,
-    more: impl FnOnce(Door) -> Router,
+    more: impl FnOnce(OriginGuard) -> Router,
     args: &ListenArgs,
     address: SocketAddr,
-    ending: Ending,
+    ending: CancellationToken,
 ) -> Result<(), CliError> {
     let BoundListener { listener, address, origin_guard } = listen(args, address).await?;
     let more = more(origin_guard.clone());
     let limits = limits();
     let router =
-        http::router(service, Options { door: origin_guard, limits: limits.clone() }, ending.clone())
+        http::router(service, Options { origin_guard: origin_guard, limits: limits.clone() }, ending.clone())
             .merge(more);
     output::plain(&format!("http://{address}/mcp\n"))?;
     output::stderr_line(&format!("listening; older hosts find http://{address}/sse"));
@@ -125,8 +126,9 @@ pub(crate) async fn over_http<S: Service>(
 pub(crate) fn limits() -> Limits {
     let limits = Limits::default();
     let files = getrlimit(Resource::Nofile).current.map(|files| usize::try_from(files).unwrap_or(usize::MAX));
-    let most = files
-        .map_or(usize::MAX, |files| files.saturating_sub(RESERVED_FILES).max(2 * limits.connections_kept));
+    let most = files.map_or(usize::MAX, |files| {
+        files.saturating_sub(RESERVED_FILES).max(2 * limits.connections_reserved)
+    });
     Limits {
         connections_max: limits.connections_max.min(most),
         connections_each_max: limits.connections_each_max.min(most),
@@ -137,7 +139,7 @@ pub(crate) fn limits() -> Limits {
 pub(crate) struct BoundListener {
     pub(crate) listener: TcpListener,
     pub(crate) address: SocketAddr,
-    pub(crate) origin_guard: Door,
+    pub(crate) origin_guard: OriginGuard,
 }
 
 pub(crate) async fn listen(args: &ListenArgs, address: SocketAddr) -> Result<BoundListener, CliError> {
@@ -159,7 +161,11 @@ pub(crate) async fn listen(args: &ListenArgs, address: SocketAddr) -> Result<Bou
             IpAddr::V6(ip) => format!("[{ip}]"),
         });
     }
-    Ok(BoundListener { listener, address, origin_guard: Door { hosts, is_behind_tls: args.allow_remote } })
+    Ok(BoundListener {
+        listener,
+        address,
+        origin_guard: OriginGuard { hosts, is_behind_tls: args.allow_remote },
+    })
 }
 
 impl ListenArgs {

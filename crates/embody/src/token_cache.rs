@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use embody_wire::Secret;
-use embody_wire::upstream::{Fresh, TokenSource};
+use embody_wire::upstream::{Freshness, TokenSource};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
@@ -40,12 +40,12 @@ struct CacheState {
 }
 
 impl TokenCache {
-    async fn fetch(self: &Arc<Self>, fresh: Fresh) -> Result<Secret, String> {
+    async fn fetch(self: &Arc<Self>, fresh: Freshness) -> Result<Secret, String> {
         let mut pending = {
             let mut state = self.lock();
             match (&state.pending, fresh, &state.token) {
                 (Some(pending), ..) => pending.clone(),
-                (None, Fresh::Any, Some(token)) => return Ok(token.clone()),
+                (None, Freshness::Any, Some(token)) => return Ok(token.clone()),
                 _ => {
                     let pending = self.spawn_command();
                     *state = CacheState { token: None, pending: Some(pending.clone()) };
@@ -177,7 +177,7 @@ mod tests {
             }
         };
         tokio::select! {
-            _ = cache.fetch(Fresh::Any) => panic!("it may not end yet"),
+            _ = cache.fetch(Freshness::Any) => panic!("it may not end yet"),
             () = runs => {}
         }
     }
@@ -189,10 +189,10 @@ mod tests {
         let cache = slow(folder.path(), "wc -l < runs");
         give_up(&cache, folder.path()).await;
         std::fs::write(folder.path().join("go"), "").unwrap();
-        assert_eq!(cache.fetch(Fresh::Any).await.unwrap().expose(), "1", "it ran on, and ran once");
-        assert_eq!(cache.fetch(Fresh::Any).await.unwrap().expose(), "1", "it is kept");
-        assert_eq!(cache.fetch(Fresh::New).await.unwrap().expose(), "2", "it was refused");
-        assert_eq!(cache.fetch(Fresh::Any).await.unwrap().expose(), "2");
+        assert_eq!(cache.fetch(Freshness::Any).await.unwrap().expose(), "1", "it ran on, and ran once");
+        assert_eq!(cache.fetch(Freshness::Any).await.unwrap().expose(), "1", "it is kept");
+        assert_eq!(cache.fetch(Freshness::New).await.unwrap().expose(), "2", "it was refused");
+        assert_eq!(cache.fetch(Freshness::Any).await.unwrap().expose(), "2");
     }
 
     #[tokio::test]
@@ -201,8 +201,8 @@ mod tests {
         let cache = slow(folder.path(), "[ $(wc -l < runs) -gt 1 ] && echo good");
         give_up(&cache, folder.path()).await;
         std::fs::write(folder.path().join("go"), "").unwrap();
-        assert!(cache.fetch(Fresh::Any).await.unwrap_err().contains("failed"));
-        assert_eq!(cache.fetch(Fresh::Any).await.unwrap().expose(), "good");
+        assert!(cache.fetch(Freshness::Any).await.unwrap_err().contains("failed"));
+        assert_eq!(cache.fetch(Freshness::Any).await.unwrap().expose(), "good");
     }
 
     // spec: B-07

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use embody_wire::message::{Id, Notification};
-use embody_wire::serve::{Call, Host};
+use embody_wire::server::{Call, Host};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
 
@@ -74,7 +74,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
             });
         for (id, session) in concerned {
             if !session.is_sending_missed {
-                if session.host.notify_now(&notification(change, None)) {
+                if session.host.try_notify(&notification(change, None)) {
                     continue;
                 }
                 // Outside a runtime nothing is served, and so nobody is left to be told.
@@ -96,7 +96,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
         let id = Arc::clone(host.session.as_ref()?);
         let mut sessions = self.sessions();
         // Looked at under the lock: once it has left, nobody would take it out again.
-        if host.is_gone() {
+        if host.is_disconnected() {
             return None;
         }
         let session = sessions.entry(id).or_insert_with(|| Session {
@@ -179,7 +179,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
         };
         tokio::select! {
             () = copy => {}
-            () = call.until_unwanted() => {}
+            () = call.until_cancelled() => {}
         }
         let mut result = Map::new();
         result.insert("_meta".into(), json!({SUBSCRIPTION_ID: id}));

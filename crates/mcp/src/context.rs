@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use embody_wire::message::{Notification, Outcome};
-use embody_wire::serve::{AskError, Call, Era, Host};
+use embody_wire::server::{AskError, Call, Era, Host};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -82,12 +82,12 @@ impl<P> RequestContext<P> {
 
     #[must_use]
     pub fn can(&self, capability: &str) -> bool {
-        self.call.host.hello().can(capability)
+        self.call.host.client_info().can(capability)
     }
 
     #[must_use]
     pub fn can_show_forms(&self) -> bool {
-        self.call.host.hello().can_show_forms()
+        self.call.host.client_info().can_show_forms()
     }
 
     /// Reports progress, if the host asked for it.

@@ -1,7 +1,7 @@
 //! What a result must carry in the stateless era, and what a failure is called in each.
 
 use embody_wire::message::Outcome;
-use embody_wire::serve::{Era, code, failure, failure_with};
+use embody_wire::server::{Era, code, failure, failure_with};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 

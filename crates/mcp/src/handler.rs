@@ -1,7 +1,7 @@
 //! The trait of a server's own logic, and the closed set of requests that it answers.
 
 use embody_wire::Secret;
-use embody_wire::serve::{Credentials, Refusal};
+use embody_wire::server::{AuthError, Credentials};
 use serde_json::{Map, Value};
 
 use crate::context::RequestContext;
@@ -18,7 +18,7 @@ pub trait ServerHandler: Send + Sync + 'static {
     fn authenticate(
         &self,
         credentials: Credentials,
-    ) -> impl Future<Output = Result<Self::Principal, Refusal>> + Send;
+    ) -> impl Future<Output = Result<Self::Principal, AuthError>> + Send;
 
     /// Whether each of these tokens, which [`ServerHandler::authenticate`] accepted, is still valid, in their order.
     fn are_valid(&self, bearers: &[Secret]) -> impl Future<Output = Vec<bool>> + Send {

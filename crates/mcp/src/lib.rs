@@ -34,4 +34,4 @@ pub use self::schema::{input_schema, output_schema};
 pub use self::server::Server;
 pub use self::tool::{Annotations, Tool, ToolResult};
 pub use embody_wire::Secret;
-pub use embody_wire::serve::{AskError, Credentials, Era, Host, Refusal, TASKS};
+pub use embody_wire::server::{AskError, AuthError, Credentials, Era, Host, TASKS};

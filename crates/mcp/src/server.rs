@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use embody_wire::message::{Notification, Outcome};
-use embody_wire::serve::{Call, Credentials, Era, Host, Refusal, Service, TASKS, supported};
-use embody_wire::{Secret, Version, mirrored};
+use embody_wire::server::{AuthError, Call, Credentials, Era, Host, Service, TASKS, supported};
+use embody_wire::{Secret, Version, param_headers};
 use serde_json::{Map, Value, json};
 
 use crate::changes::ChangeNotifier;
@@ -117,9 +117,11 @@ impl<H: ServerHandler> Server<H> {
         match era {
             Era::Session(_) => self.changes.level(host),
             // Whoever does not say that they want to hear, do not.
-            Era::Stateless => {
-                host.hello().log_level.as_ref().and_then(|level| serde_json::from_value(json!(level)).ok())
-            }
+            Era::Stateless => host
+                .client_info()
+                .log_level
+                .as_ref()
+                .and_then(|level| serde_json::from_value(json!(level)).ok()),
         }
     }
 
@@ -129,7 +131,7 @@ impl<H: ServerHandler> Server<H> {
         request: &ClientRequest,
         context: &RequestContext<H::Principal>,
     ) -> Result<(), RequestError> {
-        let (ClientRequest::Tool(call), Some(headers)) = (request, &context.call().mirrored) else {
+        let (ClientRequest::Tool(call), Some(headers)) = (request, &context.call().param_headers) else {
             return Ok(());
         };
         let listed = self.handler.handle(ClientRequest::Tools { cursor: None }, context).await?;
@@ -137,7 +139,7 @@ impl<H: ServerHandler> Server<H> {
         let named = |tool: &&Value| tool.get("name").and_then(Value::as_str) == Some(&call.name);
         let schema = tools.into_iter().flatten().find(named).and_then(|tool| tool.get("inputSchema"));
         let arguments = Value::Object(call.arguments.clone());
-        match schema.and_then(|schema| mirrored::mismatch(schema, &arguments, headers)) {
+        match schema.and_then(|schema| param_headers::mismatch(schema, &arguments, headers)) {
             Some(message) => Err(RequestError::HeaderMismatch(message)),
             None => Ok(()),
         }
@@ -147,10 +149,10 @@ impl<H: ServerHandler> Server<H> {
 impl<H: ServerHandler> Service for Server<H> {
     type Principal = H::Principal;
 
-    fn admit(
+    fn authenticate(
         &self,
         credentials: Credentials,
-    ) -> impl Future<Output = Result<Self::Principal, Refusal>> + Send {
+    ) -> impl Future<Output = Result<Self::Principal, AuthError>> + Send {
         self.handler.authenticate(credentials)
     }
 
@@ -166,13 +168,13 @@ impl<H: ServerHandler> Service for Server<H> {
         }
     }
 
-    async fn notice(&self, host: Arc<Host<Self::Principal>>, notification: Notification) {
+    async fn on_notification(&self, host: Arc<Host<Self::Principal>>, notification: Notification) {
         if notification.method == "notifications/initialized" {
             self.changes.add_session(&host);
         }
     }
 
-    async fn gone(&self, host: Arc<Host<Self::Principal>>) {
+    async fn on_disconnect(&self, host: Arc<Host<Self::Principal>>) {
         self.changes.remove_session(&host);
     }
 }
@@ -237,7 +239,11 @@ fn parse_request(
 
 /// Whoever says nothing of tasks has none.
 fn require_tasks<P>(call: &Call<P>) -> Result<(), RequestError> {
-    if call.host.hello().has_extension(TASKS) { Ok(()) } else { Err(RequestError::MissingExtension(TASKS)) }
+    if call.host.client_info().has_extension(TASKS) {
+        Ok(())
+    } else {
+        Err(RequestError::MissingExtension(TASKS))
+    }
 }
 
 fn arguments(params: &Map<String, Value>) -> Result<Map<String, Value>, RequestError> {

@@ -10,7 +10,6 @@ use crate::secret;
 /// Where a server is, and how it is spoken to.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Address {
-    /// Streamable HTTP at exactly this URL.
     Http(Url),
     /// Legacy HTTP+SSE with its stream at exactly this URL.
     LegacySse(Url),
@@ -33,7 +32,6 @@ impl Address {
         parse_url(url).map(Self::LegacySse)
     }
 
-    /// The transport's name, for people.
     #[must_use]
     pub fn transport(&self) -> &'static str {
         match self {
@@ -42,7 +40,6 @@ impl Address {
         }
     }
 
-    /// The URL.
     #[must_use]
     pub fn url(&self) -> &Url {
         match self {

@@ -14,42 +14,36 @@ use crate::limits::Limits;
 use crate::message::{Outcome, Response};
 use crate::proxies::Proxies;
 use crate::secret::Secret;
-use crate::serve::code;
-use crate::upstream::{CallEvent, Calling, EraCache, Hello, Link, Opening, Route, TokenSource, into_result};
+use crate::server::code;
+use crate::upstream::{
+    CallEvent, ClientInfo, ConnectOptions, EraCache, Link, OutgoingCall, Route, TokenSource, into_result,
+};
 use crate::version::Version;
 
 /// Where to connect, and on which terms.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
-    /// The server.
     pub address: Address,
-    /// The terms.
-    pub terms: Terms,
+    pub options: ClientOptions,
 }
 
 /// What a client brings along wherever it connects.
 #[derive(Debug, Clone, Default)]
-pub struct Terms {
-    /// Who the client says it is.
-    pub identity: Identity,
-    /// Sent as `Authorization: Bearer`, to the server's own origin only.
+pub struct ClientOptions {
+    pub implementation: Implementation,
+    /// SendNotifier as `Authorization: Bearer`, to the server's own origin only.
     pub bearer: Option<Secret>,
-    /// The proxies before it.
     pub proxies: Proxies,
-    /// The bounds.
     pub limits: Limits,
 }
 
-/// Who a client says it is.
 #[derive(Debug, Clone, Serialize)]
-pub struct Identity {
-    /// The program's name.
+pub struct Implementation {
     pub name: String,
-    /// The program's version.
     pub version: String,
 }
 
-impl Default for Identity {
+impl Default for Implementation {
     fn default() -> Self {
         Self { name: "embody".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
     }
@@ -68,8 +62,8 @@ pub struct Client {
 /// # Errors
 /// [`Error::Dial`] with every attempt and its reason; [`Error::Url`], [`Error::Token`] or [`Error::Setup`] when none
 /// could be made.
-pub async fn dial(url: &str, terms: &Terms) -> Result<Client, Error> {
-    Client::open(Route::Guess { url: parse_url(url)? }, terms).await
+pub async fn dial(url: &str, options: &ClientOptions) -> Result<Client, Error> {
+    Client::open(Route::Probe { url: parse_url(url)? }, options).await
 }
 
 impl Client {
@@ -82,17 +76,18 @@ impl Client {
             Address::Http(url) => Route::Http { url },
             Address::LegacySse(url) => Route::Sse { url },
         };
-        Self::open(route, &endpoint.terms).await
+        Self::open(route, &endpoint.options).await
     }
 
-    async fn open(route: Route, terms: &Terms) -> Result<Self, Error> {
-        let hello = Hello { identity: terms.identity.clone(), ..Hello::default() };
-        let tokens = terms.bearer.clone().map(TokenSource::fixed);
-        let (proxies, limits, era) = (terms.proxies.clone(), terms.limits.clone(), EraCache::sessions());
-        let opening = Opening { route, hello, tokens, proxies, limits, era };
+    async fn open(route: Route, options: &ClientOptions) -> Result<Self, Error> {
+        let client_info =
+            ClientInfo { implementation: options.implementation.clone(), ..ClientInfo::default() };
+        let tokens = options.bearer.clone().map(TokenSource::fixed);
+        let (proxies, limits, era) = (options.proxies.clone(), options.limits.clone(), EraCache::sessions());
+        let options = ConnectOptions { route, client_info, tokens, proxies, limits, era };
         // Nobody listens to what the server says on its own.
         let (said, _) = mpsc::channel(1);
-        Ok(Self { link: Link::open(&opening, said).await?, limits: opening.limits })
+        Ok(Self { link: Link::open(&options, said).await?, limits: options.limits })
     }
 
     /// Calls a method and returns its result as written.
@@ -109,11 +104,11 @@ impl Client {
     /// When no answer was had.
     pub async fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Outcome, Error> {
         let what = || format!("the answer to `{method}`");
-        within(self.limits.request_timeout, what, self.answer(Calling { method, params })).await
+        within(self.limits.request_timeout, what, self.answer(OutgoingCall { method, params })).await
     }
 
-    async fn answer(&self, calling: Calling<'_>) -> Result<Outcome, Error> {
-        let mut running = self.link.begin(calling).await?;
+    async fn answer(&self, call: OutgoingCall<'_>) -> Result<Outcome, Error> {
+        let mut running = self.link.begin(call).await?;
         loop {
             match running.next().await {
                 CallEvent::Done(outcome) => return Ok(outcome),
@@ -143,7 +138,6 @@ impl Client {
         self.link.close().await;
     }
 
-    /// The protocol version both sides speak.
     #[must_use]
     pub fn version(&self) -> Version {
         self.link.version()
@@ -151,8 +145,8 @@ impl Client {
 
     /// The server's answer to `initialize`, as written.
     #[must_use]
-    pub fn greeting(&self) -> &RawValue {
-        self.link.greeting()
+    pub fn initialize_result(&self) -> &RawValue {
+        self.link.initialize_result()
     }
 
     /// The transport's short name: `http` or `sse`.

@@ -14,13 +14,11 @@ use crate::sse::SseError;
 /// Anything that can go wrong between a client and a server.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The URL cannot be used.
     #[error("`{url}` is not an http or https URL")]
     Url {
         /// The text, without user, password and query.
         url: String,
     },
-    /// The token cannot be sent.
     #[error("the token has characters that cannot stand in an HTTP header")]
     Token,
     /// The HTTP client could not be set up.
@@ -31,33 +29,23 @@ pub enum Error {
     Unreachable(#[source] reqwest::Error),
     /// The server was not reached: the proxy before it is away, or refuses to connect.
     #[error("cannot connect through the proxy `{proxy}`")]
-    Proxy {
-        /// The proxy's host and port.
-        proxy: String,
-        /// Why.
-        source: reqwest::Error,
-    },
+    Proxy { proxy: String, source: reqwest::Error },
     /// The connection broke while it was in use.
     #[error("the connection was lost")]
     Lost(#[source] reqwest::Error),
-    /// Nothing in time.
     #[error("{what} took longer than {} ms", limit.as_millis())]
     Timeout {
         /// What was waited for.
         what: String,
-        /// The limit.
         limit: Duration,
     },
-    /// The server wants other credentials.
     #[error("the server refused the credentials with HTTP status {status}")]
     Unauthorized {
         /// 401 or 403.
         status: u16,
     },
-    /// Another HTTP status than success.
     #[error("the server refused with HTTP status {status}{}", Detail(detail))]
     Status {
-        /// The status.
         status: u16,
         /// The server's words, masked and cut; may be empty.
         detail: String,
@@ -65,7 +53,6 @@ pub enum Error {
     /// A redirect, which is never followed: it would carry the token to a place nobody configured.
     #[error("the server redirects with HTTP status {status} to `{location}`, which is not followed")]
     Redirect {
-        /// The status.
         status: u16,
         /// Where to, without user, password and query.
         location: String,
@@ -75,39 +62,25 @@ pub enum Error {
     SessionLost,
     /// The answer is of a type MCP does not use.
     #[error("the answer has content type `{content_type}`, which is neither JSON nor an event stream")]
-    ContentType {
-        /// The type, as given.
-        content_type: String,
-    },
+    ContentType { content_type: String },
     /// The legacy stream names an address elsewhere.
     #[error("the server names `{endpoint}` for messages, which is not of its own origin")]
     ForeignEndpoint {
         /// The address, without user, password and query.
         endpoint: String,
     },
-    /// Something does not follow the protocol.
     #[error("{0}")]
     Protocol(&'static str),
     /// The stream or body ended before the answer.
     #[error("the stream ended without the answer")]
     NoAnswer,
-    /// The stream ended within an event.
     #[error("the stream was cut off within an event")]
     Truncated,
-    /// A protocol revision of another era.
     #[error("the server speaks protocol version `{version}`, which is not of the session era")]
-    Version {
-        /// The revision the server answered.
-        version: String,
-    },
+    Version { version: String },
     /// More bytes than the bound.
     #[error("{what} is larger than {max_bytes} bytes")]
-    TooLarge {
-        /// What is too large.
-        what: &'static str,
-        /// The bound.
-        max_bytes: usize,
-    },
+    TooLarge { what: &'static str, max_bytes: usize },
     /// A text that is not a message.
     #[error("the server sent an unreadable message")]
     Message(#[source] MessageError),
@@ -119,46 +92,25 @@ pub enum Error {
     Closed(#[source] Arc<Error>),
     /// The server answered with a JSON-RPC error.
     #[error("the server answered with error {code}: {message}")]
-    Rpc {
-        /// The JSON-RPC code.
-        code: i64,
-        /// The server's words, masked and cut.
-        message: String,
-    },
+    Rpc { code: i64, message: String },
     /// A server's process could not be started.
     #[error("cannot start `{program}`")]
-    Start {
-        /// The program.
-        program: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A server's process is over.
+    Start { program: String, source: std::io::Error },
     #[error("the server's process ended: {how}{}", Words(words))]
     Ended {
-        /// How, in the system's words.
         how: String,
         /// The last thing that it wrote to stderr, cut; may be empty.
         words: String,
     },
     /// No token could be had for a server that wants one.
     #[error("no token for the server: {reason}")]
-    NoToken {
-        /// Why.
-        reason: String,
-    },
-    /// The connection was closed by us.
+    NoToken { reason: String },
     #[error("it was closed on purpose")]
     Left,
-    /// A pipe broke.
     #[error("the pipe to the server is broken")]
     Pipe(#[source] std::io::Error),
-    /// More calls than the bound.
     #[error("{most} calls are running already")]
-    Busy {
-        /// The bound.
-        most: usize,
-    },
+    Busy { most: usize },
     /// No transport was found behind a URL.
     #[error("no MCP session at `{url}`{}", List(attempts))]
     Dial {
@@ -169,14 +121,11 @@ pub enum Error {
     },
 }
 
-/// One try at opening a session.
 #[derive(Debug)]
 pub struct Attempt {
-    /// The transport's name.
     pub transport: &'static str,
     /// Where, without user, password and query.
     pub url: String,
-    /// Why it failed.
     pub error: Error,
 }
 
@@ -189,15 +138,11 @@ pub enum Kind {
     Unreachable,
     /// The server is there and says no.
     Refused,
-    /// The server wants other credentials.
     Unauthorized,
-    /// Nothing in time.
     Timeout,
     /// What came is not MCP, or not of the session era.
     Protocol,
-    /// Beyond a bound.
     TooLarge,
-    /// A well-formed JSON-RPC error.
     Rpc,
 }
 
@@ -243,7 +188,7 @@ impl Error {
     /// Whether it is certain that a call that failed with this was not done: it did not reach the server, or the server
     /// refused to take it. Of everything else nobody knows.
     #[must_use]
-    pub fn nothing_was_done(&self) -> bool {
+    pub fn was_not_executed(&self) -> bool {
         match self {
             Self::Url { .. }
             | Self::Token

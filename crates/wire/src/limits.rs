@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-/// How much and how long.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes in one message, whichever way it goes: a body or one event.
     pub message_max_bytes: usize,
     /// Levels of nesting in one message, the envelope included.
     pub depth_max: usize,
-    /// Messages in one batch.
     pub batch_max: usize,
     /// Time to reach the server: name, TCP and TLS.
     pub connect_timeout: Duration,
@@ -28,7 +26,7 @@ pub struct Limits {
     /// Those from one address among them; of IPv6, from one /64.
     pub connections_each_max: usize,
     /// Those that do not serve the protocol, of all and of one address: they are for the console.
-    pub connections_kept: usize,
+    pub connections_reserved: usize,
     /// Bytes of requests that are read and that something still works on, also while they wait for a person: all over HTTP.
     pub in_flight_max_bytes: usize,
     /// Those of one token among them; of a host on a pipe, all of its own.
@@ -63,7 +61,7 @@ impl Default for Limits {
             header_timeout: Duration::from_secs(30),
             connections_max: 1024,
             connections_each_max: 512,
-            connections_kept: 32,
+            connections_reserved: 32,
             in_flight_max_bytes: 128 * 1024 * 1024,
             in_flight_each_max_bytes: 32 * 1024 * 1024,
             calls_max: 256,

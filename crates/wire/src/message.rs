@@ -17,32 +17,23 @@ use crate::blocking::off_runtime;
 use crate::limits::Limits;
 use envelope::Envelope;
 
-/// One JSON-RPC message.
 #[derive(Debug, Clone)]
 pub enum Message {
-    /// A call that wants an answer.
     Request(Request),
-    /// A call that wants none.
     Notification(Notification),
-    /// The answer to a request.
     Response(Response),
 }
 
-/// A call that wants an answer.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What the answer must carry.
     pub id: Id,
-    /// The method's name.
     pub method: String,
     /// The parameters as written, absent if there were none.
     pub params: Option<Box<RawValue>>,
 }
 
-/// A call that wants no answer.
 #[derive(Debug, Clone)]
 pub struct Notification {
-    /// The method's name.
     pub method: String,
     /// The parameters as written, absent if there were none.
     pub params: Option<Box<RawValue>>,
@@ -55,16 +46,13 @@ pub fn is_notification(method: &str) -> bool {
     method.starts_with("notifications/")
 }
 
-/// The answer to a request.
 #[derive(Debug, Clone)]
 pub struct Response {
     /// The request's id; `None` (`null` on the wire) only in an error about a request that could not be read.
     pub id: Option<Id>,
-    /// What came of the request.
     pub outcome: Outcome,
 }
 
-/// What came of a request.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// The `result` member as written.
@@ -76,9 +64,7 @@ pub enum Outcome {
 /// The two members of an `error` object that a person needs.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ErrorObject {
-    /// The JSON-RPC error code.
     pub code: i64,
-    /// The server's words.
     #[serde(default)]
     pub message: String,
 }
@@ -86,28 +72,16 @@ pub struct ErrorObject {
 /// Why a text is not a message.
 #[derive(Debug, thiserror::Error)]
 pub enum MessageError {
-    /// Longer than the bound.
     #[error("a message is longer than {max_bytes} bytes")]
-    TooLong {
-        /// The bound.
-        max_bytes: usize,
-    },
-    /// Nested deeper than the bound.
+    TooLong { max_bytes: usize },
     #[error("a message is nested deeper than {max_depth} levels")]
-    TooDeep {
-        /// The bound.
-        max_depth: usize,
-    },
+    TooDeep { max_depth: usize },
     /// More messages in one batch than the bound.
     #[error("a batch has more than {max_messages} messages")]
-    BatchTooLong {
-        /// The bound.
-        max_messages: usize,
-    },
+    BatchTooLong { max_messages: usize },
     /// A batch where one message is wanted.
     #[error("a batch stands where one message is wanted")]
     Batch,
-    /// Not JSON.
     #[error("a message is not JSON")]
     NotJson(#[source] serde_json::Error),
     /// JSON, but not a JSON-RPC 2.0 message.
@@ -165,7 +139,6 @@ impl Message {
 }
 
 impl Request {
-    /// The request as JSON text.
     #[must_use]
     pub fn print(&self) -> String {
         Envelope {
@@ -179,7 +152,6 @@ impl Request {
 }
 
 impl Notification {
-    /// The notification as JSON text.
     #[must_use]
     pub fn print(&self) -> String {
         Envelope { id: None, method: Some(&self.method), params: self.params.as_deref(), outcome: None }
@@ -188,13 +160,11 @@ impl Notification {
 }
 
 impl Response {
-    /// An answer with a result.
     #[must_use]
     pub fn success(id: Id, result: Box<RawValue>) -> Self {
         Self { id: Some(id), outcome: Outcome::Result(result) }
     }
 
-    /// An answer that refuses the request.
     #[must_use]
     pub fn failure(id: Id, code: i64, message: &str) -> Self {
         let object = format!(r#"{{"code":{code},"message":{}}}"#, Value::from(message));
@@ -203,7 +173,6 @@ impl Response {
         Self { id: Some(id), outcome: Outcome::Error(object) }
     }
 
-    /// The response as JSON text.
     #[must_use]
     pub fn print(&self) -> String {
         let id = self.id.as_ref().map_or("null", Id::as_json);
@@ -219,7 +188,7 @@ pub(crate) fn find_id(bytes: &[u8]) -> Option<Id> {
 /// Whether a payload can have a member of this name, at any depth: told at a glance, so that what most have not need not
 /// be looked for. A name of plain letters only: with escapes it can be written otherwise, so whatever has any may have it.
 #[must_use]
-pub fn may_have(payload: &RawValue, name: &str) -> bool {
+pub fn may_contain(payload: &RawValue, name: &str) -> bool {
     payload.get().as_bytes().contains(&b'\\') || payload.get().contains(name)
 }
 

@@ -103,7 +103,7 @@ impl Proxies {
 
     /// The proxy that stands before this address.
     #[must_use]
-    pub fn before(&self, url: &Url) -> Option<&Proxy> {
+    pub fn proxy_for(&self, url: &Url) -> Option<&Proxy> {
         let rules = self.0.as_ref()?;
         let proxy = match url.scheme() {
             "http" => rules.http.as_ref(),
@@ -118,16 +118,16 @@ impl Proxies {
     }
 
     /// A client that reaches this address, and whatever else it is sent to, as these rules say.
-    pub fn pave(&self, builder: ClientBuilder, url: &Url) -> ClientBuilder {
+    pub fn apply(&self, builder: ClientBuilder, url: &Url) -> ClientBuilder {
         // Without this the environment would be read.
         let mut builder = builder.no_proxy();
         if self.0.is_some() {
             let rules = self.clone();
-            let before = move |url: &Url| rules.before(url).map(|proxy| proxy.0.clone());
-            builder = builder.proxy(reqwest::Proxy::custom(before));
+            let proxy_for = move |url: &Url| rules.proxy_for(url).map(|proxy| proxy.0.clone());
+            builder = builder.proxy(reqwest::Proxy::custom(proxy_for));
         }
         let is_plain = |url: &Url| url.scheme() != "https";
-        if is_plain(url) && self.before(url).is_none_or(|proxy| is_plain(&proxy.0)) {
+        if is_plain(url) && self.proxy_for(url).is_none_or(|proxy| is_plain(&proxy.0)) {
             // Plain HTTP must work on a machine without certificates, and need not load them.
             builder = builder.tls_certs_only([]);
         }
@@ -136,15 +136,14 @@ impl Proxies {
 
     /// Why an address could not be reached, with the proxy that stands before it.
     #[must_use]
-    pub fn blame(&self, url: &Url, why: String) -> String {
-        match self.before(url) {
+    pub fn describe_error(&self, url: &Url, why: String) -> String {
+        match self.proxy_for(url) {
             Some(proxy) => format!("{why} (through the proxy `{proxy}`)"),
             None => why,
         }
     }
 }
 
-/// Whom a URL is about.
 enum Host {
     Name(String),
     Ip(IpAddr),
@@ -214,8 +213,8 @@ impl Exception {
 
 /// Whether it is this name, or one below it.
 fn is_below(host: &str, name: &str) -> bool {
-    let before = host.strip_suffix(name);
-    !name.is_empty() && before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    let proxy_for = host.strip_suffix(name);
+    !name.is_empty() && proxy_for.is_some_and(|proxy_for| proxy_for.is_empty() || proxy_for.ends_with('.'))
 }
 
 fn is_within(ip: IpAddr, net: IpAddr, bits: u32) -> bool {
@@ -241,7 +240,7 @@ mod tests {
 
     fn is_proxied(exceptions: &str, url: &str) -> bool {
         let proxy = Proxy::parse(PROXY).ok();
-        Proxies::new(proxy.clone(), proxy, exceptions).before(&Url::parse(url).unwrap()).is_some()
+        Proxies::new(proxy.clone(), proxy, exceptions).proxy_for(&Url::parse(url).unwrap()).is_some()
     }
 
     #[test]
@@ -311,10 +310,10 @@ mod tests {
     #[test]
     fn each_kind_of_address_has_its_own_proxy() {
         let proxies = Proxies::new(None, Proxy::parse("p.example:1").ok(), "");
-        let before = |url: &str| proxies.before(&Url::parse(url).unwrap()).map(ToString::to_string);
-        assert_eq!(before("https://a.example/").as_deref(), Some("p.example:1"));
-        assert_eq!(before("http://a.example/"), None);
-        assert_eq!(before("ftp://a.example/"), None);
+        let proxy_for = |url: &str| proxies.proxy_for(&Url::parse(url).unwrap()).map(ToString::to_string);
+        assert_eq!(proxy_for("https://a.example/").as_deref(), Some("p.example:1"));
+        assert_eq!(proxy_for("http://a.example/"), None);
+        assert_eq!(proxy_for("ftp://a.example/"), None);
     }
 
     #[test]

@@ -21,7 +21,6 @@ const TOKENS_MOST: usize = 16;
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a text.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -56,7 +55,6 @@ impl fmt::Display for Secret {
 #[derive(Debug, Default)]
 pub(crate) struct Redactor {
     secrets: Vec<Secret>,
-    /// The tokens that were used last.
     tokens: RwLock<VecDeque<Secret>>,
 }
 
@@ -71,7 +69,6 @@ impl Redactor {
         Self { secrets, tokens: RwLock::default() }
     }
 
-    /// Hides this token too.
     pub(crate) fn learn(&self, token: &Secret) {
         let is_known = |tokens: &VecDeque<Secret>| tokens.iter().any(|known| known.0 == token.0);
         if is_known(&self.tokens.read().unwrap_or_else(PoisonError::into_inner)) {

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// One complete event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// The `event` field; `message` when there was none.
@@ -21,10 +20,8 @@ pub struct Event {
     pub id: Option<Arc<str>>,
 }
 
-/// How a stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Between events.
     Complete,
     /// Within an event, which is dropped.
     Truncated,
@@ -35,10 +32,7 @@ pub enum End {
 pub enum SseError {
     /// An event (or a line) is longer than the cap.
     #[error("an event is longer than {max_bytes} bytes")]
-    TooLong {
-        /// The cap.
-        max_bytes: usize,
-    },
+    TooLong { max_bytes: usize },
     /// A field is not UTF-8.
     #[error("an event is not UTF-8")]
     NotUtf8,

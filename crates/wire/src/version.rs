@@ -14,10 +14,8 @@ pub enum Version {
 }
 
 impl Version {
-    /// What a client asks for.
     pub const LATEST: Self = Self::V2025_11_25;
 
-    /// Every one, oldest first.
     pub const ALL: [Self; 4] = [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25];
 
     /// The revision as it stands on the wire.

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use embody_broker::{Broker, Principal};
 use embody_wire::Limits;
-use embody_wire::serve::{Ending, lines};
+use embody_wire::server::{CancellationToken, lines};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
@@ -96,7 +96,7 @@ impl World {
     fn serve(&mut self, steps: &[Step]) {
         self.served += 1;
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let (_switch, ending) = Ending::new();
+        let ending = CancellationToken::new();
         let limits = Limits {
             message_max_bytes: BOUNDS.bytes,
             depth_max: BOUNDS.depth,
@@ -282,7 +282,7 @@ fn account(sent: &[u8], host: &Host) {
         let Some(id) = id else { continue };
         let asked = expected.requests.get(id).copied().unwrap_or(0);
         // The id of a line that is no message is told if it can be made out.
-        let within = expected.broken.iter().filter(|line| may_have(line, id)).count();
+        let within = expected.broken.iter().filter(|line| may_contain(line, id)).count();
         assert!(given.len() <= asked + within, "{id} was asked {asked} times: {given:?}");
     }
     let all: usize = answers.values().map(Vec::len).sum();
@@ -293,7 +293,7 @@ fn account(sent: &[u8], host: &Host) {
 }
 
 /// Whether an id can stand in a line: as it is, or with escapes.
-fn may_have(line: &[u8], id: &str) -> bool {
+fn may_contain(line: &[u8], id: &str) -> bool {
     let id = id.strip_prefix('"').unwrap_or(id).as_bytes();
     line.contains(&b'\\') || id.is_empty() || line.windows(id.len()).any(|part| part == id)
 }

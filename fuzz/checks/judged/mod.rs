@@ -20,7 +20,7 @@ use embody_broker::policy::Glob;
 use embody_broker::upstream::BodySpec;
 use embody_broker::{Broker, Principal};
 use embody_wire::Limits;
-use embody_wire::serve::{Ending, lines};
+use embody_wire::server::{CancellationToken, lines};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
@@ -98,7 +98,7 @@ impl World {
     fn serve(&mut self, steps: &[Step]) {
         self.served += 1;
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let (_switch, ending) = Ending::new();
+        let ending = CancellationToken::new();
         let limits = Limits { message_max_bytes: 4096, depth_max: 32, batch_max: 8, ..Limits::default() };
         let principal = Principal::new("owner", "default", "mcp");
         let (mut input, mut output) = tokio::io::split(ours);

@@ -17,7 +17,7 @@ mod web;
 use std::time::Duration;
 
 use embody_wire::Outcome;
-use embody_wire::upstream::{CallEvent, EraCache, Hello, Opening, Route, Running};
+use embody_wire::upstream::{CallEvent, ClientInfo, ConnectOptions, EraCache, PendingCall, Route};
 
 use self::frames::Message;
 
@@ -51,7 +51,7 @@ struct Heard {
 }
 
 /// Hears a call to its end, after which there is nothing.
-async fn hear(running: &mut Running) -> (Ended, Option<Outcome>, Heard) {
+async fn hear(running: &mut PendingCall) -> (Ended, Option<Outcome>, Heard) {
     let mut heard = Heard::default();
     let (ended, outcome) = loop {
         match running.next().await {
@@ -86,16 +86,16 @@ fn answer_to(message: &Message, number: u64) -> Option<Result<String, String>> {
     }
 }
 
-fn opening(route: Route, bounds: frames::Bounds, era: EraCache) -> Opening {
+fn opening(route: Route, bounds: frames::Bounds, era: EraCache) -> ConnectOptions {
     let limits = embody_wire::Limits {
         message_max_bytes: bounds.bytes,
         depth_max: bounds.depth,
         batch_max: bounds.messages,
         ..embody_wire::Limits::default()
     };
-    Opening {
+    ConnectOptions {
         route,
-        hello: Hello::default(),
+        client_info: ClientInfo::default(),
         tokens: None,
         proxies: embody_wire::Proxies::default(),
         limits,

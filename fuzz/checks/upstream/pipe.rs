@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use embody_wire::upstream::{Calling, Connect, EraCache, Link, Route, Running, Said};
+use embody_wire::upstream::{
+    EraCache, Link, OutgoingCall, PendingCall, Route, ServerMessage, StreamConnector,
+};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::runtime::Runtime;
@@ -92,20 +94,21 @@ impl Talk {
     }
 
     /// Its caller.
-    async fn call(&self, stream: DuplexStream) -> (Vec<Said>, Vec<Heard>) {
+    async fn call(&self, stream: DuplexStream) -> (Vec<ServerMessage>, Vec<Heard>) {
         let stream = Mutex::new(Some(stream));
-        let connect = Connect::new(move || {
+        let connect = StreamConnector::new(move || {
             let stream = stream.lock().unwrap().take();
             tokio::io::split(stream.expect("it connects once"))
         });
         let (said, mut says) = mpsc::channel(4);
         let opening = opening(Route::Streams(connect), BOUNDS, EraCache::sessions());
         let link = Link::open(&opening, said).await.expect("the greeting is a good one");
-        let mut running: Vec<Running> = Vec::new();
+        let mut running: Vec<PendingCall> = Vec::new();
         for (number, is_given_up) in &self.calls {
             let params = format!(r#"{{"name":"x","_meta":{{"progressToken":"{}"}}}}"#, token(*number));
             let params = RawValue::from_string(params).unwrap();
-            let call = link.begin(Calling { method: "tools/call", params: Some(&params) }).await.unwrap();
+            let call =
+                link.begin(OutgoingCall { method: "tools/call", params: Some(&params) }).await.unwrap();
             assert_eq!(call.number(), *number);
             if !is_given_up {
                 running.push(call);
@@ -160,7 +163,7 @@ impl Talk {
     }
 
     /// Whatever the server asks is answered, or put to somebody.
-    fn check_questions(&self, hears: &[Said], heard: &[Heard]) {
+    fn check_questions(&self, hears: &[ServerMessage], heard: &[Heard]) {
         let messages = self.messages();
         let asked: HashMap<&String, &String> = messages
             .iter()
@@ -180,7 +183,7 @@ impl Talk {
         if asked > MOST_ANSWERS {
             return;
         }
-        let put = hears.iter().filter(|said| matches!(said, Said::Request(_))).count()
+        let put = hears.iter().filter(|said| matches!(said, ServerMessage::Request(_))).count()
             + heard.iter().map(|heard| heard.questions).sum::<usize>();
         assert_eq!(put + self.answers(), asked, "each question once: {:?}", self.told);
     }

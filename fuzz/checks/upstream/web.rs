@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use embody_wire::Url;
-use embody_wire::upstream::{Calling, EraCache, Link, Route};
+use embody_wire::upstream::{EraCache, Link, OutgoingCall, Route};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -100,7 +100,7 @@ async fn open(port: u16, era: usize) -> Link {
 /// Makes the call, unless that would only take long; whether it did.
 async fn call(link: &Link, status: &str, data: &[u8], kind: &str, piece: usize) -> bool {
     // The numbers of calls are given one after the other.
-    let probe = link.begin(Calling { method: "x/number", params: None }).await;
+    let probe = link.begin(OutgoingCall { method: "x/number", params: None }).await;
     let number = probe.expect("a call is sent").number() + 1;
     let body = script::said(data, &[number]);
     let meant = if status != STATUS[0] {
@@ -120,7 +120,7 @@ async fn call(link: &Link, status: &str, data: &[u8], kind: &str, piece: usize) 
             Hearing::End => None,
         }
     };
-    let (ended, outcome) = match link.begin(Calling { method: "tools/call", params: None }).await {
+    let (ended, outcome) = match link.begin(OutgoingCall { method: "tools/call", params: None }).await {
         Ok(mut running) => {
             assert_eq!(running.number(), number);
             let (ended, outcome, _) = hear(&mut running).await;

@@ -65,7 +65,7 @@ impl ChatModel {
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .referer(false);
-        let client = settings.proxies.pave(builder, &url).build();
+        let client = settings.proxies.apply(builder, &url).build();
         let client = client.map_err(|error| ModelError::Settings { why: cause(&error) })?;
         let context = ErrorContext {
             endpoint: redacted_url(&url),
@@ -202,7 +202,7 @@ impl Inner {
     /// Why a question did not arrive.
     fn send_error(&self, error: &reqwest::Error, waited: Duration) -> ModelError {
         let endpoint = self.context.endpoint.clone();
-        let blame = |why| self.settings.proxies.blame(&self.url, why);
+        let blame = |why| self.settings.proxies.describe_error(&self.url, why);
         let limit = self.settings.times.connect;
         // The system has a limit of its own, which no setting of ours moves.
         if error.is_connect() && error.is_timeout() && waited >= limit {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_store::{ClaimNow, Lease, Result, Store, Topic};
-use embody_wire::serve::Ending;
+use embody_wire::server::CancellationToken;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -76,12 +76,12 @@ impl Scheduler {
     }
 
     /// Runs what is due until the end; then lets what runs end for a while, and stops the rest.
-    pub async fn run(self, mut ending: Ending) {
+    pub async fn run(self, ending: CancellationToken) {
         let mut changes = self.context.store.changes(Topic::Schedules);
         let mut running = JoinSet::new();
         let mut maintenance = Maintenance::default();
         let mut store_failed = false;
-        while !ending.has_begun() {
+        while !ending.is_cancelled() {
             let pause = match self.start_due(&mut running, &mut maintenance).await {
                 Ok(pause) => {
                     store_failed = false;
@@ -97,7 +97,7 @@ impl Scheduler {
             };
             let has_capacity = running.len() < self.capacity();
             tokio::select! {
-                () = ending.wait() => break,
+                () = ending.cancelled() => break,
                 Some(_) = running.join_next() => {}
                 Ok(()) = changes.changed(), if has_capacity && !store_failed => {}
                 () = sleep(pause) => {}
@@ -107,11 +107,11 @@ impl Scheduler {
     }
 
     /// Runs one schedule at once and waits for its end; it stays due when it is. The runs of it say how it ended.
-    pub async fn run_now(&self, user: &str, id: &str, mut ending: Ending) -> Result<ClaimNow> {
+    pub async fn run_now(&self, user: &str, id: &str, ending: CancellationToken) -> Result<ClaimNow> {
         let claimed = self.context.store.claim_schedule_now(user, id, &self.lease()).await?;
         if let ClaimNow::Claimed(claim) = &claimed {
             let stop_on_shutdown = async {
-                ending.wait().await;
+                ending.cancelled().await;
                 self.context.phase.send_replace(Phase::Stopping);
                 std::future::pending::<()>().await;
             };

@@ -68,7 +68,7 @@ impl Api {
             // A message that may have been sent is never sent again, by nobody.
             .retry(reqwest::retry::never())
             .referer(false);
-        let http = proxies.pave(builder, base).build();
+        let http = proxies.apply(builder, base).build();
         let http = http.map_err(|error| ApiError::Setup(why(&error, token)))?;
         Ok(Self { http, base: base.clone(), token: token.clone(), proxies: proxies.clone() })
     }
@@ -156,7 +156,7 @@ impl Api {
         let failed = |error: reqwest::Error| {
             let words = why(&error, &self.token);
             if error.is_connect() || error.is_builder() {
-                ApiError::Unreachable(self.proxies.blame(&self.base, words))
+                ApiError::Unreachable(self.proxies.describe_error(&self.base, words))
             } else {
                 ApiError::Lost(words)
             }

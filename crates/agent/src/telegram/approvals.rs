@@ -11,7 +11,7 @@ use embody_broker::policy::Via;
 use embody_store::{
     Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, Decided, Outgoing, Result, Topic,
 };
-use embody_wire::serve::Ending;
+use embody_wire::server::CancellationToken;
 use tokio::time::sleep;
 
 use super::chat_ref::ChatRef;
@@ -70,10 +70,10 @@ impl ApprovalMessages {
 }
 
 /// Asks about what waits, and shows what was decided, until the end.
-pub(super) async fn watch(channel: &Channel, mut ending: Ending) {
+pub(super) async fn watch(channel: &Channel, ending: CancellationToken) {
     let mut news = channel.store.changes(Topic::Approvals);
     let mut asked = HashSet::new();
-    while !ending.has_begun() {
+    while !ending.is_cancelled() {
         let mut look = channel.times.look;
         if let Err(error) = queue_pending(channel, &mut asked).await {
             tracing::warn!(reason = %error, "approvals wait for the store");
@@ -83,7 +83,7 @@ pub(super) async fn watch(channel: &Channel, mut ending: Ending) {
         tokio::select! {
             _ = news.changed() => {}
             () = sleep(look) => {}
-            () = ending.wait() => {}
+            () = ending.cancelled() => {}
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_store::{Fenced, LeaderLease, Lease, Store};
-use embody_wire::serve::Ending;
+use embody_wire::server::CancellationToken;
 use tokio::time::sleep;
 
 use super::api::Me;
@@ -23,27 +23,27 @@ pub(super) struct Candidate {
     pub(super) store: Store,
 }
 
-pub(super) async fn run_when_leader(candidate: Candidate, mut ending: Ending) {
+pub(super) async fn run_when_leader(candidate: Candidate, ending: CancellationToken) {
     let Candidate { bot, turns, store } = candidate;
     let turns = Arc::new(turns);
     let worker = format!("telegram {}", uuid::Uuid::now_v7());
     let lease = Lease { owner: worker.clone(), duration: bot.times.lease };
     let mut has_logged = false;
-    while !ending.has_begun() {
+    while !ending.is_cancelled() {
         match store.claim_leader_lease(CHANNEL, &lease).await {
             Ok(Some(leader)) => {
                 has_logged = false;
-                run_as_leader(&bot, &turns, &store, (&leader, &worker), &mut ending).await;
+                run_as_leader(&bot, &turns, &store, (&leader, &worker), &ending).await;
             }
             Ok(None) => {
                 if !std::mem::replace(&mut has_logged, true) {
                     tracing::info!("another process is the Telegram bot; this one waits");
                 }
-                wait_or_end(bot.times.look, &mut ending).await;
+                wait_or_end(bot.times.look, &ending).await;
             }
             Err(error) => {
                 tracing::warn!(reason = %error, "the Telegram bot waits for the store");
-                wait_or_end(bot.times.look, &mut ending).await;
+                wait_or_end(bot.times.look, &ending).await;
             }
         }
     }
@@ -55,7 +55,7 @@ async fn run_as_leader(
     turns: &Arc<TurnHandler>,
     store: &Store,
     (leader, worker): (&LeaderLease, &String),
-    ending: &mut Ending,
+    ending: &CancellationToken,
 ) {
     let all = async {
         let Some(me) = fetch_identity(bot, ending).await else { return };
@@ -72,11 +72,12 @@ async fn run_as_leader(
             worker: worker.clone(),
             shown: approvals::ApprovalMessages::default(),
         });
-        let (is_over, over) = Ending::new();
+        let over = CancellationToken::new();
+        let is_over = over.clone();
         let working = async {
             worker::run(&channel, ending.clone()).await;
             // Replies to the last turns leave before the end.
-            let _ = is_over.send(true);
+            is_over.cancel();
         };
         tokio::join!(
             poller::poll(&channel, ending.clone()),
@@ -109,15 +110,15 @@ async fn hold_lease(store: &Store, leader: &LeaderLease, lease: Duration) {
 }
 
 /// Who the bot is, as soon as Telegram says so.
-async fn fetch_identity(bot: &Bot, ending: &mut Ending) -> Option<Me> {
+async fn fetch_identity(bot: &Bot, ending: &CancellationToken) -> Option<Me> {
     let mut pause = MIN_BACKOFF;
-    while !ending.has_begun() {
+    while !ending.is_cancelled() {
         let error = tokio::select! {
             me = bot.api.me() => match me {
                 Ok(me) => return Some(me),
                 Err(error) => error,
             },
-            () = ending.wait() => return None,
+            () = ending.cancelled() => return None,
         };
         if error.is_about_token() {
             tracing::error!("Telegram does not know the token of the bot");
@@ -132,9 +133,9 @@ async fn fetch_identity(bot: &Bot, ending: &mut Ending) -> Option<Me> {
 }
 
 /// For so long, or until the end.
-pub(super) async fn wait_or_end(time: Duration, ending: &mut Ending) {
+pub(super) async fn wait_or_end(time: Duration, ending: &CancellationToken) {
     tokio::select! {
         () = sleep(time) => {}
-        () = ending.wait() => {}
+        () = ending.cancelled() => {}
     }
 }

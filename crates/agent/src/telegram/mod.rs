@@ -42,7 +42,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use embody_store::{NewOutgoing, Scope, Store};
-use embody_wire::serve::Ending;
+use embody_wire::server::CancellationToken;
 use embody_wire::{Proxies, Secret, Url};
 
 use self::allowlist::Allowlist;
@@ -193,7 +193,7 @@ fn fenced(hint: &str) -> String {
 }
 
 /// Runs the bot until the end, whenever no other process on this store does.
-pub async fn run(bot: Bot, turns: TurnHandler, store: Store, ending: Ending) {
+pub async fn run(bot: Bot, turns: TurnHandler, store: Store, ending: CancellationToken) {
     let channel = leader::Candidate { bot, turns, store };
     leader::run_when_leader(channel, ending).await;
 }

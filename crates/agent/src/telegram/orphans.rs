@@ -2,7 +2,7 @@
 //! the chat is told once.
 
 use embody_store::{Incoming, NewOutgoing, OutgoingState, Result, Scope};
-use embody_wire::serve::Ending;
+use embody_wire::server::CancellationToken;
 
 use super::leader::wait_or_end;
 use super::worker::INTERRUPTED;
@@ -12,12 +12,12 @@ use super::{CHANNEL, Channel, message};
 const AT_ONCE: u32 = 100;
 
 /// Looks for such until the end.
-pub(super) async fn run(channel: &Channel, mut ending: Ending) {
-    while !ending.has_begun() {
+pub(super) async fn run(channel: &Channel, ending: CancellationToken) {
+    while !ending.is_cancelled() {
         if let Err(error) = settle_orphans(channel).await {
             tracing::warn!(reason = %error, "what was under way on Telegram could not be looked at");
         }
-        wait_or_end(channel.times.look, &mut ending).await;
+        wait_or_end(channel.times.look, &ending).await;
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use embody_store::{Cursor, IncomingChange, IncomingState, NewIncoming, Result};
-use embody_wire::serve::Ending;
+use embody_wire::server::CancellationToken;
 use serde_json::Value;
 
 use super::allowlist::unnamed;
@@ -18,18 +18,18 @@ use super::{CHANNEL, Channel, approvals, message};
 const OTHERS: Duration = Duration::from_secs(20);
 
 /// Polls until the end.
-pub(super) async fn poll(channel: &Channel, mut ending: Ending) {
+pub(super) async fn poll(channel: &Channel, ending: CancellationToken) {
     let mut offset: Option<i64> = None;
     let mut pause = MIN_BACKOFF;
-    while !ending.has_begun() {
+    while !ending.is_cancelled() {
         let polled = tokio::select! {
             polled = poll_once(channel, &mut offset) => polled,
-            () = ending.wait() => return,
+            () = ending.cancelled() => return,
         };
         match polled {
             Ok(()) => pause = MIN_BACKOFF,
             Err(reason) => {
-                wait_or_end(pause.max(reason.pause()), &mut ending).await;
+                wait_or_end(pause.max(reason.pause()), &ending).await;
                 pause = (pause * 2).min(MAX_BACKOFF);
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_store::{ErrorKind, Fenced, Outgoing, OutgoingClaim, OutgoingEnd, Result, Topic};
-use embody_wire::serve::Ending;
+use embody_wire::server::CancellationToken;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -28,14 +28,14 @@ const WRITES: u32 = 5;
 const LAST: Duration = Duration::from_secs(5);
 
 /// Delivers until the end, and then what waits.
-pub(super) async fn deliver(channel: &Arc<Channel>, mut over: Ending) {
+pub(super) async fn deliver(channel: &Arc<Channel>, over: CancellationToken) {
     let mut news = channel.store.changes(Topic::Outgoing);
     let mut sending = JoinSet::new();
     let mut until: Option<Instant> = None;
     // A message that waits for its time wakes nobody.
     let mut due: Option<Instant> = None;
     loop {
-        if over.has_begun() {
+        if over.is_cancelled() {
             until.get_or_insert_with(|| Instant::now() + LAST);
         }
         let free = u32::try_from(AT_ONCE.saturating_sub(sending.len())).unwrap_or(0);
@@ -62,7 +62,7 @@ pub(super) async fn deliver(channel: &Arc<Channel>, mut over: Ending) {
                 due = wait.map(|wait| Instant::now() + wait + MARGIN).into_iter().chain(due).min();
             }
             () = sleep_until(look) => due = due.filter(|due| *due > Instant::now()),
-            () = over.wait(), if until.is_none() => {}
+            () = over.cancelled(), if until.is_none() => {}
         }
     }
     while sending.join_next().await.is_some() {}

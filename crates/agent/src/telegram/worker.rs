@@ -9,7 +9,7 @@ use embody_store::{
     Cursor, Fenced, FinishIncoming, Incoming, IncomingClaim, IncomingState, NewIncoming, NewThread, Result,
     Scope, Store, Thread, Topic,
 };
-use embody_wire::serve::Ending;
+use embody_wire::server::CancellationToken;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -32,10 +32,10 @@ const NO_TEXT: &str = "I can read only text so far.";
 pub(super) const INTERRUPTED: &str = "I was interrupted while I was working on your last message, and cannot say how far I had come. Send it again if it still matters.";
 
 /// Works until the end; turns that are under way then have a while to end.
-pub(super) async fn run(channel: &Arc<Channel>, mut ending: Ending) {
+pub(super) async fn run(channel: &Arc<Channel>, ending: CancellationToken) {
     let mut news = channel.store.changes(Topic::Incoming);
     let mut turns = JoinSet::new();
-    while !ending.has_begun() {
+    while !ending.is_cancelled() {
         let free = u32::try_from(AT_ONCE.saturating_sub(turns.len())).unwrap_or(0);
         let mut look = channel.times.look;
         match channel.store.claim_incoming(CHANNEL, &channel.lease(), free).await {
@@ -53,14 +53,14 @@ pub(super) async fn run(channel: &Arc<Channel>, mut ending: Ending) {
             _ = news.changed() => {}
             Some(_) = turns.join_next() => {}
             () = sleep(look) => {}
-            () = ending.wait() => {}
+            () = ending.cancelled() => {}
         }
     }
     while turns.join_next().await.is_some() {}
 }
 
 /// Works on one message and says how it ended.
-async fn process(channel: Arc<Channel>, claim: IncomingClaim, ending: Ending) {
+async fn process(channel: Arc<Channel>, claim: IncomingClaim, ending: CancellationToken) {
     let finish = tokio::select! {
         finish = process_message(&channel, &claim.incoming) => finish,
         () = lease_lost(&channel, &claim) => {
@@ -101,8 +101,8 @@ async fn lease_lost(channel: &Channel, claim: &IncomingClaim) {
     }
 }
 
-async fn shutdown_deadline(mut ending: Ending, patience: Duration) {
-    ending.wait().await;
+async fn shutdown_deadline(ending: CancellationToken, patience: Duration) {
+    ending.cancelled().await;
     sleep(patience).await;
 }
 

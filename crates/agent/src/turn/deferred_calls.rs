@@ -10,7 +10,7 @@ use std::time::Duration;
 use embody_broker::ToolOutcome;
 use embody_prompt::Audience;
 use embody_store::{ApprovalStatus, CallAwaitingApproval, Store, Topic};
-use embody_wire::serve::Ending;
+use embody_wire::server::CancellationToken;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
@@ -140,7 +140,7 @@ impl Agent {
     /// Makes calls that were approved after their turn, until the end. `go_on` gets what the conversation goes on with.
     pub async fn run_deferred_calls<F>(
         &self,
-        mut ending: Ending,
+        ending: CancellationToken,
         go_on: impl Fn(TurnInput) -> F + Send + Sync + 'static,
     ) where
         F: Future<Output = ()> + Send + 'static,
@@ -148,9 +148,9 @@ impl Agent {
         let mut decisions = self.store().changes(Topic::Approvals);
         let (go_on, in_flight) = (Arc::new(go_on), InFlight::default());
         let mut making = JoinSet::new();
-        while !ending.has_begun() {
+        while !ending.is_cancelled() {
             tokio::select! {
-                () = ending.wait() => break,
+                () = ending.cancelled() => break,
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
                 Some(_) = making.join_next() => continue,
                 changed = decisions.changed() => {

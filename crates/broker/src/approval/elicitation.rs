@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use embody_store::Answer;
 use embody_wire::Outcome;
-use embody_wire::serve::Answered;
+use embody_wire::server::HostResponse;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -25,7 +25,7 @@ pub(super) fn params(message: &str) -> Option<Box<RawValue>> {
 
 /// What the host's answer decides; `None` if it decides nothing. An automatic answer decides only where the rules allow no
 /// other channel.
-pub(super) fn decision(answered: &Answered, is_only_channel: bool) -> Option<Answer> {
+pub(super) fn decision(answered: &HostResponse, is_only_channel: bool) -> Option<Answer> {
     let Outcome::Result(result) = &answered.outcome else { return None };
     // A repeated `action` is not an answer: two readers could read it differently.
     let Elicited { action } = serde_json::from_str(result.get()).ok()?;
@@ -47,8 +47,8 @@ struct Elicited {
 mod tests {
     use super::*;
 
-    fn answered(result: &str, after: Option<Duration>) -> Answered {
-        Answered { outcome: Outcome::Result(RawValue::from_string(result.to_owned()).unwrap()), after }
+    fn answered(result: &str, after: Option<Duration>) -> HostResponse {
+        HostResponse { outcome: Outcome::Result(RawValue::from_string(result.to_owned()).unwrap()), after }
     }
 
     // spec: N-10
@@ -70,7 +70,7 @@ mod tests {
             assert_eq!(decision(&answered(result, Some(READING_TIME)), false), expected, "{result}");
         }
         let error = RawValue::from_string(r#"{"code":-32601,"message":"accept"}"#.to_owned()).unwrap();
-        assert_eq!(decision(&Answered { outcome: Outcome::Error(error), after: None }, true), None);
+        assert_eq!(decision(&HostResponse { outcome: Outcome::Error(error), after: None }, true), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use embody_store::{
     Answer as StoredAnswer, Approval, ApprovalStatus, AskApproval, Asked, DecideApproval, Error, Topic,
 };
-use embody_wire::serve::Answered;
+use embody_wire::server::HostResponse;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until};
 
@@ -32,7 +32,7 @@ impl Approvals {
     /// When the store fails: then nothing is approved.
     pub async fn ask<F>(&self, prompt: ApprovalPrompt<'_>, elicit: Option<F>) -> Result<Answer, Error>
     where
-        F: AsyncFnOnce(Box<RawValue>) -> Option<Answered>,
+        F: AsyncFnOnce(Box<RawValue>) -> Option<HostResponse>,
     {
         let message = match prompt.text() {
             Ok(message) => message,
@@ -90,7 +90,7 @@ impl Approvals {
         host: &mut Host<'_, A>,
     ) -> Result<Waited, Error>
     where
-        A: Future<Output = Option<Answered>>,
+        A: Future<Output = Option<HostResponse>>,
     {
         let mut changes = self.store.changes(Topic::Approvals);
         let id = approval.id.clone();
@@ -157,7 +157,7 @@ enum Form {
     Answered,
 }
 
-impl<A: Future<Output = Option<Answered>>> Host<'_, A> {
+impl<A: Future<Output = Option<HostResponse>>> Host<'_, A> {
     /// Until when the call waits for an approval that is still open; `None` if it waits no longer.
     fn waits_until(&self) -> Option<Instant> {
         match self.form {
@@ -178,9 +178,9 @@ impl<A: Future<Output = Option<Answered>>> Host<'_, A> {
     }
 }
 
-async fn elicited<F>(elicit: Option<F>, message: String) -> Option<Answered>
+async fn elicited<F>(elicit: Option<F>, message: String) -> Option<HostResponse>
 where
-    F: AsyncFnOnce(Box<RawValue>) -> Option<Answered>,
+    F: AsyncFnOnce(Box<RawValue>) -> Option<HostResponse>,
 {
     let params = elicitation::params(&message)?;
     elicit?(params).await

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use embody_wire::Outcome;
-use embody_wire::serve::Call;
+use embody_wire::server::Call;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -135,7 +135,7 @@ fn class_of(config: &BrokerConfig, session: &Session, offered: &Offered) -> &'st
 /// Found tools are listed from now on: the host is notified of the change once it has the response.
 fn notify_after_response(config: &Arc<BrokerConfig>, session: &Arc<Session>, request: &Call<Principal>) {
     let (session, config) = (Arc::clone(session), Arc::clone(config));
-    request.on_written(move || {
+    request.on_flushed(move || {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { session.tell(&config).await });
         }

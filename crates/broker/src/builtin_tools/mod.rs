@@ -7,7 +7,7 @@ pub(crate) mod status;
 use std::sync::Arc;
 
 use embody_wire::Outcome;
-use embody_wire::serve::{Call, code, failure};
+use embody_wire::server::{Call, code, failure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

@@ -498,8 +498,8 @@ impl Tools {
         open.filter_map(|offered| {
             // A mind that is still starting takes names from the embedded body only: the others are the operator's choice.
             let is_rival = |source: &&&Source<'_>| offered.is_embedded || !source.role.is_mind();
-            let may_have = unknown.iter().filter(is_rival).find(|source| source.exposes(&offered.tool))?;
-            Some((offered.tool.clone(), Arc::clone(&may_have.upstream)))
+            let may_contain = unknown.iter().filter(is_rival).find(|source| source.exposes(&offered.tool))?;
+            Some((offered.tool.clone(), Arc::clone(&may_contain.upstream)))
         })
         .collect()
     }

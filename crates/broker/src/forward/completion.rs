@@ -1,7 +1,7 @@
 //! `completion/complete`: to whoever has the prompt or the resource that it is for.
 
 use embody_wire::Outcome;
-use embody_wire::serve::{code, failure};
+use embody_wire::server::{code, failure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -4,7 +4,7 @@
 //! same list. Every process on the store reads the signatures of the others.
 
 use embody_wire::Outcome;
-use embody_wire::serve::{code, failure};
+use embody_wire::server::{code, failure};
 
 use super::lists::Kind;
 use super::printable;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use embody_store::{Arguments as Kept, Event, Outcome as Ended, Read, Record, ToolCall};
-use embody_wire::message::may_have;
-use embody_wire::serve::{code, failure};
+use embody_wire::message::may_contain;
+use embody_wire::server::{code, failure};
 use embody_wire::{Outcome, off_runtime};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -147,7 +147,7 @@ pub(super) fn is_denied(
 
 /// The parameters as they are shown and recorded: without `_meta`. `None` if they have no `_meta`.
 fn without_meta(params: &RawValue) -> Option<Box<RawValue>> {
-    if !may_have(params, "_meta") {
+    if !may_contain(params, "_meta") {
         return None;
     }
     let Members(members) = serde_json::from_str(params.get()).ok()?;

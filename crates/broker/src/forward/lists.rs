@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_wire::Outcome;
-use embody_wire::serve::{Call, code, failure};
-use embody_wire::upstream::Calling;
+use embody_wire::server::{Call, code, failure};
+use embody_wire::upstream::OutgoingCall;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -328,7 +328,7 @@ impl Fetch {
         let limit = PAGE.min(spec.call_timeout);
         let trip = UpstreamCall { session, upstream: &spec.name, what, link: &link, call, limit, permit };
         // One that tells of its progress for ever is one that hangs.
-        let carried = timeout(2 * limit, call_upstream(trip, Calling { method, params })).await;
+        let carried = timeout(2 * limit, call_upstream(trip, OutgoingCall { method, params })).await;
         match carried.unwrap_or(CallResult::TimedOut) {
             CallResult::Answered(Outcome::Result(result)) => {
                 let mut page = read(&result, member).ok_or_else(|| {

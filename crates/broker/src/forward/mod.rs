@@ -32,7 +32,7 @@ mod template;
 
 use std::sync::Arc;
 
-use embody_wire::serve::{Call, code, failure};
+use embody_wire::server::{Call, code, failure};
 use embody_wire::{Notification, Outcome};
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -1,7 +1,7 @@
 //! The few members of parameters that decide where a request goes, read and exchanged in place.
 
 use embody_wire::Outcome;
-use embody_wire::serve::{code, failure};
+use embody_wire::server::{code, failure};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

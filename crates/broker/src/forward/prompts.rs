@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_wire::Outcome;
-use embody_wire::serve::{code, failure};
+use embody_wire::server::{code, failure};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use embody_wire::Outcome;
-use embody_wire::serve::{code, failure_with};
+use embody_wire::server::{code, failure_with};
 use serde::Deserialize;
 use serde_json::json;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
-use embody_wire::serve::{Call, code, failure};
-use embody_wire::upstream::{Calling, Link};
+use embody_wire::server::{Call, code, failure};
+use embody_wire::upstream::{Link, OutgoingCall};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
@@ -111,7 +111,7 @@ impl<'a> Asking<'a> {
             limit: spec.call_timeout,
             permit: &permit,
         };
-        Ok(call_upstream(trip, Calling { method, params }).await)
+        Ok(call_upstream(trip, OutgoingCall { method, params }).await)
     }
 
     /// Waits for the servers that are still starting and may have this. Nothing is known of what a body has that has not
@@ -160,15 +160,15 @@ pub(super) async fn first_not_started(
     session: &Session,
     name_at: impl Fn(&Upstream) -> Option<String>,
 ) -> Option<&Arc<Upstream>> {
-    let may_have = |upstream: &&Arc<Upstream>| match &upstream.spec().role {
+    let may_contain = |upstream: &&Arc<Upstream>| match &upstream.spec().role {
         Role::Mind => true,
         Role::Body(body) => name_at(upstream).is_some_and(|name| body.exposes(&upstream.spec().name, &name)),
     };
     // They start at the same time, so the waits do not add up.
-    for upstream in session.upstreams().filter(may_have) {
+    for upstream in session.upstreams().filter(may_contain) {
         upstream.started().await;
     }
-    session.bodies.iter().filter(may_have).find(|body| body.never_connected())
+    session.bodies.iter().filter(may_contain).find(|body| body.never_connected())
 }
 
 /// The answer to a request for what may belong to a body that has not started.
@@ -234,7 +234,7 @@ pub(super) async fn ask(
     params: Option<&RawValue>,
     limit: Duration,
 ) -> Option<CallResult> {
-    upstream.ask(link, Calling { method, params }, limit).await.ok().map(CallResult::Answered)
+    upstream.ask(link, OutgoingCall { method, params }, limit).await.ok().map(CallResult::Answered)
 }
 
 /// Whether it was answered with a result.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_wire::serve::{Call, Era, code, failure};
+use embody_wire::server::{Call, Era, code, failure};
 use embody_wire::{Notification, Outcome};
 use serde::Deserialize;
 use serde_json::json;
@@ -116,7 +116,7 @@ pub(crate) fn is_wanted(call: &Call<Principal>, notification: &Notification) -> 
     if notification.method != "notifications/message" || call.host.era() != Era::Stateless {
         return true;
     }
-    let wanted = call.host.hello().log_level.as_deref().and_then(severity);
+    let wanted = call.host.client_info().log_level.as_deref().and_then(severity);
     let params = notification.params.as_deref().map_or("{}", |params| params.get());
     let said = serde_json::from_str::<Given>(params).ok().and_then(|said| severity(&said.level));
     wanted.is_some_and(|wanted| said.is_none_or(|said| said >= wanted))

@@ -2,7 +2,7 @@
 //! about tasks that it has named to this session. Those of the stateless era are in `stateless`.
 
 use embody_wire::Outcome;
-use embody_wire::serve::{code, failure};
+use embody_wire::server::{code, failure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

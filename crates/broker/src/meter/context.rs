@@ -1,7 +1,7 @@
 //! Where a trace comes from: `traceparent` and `tracestate` of the W3C, as they stand in a request's `_meta`, or a trace of
 //! our own. What is malformed is as if it were not there.
 
-use embody_wire::message::may_have;
+use embody_wire::message::may_contain;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -20,7 +20,7 @@ pub(super) struct Context {
 impl Context {
     /// The context that a request brings, or a new one.
     pub(super) fn of(params: Option<&RawValue>) -> Self {
-        let brought = params.filter(|params| may_have(params, "traceparent")).and_then(read);
+        let brought = params.filter(|params| may_contain(params, "traceparent")).and_then(read);
         brought.unwrap_or_else(|| Self {
             trace: uuid::Uuid::new_v4().into_bytes(),
             parent: None,

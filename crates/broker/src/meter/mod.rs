@@ -26,7 +26,7 @@ mod words;
 
 use std::time::Duration;
 
-use embody_wire::serve::Era;
+use embody_wire::server::Era;
 
 use self::bodies::Bodies;
 pub(crate) use self::bodies::{Body, Timing};

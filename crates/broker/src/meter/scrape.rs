@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use embody_wire::serve::Era;
+use embody_wire::server::Era;
 
 use super::page::{Kind, Page};
 use super::words::{ANSWERS, End, METHODS, Verdict};

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
-use embody_wire::serve::{Call, Era, MODERN};
+use embody_wire::server::{Call, Era, MODERN};
 use embody_wire::upstream::{Link, Route};
 use serde::Deserialize;
 
@@ -243,7 +243,7 @@ impl Step {
                 CallResult::Answered(outcome) => failed(outcome, method),
                 CallResult::Unavailable(_) => Failure::of("unavailable"),
                 CallResult::NotSent(_) => Failure::of("not_sent"),
-                CallResult::Lost(error) if error.nothing_was_done() => Failure::of("not_sent"),
+                CallResult::Lost(error) if error.was_not_executed() => Failure::of("not_sent"),
                 CallResult::Lost(_) => Failure::of(LOST),
                 CallResult::TimedOut => Failure::of(TIMEOUT),
                 CallResult::CancelledUnsent | CallResult::Cancelled => Failure::of(CANCELLED),
@@ -292,7 +292,7 @@ pub(crate) fn towards(session: &Session, upstream: &str, link: &Link, method: &s
         let tool = tool.filter(|_| method == CALL);
         let mut attributes = server_side(upstream, link, method, tool.as_deref());
         let spec = session.upstream(upstream).map(|upstream| upstream.spec());
-        if let Some(Route::Http { url } | Route::Sse { url } | Route::Guess { url }) =
+        if let Some(Route::Http { url } | Route::Sse { url } | Route::Probe { url }) =
             spec.map(|spec| &spec.route)
         {
             attributes.extend(url.host_str().map(|host| ("server.address", text(host.to_owned()))));
@@ -317,7 +317,7 @@ fn host_side(call: &Call<Principal>, method: &'static str) -> Vec<Attribute> {
         Era::Stateless => Some(MODERN),
     };
     attributes.extend(version.map(|version| ("mcp.protocol.version", Value::Text(Cow::Borrowed(version)))));
-    attributes.extend(network(call.is_on_a_pipe()));
+    attributes.extend(network(call.is_on_pipe()));
     attributes.push(("embody.channel", text(cut(&call.host.principal.channel))));
     attributes
 }

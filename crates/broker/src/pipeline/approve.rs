@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use embody_store::AskApproval;
-use embody_wire::serve::{Era, Question};
+use embody_wire::server::{Era, ServerRequest};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -48,7 +48,7 @@ async fn decide_with_answer(
     let answer = tokio::select! {
         biased;
         // A call that the host has cancelled is not sent, whatever the owner answers later.
-        () = call.request.until_unwanted() => return Err(Refusal::cancelled()),
+        () = call.request.until_cancelled() => return Err(Refusal::cancelled()),
         answer = call.timing.aside(ask(broker, call, reason, view)) => answer?,
     };
     let mut asked_on = Vec::new();
@@ -96,15 +96,16 @@ async fn ask(
         return Ok(Answer::Unshowable(NO_RIGHT.to_owned()));
     }
     // The answer of a form is the owner's only if the host is.
-    let can_elicit =
-        principal.may_approve && via.contains(&Via::Elicitation) && session.host.hello().can_show_forms();
+    let can_elicit = principal.may_approve
+        && via.contains(&Via::Elicitation)
+        && session.host.client_info().can_show_forms();
     let request = Arc::clone(call.request);
     let elicit = can_elicit.then_some(move |params: Box<RawValue>| async move {
         // An answer that arrives at another process is valid only for this very text.
         let shown = blake3::hash(params.get().as_bytes()).to_hex();
-        let anew = Some(raw(&json!({"approval": shown.as_str()})));
+        let resume_data = Some(raw(&json!({"approval": shown.as_str()})));
         let (key, method) = (Some("approval".to_owned()), "elicitation/create".to_owned());
-        let question = Question { key, method, params: Some(params), anew, must_be_seen: true };
+        let question = ServerRequest { key, method, params: Some(params), resume_data, must_be_seen: true };
         request.ask_all(vec![question]).await.pop()?.ok()
     });
     let prompt = ApprovalPrompt {

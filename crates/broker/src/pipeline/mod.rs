@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use embody_store::Outcome as AuditOutcome;
 use embody_wire::Outcome;
-use embody_wire::serve::{Call, code};
+use embody_wire::server::{Call, code};
 use serde_json::value::RawValue;
 
 use self::gate::Permit;

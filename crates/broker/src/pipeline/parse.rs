@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use embody_wire::Outcome;
-use embody_wire::serve::{code, failure};
+use embody_wire::server::{code, failure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -8,7 +8,7 @@ use embody_store::{
     ToolCall as AuditedCall, UseApproval, Verdict,
 };
 use embody_wire::Outcome;
-use embody_wire::message::may_have;
+use embody_wire::message::may_contain;
 use serde_json::value::RawValue;
 
 use super::respond::Refusal;
@@ -157,7 +157,7 @@ pub(crate) fn outcome_of(result: &CallResult) -> (AuditOutcome, Option<String>) 
         }
         CallResult::Unavailable(reason) => (AuditOutcome::Denied, Some(format!("not sent: {reason}"))),
         CallResult::NotSent(error) => (AuditOutcome::Denied, Some(format!("not sent: {error}"))),
-        CallResult::Lost(error) if error.nothing_was_done() => {
+        CallResult::Lost(error) if error.was_not_executed() => {
             (AuditOutcome::Failed, Some(error.to_string()))
         }
         CallResult::Lost(error) => (AuditOutcome::Unknown, Some(error.to_string())),
@@ -175,6 +175,6 @@ pub(crate) fn is_error(result: &RawValue) -> bool {
         #[serde(rename = "isError", default)]
         is_error: Option<bool>,
     }
-    may_have(result, "isError")
+    may_contain(result, "isError")
         && serde_json::from_str::<Flag>(result.get()).is_ok_and(|flag| flag.is_error == Some(true))
 }

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use embody_wire::mirrored;
-use embody_wire::serve::Call;
+use embody_wire::param_headers;
+use embody_wire::server::Call;
 use serde_json::Value;
 
 use super::parse::CallParams;
@@ -56,7 +56,7 @@ pub(super) fn header_mismatch(
     tool: &Offered,
     arguments: &Arguments,
 ) -> Option<String> {
-    let headers = request.mirrored.as_ref()?;
+    let headers = request.param_headers.as_ref()?;
     let definition: Value = serde_json::from_str(tool.definition.get()).ok()?;
-    mirrored::mismatch(definition.get("inputSchema")?, arguments.value(), headers)
+    param_headers::mismatch(definition.get("inputSchema")?, arguments.value(), headers)
 }

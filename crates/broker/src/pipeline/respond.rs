@@ -4,7 +4,7 @@
 //! that against the tool's `outputSchema`, even on errors. Data for programs is in `_meta`.
 
 use embody_store::Verdict;
-use embody_wire::serve::{code, failure, failure_with};
+use embody_wire::server::{code, failure, failure_with};
 use embody_wire::{Error, Outcome};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -57,7 +57,7 @@ pub(super) fn forward(call: &ToolCall<'_>, result: CallResult) -> Outcome {
         CallResult::Answered(error) => return error,
         CallResult::Unavailable(reason) => Refusal::unavailable(body, reason),
         CallResult::NotSent(error) => Refusal::unavailable(body, error),
-        CallResult::Lost(error) if error.nothing_was_done() => Refusal::unavailable(body, error),
+        CallResult::Lost(error) if error.was_not_executed() => Refusal::unavailable(body, error),
         CallResult::Lost(error @ Error::Protocol(_)) => {
             Refusal::unknown(format!("the answer of `{body}` could not be read")).detail(error)
         }

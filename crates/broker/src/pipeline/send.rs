@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_wire::serve::{Call, Era, code, failure};
-use embody_wire::upstream::{CallEvent, Calling, Link, Running};
+use embody_wire::server::{Call, Era, code, failure};
+use embody_wire::upstream::{CallEvent, Link, OutgoingCall, PendingCall};
 use embody_wire::{Error, Outcome, Request, Response};
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
@@ -82,7 +82,8 @@ pub(super) async fn send(
         Ok(link) => link,
         Err(reason) => return (CallResult::Unavailable(reason.clone()), None),
     };
-    let calling = Calling { method: call.method, params: params_with_approval.as_deref().or(call.params) };
+    let calling =
+        OutgoingCall { method: call.method, params: params_with_approval.as_deref().or(call.params) };
     let upstream_call = UpstreamCall {
         session: call.session,
         upstream: &call.tool.upstream,
@@ -100,10 +101,10 @@ pub(super) async fn send(
 
 /// Sends a request of a host. What a stateless server asks by its result (`input_required`) is answered by another request; a
 /// host of the session era gets its result without the members of the stateless era.
-pub(crate) async fn call_upstream(upstream_call: UpstreamCall<'_>, calling: Calling<'_>) -> CallResult {
+pub(crate) async fn call_upstream(upstream_call: UpstreamCall<'_>, calling: OutgoingCall<'_>) -> CallResult {
     let is_stateless_for_sessions =
         upstream_call.link.is_stateless() && upstream_call.call.host.era() != Era::Stateless;
-    let result = if !upstream_call.link.is_stateless() && upstream_call.call.anew().is_none() {
+    let result = if !upstream_call.link.is_stateless() && upstream_call.call.resume_data().is_none() {
         call_upstream_once(upstream_call, calling).await
     } else {
         Box::pin(resume_or_call(upstream_call, calling)).await
@@ -118,13 +119,13 @@ pub(crate) async fn call_upstream(upstream_call: UpstreamCall<'_>, calling: Call
 }
 
 /// Calls a stateless server, or resumes a call that another process has begun.
-async fn resume_or_call(upstream_call: UpstreamCall<'_>, calling: Calling<'_>) -> CallResult {
+async fn resume_or_call(upstream_call: UpstreamCall<'_>, calling: OutgoingCall<'_>) -> CallResult {
     let UpstreamCall { upstream, link, call, .. } = upstream_call;
     // Only the broker sets the members that tell such a server about its host.
     let params = calling.params.map(ToOwned::to_owned);
     let params = if link.is_stateless() { without_era(params, calling.method) } else { params };
-    let calling = Calling { params: params.as_deref(), ..calling };
-    let result = match call.anew().and_then(SuspendedCall::read) {
+    let calling = OutgoingCall { params: params.as_deref(), ..calling };
+    let result = match call.resume_data().and_then(SuspendedCall::read) {
         None => call_upstream_once(upstream_call, calling).await,
         // It was sent by another process, and asked this.
         Some(sent) if link.is_stateless() && sent.is_of(upstream, calling.method) => {
@@ -140,7 +141,7 @@ async fn resume_or_call(upstream_call: UpstreamCall<'_>, calling: Calling<'_>) -
 /// Asks the host what the server asks, and sends the answers, until there is a result.
 async fn answer_rounds(
     upstream_call: UpstreamCall<'_>,
-    calling: Calling<'_>,
+    calling: OutgoingCall<'_>,
     mut result: CallResult,
 ) -> CallResult {
     let UpstreamCall { session, upstream, link, call, .. } = upstream_call;
@@ -166,7 +167,7 @@ async fn answer_rounds(
             Err(_) => return CallResult::TimedOut,
         };
         let Some(params) = asks.params(calling.params, &answers) else { return result };
-        let again = Calling { method: calling.method, params: Some(&params) };
+        let again = OutgoingCall { method: calling.method, params: Some(&params) };
         result = match call_upstream_once(upstream_call, again).await {
             // An earlier round was sent already.
             CallResult::Unavailable(_) | CallResult::NotSent(_) => CallResult::Lost(Error::NoAnswer),
@@ -207,7 +208,10 @@ fn suspended_call(result: &RawValue, upstream: &str, method: &str) -> Option<Box
 }
 
 /// Sends it once; an `input_required` result is returned as it is.
-pub(crate) async fn call_upstream_once(upstream_call: UpstreamCall<'_>, calling: Calling<'_>) -> CallResult {
+pub(crate) async fn call_upstream_once(
+    upstream_call: UpstreamCall<'_>,
+    calling: OutgoingCall<'_>,
+) -> CallResult {
     let UpstreamCall { session, upstream, what, link, call, limit, permit: Permit { .. } } = upstream_call;
     if let Some(origin) = session.unmarked(upstream, what, calling.method) {
         Box::pin(session.exposure.mark(&origin)).await;
@@ -277,15 +281,15 @@ pub(crate) async fn call_upstream_once(upstream_call: UpstreamCall<'_>, calling:
 /// Waits for room to send it, until the host cancels it or its time is over.
 async fn begin(
     link: &Link,
-    calling: Calling<'_>,
+    calling: OutgoingCall<'_>,
     call: &Call<Principal>,
     limit: Duration,
-) -> Result<Running, CallResult> {
+) -> Result<PendingCall, CallResult> {
     let mut is_late = false;
     let given_up = async {
         tokio::select! {
             biased;
-            () = call.until_unwanted() => {}
+            () = call.until_cancelled() => {}
             () = sleep(limit) => is_late = true,
         }
     };
@@ -320,7 +324,7 @@ impl Watch<'_> {
         loop {
             tokio::select! {
                 biased;
-                () = self.call.until_unwanted() => return Err(Over::Cancelled),
+                () = self.call.until_cancelled() => return Err(Over::Cancelled),
                 () = sleep_until(self.deadline.until()) => return Err(Over::Late),
                 Some(_) = self.questions.join_next() => {
                     if self.questions.is_empty() {
@@ -347,7 +351,7 @@ impl Watch<'_> {
 }
 
 /// Cancels the call at the server, and takes a result that arrives at once.
-async fn cancel(running: &mut Running, link: &Link, reason: &str, otherwise: CallResult) -> CallResult {
+async fn cancel(running: &mut PendingCall, link: &Link, reason: &str, otherwise: CallResult) -> CallResult {
     let number = running.number();
     if !matches!(timeout(ACCEPT, link.cancel(number, reason)).await, Ok(Ok(()))) {
         return otherwise;
@@ -397,7 +401,7 @@ pub(crate) async fn call_mind_with_meta(
         meta: Option<&'a RawValue>,
     }
     let params = raw(&Params { name: tool, arguments, meta });
-    let calling = Calling { method: "tools/call", params: Some(&params) };
+    let calling = OutgoingCall { method: "tools/call", params: Some(&params) };
     let (mut number, mut step) = (None, trace::towards_mind(link, tool));
     let asked = async {
         let mut running = link.begin(calling).await.map_err(|error| error.to_string())?;

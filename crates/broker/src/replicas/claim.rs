@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use embody_store::NewSuspendedCall;
-use embody_wire::serve::{Claim, Host, Reply, code, failure};
+use embody_wire::server::{Claim, Host, ResumeResult, code, failure};
 use embody_wire::{Outcome, Request};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -64,7 +64,7 @@ impl Replicas {
         if !self.is_shared && !self.take(user, ticket).await? {
             return Err(used());
         }
-        parked.anew.and_then(|anew| RawValue::from_string(anew).ok()).map(Claim::Anew).ok_or_else(unknown)
+        parked.anew.and_then(|anew| RawValue::from_string(anew).ok()).map(Claim::Restart).ok_or_else(unknown)
     }
 
     async fn take(&self, user: &str, ticket: &str) -> Result<bool, Outcome> {
@@ -78,7 +78,7 @@ impl Replicas {
         user: &str,
         ticket: &str,
         request: &Request,
-    ) -> Result<Option<Reply>, Outcome> {
+    ) -> Result<Option<ResumeResult>, Outcome> {
         let (sender, mut words) = mpsc::channel(WORDS);
         lock(&self.waiting).insert(ticket.to_owned(), sender);
         let _waiting = Waiting(self, ticket);

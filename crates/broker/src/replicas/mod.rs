@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex};
 
 use embody_store::{DatabaseUrl, NewReplicaMessage, Store};
 use embody_wire::Message;
-use embody_wire::serve::{Host, Relay, Resumed};
-use embody_wire::{Version, serve};
+use embody_wire::server::{Host, ReplicaMessage, ResumedSession};
+use embody_wire::{Version, server};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -40,8 +40,8 @@ pub(crate) struct Replicas {
     store: Store,
     is_shared: bool,
     /// To the face that hosts reach by HTTP, and its end until the face takes it.
-    relay: mpsc::Sender<Relay>,
-    relays: Mutex<Option<mpsc::Receiver<Relay>>>,
+    relay: mpsc::Sender<ReplicaMessage>,
+    relays: Mutex<Option<mpsc::Receiver<ReplicaMessage>>>,
     reader: Mutex<Option<AbortHandle>>,
     /// Those who wait for what another process says of a call, by its ticket.
     waiting: Mutex<HashMap<String, mpsc::Sender<Word>>>,
@@ -66,7 +66,7 @@ impl Replicas {
         self: &Arc<Self>,
         sessions: &Arc<Sessions>,
         config: &Arc<BrokerConfig>,
-    ) -> Option<mpsc::Receiver<Relay>> {
+    ) -> Option<mpsc::Receiver<ReplicaMessage>> {
         let relays = if self.is_shared { lock(&self.relays).take() } else { None }?;
         let reading = tokio::spawn(read(Arc::clone(self), Arc::clone(sessions), Arc::clone(config)));
         *lock(&self.reader) = Some(reading.abort_handle());
@@ -125,7 +125,7 @@ impl Replicas {
     }
 
     /// What is known of a session that this process has not opened.
-    pub(crate) async fn resume(&self, principal: &Principal, session: &str) -> Option<Resumed> {
+    pub(crate) async fn resume(&self, principal: &Principal, session: &str) -> Option<ResumedSession> {
         let known = match self.store.session(&principal.user, session).await {
             Ok(known) => known?,
             Err(error) => {
@@ -145,9 +145,9 @@ impl Replicas {
             return None;
         }
         let Kept { version, capabilities, client, .. } = kept;
-        let hello = serve::Hello { capabilities, client, log_level: None };
+        let client_info = server::ClientInfo { capabilities, client, log_level: None };
         tracing::info!(session, "a session goes on that another process has opened");
-        Some(Resumed { version: Version::parse(&version)?, hello })
+        Some(ResumedSession { version: Version::parse(&version)?, client_info })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_store::Topic;
-use embody_wire::serve::Relay;
+use embody_wire::server::ReplicaMessage;
 use embody_wire::{Limits, Message, message};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -79,10 +79,10 @@ fn hear(
             let message =
                 message::parse_frame(text.as_bytes(), &Limits::default()).ok().and_then(|mut all| all.pop());
             if let Some(message @ (Message::Response(_) | Message::Notification(_))) = message {
-                replicas.pass_to_face(Relay::Said { session, message });
+                replicas.pass_to_face(ReplicaMessage::FromHost { session, message });
             }
         }
-        Word::Left { session } => replicas.pass_to_face(Relay::Left { session }),
+        Word::Left { session } => replicas.pass_to_face(ReplicaMessage::SessionDeleted { session }),
         Word::Set { session, method, params } => {
             if let Some(session) = sessions.get(&session) {
                 forward::set_elsewhere(config, &session, &method, &params);
@@ -104,15 +104,15 @@ async fn answers(replicas: &Replicas, sender: &str, (ticket, user): (String, &st
     // Only one of the two goes on with it, and the other lets go of it.
     match replicas.store.claim_suspended_call(user, &ticket).await {
         Ok(true) => {}
-        Ok(false) => return replicas.pass_to_face(Relay::Taken { ticket }),
+        Ok(false) => return replicas.pass_to_face(ReplicaMessage::CallClaimed { ticket }),
         Err(error) => {
             tracing::warn!(reason = %error, "a call that was answered elsewhere cannot be taken");
-            return replicas.pass_to_face(Relay::Taken { ticket });
+            return replicas.pass_to_face(ReplicaMessage::CallClaimed { ticket });
         }
     }
     replicas.tell(Some(sender), &Word::Taken { ticket: ticket.clone() }).await;
     let (reply, mut told) = oneshot::channel();
-    let relay = Relay::Answers { ticket: ticket.clone(), request, reply };
+    let relay = ReplicaMessage::CallAnswered { ticket: ticket.clone(), request, reply };
     if replicas.relay.send(relay).await.is_err() {
         replicas.tell(Some(sender), &Word::Gone { ticket }).await;
         return;
@@ -137,7 +137,7 @@ async fn answers(replicas: &Replicas, sender: &str, (ticket, user): (String, &st
 
 impl Replicas {
     /// Tells the face, which has room unless it is far behind; then it is lost, as a host that is gone is.
-    fn pass_to_face(&self, relay: Relay) {
+    fn pass_to_face(&self, relay: ReplicaMessage) {
         if self.relay.try_send(relay).is_err() {
             tracing::warn!("what another process says of a host is lost: there is too much of it");
         }

@@ -1,7 +1,7 @@
 //! What one process says to another about a host. Payloads stay the text that they came as.
 
 use embody_wire::Outcome;
-use embody_wire::serve::Reply;
+use embody_wire::server::ResumeResult;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -33,21 +33,23 @@ pub(super) enum Word {
 
 impl Word {
     /// What came of a call that its holder went on with.
-    pub(super) fn of(ticket: String, reply: Reply) -> Self {
+    pub(super) fn of(ticket: String, reply: ResumeResult) -> Self {
         match reply {
-            Reply::Over(Outcome::Result(result)) => Self::Result { ticket, text: result.get().to_owned() },
-            Reply::Over(Outcome::Error(error)) => Self::Error { ticket, text: error.get().to_owned() },
-            Reply::Asks { requests, ticket: next } => Self::Asks { ticket, requests, next },
+            ResumeResult::Done(Outcome::Result(result)) => {
+                Self::Result { ticket, text: result.get().to_owned() }
+            }
+            ResumeResult::Done(Outcome::Error(error)) => Self::Error { ticket, text: error.get().to_owned() },
+            ResumeResult::InputRequired { requests, ticket: next } => Self::Asks { ticket, requests, next },
         }
     }
 
     /// The same where it arrives; `None` if it says nothing of that.
-    pub(super) fn into_reply(self) -> Option<Reply> {
+    pub(super) fn into_reply(self) -> Option<ResumeResult> {
         let raw = |text: String| RawValue::from_string(text).ok();
         match self {
-            Self::Result { text, .. } => raw(text).map(|result| Reply::Over(Outcome::Result(result))),
-            Self::Error { text, .. } => raw(text).map(|error| Reply::Over(Outcome::Error(error))),
-            Self::Asks { requests, next, .. } => Some(Reply::Asks { requests, ticket: next }),
+            Self::Result { text, .. } => raw(text).map(|result| ResumeResult::Done(Outcome::Result(result))),
+            Self::Error { text, .. } => raw(text).map(|error| ResumeResult::Done(Outcome::Error(error))),
+            Self::Asks { requests, next, .. } => Some(ResumeResult::InputRequired { requests, ticket: next }),
             _ => None,
         }
     }
@@ -73,11 +75,11 @@ mod tests {
     #[test]
     fn a_result_arrives_as_it_was_written() {
         let text = r#"{ "content":[{"x":1.0,"y":12345678901234567890}] }"#;
-        let reply = Reply::Over(Outcome::Result(RawValue::from_string(text.to_owned()).unwrap()));
+        let reply = ResumeResult::Done(Outcome::Result(RawValue::from_string(text.to_owned()).unwrap()));
         let letter = serde_json::to_string(&Word::of("t".to_owned(), reply)).unwrap();
         let word: Word = serde_json::from_str(&letter).unwrap();
         assert_eq!(word.about(), Some("t"));
-        let Some(Reply::Over(Outcome::Result(result))) = word.into_reply() else { panic!() };
+        let Some(ResumeResult::Done(Outcome::Result(result))) = word.into_reply() else { panic!() };
         assert_eq!(result.get(), text);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use embody_store::Store;
 use embody_wire::Notification;
-use embody_wire::serve::Call;
+use embody_wire::server::Call;
 use serde_json::value::RawValue;
 
 use super::{Session, lock};
@@ -151,7 +151,7 @@ impl Session {
         *lock(&self.shown) = Some(glance);
         if !self.ear.has_listed() {
             let (session, config) = (Arc::clone(self), Arc::clone(config));
-            call.on_written(move || {
+            call.on_flushed(move || {
                 let held_back = session.ear.list_answered();
                 if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                     runtime.spawn(async move {

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use embody_store::{Actor, OpenSession, Scope, SessionOpened};
-use embody_wire::serve::{Call, Era, Host};
+use embody_wire::server::{Call, Era, Host};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -342,7 +342,7 @@ impl Session {
         if let Err(error) = kept {
             tracing::warn!(session = self.id, reason = %error, "cannot store that the contract is delivered");
         }
-        call.on_written(move || {
+        call.on_flushed(move || {
             session.delivery.written(conversation, &hash, host.arrived(), carrier, delay);
             if carrier == Carrier::Bootstrap
                 && let Ok(runtime) = tokio::runtime::Handle::try_current()

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use embody_wire::Notification;
-use embody_wire::serve::{Era, Host};
+use embody_wire::server::{Era, Host};
 
 use super::exposure::{Exposure, has_text};
 use super::lock;

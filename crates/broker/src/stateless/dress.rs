@@ -2,7 +2,7 @@
 
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
-use embody_wire::serve::{code, failure_with};
+use embody_wire::server::{code, failure_with};
 use serde_json::Value;
 use serde_json::json;
 use serde_json::value::RawValue;

@@ -2,7 +2,7 @@
 //! new conversation. Over HTTP it is the same for all requests with one token by one program, whichever process they reach.
 
 use embody_wire::Secret;
-use embody_wire::serve::{Hello, Host};
+use embody_wire::server::{ClientInfo, Host};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -11,10 +11,15 @@ use crate::Principal;
 /// The session's id. It is a digest: what a host says about itself is no secret, but no name either.
 pub(super) fn of(host: &Host<Principal>) -> String {
     let token = host.bearer().map(Secret::expose);
-    digest(&host.principal, &host.hello(), host.connection.as_deref(), token)
+    digest(&host.principal, &host.client_info(), host.connection.as_deref(), token)
 }
 
-fn digest(principal: &Principal, hello: &Hello, connection: Option<&str>, token: Option<&str>) -> String {
+fn digest(
+    principal: &Principal,
+    hello: &ClientInfo,
+    connection: Option<&str>,
+    token: Option<&str>,
+) -> String {
     let Principal { user, agent, channel, shared_conversation: room, may_approve, .. } = principal;
     // The same members in another order, or with other spaces, are the same host.
     let alike = |raw: &Option<Box<RawValue>>| {
@@ -55,9 +60,9 @@ pub(super) fn key_of(session: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn hello(client: &str, capabilities: &str) -> Hello {
+    fn hello(client: &str, capabilities: &str) -> ClientInfo {
         let raw = |text: &str| Some(RawValue::from_string(text.to_owned()).unwrap());
-        Hello { client: raw(client), capabilities: raw(capabilities), log_level: None }
+        ClientInfo { client: raw(client), capabilities: raw(capabilities), log_level: None }
     }
 
     #[test]
@@ -72,7 +77,7 @@ mod tests {
         assert_ne!(on_a_pipe, known, "another pipe is another conversation");
         assert!(known.starts_with(OVER_HTTP) && !on_a_pipe.starts_with(OVER_HTTP));
         assert_eq!(session_of(key_of(&known)), known);
-        let louder = Hello { log_level: Some("debug".to_owned()), ..same.clone() };
+        let louder = ClientInfo { log_level: Some("debug".to_owned()), ..same.clone() };
         assert_eq!(
             digest(&ann, &louder, None, None),
             known,

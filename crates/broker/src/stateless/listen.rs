@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use embody_wire::serve::Call;
+use embody_wire::server::Call;
 use embody_wire::upstream::Link;
 use embody_wire::{Notification, Outcome};
 use serde::Deserialize;
@@ -251,7 +251,7 @@ impl Broker {
         };
         tokio::select! {
             () = copy => {}
-            () = call.until_unwanted() => {}
+            () = call.until_cancelled() => {}
         }
         Outcome::Result(raw(&json!({"_meta": {SUBSCRIPTION_ID: id}})))
     }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_store::Scope;
-use embody_wire::serve::{Call, TASKS, code, failure, supported};
+use embody_wire::server::{Call, TASKS, code, failure, supported};
 use embody_wire::{Outcome, Version};
 use serde_json::json;
 
@@ -67,7 +67,7 @@ impl Broker {
         };
         call.request.params = dress::without_era(call.request.params.take(), &method);
         let (session, call) = (&session.session, Arc::new(call));
-        if let Some(level) = &call.host.hello().log_level {
+        if let Some(level) = &call.host.client_info().log_level {
             forward::wants_level(session, level);
         }
         let outcome = match &*method {
@@ -103,7 +103,7 @@ impl Broker {
 
     /// The session that a request belongs to; opened if there is none.
     async fn session_of(&self, call: &Call<Principal>) -> Result<InUse, Outcome> {
-        let said = call.host.hello();
+        let said = call.host.client_info();
         let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
         let hello = Hello { capabilities, client, log_level: None };
         if broker::is_broker(&hello) {

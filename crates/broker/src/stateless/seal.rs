@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use embody_store::{SigningKey, Store};
-use embody_wire::serve::{Host, code, failure};
+use embody_wire::server::{Host, code, failure};
 use embody_wire::{Outcome, Request};
 use serde::Deserialize;
 use serde_json::value::RawValue;

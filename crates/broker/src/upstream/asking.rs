@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use embody_wire::serve::code;
-use embody_wire::upstream::{CallEvent, Calling, Link, Said};
+use embody_wire::server::code;
+use embody_wire::upstream::{CallEvent, Link, OutgoingCall, ServerMessage};
 use embody_wire::{Outcome, Response};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -15,8 +15,8 @@ use super::now::told;
 /// Asks a server something; in words, why there is no answer.
 pub(super) async fn ask(
     link: &Link,
-    said: &mpsc::Sender<Said>,
-    calling: Calling<'_>,
+    said: &mpsc::Sender<ServerMessage>,
+    calling: OutgoingCall<'_>,
     limit: Duration,
 ) -> Result<Outcome, String> {
     let mut number = None;
@@ -27,8 +27,8 @@ pub(super) async fn ask(
             let aside = match running.next().await {
                 CallEvent::Done(outcome) => return Ok(outcome),
                 CallEvent::Lost(error) => return Err(told(&error)),
-                CallEvent::Notification(notification) => Said::Notification(notification),
-                CallEvent::Request(request) => Said::Request(request),
+                CallEvent::Notification(notification) => ServerMessage::Notification(notification),
+                CallEvent::Request(request) => ServerMessage::Request(request),
             };
             pass_on(link, said, aside).await;
         }
@@ -54,10 +54,10 @@ pub(super) fn result(outcome: Outcome) -> Result<Box<RawValue>, String> {
     }
 }
 
-async fn pass_on(link: &Link, said: &mpsc::Sender<Said>, aside: Said) {
+async fn pass_on(link: &Link, said: &mpsc::Sender<ServerMessage>, aside: ServerMessage) {
     let Err(refused) = said.try_send(aside) else { return };
     // A question that finds no place is answered, so that the server does not wait for good.
-    if let Said::Request(request) = refused.into_inner() {
+    if let ServerMessage::Request(request) = refused.into_inner() {
         let _ = link.answer(Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked")).await;
     }
 }

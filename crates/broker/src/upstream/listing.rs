@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use embody_wire::upstream::{Calling, Link, Said};
+use embody_wire::upstream::{Link, OutgoingCall, ServerMessage};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::mpsc;
@@ -41,13 +41,17 @@ struct Named {
 }
 
 /// Lists the tools of a server; each page may take this long.
-pub(super) async fn read(link: &Link, said: &mpsc::Sender<Said>, limit: Duration) -> Result<Listing, String> {
+pub(super) async fn read(
+    link: &Link,
+    said: &mpsc::Sender<ServerMessage>,
+    limit: Duration,
+) -> Result<Listing, String> {
     let mut listing = Listing::default();
     let mut cursor: Option<String> = None;
     for _ in 0..PAGES_MAX {
         let params = cursor.map(|cursor| to_raw_value(&serde_json::json!({ "cursor": cursor })));
         let params = params.transpose().map_err(|error| error.to_string())?;
-        let calling = Calling { method: "tools/list", params: params.as_deref() };
+        let calling = OutgoingCall { method: "tools/list", params: params.as_deref() };
         let page = result(ask(link, said, calling, limit).await?)?;
         cursor = listing.add(&page)?;
         if cursor.is_none() {

@@ -24,7 +24,7 @@ mod supervise;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use embody_wire::upstream::{Calling, EraCache, Link, Route, TokenSource};
+use embody_wire::upstream::{EraCache, Link, OutgoingCall, Route, TokenSource};
 use embody_wire::{Limits, Notification, Outcome, Proxies, Request};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -416,7 +416,7 @@ impl Upstream {
     pub(crate) async fn ask(
         &self,
         link: &Arc<Link>,
-        calling: Calling<'_>,
+        calling: OutgoingCall<'_>,
         limit: Duration,
     ) -> Result<Outcome, String> {
         let said = self.now.borrow().said_on(link).ok_or("the connection is over")?;

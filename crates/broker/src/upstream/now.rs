@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::sync::Arc;
 
-use embody_wire::upstream::{Link, Said};
+use embody_wire::upstream::{Link, ServerMessage};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -72,7 +72,7 @@ pub(super) struct Now {
     pub(super) since: Instant,
     pub(super) link: Option<Arc<Link>>,
     /// Where what is said on that connection is heard.
-    pub(super) said: Option<mpsc::Sender<Said>>,
+    pub(super) said: Option<mpsc::Sender<ServerMessage>>,
     pub(super) tools: Arc<[RawTool]>,
     pub(super) capabilities: Option<Arc<Map<String, Value>>>,
     pub(super) instructions: SentInstructions,
@@ -133,7 +133,7 @@ impl Now {
     }
 
     /// Where what is said on this connection is heard, while it is the one in use.
-    pub(super) fn said_on(&self, link: &Arc<Link>) -> Option<mpsc::Sender<Said>> {
+    pub(super) fn said_on(&self, link: &Arc<Link>) -> Option<mpsc::Sender<ServerMessage>> {
         let is_it = |now: &&Arc<Link>| Arc::ptr_eq(now, link);
         self.link.as_ref().filter(is_it).and_then(|_| self.said.clone())
     }

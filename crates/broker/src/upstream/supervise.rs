@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_wire::serve::code;
-use embody_wire::upstream::{Calling, Hello as Told, Link, Opening, Said};
-use embody_wire::{Identity, Limits, Response};
+use embody_wire::server::code;
+use embody_wire::upstream::{ClientInfo, ConnectOptions, Link, OutgoingCall, ServerMessage};
+use embody_wire::{Implementation, Limits, Response};
 use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
@@ -26,7 +26,7 @@ const UNHEARD: usize = 256;
 /// One upstream's supervisor.
 pub(super) struct Supervisor {
     pub(super) upstream: Arc<str>,
-    opening: Opening,
+    opening: ConnectOptions,
     tools: Option<Arc<[RawTool]>>,
     pace: Pace,
     pub(super) start: Start,
@@ -77,11 +77,17 @@ impl Supervisor {
         let attempt_timeout = start_timeout(spec, pace.start_factor);
         let limits = Limits { attempt_timeout, ..spec.limits.clone() };
         // By this name a broker knows another one, or itself, at its own door.
-        let identity =
-            Identity { name: crate::broker::NAME.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
-        let hello = Told { capabilities: hello.capabilities, identity, log_level: hello.log_level };
+        let identity = Implementation {
+            name: crate::broker::NAME.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let client_info = ClientInfo {
+            capabilities: hello.capabilities,
+            implementation: identity,
+            log_level: hello.log_level,
+        };
         let (tokens, proxies, era) = (spec.tokens.clone(), spec.proxies.clone(), spec.era.clone());
-        let opening = Opening { route: spec.route.clone(), hello, tokens, proxies, limits, era };
+        let opening = ConnectOptions { route: spec.route.clone(), client_info, tokens, proxies, limits, era };
         let upstream = Arc::from(spec.name.as_str());
         let (tools, Rest { start, idle_stop }, changed) = (spec.tools.clone(), spec.rest, Arc::default());
         Self {
@@ -192,8 +198,13 @@ impl Supervisor {
     }
 
     /// Uses a connection until it is over.
-    async fn serve(&self, link: Arc<Link>, said: mpsc::Sender<Said>, says: mpsc::Receiver<Said>) -> Gone {
-        let greeting = Greeting::read(link.greeting());
+    async fn serve(
+        &self,
+        link: Arc<Link>,
+        said: mpsc::Sender<ServerMessage>,
+        says: mpsc::Receiver<ServerMessage>,
+    ) -> Gone {
+        let greeting = Greeting::read(link.initialize_result());
         if greeting.is_broker() {
             link.close().await;
             return Gone::ForGood(
@@ -218,7 +229,7 @@ impl Supervisor {
         gone
     }
 
-    fn connected(&self, link: &Arc<Link>, said: &mpsc::Sender<Said>, greeting: Greeting) {
+    fn connected(&self, link: &Arc<Link>, said: &mpsc::Sender<ServerMessage>, greeting: Greeting) {
         tracing::info!(upstream = &*self.upstream, transport = link.transport(), "the server is connected");
         self.uses.touch();
         self.now.send_modify(|now| {
@@ -234,7 +245,13 @@ impl Supervisor {
     }
 
     /// Lists the tools, again when they have changed, and asks an idle server whether it lives. Returns when it does not.
-    async fn tend(&self, link: &Link, said: &mpsc::Sender<Said>, relist: &Notify, has_tools: bool) -> Gone {
+    async fn tend(
+        &self,
+        link: &Link,
+        said: &mpsc::Sender<ServerMessage>,
+        relist: &Notify,
+        has_tools: bool,
+    ) -> Gone {
         let known = self.tools.clone().or_else(|| (!has_tools).then(Arc::default));
         let (mut misses, can_list) = (0, known.is_none());
         let mut must_list = can_list;
@@ -248,7 +265,7 @@ impl Supervisor {
                 let listing = Box::pin(listing::read(link, said, limit)).await;
                 let listing = listing.map(listing::Listing::into_parts);
                 for tool in listing.iter().flat_map(|(tools, _)| tools.iter()) {
-                    link.know(&tool.name, &tool.definition);
+                    link.register_tool(&tool.name, &tool.definition);
                 }
                 must_list = !self.listed(listing);
             }
@@ -263,7 +280,7 @@ impl Supervisor {
                         continue;
                     }
                     let method = if link.is_stateless() { "server/discover" } else { "ping" };
-                    let ping = Calling { method, params: None };
+                    let ping = OutgoingCall { method, params: None };
                     match Box::pin(ask(link, said, ping, self.pace.ping_timeout)).await {
                         // A refusal is an answer.
                         Ok(_) => {
@@ -306,18 +323,18 @@ impl Supervisor {
     }
 
     /// Passes on what the server says; that its tools have changed is noted.
-    async fn hear(&self, link: &Arc<Link>, mut says: mpsc::Receiver<Said>, relist: &Notify) {
+    async fn hear(&self, link: &Arc<Link>, mut says: mpsc::Receiver<ServerMessage>, relist: &Notify) {
         while let Some(said) = says.recv().await {
             let upstream = Arc::clone(&self.upstream);
             let heard = match said {
-                Said::Notification(notification)
+                ServerMessage::Notification(notification)
                     if notification.method == "notifications/tools/list_changed" =>
                 {
                     relist.notify_one();
                     continue;
                 }
-                Said::Notification(notification) => Heard::Said { upstream, notification },
-                Said::Request(request) => match self.questions.take() {
+                ServerMessage::Notification(notification) => Heard::Said { upstream, notification },
+                ServerMessage::Request(request) => match self.questions.take() {
                     Some(place) => Heard::Asked { upstream, request, link: Arc::downgrade(link), place },
                     None => {
                         self.refuse(link, too_many_requests(request)).await;

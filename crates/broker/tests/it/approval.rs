@@ -13,7 +13,7 @@ use embody_store::{
     AskApproval, Asked, DatabaseUrl, DecideApproval, Decided, Intent, Scope, Store, ToolCall, UseApproval,
 };
 use embody_wire::Outcome;
-use embody_wire::serve::Answered;
+use embody_wire::server::HostResponse;
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
@@ -24,7 +24,7 @@ const FAST: Duration = Duration::from_millis(499);
 
 /// A host that cannot be asked.
 const NO_HOST: Option<Elicit> = None;
-type Elicit = fn(Box<RawValue>) -> Ready<Option<Answered>>;
+type Elicit = fn(Box<RawValue>) -> Ready<Option<HostResponse>>;
 
 /// A store in a file, and a second handle on it, as another process would have one.
 struct World {
@@ -119,13 +119,13 @@ impl Call {
 }
 
 /// A host's answer, after a person has read the form.
-fn action(action: &str) -> Option<Answered> {
+fn action(action: &str) -> Option<HostResponse> {
     answered(action, Duration::from_secs(3))
 }
 
-fn answered(action: &str, after: Duration) -> Option<Answered> {
+fn answered(action: &str, after: Duration) -> Option<HostResponse> {
     let result = RawValue::from_string(format!(r#"{{"action":"{action}"}}"#)).unwrap();
-    Some(Answered { outcome: Outcome::Result(result), after: Some(after) })
+    Some(HostResponse { outcome: Outcome::Result(result), after: Some(after) })
 }
 
 /// What must not take as long as [`LONG`].
@@ -133,9 +133,9 @@ async fn soon<T>(asking: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), asking).await.expect("the call waits")
 }
 
-fn failed() -> Option<Answered> {
+fn failed() -> Option<HostResponse> {
     let error = RawValue::from_string(r#"{"code":-32601,"message":"no"}"#.into()).unwrap();
-    Some(Answered { outcome: Outcome::Error(error), after: Some(Duration::ZERO) })
+    Some(HostResponse { outcome: Outcome::Error(error), after: Some(Duration::ZERO) })
 }
 
 fn id(answer: &Answer) -> &str {

@@ -380,7 +380,7 @@ fn process(name: &str, role: Role, command: &[&str]) -> Arc<Spec> {
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
         folder: None,
         secrets: Vec::new(),
-        guard: None,
+        reaper: None,
     };
     let route = Route::Child(child);
     let call_timeout = Duration::from_secs(20);

@@ -10,8 +10,8 @@ use embody_broker::policy::{Glob, Policy};
 use embody_broker::upstream::{BodySpec, Rest, Role, Spec};
 use embody_broker::{Broker, BrokerConfig, Principal, Rules, Timeouts, UpstreamFactory};
 use embody_store::{AuditRecord, DatabaseUrl, Store};
-use embody_wire::serve::{Ending, lines};
-use embody_wire::upstream::{Connect, EraCache, Route};
+use embody_wire::server::{CancellationToken, lines};
+use embody_wire::upstream::{EraCache, Route, StreamConnector};
 use embody_wire::{Limits, Proxies};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -238,7 +238,7 @@ impl Server {
 
     fn spec(&self, role: Role) -> Arc<Spec> {
         let server = self.clone();
-        let connect = Connect::new(move || tokio::io::split(server.connect()));
+        let connect = StreamConnector::new(move || tokio::io::split(server.connect()));
         Arc::new(Spec {
             name: self.name.to_owned(),
             role,
@@ -272,7 +272,7 @@ pub(crate) struct Host {
     /// Whether it reads what it is sent.
     listens: watch::Sender<bool>,
     broker: Arc<Broker>,
-    _switch: watch::Sender<bool>,
+    _switch: CancellationToken,
 }
 
 /// The first record of this kind, once there is one.
@@ -349,7 +349,8 @@ impl Host {
     fn connect(broker: Arc<Broker>, user: &str) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let principal = Principal::new(user, "default", "mcp").approving(user == "owner");
-        let (switch, ending) = Ending::new();
+        let ending = CancellationToken::new();
+        let switch = ending.clone();
         let streams = tokio::io::split(theirs);
         tokio::spawn(lines::serve(Arc::clone(&broker), principal, streams, Limits::default(), ending));
         let (input, mut output) = tokio::io::split(ours);

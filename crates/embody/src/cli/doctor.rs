@@ -425,12 +425,12 @@ async fn answers(address: &Address, proxies: &Proxies) -> Result<(), String> {
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false);
-    let failed = |error: reqwest::Error| proxies.blame(&url, cause(&error));
-    let client = proxies.pave(builder, &url).build().map_err(failed)?;
+    let failed = |error: reqwest::Error| proxies.describe_error(&url, cause(&error));
+    let client = proxies.apply(builder, &url).build().map_err(failed)?;
     let response = client.head(url.clone()).send().await.map_err(failed)?;
     // The response of a proxy that cannot reach the server.
     match response.status().as_u16() {
-        status @ 502..=504 => Err(proxies.blame(&url, format!("status {status}"))),
+        status @ 502..=504 => Err(proxies.describe_error(&url, format!("status {status}"))),
         _ => Ok(()),
     }
 }

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &RunArgs, context: Context) -> Result<ExitCode, CliError
         let app = App::open(context, &ScopeArgs::owner(), scope.agent(), times).await?;
         let turned = tokio::select! {
             turned = turn(&app, args, &scope, text) => turned,
-            () = ending.wait() => Err(CliError::new("it was broken off")),
+            () = ending.cancelled() => Err(CliError::new("it was broken off")),
         };
         app.close().await;
         let (thread, turned) = turned?;

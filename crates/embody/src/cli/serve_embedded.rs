@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use clap::Args;
 use embody_store::Store;
-use embody_wire::serve::Service;
+use embody_wire::server::Service;
 
 use super::Context;
 use super::scope_args::{self, ScopeArgs};

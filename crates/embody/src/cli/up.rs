@@ -11,8 +11,8 @@ use embody_agent::model::ModelTimes;
 use embody_agent::telegram::Bot;
 use embody_agent::turns::{TurnLimits, Turns};
 use embody_broker::Broker;
-use embody_wire::serve::http::Options;
-use embody_wire::serve::{Ending, http};
+use embody_wire::server::http::Options;
+use embody_wire::server::{CancellationToken, http};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
@@ -89,12 +89,12 @@ async fn serve(
     web: &Arc<WebState>,
     broker: Arc<Broker>,
     bot: Option<Bot>,
-    ending: Ending,
+    ending: CancellationToken,
 ) -> Result<(), CliError> {
     let BoundListener { listener, address, origin_guard } = listening;
     let base = base(web, address);
     let limits = serve::limits();
-    let options = Options { door: origin_guard, limits: limits.clone() };
+    let options = Options { origin_guard, limits: limits.clone() };
     let router = http::router(broker, options, ending.clone()).merge(web::router(Arc::clone(web)));
     let printing = print_again(Arc::clone(web), base.clone());
     output::plain(&format!("{base}/#code={}\n", web.logins.new_code()?))?;
@@ -105,16 +105,16 @@ async fn serve(
     }
     pidfile::announce(&web.prompts.context().workspace, base);
     let mut channels = Channels::start(web, bot, &ending);
-    let (mut end, has_begun) = (ending.clone(), ending.clone());
+    let (end, shutdown) = (ending.clone(), ending.clone());
     let serving = async {
         tokio::join!(http::serve(listener, router, &limits, ending), async {
-            end.wait().await;
+            end.cancelled().await;
             web.turns.shutdown(SHUTDOWN_GRACE).await;
         })
     };
     let broken = async {
         let failure = channels.wait_for_failure().await;
-        if has_begun.has_begun() {
+        if shutdown.is_cancelled() {
             // A regular shutdown.
             std::future::pending::<()>().await;
         }

@@ -81,7 +81,7 @@ mod tests {
             assert_eq!(shown(&[(name, " ")]), ["", ""], "{name} is empty");
             let with = |url: &str| {
                 let proxies = load(&[(name, "http://p:1"), ("NO_PROXY", "a.example")]).unwrap().proxies;
-                proxies.before(&embody_wire::Url::parse(url).unwrap()).is_some()
+                proxies.proxy_for(&embody_wire::Url::parse(url).unwrap()).is_some()
             };
             assert!(with("http://b.example/") || with("https://b.example/"));
             assert!(!with("http://a.example/") && !with("https://a.example/"), "{name}");

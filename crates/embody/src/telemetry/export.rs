@@ -62,7 +62,7 @@ impl Exporter {
             .retry(reqwest::retry::never())
             .referer(false);
         let client = proxies
-            .pave(builder, &url)
+            .apply(builder, &url)
             .build()
             .map_err(|error| CliError::new("traces cannot be sent").caused_by(&error.without_url()))?;
         let mut headers = HeaderMap::new();
@@ -137,7 +137,10 @@ impl Exporter {
     async fn send(&self, body: Vec<u8>) -> Result<(), SendError> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
         let failed = |error: reqwest::Error| {
-            SendError::Retryable(self.proxies.blame(&self.url, chain_text(&error.without_url())), None)
+            SendError::Retryable(
+                self.proxies.describe_error(&self.url, chain_text(&error.without_url())),
+                None,
+            )
         };
         let response = request.send().await.map_err(failed)?;
         let status = response.status();

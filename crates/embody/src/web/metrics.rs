@@ -13,7 +13,7 @@ use axum::routing::get;
 use embody_broker::Broker;
 use embody_broker::meter::{self, Kind, Page};
 use embody_store::{ApprovalFilter, Store};
-use embody_wire::serve::http::Door;
+use embody_wire::server::http::OriginGuard;
 
 use super::auth::{ApiCaller, bearer};
 use super::error::ApiError;
@@ -50,7 +50,7 @@ struct MetricsState {
     broker: Arc<Broker>,
     prompts: Arc<PromptService>,
     store: Store,
-    origin_guard: Door,
+    origin_guard: OriginGuard,
     since: Instant,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn standalone(
     broker: Arc<Broker>,
     prompts: Arc<PromptService>,
     store: Store,
-    origin_guard: Door,
+    origin_guard: OriginGuard,
 ) -> Router {
     let state = Arc::new(MetricsState { broker, prompts, store, origin_guard, since: Instant::now() });
     Router::new()
@@ -72,7 +72,7 @@ async fn standalone_metrics(
     State(state): State<Arc<MetricsState>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    state.origin_guard.judge(&headers).map_err(ApiError::forbidden)?;
+    state.origin_guard.check(&headers).map_err(ApiError::forbidden)?;
     let token = bearer(&headers).ok_or_else(|| {
         ApiError::unauthorized("a token is needed")
             .hint("make one with `embody token add --user NAME --scope operate`")

@@ -29,7 +29,7 @@ use embody_agent::turn::Agent;
 use embody_agent::turns::Turns;
 use embody_broker::Broker;
 use embody_store::{Scope, Store};
-use embody_wire::serve::http::Door;
+use embody_wire::server::http::OriginGuard;
 
 use self::error::ApiError;
 pub(crate) use self::login::LoginSessions;
@@ -48,7 +48,7 @@ pub(crate) struct WebState {
     pub(crate) broker: Arc<Broker>,
     /// The owner and the agent.
     pub(crate) scope: Scope,
-    pub(crate) origin_guard: Door,
+    pub(crate) origin_guard: OriginGuard,
     pub(crate) turns: Turns,
     pub(crate) logins: LoginSessions,
     pub(crate) since: Instant,
@@ -83,7 +83,7 @@ pub(crate) fn router(web: Arc<WebState>) -> Router {
 }
 
 async fn origin_check(State(web): State<Arc<WebState>>, request: Request, next: Next) -> Response {
-    match web.origin_guard.judge(request.headers()) {
+    match web.origin_guard.check(request.headers()) {
         Ok(()) => next.run(request).await,
         Err(message) => ApiError::forbidden(message).into_response(),
     }

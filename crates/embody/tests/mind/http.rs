@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use embody_wire::{Address, Client, Endpoint, Secret, Terms};
+use embody_wire::{Address, Client, ClientOptions, Endpoint, Secret};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -36,8 +36,9 @@ impl Served {
     }
 
     async fn connect(&self, address: Address) -> Client {
-        let terms = Terms { bearer: Some(Secret::new(self.token.as_str())), ..Terms::default() };
-        Client::connect(Endpoint { address, terms }).await.unwrap()
+        let options =
+            ClientOptions { bearer: Some(Secret::new(self.token.as_str())), ..ClientOptions::default() };
+        Client::connect(Endpoint { address, options }).await.unwrap()
     }
 }
 
@@ -145,8 +146,9 @@ async fn thirty_two_clients_at_once_find_their_own_and_nothing_else() {
             } else {
                 Address::legacy_sse(&format!("{url}/sse")).unwrap()
             };
-            let terms = Terms { bearer: Some(Secret::new(token.as_str())), ..Terms::default() };
-            let client = Client::connect(Endpoint { address, terms }).await.unwrap();
+            let options =
+                ClientOptions { bearer: Some(Secret::new(token.as_str())), ..ClientOptions::default() };
+            let client = Client::connect(Endpoint { address, options }).await.unwrap();
             for round in 0..10 {
                 let text = format!(
                     "the word of user {} is heron, said client {number} in round {round}",

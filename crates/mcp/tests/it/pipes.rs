@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_mcp::{
-    Capabilities, Change, ChangeNotifier, ClientRequest, Credentials, ElicitOutcome, Refusal, RequestContext,
-    RequestError, Server, ServerHandler, ServerInfo,
+    AuthError, Capabilities, Change, ChangeNotifier, ClientRequest, Credentials, ElicitOutcome,
+    RequestContext, RequestError, Server, ServerHandler, ServerInfo,
 };
 use embody_wire::Limits;
-use embody_wire::serve::{Ending, lines};
+use embody_wire::server::{CancellationToken, lines};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
 use tokio::sync::watch;
@@ -31,7 +31,7 @@ impl ServerHandler for Small {
         Capabilities { tools: true, resources: true, ..Capabilities::default() }
     }
 
-    async fn authenticate(&self, _: Credentials) -> Result<Self::Principal, Refusal> {
+    async fn authenticate(&self, _: Credentials) -> Result<Self::Principal, AuthError> {
         Ok("somebody")
     }
 
@@ -55,7 +55,7 @@ impl ServerHandler for Small {
 struct Pipe {
     input: WriteHalf<DuplexStream>,
     output: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    switch: watch::Sender<bool>,
+    switch: CancellationToken,
 }
 
 type Shared = Arc<ChangeNotifier<&'static str>>;
@@ -63,7 +63,8 @@ type Shared = Arc<ChangeNotifier<&'static str>>;
 fn pipe(principal: &'static str, changes: &Shared) -> Pipe {
     // Small, so that a host which does not read is noticed soon.
     let (ours, theirs) = tokio::io::duplex(1024);
-    let (switch, ending) = Ending::new();
+    let ending = CancellationToken::new();
+    let switch = ending.clone();
     let server = Arc::new(Server::new(Arc::new(Small), Arc::clone(changes)));
     tokio::spawn(lines::serve(server, principal, tokio::io::split(theirs), Limits::default(), ending));
     let (output, input) = tokio::io::split(ours);
@@ -207,7 +208,7 @@ async fn whoever_listens_is_told_when_the_server_ends() {
     let told = pipe.hear().await;
     assert_eq!(told["method"], "notifications/tools/list_changed");
     assert_eq!(told["params"]["_meta"], id);
-    pipe.switch.send_replace(true);
+    pipe.switch.cancel();
     let last = pipe.hear().await;
     assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!(1), &json!("complete")));
     assert_eq!(last["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);

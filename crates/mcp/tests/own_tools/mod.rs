@@ -8,7 +8,7 @@ mod validate;
 use std::sync::Arc;
 
 use embody_wire::Limits;
-use embody_wire::serve::{Ending, Service, lines};
+use embody_wire::server::{CancellationToken, Service, lines};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
 
@@ -27,7 +27,7 @@ impl Client {
     pub(crate) async fn start<S: Service>(service: Arc<S>, principal: S::Principal) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         tokio::spawn(async move {
-            let (_switch, ending) = Ending::new();
+            let ending = CancellationToken::new();
             lines::serve(service, principal, tokio::io::split(theirs), Limits::default(), ending).await
         });
         let (input, output) = tokio::io::split(ours);

@@ -10,8 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use embody_mcp::{
-    Capabilities, Change, ChangeNotifier, ClientRequest, Credentials, Refusal, RequestContext, RequestError,
-    Secret, Server, ServerHandler, ServerInfo,
+    AuthError, Capabilities, Change, ChangeNotifier, ClientRequest, Credentials, RequestContext,
+    RequestError, Secret, Server, ServerHandler, ServerInfo,
 };
 use embody_store::{Scope, Store, TokenScope};
 use serde_json::{Map, Value};
@@ -105,26 +105,26 @@ impl ServerHandler for MindHandler {
         Capabilities { tools: true, prompts: true, resources: true, ..Capabilities::default() }
     }
 
-    async fn authenticate(&self, credentials: Credentials) -> Result<Principal, Refusal> {
+    async fn authenticate(&self, credentials: Credentials) -> Result<Principal, AuthError> {
         let Some(token) = credentials.bearer else {
-            return Err(Refusal::Unknown(
+            return Err(AuthError::Unknown(
                 "a token is needed: `embody token add --user NAME --scope mcp` makes one".to_owned(),
             ));
         };
         let known = self.mind.store().principal(token.expose()).await;
         let known = known.map_err(|error| {
             tracing::error!(reason = %error, "a token could not be looked up");
-            Refusal::Unavailable("tokens cannot be looked up now".to_owned())
+            AuthError::Unavailable("tokens cannot be looked up now".to_owned())
         })?;
         let known =
-            known.ok_or_else(|| Refusal::Unknown("nobody has this token, or it is over".to_owned()))?;
+            known.ok_or_else(|| AuthError::Unknown("nobody has this token, or it is over".to_owned()))?;
         if known.scope != TokenScope::Mcp {
-            return Err(Refusal::Forbidden(format!(
+            return Err(AuthError::Forbidden(format!(
                 "this token is for `{}`; a token for `mcp` is needed",
                 known.scope.name()
             )));
         }
-        Principal::host(&known.user, &self.agent).map_err(|error| Refusal::Unavailable(error.to_string()))
+        Principal::host(&known.user, &self.agent).map_err(|error| AuthError::Unavailable(error.to_string()))
     }
 
     async fn are_valid(&self, bearers: &[Secret]) -> Vec<bool> {

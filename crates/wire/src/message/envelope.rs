@@ -14,7 +14,6 @@ use super::{
     Id, Message, MessageError, Notification, Outcome, Request, Response, first_byte, is_notification,
 };
 
-/// Reads one object into a message.
 pub(super) fn read(bytes: &[u8]) -> Result<Message, MessageError> {
     // Checked here because the JSON reader's own complaint would quote the value.
     match first_byte(bytes) {
@@ -62,7 +61,6 @@ impl<'de> Visitor<'de> for IdVisitor<'_> {
     }
 }
 
-/// What is to be printed.
 pub(super) struct Envelope<'a> {
     pub(super) id: Option<&'a str>,
     pub(super) method: Option<&'a str>,

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// The id of a request.
 #[derive(Clone)]
 pub struct Id {
     json: Arc<str>,

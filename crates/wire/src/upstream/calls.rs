@@ -6,25 +6,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
+use super::call_channel::{CallSender, call_channel};
 use super::inbox::{is_change, size};
-use super::mailbox::{Slot, mailbox};
 use super::stateless::{ACKNOWLEDGED, LISTEN};
-use super::{CallEvent, Running, splice};
+use super::{CallEvent, PendingCall};
 use crate::error::Error;
 use crate::message::{Id, Notification, Request, Response};
+use crate::splice;
 
 /// Where a message came, and so what it can belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stream {
-    /// The one stream of everything.
+pub(super) enum MessageSource {
     Shared,
-    /// The stream of this call.
     Call(u64),
     /// The stream of what belongs to no call.
     Apart,
 }
 
-/// The calls of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     state: Mutex<State>,
@@ -43,8 +41,7 @@ struct State {
 #[derive(Debug)]
 struct Entry {
     /// Nobody, once the caller has left: the server still works on the call, and what it says about it is for nobody.
-    events: Option<Slot>,
-    /// The caller's own token.
+    events: Option<CallSender>,
     token: Option<Box<RawValue>>,
     /// Whether the server was told that nobody waits: then there will be no answer.
     is_cancelled: bool,
@@ -53,10 +50,9 @@ struct Entry {
     is_own: bool,
 }
 
-/// A call as it goes out.
-pub(super) struct Entered {
+pub(super) struct RegisteredCall {
     pub(super) request: Request,
-    pub(super) running: Running,
+    pub(super) running: PendingCall,
 }
 
 impl Calls {
@@ -70,7 +66,7 @@ impl Calls {
         method: &str,
         params: Option<&RawValue>,
         most: usize,
-    ) -> Result<Entered, Error> {
+    ) -> Result<RegisteredCall, Error> {
         let mut state = self.state();
         if let Some(cause) = self.closed() {
             return Err(Error::Closed(cause));
@@ -84,14 +80,20 @@ impl Calls {
             Some((params, token)) => (Some(params), Some(token)),
             None => (params.map(ToOwned::to_owned), None),
         };
-        let (events, receiver) = mailbox();
+        let (events, receiver) = call_channel();
         let is_own = method == LISTEN;
         state.running.insert(number, Entry { events: Some(events), token, is_cancelled: false, is_own });
         drop(state);
         let request = Request { id: number.into(), method: method.to_owned(), params };
-        Ok(Entered {
+        Ok(RegisteredCall {
             request,
-            running: Running { number, events: receiver, calls: Arc::clone(self), carrier: None, out: None },
+            running: PendingCall {
+                number,
+                events: receiver,
+                calls: Arc::clone(self),
+                carrier: None,
+                out: None,
+            },
         })
     }
 
@@ -117,11 +119,11 @@ impl Calls {
 
     /// Gives an answer to its call; one that nobody waits for is dropped. One without an id is the answer to the call
     /// that it came for.
-    pub(super) fn answer(&self, response: Response, stream: Stream) {
+    pub(super) fn answer(&self, response: Response, stream: MessageSource) {
         let number = match (&response.id, stream) {
             (Some(id), _) => number(id),
-            (None, Stream::Call(number)) => Some(number),
-            (None, Stream::Shared | Stream::Apart) => None,
+            (None, MessageSource::Call(number)) => Some(number),
+            (None, MessageSource::Shared | MessageSource::Apart) => None,
         };
         let Some(number) = number else { return };
         let entry = self.state().running.remove(&number);
@@ -131,13 +133,13 @@ impl Calls {
     }
 
     /// Gives a notification to the call that it belongs to, or back.
-    pub(super) fn note(&self, notification: Notification, stream: Stream) -> Option<Notification> {
+    pub(super) fn note(&self, notification: Notification, stream: MessageSource) -> Option<Notification> {
         let mut state = self.state();
         if notification.method == "notifications/progress" {
             let params = notification.params.as_deref()?;
             // Progress that nobody asked for, or of a call that is over, is for nobody.
-            let entry = splice::token(params).and_then(|token| state.running.get_mut(&token))?;
-            let params = splice::give_back(params, entry.token.as_deref()?);
+            let entry = splice::progress_token(params).and_then(|token| state.running.get_mut(&token))?;
+            let params = splice::restore_token(params, entry.token.as_deref()?);
             entry.offer(Notification { params, ..notification });
             return None;
         }
@@ -145,18 +147,18 @@ impl Calls {
             return Some(notification);
         }
         let entry = match stream {
-            Stream::Call(number) => state.running.get_mut(&number),
+            MessageSource::Call(number) => state.running.get_mut(&number),
             // Only of this one is it likely that a server says it about a call.
-            Stream::Shared if notification.method == "notifications/message" => {
+            MessageSource::Shared if notification.method == "notifications/message" => {
                 let only = state.only();
                 only.and_then(|number| state.running.get_mut(&number))
             }
             // It says itself to which request the server has agreed.
-            Stream::Shared if notification.method == ACKNOWLEDGED => {
-                let number = notification.params.as_deref().and_then(splice::subscription);
+            MessageSource::Shared if notification.method == ACKNOWLEDGED => {
+                let number = notification.params.as_deref().and_then(splice::subscription_id);
                 number.and_then(|number| state.running.get_mut(&number)).filter(|entry| entry.is_own)
             }
-            Stream::Shared | Stream::Apart => None,
+            MessageSource::Shared | MessageSource::Apart => None,
         };
         let Some(entry) = entry else { return Some(notification) };
         entry.offer(notification);
@@ -164,12 +166,12 @@ impl Calls {
     }
 
     /// Gives a question to the call that it came for or to the only one that runs, or back.
-    pub(super) fn ask(&self, request: Request, stream: Stream) -> Option<Request> {
+    pub(super) fn ask(&self, request: Request, stream: MessageSource) -> Option<Request> {
         let mut state = self.state();
         let number = match stream {
-            Stream::Call(number) => Some(number),
-            Stream::Shared => state.asker(),
-            Stream::Apart => None,
+            MessageSource::Call(number) => Some(number),
+            MessageSource::Shared => state.asker(),
+            MessageSource::Apart => None,
         };
         let Some(entry) = number.and_then(|number| state.running.get_mut(&number)) else {
             return Some(request);
@@ -231,7 +233,6 @@ impl Calls {
         self.closed.borrow().clone()
     }
 
-    /// Returns when the connection is over.
     pub(super) async fn until_closed(&self) -> Arc<Error> {
         let mut closed = self.closed.subscribe();
         match closed.wait_for(Option::is_some).await.map(|cause| cause.clone()) {
@@ -243,13 +244,13 @@ impl Calls {
 }
 
 /// Takes a call out when whoever carries it ends, be it half-way.
-pub(super) struct Leave {
+pub(super) struct WithdrawOnDrop {
     calls: Arc<Calls>,
     number: u64,
     stays: bool,
 }
 
-impl Leave {
+impl WithdrawOnDrop {
     pub(super) fn new(calls: &Arc<Calls>, number: u64) -> Self {
         Self { calls: Arc::clone(calls), number, stays: false }
     }
@@ -260,7 +261,7 @@ impl Leave {
     }
 }
 
-impl Drop for Leave {
+impl Drop for WithdrawOnDrop {
     fn drop(&mut self) {
         if !self.stays {
             self.calls.withdraw(self.number);
@@ -297,7 +298,6 @@ impl State {
         callers.next().filter(|_| callers.next().is_none())
     }
 
-    /// The calls that somebody made.
     fn callers(&self) -> impl Iterator<Item = u64> {
         self.running.iter().filter(|(_, entry)| !entry.is_own).map(|(number, _)| *number)
     }

@@ -16,7 +16,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-use super::guard::{Guard, Watch};
+use super::reaper::{Reaper, Watch};
 use crate::error::Error;
 use crate::secret::Secret;
 
@@ -30,21 +30,17 @@ const SECRET_MIN_BYTES: usize = 4;
 
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// How a process is started.
 #[derive(Clone)]
 pub struct ChildSpec {
-    /// The program.
     pub program: OsString,
     /// Its arguments. They may be secrets and are never shown.
     pub arguments: Vec<OsString>,
-    /// All of its environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Its working folder.
     pub folder: Option<PathBuf>,
     /// What must not be seen in what is kept of its stderr: the secrets of its environment.
     pub secrets: Vec<Secret>,
     /// What ends it when we are killed. Without one it is left to see the end of its input, and to heed it.
-    pub guard: Option<Arc<Guard>>,
+    pub reaper: Option<Arc<Reaper>>,
 }
 
 impl std::fmt::Debug for ChildSpec {
@@ -58,14 +54,11 @@ impl std::fmt::Debug for ChildSpec {
 pub(super) struct Child {
     process: tokio::process::Child,
     group: Option<Pid>,
-    /// Until the group is gone.
     watch: Option<Watch>,
     errors: Errors,
-    /// Reads stderr to its end.
     keeper: JoinHandle<()>,
 }
 
-/// The last lines of stderr.
 pub(super) type Errors = Arc<Mutex<VecDeque<String>>>;
 
 impl Child {
@@ -75,7 +68,7 @@ impl Child {
         let (complaints, complains) = std::io::pipe().map_err(failed)?;
         let complaints = File::from(OwnedFd::from(complaints));
         let number = complaints.metadata().map_err(failed)?.ino();
-        let watch = spec.guard.as_ref().map(|guard| guard.watch(number)).transpose()?;
+        let watch = spec.reaper.as_ref().map(|reaper| reaper.watch(number)).transpose()?;
         let complaints = Receiver::from_owned_fd(complaints.into()).map_err(failed)?;
         let mut command = Command::new(&spec.program);
         command
@@ -102,7 +95,6 @@ impl Child {
         Arc::clone(&self.errors)
     }
 
-    /// Its process id, while it runs.
     pub(super) fn id(&self) -> Option<u32> {
         self.process.id()
     }
@@ -233,7 +225,7 @@ mod tests {
             environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
             folder: None,
             secrets: secrets.iter().map(|secret| Secret::new(*secret)).collect(),
-            guard: None,
+            reaper: None,
         }
     }
 

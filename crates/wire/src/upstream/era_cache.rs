@@ -83,7 +83,6 @@ impl EraCache {
         }
     }
 
-    /// Sets the era for this process.
     pub(super) fn set(&self, era: KnownEra) {
         let era = match era {
             KnownEra::Unknown => UNKNOWN,

@@ -3,28 +3,28 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::Hello;
-use crate::client::Identity;
+use super::ClientInfo;
+use crate::client::Implementation;
 use crate::error::Error;
 use crate::message::{ErrorObject, Outcome};
 use crate::secret::Redactor;
 use crate::version::Version;
 
 /// The parameters of `initialize`.
-pub(super) fn params(hello: &Hello) -> Result<Box<RawValue>, Error> {
+pub(super) fn params(client_info: &ClientInfo) -> Result<Box<RawValue>, Error> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Params<'a> {
         protocol_version: &'a str,
         capabilities: &'a RawValue,
-        client_info: &'a Identity,
+        client_info: &'a Implementation,
     }
     let unwritable = |_| Error::Protocol("the client's identity cannot be written");
     let nothing = RawValue::from_string("{}".to_owned()).map_err(unwritable)?;
     to_raw_value(&Params {
         protocol_version: Version::LATEST.as_str(),
-        capabilities: hello.capabilities.as_deref().unwrap_or(&nothing),
-        client_info: &hello.identity,
+        capabilities: client_info.capabilities.as_deref().unwrap_or(&nothing),
+        client_info: &client_info.implementation,
     })
     .map_err(unwritable)
 }

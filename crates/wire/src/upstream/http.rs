@@ -15,16 +15,16 @@ use reqwest::{Method, Response, StatusCode, Url};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::calls::{Calls, Leave, Stream};
+use super::calls::{Calls, MessageSource, WithdrawOnDrop};
 use super::inbox::Inbox;
 use super::replies::Replies;
-use super::{Calling, Running, Said};
+use super::{OutgoingCall, PendingCall, ServerMessage};
 use crate::error::Error;
+use crate::http_client::{Body, HttpClient, HttpRequest};
 use crate::message::{Message, Outcome};
-use crate::sent::Sent;
-use crate::serve::MODERN;
+use crate::send_receipt::SendNotifier;
+use crate::server::MODERN;
 use crate::version::Version;
-use crate::web::{Body, Sending, Web};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -33,12 +33,12 @@ const SESSION_ID_MAX_BYTES: usize = 1024;
 /// A connection over streamable HTTP. Dropping it leaves the session to expire on the server.
 pub(super) struct Http {
     shared: Arc<Shared>,
-    said: mpsc::Sender<Said>,
+    said: mpsc::Sender<ServerMessage>,
     listener: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Shared {
-    web: Web,
+    client: HttpClient,
     url: Url,
     calls: Arc<Calls>,
     inbox: Inbox,
@@ -50,12 +50,17 @@ struct Shared {
 }
 
 impl Http {
-    pub(super) fn new(web: Web, url: Url, calls: Arc<Calls>, said: mpsc::Sender<Said>) -> Self {
+    pub(super) fn new(
+        client: HttpClient,
+        url: Url,
+        calls: Arc<Calls>,
+        said: mpsc::Sender<ServerMessage>,
+    ) -> Self {
         let inbox = Inbox::new(Arc::clone(&calls), said.clone());
         let (session, version) = (OnceLock::new(), OnceLock::new());
         Self {
             shared: Arc::new(Shared {
-                web,
+                client,
                 url,
                 calls,
                 inbox,
@@ -70,7 +75,7 @@ impl Http {
     }
 
     /// Every message from here on is of the stateless era, or no longer.
-    pub(super) fn stand_alone(&self, on: bool) {
+    pub(super) fn set_stateless(&self, on: bool) {
         self.shared.is_stateless.store(on, Ordering::Release);
     }
 
@@ -98,18 +103,18 @@ impl Http {
     /// Sends a call. Returns as soon as it goes out.
     pub(super) async fn begin(
         &self,
-        calling: Calling<'_>,
+        call: OutgoingCall<'_>,
         mirrored: HeaderMap,
         given_up: impl Future<Output = ()>,
-    ) -> Result<Option<Running>, Error> {
-        let most = self.shared.web.limits().calls_max;
-        let entered = self.shared.calls.enter(calling.method, calling.params, most)?;
+    ) -> Result<Option<PendingCall>, Error> {
+        let most = self.shared.client.limits().calls_max;
+        let entered = self.shared.calls.enter(call.method, call.params, most)?;
         let mut running = entered.running;
-        let (sent, heard) = Sent::new();
+        let (sent, heard) = SendNotifier::new();
         let shared = Arc::clone(&self.shared);
         let (number, text) = (running.number(), entered.request.print());
         // Made here: a task that is ended before it begins must let go of it too.
-        let leave = Leave::new(&shared.calls, number);
+        let leave = WithdrawOnDrop::new(&shared.calls, number);
         running.carried_by(tokio::spawn(async move {
             let _leave = leave;
             tokio::select! {
@@ -140,7 +145,7 @@ impl Http {
         self.shared.calls.close(Error::Left);
         if self.shared.session.get().is_some() && !is_lost {
             let farewell = self.shared.ask(Method::DELETE, HeaderMap::new(), None, None);
-            let _ = tokio::time::timeout(self.shared.web.limits().courtesy_timeout, farewell).await;
+            let _ = tokio::time::timeout(self.shared.client.limits().courtesy_timeout, farewell).await;
         }
     }
 }
@@ -159,13 +164,13 @@ impl Shared {
         if let Some(cause) = self.calls.closed() {
             return Err(Error::Closed(cause));
         }
-        let limit = self.web.limits().request_timeout;
+        let limit = self.client.limits().request_timeout;
         let posted = tokio::time::timeout(limit, self.post(text, HeaderMap::new(), None)).await;
         let posted = posted.unwrap_or_else(|_| Err(Error::timeout("the acceptance of a message", limit)));
         posted.inspect_err(|error| self.note_loss(error)).map(drop)
     }
 
-    fn fail(&self, number: u64, sent: &Sent, error: Error) {
+    fn fail(&self, number: u64, sent: &SendNotifier, error: Error) {
         let is_lost = matches!(error, Error::SessionLost);
         if let Some(error) = sent.failed(error) {
             self.calls.fail(number, error);
@@ -182,7 +187,7 @@ impl Shared {
         number: u64,
         text: String,
         mirrored: HeaderMap,
-        sent: &Sent,
+        sent: &SendNotifier,
     ) -> Result<(), Error> {
         let http = self.post(text, mirrored, Some(sent.clone())).await?;
         sent.went_out();
@@ -198,10 +203,10 @@ impl Shared {
         if !http.status().is_success() {
             return self.hear_refusal(http, number).await;
         }
-        match self.web.body(http)? {
+        match self.client.body(http)? {
             Body::Json(http) => {
-                for message in self.web.read_json(http).await? {
-                    self.hear(message, Stream::Call(number));
+                for message in self.client.read_json(http).await? {
+                    self.hear(message, MessageSource::Call(number));
                 }
                 if self.calls.has(number) { Err(Error::NoAnswer) } else { Ok(()) }
             }
@@ -209,24 +214,24 @@ impl Shared {
         }
     }
 
-    /// Hears a call refused: by an error that answers it, or by nothing but the status.
+    /// InitContext a call refused: by an error that answers it, or by nothing but the status.
     async fn hear_refusal(self: &Arc<Self>, http: Response, number: u64) -> Result<(), Error> {
         let status = http.status().as_u16();
         let mut detail = String::new();
-        for message in self.web.read_json(http).await.unwrap_or_default() {
-            detail = self.web.reason(&message);
+        for message in self.client.read_json(http).await.unwrap_or_default() {
+            detail = self.client.reason(&message);
             if matches!(&message, Message::Response(response) if matches!(response.outcome, Outcome::Error(_)))
             {
-                self.hear(message, Stream::Call(number));
+                self.hear(message, MessageSource::Call(number));
             }
         }
         if self.calls.has(number) { Err(Error::Status { status, detail }) } else { Ok(()) }
     }
 
-    fn hear(self: &Arc<Self>, message: Message, stream: Stream) {
+    fn hear(self: &Arc<Self>, message: Message, stream: MessageSource) {
         if let Some(reply) = self.inbox.take(message, stream) {
             let shared = Arc::clone(self);
-            let limit = self.web.limits().courtesy_timeout;
+            let limit = self.client.limits().courtesy_timeout;
             self.replies.send(limit, async move {
                 shared.post(reply.print(), HeaderMap::new(), None).await.map(drop)
             });
@@ -237,7 +242,7 @@ impl Shared {
         &self,
         text: String,
         mut headers: HeaderMap,
-        sent: Option<Sent>,
+        sent: Option<SendNotifier>,
     ) -> Result<Response, Error> {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         self.ask(Method::POST, headers, Some(text.into()), sent).await
@@ -248,7 +253,7 @@ impl Shared {
         method: Method,
         mut headers: HeaderMap,
         text: Option<Bytes>,
-        sent: Option<Sent>,
+        sent: Option<SendNotifier>,
     ) -> Result<Response, Error> {
         if let Some(session) = self.session.get() {
             headers.insert(SESSION_ID, session.clone());
@@ -259,7 +264,11 @@ impl Shared {
             headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
         }
         let hears_refusals = sent.is_some() && self.is_stateless();
-        match self.web.send(Sending { method, url: &self.url, headers, text, sent, hears_refusals }).await {
+        match self
+            .client
+            .send(HttpRequest { method, url: &self.url, headers, text, sent, hears_refusals })
+            .await
+        {
             Err(Error::Status { status: 404, .. }) if self.session.get().is_some() => Err(Error::SessionLost),
             sent => sent,
         }

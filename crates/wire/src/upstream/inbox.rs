@@ -2,7 +2,7 @@
 //!
 //! Never waits: a server that talks without end must not stop the answers. What finds no room is dropped, but for what
 //! says that something has changed: that is said once more when there is room, once for all. Room is counted in messages
-//! and in bytes: one message alone may be large.
+//! and in bytes: one message stateless may be large.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::Said;
-use super::calls::{Calls, Stream};
+use super::ServerMessage;
+use super::calls::{Calls, MessageSource};
 use crate::message::{Message, Notification, Request, Response};
-use crate::serve::code;
+use crate::server::code;
 
 /// Different changes that may wait for room. There are three lists; the rest is for resources.
 const LATE_MOST: usize = 256;
@@ -27,7 +27,7 @@ pub(super) const UNREAD_BYTES: usize = 4 * 1024 * 1024;
 #[derive(Clone)]
 pub(super) struct Inbox {
     calls: Arc<Calls>,
-    said: mpsc::Sender<Said>,
+    said: mpsc::Sender<ServerMessage>,
     waiting: Arc<Mutex<Waiting>>,
 }
 
@@ -39,12 +39,12 @@ struct Waiting {
 }
 
 impl Inbox {
-    pub(super) fn new(calls: Arc<Calls>, said: mpsc::Sender<Said>) -> Self {
+    pub(super) fn new(calls: Arc<Calls>, said: mpsc::Sender<ServerMessage>) -> Self {
         Self { calls, said, waiting: Arc::default() }
     }
 
     /// Takes a message in. Returns what must be sent back.
-    pub(super) fn take(&self, message: Message, stream: Stream) -> Option<Response> {
+    pub(super) fn take(&self, message: Message, stream: MessageSource) -> Option<Response> {
         match message {
             Message::Response(response) => {
                 self.calls.answer(response, stream);
@@ -73,9 +73,10 @@ impl Inbox {
         if !waiting.unread.has_room(&self.said, size) {
             return Some(nobody(request));
         }
-        match self.said.try_send(Said::Request(request)) {
+        match self.said.try_send(ServerMessage::Request(request)) {
             Err(
-                TrySendError::Full(Said::Request(request)) | TrySendError::Closed(Said::Request(request)),
+                TrySendError::Full(ServerMessage::Request(request))
+                | TrySendError::Closed(ServerMessage::Request(request)),
             ) => Some(nobody(request)),
             _ => {
                 waiting.unread.add(size);
@@ -95,9 +96,9 @@ impl Inbox {
         if !waiting.unread.has_room(&self.said, size) && !is_change {
             return;
         }
-        match self.said.try_send(Said::Notification(notification)) {
+        match self.said.try_send(ServerMessage::Notification(notification)) {
             Ok(()) => waiting.unread.add(size),
-            Err(TrySendError::Full(Said::Notification(notification))) if is_change => {
+            Err(TrySendError::Full(ServerMessage::Notification(notification))) if is_change => {
                 keep(&mut waiting.late, notification);
                 tokio::spawn(tell_late(self.said.clone(), Arc::clone(&self.waiting)));
             }
@@ -118,7 +119,7 @@ fn keep(late: &mut Vec<Notification>, notification: Notification) {
     }
 }
 
-async fn tell_late(said: mpsc::Sender<Said>, waiting: Arc<Mutex<Waiting>>) {
+async fn tell_late(said: mpsc::Sender<ServerMessage>, waiting: Arc<Mutex<Waiting>>) {
     // Nobody listens any more: then nobody is told.
     while let Ok(place) = said.reserve().await {
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +128,7 @@ async fn tell_late(said: mpsc::Sender<Said>, waiting: Arc<Mutex<Waiting>>) {
         }
         let notification = waiting.late.remove(0);
         waiting.unread.add(size(&notification.method, notification.params.as_deref()));
-        place.send(Said::Notification(notification));
+        place.send(ServerMessage::Notification(notification));
         if waiting.late.is_empty() {
             return;
         }
@@ -152,7 +153,6 @@ impl Unread {
         self.sizes.is_empty() || self.bytes.saturating_add(size) <= UNREAD_BYTES
     }
 
-    /// So much was put into it.
     pub(super) fn add(&mut self, size: usize) {
         self.sizes.push_back(size);
         self.bytes = self.bytes.saturating_add(size);
@@ -195,20 +195,20 @@ mod tests {
         let (said, mut says) = mpsc::channel(256);
         let inbox = Inbox::new(Arc::default(), said);
         for _ in 0..50 {
-            inbox.take(note("notifications/message", 1024 * 1024), Stream::Shared);
+            inbox.take(note("notifications/message", 1024 * 1024), MessageSource::Shared);
         }
         assert!(
-            inbox.take(question(2 * 1024 * 1024), Stream::Shared).is_some(),
+            inbox.take(question(2 * 1024 * 1024), MessageSource::Shared).is_some(),
             "it is answered, as there is no room"
         );
-        inbox.take(note("notifications/tools/list_changed", 3), Stream::Shared);
-        let heard: Vec<Said> = std::iter::from_fn(|| says.try_recv().ok()).collect();
+        inbox.take(note("notifications/tools/list_changed", 3), MessageSource::Shared);
+        let heard: Vec<ServerMessage> = std::iter::from_fn(|| says.try_recv().ok()).collect();
         assert_eq!(heard.len(), 4, "three notifications and the change");
-        assert!(matches!(heard.last(), Some(Said::Notification(note)) if is_change(&note.method)));
+        assert!(matches!(heard.last(), Some(ServerMessage::Notification(note)) if is_change(&note.method)));
         // Whoever has read everything hears again, and of something large too.
-        assert!(inbox.take(question(UNREAD_BYTES + 1), Stream::Shared).is_none());
-        inbox.take(note("notifications/message", 3), Stream::Shared);
-        assert!(matches!(says.try_recv(), Ok(Said::Request(_))));
+        assert!(inbox.take(question(UNREAD_BYTES + 1), MessageSource::Shared).is_none());
+        inbox.take(note("notifications/message", 3), MessageSource::Shared);
+        assert!(matches!(says.try_recv(), Ok(ServerMessage::Request(_))));
         assert!(says.try_recv().is_err());
     }
 }

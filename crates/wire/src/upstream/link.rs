@@ -10,36 +10,35 @@ use tokio::task::AbortHandle;
 
 use super::calls::Calls;
 use super::child::{Child, ChildSpec};
-use super::found::{Hears, Unopened, found};
+use super::era_probe::{InitContext, OpenError, negotiate};
 use super::http::Http;
-use super::listen::{Listener, Pauses};
+use super::listen::{ListenBackoff, Listener};
 use super::pipe::Pipe;
 use super::process::Process;
-use super::route::{Opening, Route};
+use super::route::{ConnectOptions, Route};
 use super::sse::Sse;
 use super::stateless::{InputRequired, Stateless};
-use super::way::Way;
-use super::{Calling, Running, Said, cancelled, guess};
+use super::transport::Transport;
+use super::{OutgoingCall, PendingCall, ServerMessage, cancelled, transport_probe};
 use crate::address::Address;
 use crate::error::Error;
+use crate::http_client::HttpClient;
 use crate::message::{Notification, Outcome, Response, is_notification};
 use crate::secret::Redactor;
-use crate::serve::MODERN;
+use crate::server::MODERN;
 use crate::version::Version;
-use crate::web::Web;
 
 /// An open session with a server. Calls may run at the same time. Dropping it ends a process at once, with everything
 /// that it started, and leaves a session over HTTP to expire; [`Link::close`] is the polite way.
 pub struct Link {
-    way: Arc<Way>,
+    transport: Arc<Transport>,
     calls: Arc<Calls>,
     process: Option<Process>,
-    transport: &'static str,
+    transport_name: &'static str,
     version: Version,
-    greeting: Box<RawValue>,
+    initialize_result: Box<RawValue>,
     redactor: Arc<Redactor>,
-    /// If the server has no sessions.
-    alone: Option<Arc<Stateless>>,
+    stateless: Option<Arc<Stateless>>,
     listener: Option<AbortHandle>,
 }
 
@@ -49,24 +48,24 @@ impl Link {
     ///
     /// # Errors
     /// When the server is not reached, refuses, is too slow, or speaks another protocol.
-    pub async fn open(opening: &Opening, said: mpsc::Sender<Said>) -> Result<Self, Error> {
-        match &opening.route {
-            Route::Guess { url } => guess::open(url, opening, said).await,
-            Route::Http { url } => Self::open_at(&Address::Http(url.clone()), opening, said).await,
-            Route::Sse { url } => Self::open_at(&Address::LegacySse(url.clone()), opening, said).await,
-            Route::Child(spec) => within(opening, Self::open_process(spec, opening, said)).await,
+    pub async fn open(options: &ConnectOptions, said: mpsc::Sender<ServerMessage>) -> Result<Self, Error> {
+        match &options.route {
+            Route::Probe { url } => transport_probe::open(url, options, said).await,
+            Route::Http { url } => Self::open_at(&Address::Http(url.clone()), options, said).await,
+            Route::Sse { url } => Self::open_at(&Address::LegacySse(url.clone()), options, said).await,
+            Route::Child(spec) => within(options, Self::open_process(spec, options, said)).await,
             Route::Streams(connect) => {
                 let calls = Arc::new(Calls::default());
                 let ends = (Arc::clone(&calls), said.clone());
-                let pipe = Pipe::open(connect.open(), opening.limits.clone(), ends, None);
+                let pipe = Pipe::open(connect.open(), options.limits.clone(), ends, None);
                 let unready = Unready {
-                    way: Arc::new(Way::Pipe(Box::new(pipe))),
+                    transport: Arc::new(Transport::Pipe(Box::new(pipe))),
                     calls,
                     redactor: Arc::default(),
                     said,
                 };
-                let open = async { Ok(unready.greet(opening, ("embedded", false), None).await?) };
-                within(opening, open).await
+                let open = async { Ok(unready.initialize(options, ("embedded", false), None).await?) };
+                within(options, open).await
             }
         }
     }
@@ -75,54 +74,57 @@ impl Link {
     /// greeted with `initialize`; for the caller both are one attempt.
     async fn open_process(
         spec: &ChildSpec,
-        opening: &Opening,
-        said: mpsc::Sender<Said>,
+        options: &ConnectOptions,
+        said: mpsc::Sender<ServerMessage>,
     ) -> Result<Self, Error> {
         let start = async |is_after_probe| {
             let (child, streams) = Child::start(spec)?;
-            let process = Process::watch(child, opening.limits.courtesy_timeout);
+            let process = Process::watch(child, options.limits.courtesy_timeout);
             let calls = Arc::new(Calls::default());
             let ends = (Arc::clone(&calls), said.clone());
-            let pipe = Pipe::open(streams, opening.limits.clone(), ends, Some(process.over()));
-            let way = Arc::new(Way::Pipe(Box::new(pipe)));
-            let unready = Unready { way, calls, redactor: Arc::default(), said: said.clone() };
-            unready.greet(opening, ("stdio", is_after_probe), Some(process)).await
+            let pipe = Pipe::open(streams, options.limits.clone(), ends, Some(process.over()));
+            let transport = Arc::new(Transport::Pipe(Box::new(pipe)));
+            let unready = Unready { transport, calls, redactor: Arc::default(), said: said.clone() };
+            unready.initialize(options, ("stdio", is_after_probe), Some(process)).await
         };
         match start(false).await {
             Ok(link) => Ok(link),
-            Err(Unopened { ended_by_probe: true, .. }) => Ok(start(true).await?),
-            Err(Unopened { error, .. }) => Err(error),
+            Err(OpenError { ended_by_probe: true, .. }) => Ok(start(true).await?),
+            Err(OpenError { error, .. }) => Err(error),
         }
     }
 
-    /// The same at exactly this address.
     pub(super) async fn open_at(
         address: &Address,
-        opening: &Opening,
-        said: mpsc::Sender<Said>,
+        options: &ConnectOptions,
+        said: mpsc::Sender<ServerMessage>,
     ) -> Result<Self, Error> {
         let open = async {
             let url = address.check()?;
-            let web = Web::new(url, opening)?;
-            let (calls, redactor) = (Arc::new(Calls::default()), web.redactor());
+            let client = HttpClient::new(url, options)?;
+            let (calls, redactor) = (Arc::new(Calls::default()), client.redactor());
             let held = Arc::clone(&calls);
-            let (way, name) = match address {
-                Address::Http(_) => (Way::Http(Http::new(web, url.clone(), held, said.clone())), "http"),
-                Address::LegacySse(_) => (Way::Sse(Sse::open(web, url, held, said.clone()).await?), "sse"),
+            let (transport, name) = match address {
+                Address::Http(_) => {
+                    (Transport::Http(Http::new(client, url.clone(), held, said.clone())), "http")
+                }
+                Address::LegacySse(_) => {
+                    (Transport::Sse(Sse::open(client, url, held, said.clone()).await?), "sse")
+                }
             };
-            let unready = Unready { way: Arc::new(way), calls, redactor, said };
-            Ok(unready.greet(opening, (name, false), None).await?)
+            let unready = Unready { transport: Arc::new(transport), calls, redactor, said };
+            Ok(unready.initialize(options, (name, false), None).await?)
         };
-        within(opening, open).await
+        within(options, open).await
     }
 
     /// Sends a call.
     ///
     /// # Errors
     /// When it was not sent.
-    pub async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
+    pub async fn begin(&self, call: OutgoingCall<'_>) -> Result<PendingCall, Error> {
         // Nobody gives it up.
-        self.begin_unless(calling, std::future::pending()).await?.ok_or(Error::NoAnswer)
+        self.begin_unless(call, std::future::pending()).await?.ok_or(Error::NoAnswer)
     }
 
     /// Sends a call, unless it is given up before it has gone out: then it is `None`, and was not sent. Whoever only drops
@@ -132,24 +134,24 @@ impl Link {
     /// When it was not sent.
     pub async fn begin_unless(
         &self,
-        calling: Calling<'_>,
+        call: OutgoingCall<'_>,
         given_up: impl Future<Output = ()>,
-    ) -> Result<Option<Running>, Error> {
-        let Some(alone) = &self.alone else { return self.way.begin(calling, given_up).await };
-        if let Some(outcome) = alone.own(calling) {
-            return Ok(Some(Running::answered(outcome, &self.calls)));
+    ) -> Result<Option<PendingCall>, Error> {
+        let Some(stateless) = &self.stateless else { return self.transport.begin(call, given_up).await };
+        if let Some(outcome) = stateless.own(call) {
+            return Ok(Some(PendingCall::answered(outcome, &self.calls)));
         }
-        self.way.begin_alone(alone, calling, given_up).await
+        self.transport.begin_stateless(stateless, call, given_up).await
     }
 
     /// Sends a call if that takes no time: into a pipe that has room. Otherwise `None`, and nothing was sent.
     ///
     /// # Errors
     /// When it cannot be sent.
-    pub fn begin_now(&self, calling: Calling<'_>) -> Result<Option<Running>, Error> {
-        match (&*self.way, &self.alone) {
-            (Way::Pipe(pipe), None) => pipe.begin_now(calling),
-            (Way::Http(_) | Way::Sse(_), _) | (_, Some(_)) => Ok(None),
+    pub fn begin_now(&self, call: OutgoingCall<'_>) -> Result<Option<PendingCall>, Error> {
+        match (&*self.transport, &self.stateless) {
+            (Transport::Pipe(pipe), None) => pipe.begin_now(call),
+            (Transport::Http(_) | Transport::Sse(_), _) | (_, Some(_)) => Ok(None),
         }
     }
 
@@ -162,7 +164,7 @@ impl Link {
             return Err(Error::Protocol("a request cannot be sent as a notification"));
         }
         let params = params.map(ToOwned::to_owned);
-        self.way.send(Notification { method: method.to_owned(), params }.print()).await
+        self.transport.send(Notification { method: method.to_owned(), params }.print()).await
     }
 
     /// Tells the server that nobody waits for a call any more.
@@ -173,43 +175,42 @@ impl Link {
         // First of all: whether it can be told or not, nobody waits.
         let is_news = self.calls.cancel(number);
         // On a pipe every call that runs is entered; one that is not was answered, or the server knows.
-        if !is_news && matches!(*self.way, Way::Pipe(_)) {
+        if !is_news && matches!(*self.transport, Transport::Pipe(_)) {
             return Ok(());
         }
         // Over HTTP the end of its stream says so, where there are no sessions.
-        if self.alone.is_some() && matches!(*self.way, Way::Http(_)) {
+        if self.stateless.is_some() && matches!(*self.transport, Transport::Http(_)) {
             return Ok(());
         }
-        self.way.send(cancelled(number, reason).print()).await
+        self.transport.send(cancelled(number, reason).print()).await
     }
 
-    /// Whether the server has no sessions.
     #[must_use]
     pub fn is_stateless(&self) -> bool {
-        self.alone.is_some()
+        self.stateless.is_some()
     }
 
     /// What a server without sessions asks by this answer to a call, if it does.
     #[must_use]
     pub fn input_required(&self, outcome: &Outcome) -> Option<InputRequired> {
         match outcome {
-            Outcome::Result(result) if self.alone.is_some() => InputRequired::read(result),
+            Outcome::Result(result) if self.stateless.is_some() => InputRequired::read(result),
             Outcome::Result(_) | Outcome::Error(_) => None,
         }
     }
 
     /// Learns how a tool is to be called: some arguments stand in headers too.
-    pub fn know(&self, tool: &str, definition: &RawValue) {
-        if let Some(alone) = &self.alone {
-            alone.know(tool, definition);
+    pub fn register_tool(&self, tool: &str, definition: &RawValue) {
+        if let Some(stateless) = &self.stateless {
+            stateless.register_tool(tool, definition);
         }
     }
 
     /// These tasks of a server without sessions are of interest, and no others: it tells of them with
     /// `notifications/tasks`.
     pub fn watch_tasks(&self, tasks: BTreeSet<String>) {
-        if let Some(alone) = &self.alone {
-            alone.watch_tasks(tasks);
+        if let Some(stateless) = &self.stateless {
+            stateless.watch_tasks(tasks);
         }
     }
 
@@ -219,7 +220,7 @@ impl Link {
     /// When the answer did not go out.
     pub async fn answer(&self, response: Response) -> Result<(), Error> {
         self.calls.answered(response.id.as_ref());
-        self.way.send(response.print()).await
+        self.transport.send(response.print()).await
     }
 
     /// How many calls somebody waits for; the connection's own listening is none of them.
@@ -234,15 +235,14 @@ impl Link {
         self.calls.closed()
     }
 
-    /// Returns when the session is over.
     pub async fn until_closed(&self) -> Arc<Error> {
         self.calls.until_closed().await
     }
 
     /// The server's answer to `initialize`, as written; of one without sessions, in the same form.
     #[must_use]
-    pub fn greeting(&self) -> &RawValue {
-        &self.greeting
+    pub fn initialize_result(&self) -> &RawValue {
+        &self.initialize_result
     }
 
     pub(crate) fn version(&self) -> Version {
@@ -258,7 +258,7 @@ impl Link {
     /// `stdio`, `http`, `sse` or `embedded`.
     #[must_use]
     pub fn transport(&self) -> &'static str {
-        self.transport
+        self.transport_name
     }
 
     /// The last lines that the server's process wrote to stderr.
@@ -275,7 +275,7 @@ impl Link {
 
     /// Ends the session; calls that still run are lost. Afterwards no process is left.
     pub async fn close(&self) {
-        self.way.close(&self.calls).await;
+        self.transport.close(&self.calls).await;
         if let Some(process) = &self.process {
             process.end().await;
         }
@@ -289,50 +289,64 @@ impl Link {
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
-            .field("transport", &self.transport)
+            .field("transport", &self.transport_name)
             .field("version", &self.version)
             .finish_non_exhaustive()
     }
 }
 
-async fn within(opening: &Opening, open: impl Future<Output = Result<Link, Error>>) -> Result<Link, Error> {
-    let limit = opening.limits.attempt_timeout;
+async fn within(
+    options: &ConnectOptions,
+    open: impl Future<Output = Result<Link, Error>>,
+) -> Result<Link, Error> {
+    let limit = options.limits.attempt_timeout;
     let opened = tokio::time::timeout(limit, open).await;
     opened.unwrap_or_else(|_| Err(Error::timeout("opening the session", limit)))
 }
 
 /// A connection on which nothing was said.
 struct Unready {
-    way: Arc<Way>,
+    transport: Arc<Transport>,
     calls: Arc<Calls>,
     redactor: Arc<Redactor>,
-    said: mpsc::Sender<Said>,
+    said: mpsc::Sender<ServerMessage>,
 }
 
 impl Unready {
-    async fn greet(
+    async fn initialize(
         self,
-        opening: &Opening,
-        (transport, is_after_probe): (&'static str, bool),
+        options: &ConnectOptions,
+        (transport_name, is_after_probe): (&'static str, bool),
         process: Option<Process>,
-    ) -> Result<Link, Unopened> {
-        let Self { way, calls, redactor, said } = self;
-        let hears = Hears { said: &said, redactor: &redactor };
-        let found = found(&way, opening, (transport, is_after_probe), &hears).await;
-        let (version, greeting, alone) = match found {
-            Ok(found) => found,
+    ) -> Result<Link, OpenError> {
+        let Self { transport, calls, redactor, said } = self;
+        let hears = InitContext { said: &said, redactor: &redactor };
+        let negotiated = negotiate(&transport, options, (transport_name, is_after_probe), &hears).await;
+        let (version, initialize_result, stateless) = match negotiated {
+            Ok(profile) => profile,
             Err(error) => {
                 // The server may already hold a session for us.
-                way.close(&calls).await;
+                transport.close(&calls).await;
                 return Err(error);
             }
         };
-        let listener = alone.as_ref().filter(|_| !said.is_closed()).map(|alone| {
-            let (way, alone, calls) = (Arc::clone(&way), Arc::clone(alone), Arc::clone(&calls));
-            let listener = Listener { way, alone, calls, said, pauses: Pauses::default() };
+        let listener = stateless.as_ref().filter(|_| !said.is_closed()).map(|stateless| {
+            let (transport, stateless, calls) =
+                (Arc::clone(&transport), Arc::clone(stateless), Arc::clone(&calls));
+            let listener = Listener { transport, stateless, calls, said, pauses: ListenBackoff::default() };
             tokio::spawn(listener.run()).abort_handle()
         });
-        Ok(Link { way, calls, process, transport, version, greeting, redactor, alone, listener })
+        Ok(Link {
+            transport,
+            calls,
+            process,
+            transport_name,
+            version,
+            initialize_result,
+            redactor,
+            stateless,
+            listener,
+        })
     }
 }
 

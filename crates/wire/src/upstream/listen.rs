@@ -15,25 +15,24 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::calls::Calls;
 use super::stateless::{self, ACKNOWLEDGED, LISTEN, Stateless, Watched};
-use super::way::Way;
-use super::{CallEvent, Calling, Running, Said};
+use super::transport::Transport;
+use super::{CallEvent, OutgoingCall, PendingCall, ServerMessage};
 use crate::message::{ErrorObject, Notification, Outcome};
-use crate::serve::code;
+use crate::server::code;
 
-/// How long a server is left alone before it is asked again.
+/// How long a server is left stateless before it is asked again.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pauses {
+pub(super) struct ListenBackoff {
     /// After it has ended the request, or refused it once. One that ends it sooner has refused it.
     first: Duration,
     /// How many times longer after each refusal.
     growth: u32,
-    /// However often it refuses.
     most: Duration,
     /// How long a request is read on when the server has agreed to the next.
     grace: Duration,
 }
 
-impl Default for Pauses {
+impl Default for ListenBackoff {
     fn default() -> Self {
         Self {
             first: Duration::from_secs(5),
@@ -44,29 +43,26 @@ impl Default for Pauses {
     }
 }
 
-impl Pauses {
+impl ListenBackoff {
     fn after(self, refusals: u32) -> Duration {
         let longer = self.growth.checked_pow(refusals.saturating_sub(1));
         longer.and_then(|times| self.first.checked_mul(times)).unwrap_or(self.most).min(self.most)
     }
 }
 
-/// Whoever listens to a server.
 pub(super) struct Listener {
-    pub(super) way: Arc<Way>,
-    pub(super) alone: Arc<Stateless>,
+    pub(super) transport: Arc<Transport>,
+    pub(super) stateless: Arc<Stateless>,
     pub(super) calls: Arc<Calls>,
-    pub(super) said: mpsc::Sender<Said>,
-    pub(super) pauses: Pauses,
+    pub(super) said: mpsc::Sender<ServerMessage>,
+    pub(super) pauses: ListenBackoff,
 }
 
 /// Why the server is not listened to any longer.
 enum Over {
-    /// The server has ended the second of two, of which the first is ended now: it is asked once more, for one alone.
+    /// The server has ended the second of two, of which the first is ended now: it is asked once more, for one stateless.
     Alone,
-    /// The server has ended it.
     Ended,
-    /// The server will not have it.
     Refused,
     /// The server does not know what it is, and will not learn it while the connection lasts.
     NoMethod,
@@ -83,7 +79,7 @@ impl Listener {
     }
 
     async fn listen_again(&self) {
-        let mut watching = self.alone.watching();
+        let mut watching = self.stateless.watching();
         let (mut refusals, mut gap) = (0_u32, Gap::None);
         loop {
             let began = Instant::now();
@@ -96,7 +92,7 @@ impl Listener {
                 Over::Ended if !is_short => refusals = 0,
                 Over::Ended | Over::Refused => refusals = refusals.saturating_add(1),
             }
-            // One that has refused is left alone for a moment, whatever is of interest by then.
+            // One that has refused is left stateless for a moment, whatever is of interest by then.
             let least = if refusals == 0 { Duration::ZERO } else { self.pauses.first };
             sleep(least).await;
             tokio::select! {
@@ -107,7 +103,6 @@ impl Listener {
         }
     }
 
-    /// Listens until that is over.
     async fn listen(&self, watching: &mut watch::Receiver<Watched>, mut gap: Gap) -> Over {
         let Some(mut running) = self.begin(watching).await else { return Over::Refused };
         let (mut before, mut is_agreed) = (None::<Before>, false);
@@ -177,16 +172,16 @@ impl Listener {
 
     async fn tell(&self, notification: Notification) {
         if let Some(change) = stateless::change(notification) {
-            let _ = self.said.send(Said::Notification(change)).await;
+            let _ = self.said.send(ServerMessage::Notification(change)).await;
         }
     }
 
     /// Asks for everything that is of interest now.
-    async fn begin(&self, watching: &mut watch::Receiver<Watched>) -> Option<Running> {
+    async fn begin(&self, watching: &mut watch::Receiver<Watched>) -> Option<PendingCall> {
         let wanted = stateless::listening(&watching.borrow_and_update());
         let params = serde_json::value::to_raw_value(&wanted).ok();
-        let calling = Calling { method: LISTEN, params: params.as_deref() };
-        let begun = self.way.begin_alone(&self.alone, calling, std::future::pending()).await;
+        let call = OutgoingCall { method: LISTEN, params: params.as_deref() };
+        let begun = self.transport.begin_stateless(&self.stateless, call, std::future::pending()).await;
         begun.ok().flatten()
     }
 }
@@ -211,7 +206,7 @@ enum Gap {
 /// The request whose place another one takes: it stays until the server has agreed to that and a little longer, but not for
 /// ever.
 struct Before {
-    running: Running,
+    running: PendingCall,
     until: Instant,
 }
 

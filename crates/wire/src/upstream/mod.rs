@@ -15,32 +15,31 @@
 //! A server is of either era. One without sessions is used through the same [`Link`]: what a session would remember is kept
 //! here. What such a server asks comes as the answer to a call, `input_required`: see [`Link::input_required`].
 
+mod call_channel;
 mod calls;
 mod child;
 mod era_cache;
-mod found;
+mod era_probe;
 mod greeting;
-pub mod guard;
-mod guess;
 mod http;
 mod inbox;
 mod link;
 mod listen;
-mod mailbox;
 mod pipe;
 mod process;
+pub mod reaper;
 mod replies;
 mod route;
-mod splice;
 mod sse;
 mod stateless;
-mod way;
+mod transport;
+mod transport_probe;
 
 pub use self::child::ChildSpec;
 pub use self::era_cache::EraCache;
 pub(crate) use self::greeting::into_result;
 pub use self::link::Link;
-pub use self::route::{Connect, Fresh, Hello, Opening, Route, TokenSource};
+pub use self::route::{ClientInfo, ConnectOptions, Freshness, Route, StreamConnector, TokenSource};
 pub use self::stateless::InputRequired;
 
 use serde_json::value::RawValue;
@@ -49,28 +48,23 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::error::Error;
 use crate::message::{Notification, Outcome, Request};
-use crate::serve::Letter;
+use crate::server::OutboundMessage;
 
 /// What a server says on its own.
 #[derive(Debug)]
-pub enum Said {
-    /// Something to know.
+pub enum ServerMessage {
     Notification(Notification),
     /// A question; it is answered by its id.
     Request(Request),
 }
 
-/// What happens to a call.
 #[derive(Debug)]
 pub enum CallEvent {
-    /// The server says something about it.
     Notification(Notification),
-    /// The server asks something for it.
     Request(Request),
-    /// The answer. Nothing follows.
     Done(Outcome),
     /// There will be no answer. Nothing follows, and nobody knows whether the call took effect, unless
-    /// [`Error::nothing_was_done`] says so.
+    /// [`Error::was_not_executed`] says so.
     Lost(Error),
 }
 
@@ -78,17 +72,17 @@ pub enum CallEvent {
 /// server is told anyway when it is dropped, if there is room; on a legacy event stream the call counts as running until
 /// it is answered or cancelled.
 #[derive(Debug)]
-pub struct Running {
+pub struct PendingCall {
     number: u64,
-    events: mailbox::Mail,
+    events: call_channel::CallReceiver,
     calls: std::sync::Arc<calls::Calls>,
     /// Whoever waits for its answer on a connection of its own.
     carrier: Option<AbortHandle>,
     /// Where the server can be told at once that nobody waits.
-    out: Option<mpsc::WeakSender<Letter>>,
+    out: Option<mpsc::WeakSender<OutboundMessage>>,
 }
 
-impl Running {
+impl PendingCall {
     /// The next thing that happens to it.
     pub async fn next(&mut self) -> CallEvent {
         self.events.next().await.unwrap_or(CallEvent::Lost(Error::NoAnswer))
@@ -96,7 +90,7 @@ impl Running {
 
     /// A call whose answer is known already: it was not sent.
     fn answered(outcome: Outcome, calls: &std::sync::Arc<calls::Calls>) -> Self {
-        let (slot, events) = mailbox::mailbox();
+        let (slot, events) = call_channel::call_channel();
         slot.finish(CallEvent::Done(outcome));
         Self { number: 0, events, calls: std::sync::Arc::clone(calls), carrier: None, out: None }
     }
@@ -112,7 +106,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for PendingCall {
     fn drop(&mut self) {
         if let Some(carrier) = &self.carrier {
             carrier.abort();
@@ -126,10 +120,8 @@ impl Drop for Running {
     }
 }
 
-/// A call to be sent.
 #[derive(Debug, Clone, Copy)]
-pub struct Calling<'a> {
-    /// The method.
+pub struct OutgoingCall<'a> {
     pub method: &'a str,
     /// The parameters as they came from the caller.
     pub params: Option<&'a RawValue>,

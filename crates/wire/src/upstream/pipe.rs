@@ -7,14 +7,14 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::calls::{Calls, Stream};
+use super::calls::{Calls, MessageSource};
 use super::inbox::Inbox;
 use super::process::Over;
-use super::{Calling, Running, Said};
+use super::{OutgoingCall, PendingCall, ServerMessage};
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::serve::Letter;
-use crate::serve::lines::{Lines, write};
+use crate::server::OutboundMessage;
+use crate::server::lines::{Lines, write};
 
 /// Messages on their way out before a caller waits.
 const QUEUE: usize = 256;
@@ -23,7 +23,7 @@ const QUEUE: usize = 256;
 pub(super) struct Pipe {
     calls: Arc<Calls>,
     /// Closed by [`Pipe::close`]: then the server sees its input end.
-    out: std::sync::Mutex<Option<mpsc::Sender<Letter>>>,
+    out: std::sync::Mutex<Option<mpsc::Sender<OutboundMessage>>>,
     reader: JoinHandle<()>,
     limits: Limits,
 }
@@ -33,7 +33,7 @@ impl Pipe {
     pub(super) fn open<R, W>(
         streams: (R, W),
         limits: Limits,
-        (calls, said): (Arc<Calls>, mpsc::Sender<Said>),
+        (calls, said): (Arc<Calls>, mpsc::Sender<ServerMessage>),
         over: Option<watch::Receiver<Option<Over>>>,
     ) -> Self
     where
@@ -76,32 +76,35 @@ impl Pipe {
         Self { calls, out: std::sync::Mutex::new(Some(out)), reader, limits }
     }
 
-    /// Sends a call.
     pub(super) async fn begin(
         &self,
-        calling: Calling<'_>,
+        call: OutgoingCall<'_>,
         given_up: impl Future<Output = ()>,
-    ) -> Result<Option<Running>, Error> {
+    ) -> Result<Option<PendingCall>, Error> {
         let place = tokio::select! {
             biased;
             place = self.place() => place?,
             () = given_up => return Ok(None),
         };
-        self.enter(calling, place).map(Some)
+        self.enter(call, place).map(Some)
     }
 
     /// Sends a call if there is room for it.
-    pub(super) fn begin_now(&self, calling: Calling<'_>) -> Result<Option<Running>, Error> {
+    pub(super) fn begin_now(&self, call: OutgoingCall<'_>) -> Result<Option<PendingCall>, Error> {
         match self.out()?.try_reserve_owned() {
-            Ok(place) => self.enter(calling, place).map(Some),
+            Ok(place) => self.enter(call, place).map(Some),
             Err(mpsc::error::TrySendError::Full(_)) => Ok(None),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(self.over()),
         }
     }
 
     /// Nothing waits here: a call that was entered is sent.
-    fn enter(&self, calling: Calling<'_>, place: mpsc::OwnedPermit<Letter>) -> Result<Running, Error> {
-        let mut entered = self.calls.enter(calling.method, calling.params, self.limits.calls_max)?;
+    fn enter(
+        &self,
+        call: OutgoingCall<'_>,
+        place: mpsc::OwnedPermit<OutboundMessage>,
+    ) -> Result<PendingCall, Error> {
+        let mut entered = self.calls.enter(call.method, call.params, self.limits.calls_max)?;
         let line = entered.request.print();
         if let Err(error) = self.check(&line) {
             self.calls.withdraw(entered.running.number());
@@ -109,7 +112,7 @@ impl Pipe {
         }
         let out = place.send(line.into());
         // The protocol does not allow a greeting to be cancelled.
-        entered.running.out = (calling.method != "initialize").then(|| out.downgrade());
+        entered.running.out = (call.method != "initialize").then(|| out.downgrade());
         Ok(entered.running)
     }
 
@@ -134,11 +137,11 @@ impl Pipe {
         Ok(())
     }
 
-    async fn place(&self) -> Result<mpsc::OwnedPermit<Letter>, Error> {
+    async fn place(&self) -> Result<mpsc::OwnedPermit<OutboundMessage>, Error> {
         self.out()?.reserve_owned().await.map_err(|_| self.over())
     }
 
-    fn out(&self) -> Result<mpsc::Sender<Letter>, Error> {
+    fn out(&self) -> Result<mpsc::Sender<OutboundMessage>, Error> {
         let out = self.out.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         out.ok_or_else(|| self.over())
     }
@@ -169,7 +172,7 @@ async fn ended(over: Option<watch::Receiver<Option<Over>>>) -> Error {
 struct Reader {
     calls: Arc<Calls>,
     inbox: Inbox,
-    out: mpsc::WeakSender<Letter>,
+    out: mpsc::WeakSender<OutboundMessage>,
 }
 
 impl Reader {
@@ -182,7 +185,7 @@ impl Reader {
                 Ok(Some(Ok(messages))) => {
                     for message in messages {
                         if let (Some(reply), Some(out)) =
-                            (self.inbox.take(message, Stream::Shared), self.out.upgrade())
+                            (self.inbox.take(message, MessageSource::Shared), self.out.upgrade())
                         {
                             // A server that does not read its answers gets none.
                             let _ = out.try_send(reply.print().into());

@@ -7,7 +7,6 @@ use tokio::task::JoinHandle;
 
 use super::child::{Child, Errors, lines};
 
-/// Characters of stderr in an error.
 const WORDS_MAX_CHARS: usize = 200;
 
 /// A process and whoever watches it. Dropping it kills the process with everything it started.
@@ -19,7 +18,6 @@ pub(super) struct Process {
     watcher: JoinHandle<()>,
 }
 
-/// How a process ended.
 #[derive(Debug, Clone)]
 pub(super) struct Over {
     pub(super) how: String,
@@ -41,12 +39,10 @@ impl Process {
         self.over.clone()
     }
 
-    /// The last lines of its stderr.
     pub(super) fn errors(&self) -> Vec<String> {
         lines(&self.errors)
     }
 
-    /// Its id, while it runs.
     pub(super) fn pid(&self) -> Option<u32> {
         self.pid.filter(|_| self.over.borrow().is_none())
     }

@@ -10,7 +10,6 @@ use crate::error::Error;
 /// Replies on their way. A server that asks faster than it listens gets no more, and learns of it by its own time limit.
 const MOST: usize = 16;
 
-/// The replies of one connection.
 pub(super) struct Replies(Arc<Semaphore>);
 
 impl Default for Replies {

@@ -10,33 +10,27 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::ChildSpec;
 use super::era_cache::EraCache;
-use crate::client::Identity;
+use crate::client::Implementation;
 use crate::limits::Limits;
 use crate::proxies::Proxies;
 use crate::secret::{self, Secret};
 
-/// Where a server is.
 #[derive(Clone)]
 pub enum Route {
     /// A process of ours, on its standard streams.
     Child(ChildSpec),
-    /// Streamable HTTP at exactly this URL.
     Http {
-        /// The URL.
         url: Url,
     },
     /// Legacy HTTP+SSE with its stream at exactly this URL.
     Sse {
-        /// The URL.
         url: Url,
     },
     /// One of the two, at this URL or below.
-    Guess {
-        /// The URL.
+    Probe {
         url: Url,
     },
-    /// In this process.
-    Streams(Connect),
+    Streams(StreamConnector),
 }
 
 /// A URL may carry a secret: only its place is shown.
@@ -46,7 +40,7 @@ impl fmt::Debug for Route {
             Self::Child(child) => write!(f, "process {child:?}"),
             Self::Http { url } => write!(f, "streamable HTTP at `{}`", secret::place(url)),
             Self::Sse { url } => write!(f, "legacy SSE at `{}`", secret::place(url)),
-            Self::Guess { url } => write!(f, "HTTP at `{}`", secret::place(url)),
+            Self::Probe { url } => write!(f, "HTTP at `{}`", secret::place(url)),
             Self::Streams(_) => f.write_str("this process"),
         }
     }
@@ -57,9 +51,9 @@ pub(super) type Streams = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite
 
 /// Opens a pipe to a server in this process.
 #[derive(Clone)]
-pub struct Connect(Arc<dyn Fn() -> Streams + Send + Sync>);
+pub struct StreamConnector(Arc<dyn Fn() -> Streams + Send + Sync>);
 
-impl Connect {
+impl StreamConnector {
     /// Each call opens a pipe of its own; one half of [`tokio::io::duplex`] will do.
     pub fn new<R, W>(open: impl Fn() -> (R, W) + Send + Sync + 'static) -> Self
     where
@@ -77,7 +71,7 @@ impl Connect {
     }
 }
 
-impl fmt::Debug for Connect {
+impl fmt::Debug for StreamConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Connect")
     }
@@ -85,37 +79,30 @@ impl fmt::Debug for Connect {
 
 /// What a server is told about its client.
 #[derive(Debug, Clone, Default)]
-pub struct Hello {
+pub struct ClientInfo {
     /// What the client can do, as written; nothing, if there is none.
     pub capabilities: Option<Box<RawValue>>,
-    /// Who the client says it is.
-    pub identity: Identity,
+    pub implementation: Implementation,
     /// The least severe log message that it wants from a server without sessions, until it says otherwise; none, if it does
     /// not say.
     pub log_level: Option<String>,
 }
 
-/// How a link is opened.
 #[derive(Debug, Clone)]
-pub struct Opening {
-    /// Where the server is.
+pub struct ConnectOptions {
     pub route: Route,
-    /// What it is told.
-    pub hello: Hello,
+    pub client_info: ClientInfo,
     /// Where the token comes from that goes out as `Authorization: Bearer`, to the server's own origin only.
     pub tokens: Option<TokenSource>,
     /// The proxies before servers on the web.
     pub proxies: Proxies,
-    /// The bounds.
     pub limits: Limits,
     /// Which era the server is of, once that is known.
     pub era: EraCache,
 }
 
-/// Which token is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fresh {
-    /// Whichever there is.
+pub enum Freshness {
     Any,
     /// Another than the last, which was refused.
     New,
@@ -125,24 +112,23 @@ type Fetching = Pin<Box<dyn Future<Output = Result<Secret, String>> + Send>>;
 
 /// Where tokens come from. Asked before every message, and once more after a refusal.
 #[derive(Clone)]
-pub struct TokenSource(Arc<dyn Fn(Fresh) -> Fetching + Send + Sync>);
+pub struct TokenSource(Arc<dyn Fn(Freshness) -> Fetching + Send + Sync>);
 
 impl TokenSource {
     /// A source that may take its time; in words, why there is no token.
-    pub fn new<F>(fetch: impl Fn(Fresh) -> F + Send + Sync + 'static) -> Self
+    pub fn new<F>(fetch: impl Fn(Freshness) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Secret, String>> + Send + 'static,
     {
         Self(Arc::new(move |fresh| Box::pin(fetch(fresh))))
     }
 
-    /// Always this token.
     #[must_use]
     pub fn fixed(token: Secret) -> Self {
         Self::new(move |_| std::future::ready(Ok(token.clone())))
     }
 
-    pub(crate) async fn fetch(&self, fresh: Fresh) -> Result<Secret, String> {
+    pub(crate) async fn fetch(&self, fresh: Freshness) -> Result<Secret, String> {
         (self.0)(fresh).await
     }
 }

@@ -10,14 +10,14 @@ use reqwest::{Method, Url};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::calls::{Calls, Leave, Stream};
+use super::calls::{Calls, MessageSource, WithdrawOnDrop};
 use super::inbox::Inbox;
 use super::replies::Replies;
-use super::{Calling, Running, Said};
+use super::{OutgoingCall, PendingCall, ServerMessage};
 use crate::error::Error;
+use crate::http_client::{Body, EventStream, HttpClient, HttpRequest};
 use crate::message::find_id;
-use crate::sent::Sent;
-use crate::web::{Body, EventStream, Sending, Web};
+use crate::send_receipt::SendNotifier;
 
 /// One legacy connection. Dropping it closes the stream.
 pub(super) struct Sse {
@@ -28,19 +28,19 @@ pub(super) struct Sse {
 
 impl Sse {
     pub(super) async fn open(
-        web: Web,
+        client: HttpClient,
         url: &Url,
         calls: Arc<Calls>,
-        said: mpsc::Sender<Said>,
+        said: mpsc::Sender<ServerMessage>,
     ) -> Result<Self, Error> {
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/event-stream"))]);
         let get =
-            Sending { method: Method::GET, url, headers, text: None, sent: None, hears_refusals: false };
-        let http = web.send(get).await?;
-        let Body::Events(mut events) = web.body(http)? else {
+            HttpRequest { method: Method::GET, url, headers, text: None, sent: None, hears_refusals: false };
+        let http = client.send(get).await?;
+        let Body::Events(mut events) = client.body(http)? else {
             return Err(Error::ContentType { content_type: "application/json".to_owned() });
         };
-        let outgoing = Arc::new(Outgoing { url: endpoint(&mut events, url, &web).await?, web });
+        let outgoing = Arc::new(Outgoing { url: endpoint(&mut events, url, &client).await?, client });
         let inbox = Inbox::new(Arc::clone(&calls), said);
         let reader = Reader {
             outgoing: Arc::clone(&outgoing),
@@ -60,16 +60,16 @@ impl Sse {
     /// Sends a call. Returns as soon as it goes out.
     pub(super) async fn begin(
         &self,
-        calling: Calling<'_>,
+        call: OutgoingCall<'_>,
         given_up: impl Future<Output = ()>,
-    ) -> Result<Option<Running>, Error> {
-        let most = self.outgoing.web.limits().calls_max;
-        let entered = self.calls.enter(calling.method, calling.params, most)?;
+    ) -> Result<Option<PendingCall>, Error> {
+        let most = self.outgoing.client.limits().calls_max;
+        let entered = self.calls.enter(call.method, call.params, most)?;
         let mut running = entered.running;
-        let (sent, heard) = Sent::new();
+        let (sent, heard) = SendNotifier::new();
         let (outgoing, calls) = (Arc::clone(&self.outgoing), Arc::clone(&self.calls));
         let (number, text) = (running.number(), entered.request.print());
-        let unsent = Leave::new(&calls, number);
+        let unsent = WithdrawOnDrop::new(&calls, number);
         running.carried_by(tokio::spawn(async move {
             // Some servers finish the POST only after the answer has gone out on the stream.
             let posted = outgoing.post(text, Some(sent.clone())).await;
@@ -97,7 +97,7 @@ impl Sse {
         if let Some(cause) = self.calls.closed() {
             return Err(Error::Closed(cause));
         }
-        let limit = self.outgoing.web.limits().request_timeout;
+        let limit = self.outgoing.client.limits().request_timeout;
         tokio::time::timeout(limit, self.outgoing.post(text, None))
             .await
             .unwrap_or_else(|_| Err(Error::timeout("the acceptance of a message", limit)))
@@ -113,14 +113,14 @@ impl Drop for Sse {
 
 /// The way out, shared by callers and the reader's replies.
 struct Outgoing {
-    web: Web,
+    client: HttpClient,
     url: Url,
 }
 
 impl Outgoing {
-    async fn post(&self, text: String, sent: Option<Sent>) -> Result<(), Error> {
+    async fn post(&self, text: String, sent: Option<SendNotifier>) -> Result<(), Error> {
         let headers = HeaderMap::new();
-        let post = Sending {
+        let post = HttpRequest {
             method: Method::POST,
             url: &self.url,
             headers,
@@ -128,7 +128,7 @@ impl Outgoing {
             sent,
             hears_refusals: false,
         };
-        self.web.send(post).await.map(drop)
+        self.client.send(post).await.map(drop)
     }
 }
 
@@ -142,7 +142,7 @@ struct Reader {
 impl Reader {
     /// Reads the stream to its end; why it did.
     async fn read(&self, mut events: Box<EventStream>) -> Error {
-        let web = &self.outgoing.web;
+        let client = &self.outgoing.client;
         loop {
             let event = match events.next().await {
                 Ok(Some(event)) => event,
@@ -152,13 +152,13 @@ impl Reader {
             if event.name != "message" || event.data.is_empty() {
                 continue;
             }
-            match web.messages(event.data.as_bytes()) {
+            match client.messages(event.data.as_bytes()) {
                 Ok(messages) => {
                     for message in messages {
-                        if let Some(reply) = self.inbox.take(message, Stream::Shared) {
+                        if let Some(reply) = self.inbox.take(message, MessageSource::Shared) {
                             let outgoing = Arc::clone(&self.outgoing);
                             let post = async move { outgoing.post(reply.print(), None).await };
-                            self.replies.send(web.limits().courtesy_timeout, post);
+                            self.replies.send(client.limits().courtesy_timeout, post);
                         }
                     }
                 }
@@ -175,7 +175,7 @@ impl Reader {
 }
 
 /// Waits for the `endpoint` event and resolves it against the stream's URL.
-async fn endpoint(events: &mut EventStream, base: &Url, web: &Web) -> Result<Url, Error> {
+async fn endpoint(events: &mut EventStream, base: &Url, client: &HttpClient) -> Result<Url, Error> {
     while let Some(event) = events.next().await? {
         if event.name != "endpoint" {
             continue;
@@ -184,7 +184,7 @@ async fn endpoint(events: &mut EventStream, base: &Url, web: &Web) -> Result<Url
             .join(event.data.trim())
             .map_err(|_| Error::Protocol("the server's `endpoint` event does not name a URL"))?;
         if url.origin() != base.origin() {
-            let endpoint = web.redactor().quote_place(base, event.data.trim());
+            let endpoint = client.redactor().quote_place(base, event.data.trim());
             return Err(Error::ForeignEndpoint { endpoint });
         }
         // Who we are is the operator's word, never the server's. Both fail only for URLs without a host.

@@ -10,11 +10,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::{Calling, Hello};
+use super::{ClientInfo, OutgoingCall};
 use crate::error::Error;
-use crate::message::{Notification, Outcome, may_have};
-use crate::mirrored;
-use crate::serve::{MODERN, code, failure, named_by};
+use crate::message::{Notification, Outcome, may_contain};
+use crate::param_headers;
+use crate::server::{MODERN, code, failure, named_by};
+use crate::splice;
 
 /// Resources, and tasks, that are watched on one connection.
 const MOST_WATCHED: usize = 1024;
@@ -32,7 +33,6 @@ pub(super) struct Stateless {
     level: Mutex<Option<String>>,
     /// The schemas of tools whose arguments stand in headers too.
     mirrored: Mutex<HashMap<String, Value>>,
-    /// What is watched besides the lists.
     watched: watch::Sender<Watched>,
 }
 
@@ -50,18 +50,19 @@ impl Watched {
 }
 
 impl Stateless {
-    pub(super) fn new(hello: &Hello) -> Self {
-        let capabilities = hello.capabilities.as_deref().map_or("{}", RawValue::get);
-        let client = json!({"name": hello.identity.name, "version": hello.identity.version});
+    pub(super) fn new(client_info: &ClientInfo) -> Self {
+        let capabilities = client_info.capabilities.as_deref().map_or("{}", RawValue::get);
+        let client =
+            json!({"name": client_info.implementation.name, "version": client_info.implementation.version});
         let meta = format!(
             r#""io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientCapabilities":{capabilities},"io.modelcontextprotocol/clientInfo":{client}"#
         );
-        let level = Mutex::new(hello.log_level.clone());
+        let level = Mutex::new(client_info.log_level.clone());
         Self { meta, level, mirrored: Mutex::default(), watched: watch::Sender::default() }
     }
 
     /// The parameters with what every request says. Nothing else of them changes.
-    pub(super) fn dress(&self, params: Option<&RawValue>) -> Result<Box<RawValue>, Error> {
+    pub(super) fn add_era_meta(&self, params: Option<&RawValue>) -> Result<Box<RawValue>, Error> {
         let wrong = |_| Error::Protocol("the parameters of a request are not an object");
         let text = params.map_or("{}", RawValue::get).trim();
         let members: HashMap<String, &RawValue> = serde_json::from_str(text).map_err(wrong)?;
@@ -69,22 +70,24 @@ impl Stateless {
         if let Some(level) = &*lock(&self.level) {
             said.push_str(&format!(r#","io.modelcontextprotocol/logLevel":{}"#, Value::from(level.as_str())));
         }
-        let start = |part: &RawValue| (part.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-        // Where it goes, how much of what is there it replaces, and what it is.
-        let (place, replaced, said) = match members.get("_meta").copied() {
-            Some(meta) if meta.get().starts_with('{') => (start(meta) + 1, 0, said),
-            Some(other) => (start(other), other.get().len(), format!("{{{said}}}")),
-            None => (1, 0, format!(r#""_meta":{{{said}}}"#)),
+        let not_an_object = || Error::Protocol("the parameters of a request are not an object");
+        let comma = |after: &str| if after.trim_start().starts_with('}') { "" } else { "," };
+        // Inserted after an opening brace, or put in place of a `_meta` that is not an object.
+        let spliced = match members.get("_meta").map(|meta| meta.get()) {
+            Some(meta) if meta.starts_with('{') => {
+                let (brace, rest) = meta.split_at(1);
+                splice::replace(text, brace, &format!("{{{said}{}", comma(rest)))
+            }
+            Some(other) => splice::replace(text, other, &format!("{{{said}}}")),
+            None => {
+                let (brace, rest) = text.split_at_checked(1).ok_or_else(not_an_object)?;
+                splice::replace(text, brace, &format!(r#"{{"_meta":{{{said}}}{}"#, comma(rest)))
+            }
         };
-        let (Some(before), Some(after)) = (text.get(..place), text.get(place + replaced..)) else {
-            return Err(Error::Protocol("the parameters of a request are not an object"));
-        };
-        let comma = if replaced > 0 || after.trim_start().starts_with('}') { "" } else { "," };
-        RawValue::from_string(format!("{before}{said}{comma}{after}")).map_err(wrong)
+        RawValue::from_string(spliced.ok_or_else(not_an_object)?).map_err(wrong)
     }
 
-    /// The headers that mirror a request.
-    pub(super) fn headers(&self, calling: Calling<'_>) -> HeaderMap {
+    pub(super) fn headers(&self, call: OutgoingCall<'_>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let mut add = |name: &str, value: &str| {
             if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(encoded(value)))
@@ -92,15 +95,16 @@ impl Stateless {
                 headers.insert(name, value);
             }
         };
-        add("mcp-method", calling.method);
-        if let Some(named) = named_by(calling.method) {
-            let params = calling.params.map_or("{}", RawValue::get);
+        add("mcp-method", call.method);
+        if let Some(named) = named_by(call.method) {
+            let params = call.params.map_or("{}", RawValue::get);
             let params: Value = serde_json::from_str(params).unwrap_or_default();
             let name = params.get(named).and_then(Value::as_str).unwrap_or_default();
             add("mcp-name", name);
-            let schema = lock(&self.mirrored).get(name).cloned().filter(|_| calling.method == "tools/call");
+            let schema = lock(&self.mirrored).get(name).cloned().filter(|_| call.method == "tools/call");
             let arguments = params.get("arguments").unwrap_or(&Value::Null);
-            for (header, value) in schema.iter().flat_map(|schema| mirrored::headers(schema, arguments)) {
+            for (header, value) in schema.iter().flat_map(|schema| param_headers::headers(schema, arguments))
+            {
                 add(&format!("mcp-param-{header}"), &value);
             }
         }
@@ -108,8 +112,8 @@ impl Stateless {
     }
 
     /// Learns which arguments of a tool stand in headers too.
-    pub(super) fn know(&self, tool: &str, definition: &RawValue) {
-        if !may_have(definition, "x-mcp-header") {
+    pub(super) fn register_tool(&self, tool: &str, definition: &RawValue) {
+        if !may_contain(definition, "x-mcp-header") {
             return;
         }
         let schema = serde_json::from_str::<Value>(definition.get())
@@ -121,7 +125,7 @@ impl Stateless {
     }
 
     /// The answer to what such a server no longer has: it is seen to here.
-    pub(super) fn own(&self, calling: Calling<'_>) -> Option<Outcome> {
+    pub(super) fn own(&self, call: OutgoingCall<'_>) -> Option<Outcome> {
         #[derive(Deserialize, Default)]
         struct Params {
             #[serde(default)]
@@ -130,9 +134,9 @@ impl Stateless {
             uri: Option<String>,
         }
         let read = || -> Params {
-            calling.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
+            call.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
         };
-        match calling.method {
+        match call.method {
             "ping" => {}
             "logging/setLevel" => *lock(&self.level) = read().level,
             "resources/subscribe" => {
@@ -164,7 +168,7 @@ impl Stateless {
         });
     }
 
-    /// Hears when something else is of interest.
+    /// InitContext when something else is of interest.
     pub(super) fn watching(&self) -> watch::Receiver<Watched> {
         self.watched.subscribe()
     }
@@ -175,7 +179,6 @@ impl Stateless {
 pub struct InputRequired {
     /// What it asks: a key for the answer, a method, parameters.
     pub requests: Vec<(String, String, Option<Box<RawValue>>)>,
-    /// What it wants to have back.
     pub state: Option<Box<RawValue>>,
 }
 
@@ -183,7 +186,7 @@ impl InputRequired {
     pub(super) fn read(result: &RawValue) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Asks<'a> {
+        struct ServerRequests<'a> {
             result_type: String,
             #[serde(borrow, default)]
             input_requests: Option<std::collections::BTreeMap<String, Asked<'a>>>,
@@ -196,10 +199,10 @@ impl InputRequired {
             #[serde(borrow, default)]
             params: Option<&'a RawValue>,
         }
-        if !may_have(result, "input_required") {
+        if !may_contain(result, "input_required") {
             return None;
         }
-        let asks: Asks<'_> = serde_json::from_str(result.get()).ok()?;
+        let asks: ServerRequests<'_> = serde_json::from_str(result.get()).ok()?;
         if asks.result_type != "input_required" {
             return None;
         }
@@ -258,7 +261,7 @@ pub(super) fn change(notification: Notification) -> Option<Notification> {
 }
 
 /// What a server said about itself, as one with sessions answers `initialize`; nothing if it does not speak this revision.
-pub(super) fn greeting(discovered: &RawValue) -> Option<Box<RawValue>> {
+pub(super) fn initialize_result(discovered: &RawValue) -> Option<Box<RawValue>> {
     let found: Value = serde_json::from_str(discovered.get()).ok()?;
     let versions = found.get("supportedVersions").and_then(Value::as_array)?;
     if !versions.iter().any(|version| version == MODERN) {
@@ -266,13 +269,13 @@ pub(super) fn greeting(discovered: &RawValue) -> Option<Box<RawValue>> {
     }
     let about = found.get("_meta").and_then(|meta| meta.get("io.modelcontextprotocol/serverInfo"));
     let about = about.or_else(|| found.get("serverInfo")).cloned();
-    let greeting = json!({
+    let initialize_result = json!({
         "protocolVersion": MODERN,
         "capabilities": found.get("capabilities").cloned().unwrap_or_else(|| json!({})),
         "serverInfo": about.unwrap_or_else(|| json!({"name": "", "version": ""})),
         "instructions": found.get("instructions").cloned().unwrap_or_default(),
     });
-    serde_json::value::to_raw_value(&greeting).ok()
+    serde_json::value::to_raw_value(&initialize_result).ok()
 }
 
 /// A value as it may stand in a header: anything but plain visible ASCII is encoded.
@@ -313,14 +316,14 @@ mod tests {
     }
 
     fn stateless() -> Stateless {
-        let mut stateless = Stateless::new(&Hello::default());
+        let mut stateless = Stateless::new(&ClientInfo::default());
         stateless.meta = r#""v":1"#.to_owned();
         stateless
     }
 
     #[test]
     fn every_request_says_who_asks_and_nothing_else_of_it_changes() {
-        for (params, dressed) in [
+        for (params, with_meta) in [
             (None, r#"{"_meta":{"v":1}}"#),
             (Some("{}"), r#"{"_meta":{"v":1}}"#),
             (Some(r#" { "a":1.0 }"#), r#"{"_meta":{"v":1}, "a":1.0 }"#),
@@ -332,20 +335,20 @@ mod tests {
             (Some(r#"{"_meta":null,"a":1}"#), r#"{"_meta":{"v":1},"a":1}"#),
         ] {
             let params = params.map(raw);
-            assert_eq!(stateless().dress(params.as_deref()).unwrap().get(), dressed);
+            assert_eq!(stateless().add_era_meta(params.as_deref()).unwrap().get(), with_meta);
         }
-        assert!(stateless().dress(Some(&raw("[]"))).is_err());
+        assert!(stateless().add_era_meta(Some(&raw("[]"))).is_err());
     }
 
     #[test]
     fn what_a_session_would_remember_is_remembered_here() {
         let server = stateless();
-        let own = |method, params: &str| server.own(Calling { method, params: Some(&raw(params)) });
+        let own = |method, params: &str| server.own(OutgoingCall { method, params: Some(&raw(params)) });
         assert!(own("tools/call", "{}").is_none());
         assert!(own("ping", "{}").is_some());
         assert!(own("logging/setLevel", r#"{"level":"debug"}"#).is_some());
         assert_eq!(
-            server.dress(None).unwrap().get(),
+            server.add_era_meta(None).unwrap().get(),
             r#"{"_meta":{"v":1,"io.modelcontextprotocol/logLevel":"debug"}}"#
         );
         own("resources/subscribe", r#"{"uri":"a"}"#);
@@ -363,16 +366,16 @@ mod tests {
         let server = stateless();
         let definition =
             raw(r#"{"name":"t","inputSchema":{"properties":{"region":{"x-mcp-header":"Region"}}}}"#);
-        server.know("t", &definition);
+        server.register_tool("t", &definition);
         let params = raw(r#"{"name":"t","arguments":{"region":"grün"}}"#);
-        let headers = server.headers(Calling { method: "tools/call", params: Some(&params) });
+        let headers = server.headers(OutgoingCall { method: "tools/call", params: Some(&params) });
         assert_eq!(headers["mcp-method"], "tools/call");
         assert_eq!(headers["mcp-name"], "t");
         assert_eq!(headers["mcp-param-region"], "=?base64?Z3LDvG4=?=");
         let headers =
-            server.headers(Calling { method: "tasks/get", params: Some(&raw(r#"{"taskId":"x"}"#)) });
+            server.headers(OutgoingCall { method: "tasks/get", params: Some(&raw(r#"{"taskId":"x"}"#)) });
         assert_eq!((&headers["mcp-name"], headers.len()), (&HeaderValue::from_static("x"), 2));
-        let headers = server.headers(Calling { method: "tools/list", params: None });
+        let headers = server.headers(OutgoingCall { method: "tools/list", params: None });
         assert_eq!(headers.len(), 1);
     }
 
@@ -415,14 +418,17 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_speak_the_revision_is_not_greeted() {
-        assert!(greeting(&raw(r#"{"supportedVersions":["2025-11-25"],"capabilities":{}}"#)).is_none());
-        assert!(greeting(&raw("{}")).is_none());
+        assert!(
+            initialize_result(&raw(r#"{"supportedVersions":["2025-11-25"],"capabilities":{}}"#)).is_none()
+        );
+        assert!(initialize_result(&raw("{}")).is_none());
         let found = raw(
             r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"x"}}}"#,
         );
-        let greeting: Value = serde_json::from_str(greeting(&found).unwrap().get()).unwrap();
+        let initialize_result: Value =
+            serde_json::from_str(initialize_result(&found).unwrap().get()).unwrap();
         assert_eq!(
-            (&greeting["serverInfo"]["name"], &greeting["protocolVersion"]),
+            (&initialize_result["serverInfo"]["name"], &initialize_result["protocolVersion"]),
             (&json!("x"), &json!(MODERN))
         );
     }

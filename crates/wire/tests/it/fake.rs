@@ -7,11 +7,11 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, Response};
-use embody_wire::{Address, Client, Endpoint, Error, Limits, Secret, Terms};
+use embody_wire::{Address, Client, ClientOptions, Endpoint, Error, Limits, Secret};
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
 
-pub(crate) type Reply = Response<Body>;
+pub(crate) type ResumeResult = Response<Body>;
 
 /// One request as the server saw it.
 #[derive(Debug, Clone)]
@@ -67,7 +67,9 @@ impl Log {
 }
 
 /// Starts a server and returns its base URL, without a slash at the end, and its log.
-pub(crate) async fn serve(answer: impl Fn(&Seen) -> Reply + Clone + Send + Sync + 'static) -> (String, Log) {
+pub(crate) async fn serve(
+    answer: impl Fn(&Seen) -> ResumeResult + Clone + Send + Sync + 'static,
+) -> (String, Log) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let log = Log::default();
@@ -91,7 +93,9 @@ pub(crate) async fn serve(answer: impl Fn(&Seen) -> Reply + Clone + Send + Sync 
 }
 
 /// A server with a session `s-1` that answers every tool call with `result`.
-pub(crate) fn session_with(result: &'static str) -> impl Fn(&Seen) -> Reply + Clone + Send + Sync + 'static {
+pub(crate) fn session_with(
+    result: &'static str,
+) -> impl Fn(&Seen) -> ResumeResult + Clone + Send + Sync + 'static {
     move |seen| match seen.rpc_method().as_str() {
         "initialize" => {
             let mut reply = json(&greeting(seen));
@@ -116,37 +120,37 @@ pub(crate) fn result_of(seen: &Seen, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, seen.rpc_id())
 }
 
-pub(crate) fn json(text: &str) -> Reply {
+pub(crate) fn json(text: &str) -> ResumeResult {
     typed("application/json", text)
 }
 
-pub(crate) fn typed(content_type: &str, text: &str) -> Reply {
+pub(crate) fn typed(content_type: &str, text: &str) -> ResumeResult {
     Response::builder().header("content-type", content_type).body(Body::from(text.to_owned())).unwrap()
 }
 
-pub(crate) fn status(code: u16) -> Reply {
+pub(crate) fn status(code: u16) -> ResumeResult {
     Response::builder().status(code).body(Body::empty()).unwrap()
 }
 
 pub(crate) const TOKEN: &str = "Tok-0123456789ABCdef";
 
-pub(crate) fn terms() -> Terms {
-    Terms { bearer: Some(Secret::new(TOKEN)), ..Terms::default() }
+pub(crate) fn terms() -> ClientOptions {
+    ClientOptions { bearer: Some(Secret::new(TOKEN)), ..ClientOptions::default() }
 }
 
-/// Terms for a server that will not answer: the one wait under test is short, all others are as usual.
-pub(crate) fn terms_with(limits: Limits) -> Terms {
-    Terms { limits, ..terms() }
+/// ClientOptions for a server that will not answer: the one wait under test is short, all others are as usual.
+pub(crate) fn terms_with(limits: Limits) -> ClientOptions {
+    ClientOptions { limits, ..terms() }
 }
 
 pub(crate) const SHORT: Duration = Duration::from_millis(30);
 
-pub(crate) async fn connect_http(url: &str, terms: Terms) -> Result<Client, Error> {
-    Client::connect(Endpoint { address: Address::http(url).unwrap(), terms }).await
+pub(crate) async fn connect_http(url: &str, terms: ClientOptions) -> Result<Client, Error> {
+    Client::connect(Endpoint { address: Address::http(url).unwrap(), options: terms }).await
 }
 
-pub(crate) async fn connect_sse(url: &str, terms: Terms) -> Result<Client, Error> {
-    Client::connect(Endpoint { address: Address::legacy_sse(url).unwrap(), terms }).await
+pub(crate) async fn connect_sse(url: &str, terms: ClientOptions) -> Result<Client, Error> {
+    Client::connect(Endpoint { address: Address::legacy_sse(url).unwrap(), options: terms }).await
 }
 
 pub(crate) fn raw_json(text: &str) -> Box<RawValue> {

@@ -4,17 +4,16 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    missing_docs,
     reason = "tests may fail loudly"
 )]
 
 mod corpus;
 mod dialing;
-mod faces;
 mod fake;
 mod legacy_sse;
 mod raw;
 mod secrets;
+mod server;
 mod sessions;
 mod streamable;
 mod streams;

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::fmt::Write as _;
 
-use embody_wire::{Error, Secret, Terms, dial};
+use embody_wire::{ClientOptions, Error, Secret, dial};
 
 use crate::fake::*;
 use crate::raw::serve_legacy;
@@ -35,7 +35,7 @@ fn with_secrets(base: &str) -> String {
 }
 
 /// A server that repeats all it was told, in the way `manner` names.
-fn parrot(manner: &'static str) -> impl Fn(&Seen) -> Reply + Clone + Send + Sync + 'static {
+fn parrot(manner: &'static str) -> impl Fn(&Seen) -> ResumeResult + Clone + Send + Sync + 'static {
     move |seen| {
         let said = format!("{} {TOKEN} {PASSWORD} {KEY}", seen.path);
         match manner {
@@ -121,7 +121,7 @@ async fn a_server_that_is_not_there_is_named_without_secrets() {
 #[tokio::test]
 async fn a_token_no_header_can_carry_is_refused_unseen() {
     let token = format!("{TOKEN}\nX-Other: 1");
-    let terms = Terms { bearer: Some(Secret::new(token)), ..Terms::default() };
+    let terms = ClientOptions { bearer: Some(Secret::new(token)), ..ClientOptions::default() };
     let error = dial("http://127.0.0.1:9", &terms).await.unwrap_err();
     assert!(matches!(error, Error::Token));
     assert_clean(&error);

@@ -12,7 +12,7 @@ async fn a_tool_call_is_answered_as_json() {
     let result = client.request("tools/call", &raw_json(r#"{"name":"get_system_prompt"}"#)).await.unwrap();
     assert_eq!(result.get(), r#"{"content":[]}"#);
     assert_eq!(client.version().as_str(), "2025-11-25");
-    assert!(client.greeting().get().contains(r#""name":"fake""#));
+    assert!(client.initialize_result().get().contains(r#""name":"fake""#));
     client.close().await;
     assert_eq!(
         log.lines(),
@@ -43,8 +43,8 @@ async fn a_tool_call_is_answered_as_an_event_stream() {
 async fn the_handshake_says_who_asks_and_what_it_speaks() {
     let (base, log) = serve(session_with("{}")).await;
     let mut terms = terms();
-    terms.identity.name = "tester".to_owned();
-    terms.identity.version = "9".to_owned();
+    terms.implementation.name = "tester".to_owned();
+    terms.implementation.version = "9".to_owned();
     connect_http(&base, terms).await.unwrap();
     let hello = &log.all()[0];
     assert_eq!(
@@ -216,7 +216,7 @@ async fn a_user_in_the_url_never_stands_beside_the_token() {
     let (base, log) = serve(session_with("{}")).await;
     let with_user = base.replace("http://", "http://me:pass@");
     connect_http(&with_user, terms()).await.unwrap();
-    connect_http(&with_user, embody_wire::Terms::default()).await.unwrap();
+    connect_http(&with_user, embody_wire::ClientOptions::default()).await.unwrap();
     let headers: Vec<Vec<_>> = log
         .all()
         .iter()

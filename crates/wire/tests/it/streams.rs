@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use embody_wire::{Client, Error, Kind, Limits, Terms};
+use embody_wire::{Client, ClientOptions, Error, Kind, Limits};
 use tokio::sync::Notify;
 
 use crate::fake::*;
@@ -72,7 +72,7 @@ async fn write(stream: Stream, seen: &Seen, mut connection: Connection) {
     }
 }
 
-async fn client(stream: Stream, terms: Terms) -> Client {
+async fn client(stream: Stream, terms: ClientOptions) -> Client {
     let (base, _) = serve_raw(move |seen, mut connection| {
         Box::pin(async move {
             match seen.rpc_method().as_str() {

@@ -26,7 +26,7 @@ impl ChatModel {
         let inner = &*self.0;
         let timed_out = |_| ModelError::Unavailable {
             endpoint: inner.context.endpoint.clone(),
-            why: inner.settings.proxies.blame(&inner.url, format!("no answer within {within:?}")),
+            why: inner.settings.proxies.describe_error(&inner.url, format!("no answer within {within:?}")),
         };
         let begun = Instant::now();
         let looking = async {

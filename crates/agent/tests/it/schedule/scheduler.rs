@@ -8,7 +8,7 @@ use embody_agent::schedule::{JobHandler, Scheduler, SchedulerSettings, open_sche
 use embody_store::{
     ClaimNow, DatabaseUrl, NewSchedule, RunOutcome, Schedule, ScheduleAdded, ScheduleRun, Scope, Store,
 };
-use embody_wire::serve::Ending;
+use embody_wire::server::CancellationToken;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
@@ -47,18 +47,19 @@ async fn add(store: &Store, wish: Wish) -> Schedule {
 }
 
 struct Running {
-    switch: watch::Sender<bool>,
+    switch: CancellationToken,
     task: JoinHandle<()>,
 }
 
 impl Running {
     fn start(store: &Store, work: JobHandler, settings: SchedulerSettings) -> Self {
-        let (switch, ending) = Ending::new();
+        let ending = CancellationToken::new();
+        let switch = ending.clone();
         Self { switch, task: tokio::spawn(Scheduler::new(store.clone(), work, settings).run(ending)) }
     }
 
     async fn end(self) {
-        self.switch.send_replace(true);
+        self.switch.cancel();
         tokio::time::timeout(Duration::from_secs(30), self.task).await.unwrap().unwrap();
     }
 }
@@ -236,7 +237,7 @@ async fn at_the_end_a_run_may_end_and_one_that_does_not_is_stopped() {
         let running =
             Running::start(&store, work, SchedulerSettings { shutdown_grace, ..Default::default() });
         begun.notified().await;
-        running.switch.send_replace(true);
+        running.switch.cancel();
         // Nothing new is begun from now on.
         let late = add(&store, Wish { cron: "@yearly", misfire: "once", in_hours: 0.0 }).await;
         if ends {
@@ -279,7 +280,7 @@ async fn one_is_run_by_hand_and_stays_due() {
         std::future::ready(Ok("by hand".to_owned()))
     });
     let scheduler = Scheduler::new(store.clone(), work, SchedulerSettings::default());
-    let (_switch, ending) = Ending::new();
+    let ending = CancellationToken::new();
     let ran = scheduler.run_now("ann", &schedule.id, ending.clone()).await.unwrap();
     let ClaimNow::Claimed(claim) = ran else { panic!("{ran:?}") };
     let run = runs(&store, &schedule).await.remove(0);
@@ -300,7 +301,8 @@ async fn by_hand_nothing_that_was_missed_is_forgotten() {
     let scheduler = Scheduler::new(store.clone(), quick(), SchedulerSettings::default());
     for (misfire, made_up) in [("skip", 0), ("once", 1), ("all", 4)] {
         let schedule = add(&store, Wish { cron: "@every 1h", misfire, in_hours: -3.5 }).await;
-        let (switch, ending) = Ending::new();
+        let ending = CancellationToken::new();
+        let switch = ending.clone();
         scheduler.run_now("ann", &schedule.id, ending).await.unwrap();
         drop(switch);
         assert_eq!(
@@ -320,8 +322,9 @@ async fn one_that_is_ended_before_it_begins_by_hand_is_given_back_as_it_was() {
     let store = memory().await;
     let schedule = add(&store, Wish { cron: "@every 1h", misfire: "all", in_hours: -3.5 }).await;
     let scheduler = Scheduler::new(store.clone(), quick(), SchedulerSettings::default());
-    let (switch, ending) = Ending::new();
-    switch.send_replace(true);
+    let ending = CancellationToken::new();
+    let switch = ending.clone();
+    switch.cancel();
     scheduler.run_now("ann", &schedule.id, ending).await.unwrap();
     assert_eq!((runs(&store, &schedule).await, now(&store, &schedule).await), (vec![], schedule));
     // It is free at once.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use embody_agent::telegram::{Bot, BotSettings, BotTimes, TurnHandler, TurnReply, run};
 use embody_agent::turn::TurnInput;
 use embody_store::{DatabaseUrl, Store};
-use embody_wire::serve::Ending;
+use embody_wire::server::CancellationToken;
 use embody_wire::{Proxies, Secret, Url};
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
@@ -46,7 +46,7 @@ pub(crate) struct World {
 /// A bot that runs.
 pub(crate) struct Running {
     task: JoinHandle<()>,
-    switch: watch::Sender<bool>,
+    switch: CancellationToken,
 }
 
 impl Running {
@@ -58,7 +58,7 @@ impl Running {
 
     /// As a polite signal ends it.
     pub(crate) async fn stop(self) {
-        self.switch.send(true).unwrap();
+        self.switch.cancel();
         self.task.await.unwrap();
     }
 }
@@ -119,7 +119,8 @@ impl World {
             reply(text)
         });
         let bot = Bot::new(&self.settings()).unwrap();
-        let (switch, ending) = Ending::new();
+        let ending = CancellationToken::new();
+        let switch = ending.clone();
         Running { task: tokio::spawn(run(bot, turns, store, ending)), switch }
     }
 

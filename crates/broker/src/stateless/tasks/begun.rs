@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use embody_store::{CallEnd, Event, Outcome as Ended, Record};
-use embody_wire::message::may_have;
-use embody_wire::serve::{Era, TASKS};
+use embody_wire::message::may_contain;
+use embody_wire::server::{Era, TASKS};
 use embody_wire::{Error, Outcome};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -103,7 +103,7 @@ impl Broker {
             CallResult::Answered(Outcome::Result(result)) if is_task(result) => result,
             _ => return (carried, None),
         };
-        if has_sessions || !is_alone || !act.request.host.hello().has_extension(TASKS) {
+        if has_sessions || !is_alone || !act.request.host.client_info().has_extension(TASKS) {
             let error = Error::Protocol("it made a task of the call, which this host cannot follow");
             return (CallResult::Lost(error), None);
         }
@@ -222,7 +222,7 @@ fn is_task(result: &RawValue) -> bool {
     let is_one = |(name, value): &(String, &RawValue)| {
         name == "resultType" && serde_json::from_str::<String>(value.get()).is_ok_and(|kind| kind == "task")
     };
-    may_have(result, "resultType")
+    may_contain(result, "resultType")
         && serde_json::from_str(result.get()).is_ok_and(|Members(members)| members.iter().any(is_one))
 }
 

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_wire::serve::{Call, code, failure};
-use embody_wire::upstream::Calling;
+use embody_wire::server::{Call, code, failure};
+use embody_wire::upstream::OutgoingCall;
 use embody_wire::{Notification, Outcome};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -143,7 +143,7 @@ impl Followed {
             let (held, call) = (Arc::clone(&task.held), Arc::clone(call));
             self.asks.spawn(async move {
                 let params = raw(&json!({"taskId": held.id}));
-                let calling = Calling { method: "tasks/get", params: Some(&params) };
+                let calling = OutgoingCall { method: "tasks/get", params: Some(&params) };
                 let answer = timeout(LIMIT, asked(&held, &call, calling, LIMIT)).await;
                 (
                     place,

@@ -6,7 +6,7 @@
 
 use embody_store::SigningKey;
 use embody_wire::Outcome;
-use embody_wire::serve::{code, failure};
+use embody_wire::server::{code, failure};
 
 use super::super::seal::{is_same, proof_of, unavailable};
 use crate::forward::printable;

@@ -18,8 +18,8 @@ use std::time::Duration;
 use embody_store::Outcome as Ended;
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
-use embody_wire::serve::{Call, TASKS, code, failure, failure_with};
-use embody_wire::upstream::Calling;
+use embody_wire::server::{Call, TASKS, code, failure, failure_with};
+use embody_wire::upstream::OutgoingCall;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -46,7 +46,7 @@ pub(super) fn is_about_a_task(method: &str) -> bool {
 
 /// The answer to a host that did not say that it knows tasks, if it did not.
 pub(super) fn unknown_to(call: &Call<Principal>) -> Option<Outcome> {
-    if call.host.hello().has_extension(TASKS) {
+    if call.host.client_info().has_extension(TASKS) {
         return None;
     }
     let message = format!("tasks are for hosts that declare the extension `{TASKS}` with the request");
@@ -138,7 +138,7 @@ impl Broker {
         if is_stop {
             begun_in.known.stop_task(name, task, true);
         }
-        let sent = send(held, call, Calling { method, params }, upstream.spec().call_timeout).await;
+        let sent = send(held, call, OutgoingCall { method, params }, upstream.spec().call_timeout).await;
         let was_sent = !matches!(
             sent,
             Err(_) | Ok(CallResult::Unavailable(_) | CallResult::NotSent(_) | CallResult::CancelledUnsent)
@@ -201,7 +201,12 @@ impl Broker {
 }
 
 /// What its server answers when it is asked about a task, in words for the host.
-async fn asked(held: &Held, call: &Arc<Call<Principal>>, calling: Calling<'_>, limit: Duration) -> Outcome {
+async fn asked(
+    held: &Held,
+    call: &Arc<Call<Principal>>,
+    calling: OutgoingCall<'_>,
+    limit: Duration,
+) -> Outcome {
     let what = Kind::Method.name(calling.method);
     match send(held, call, calling, limit).await {
         Ok(carried) => forward::outcome_for_host(&held.session, &held.upstream, &what, carried).await,
@@ -214,7 +219,7 @@ async fn asked(held: &Held, call: &Arc<Call<Principal>>, calling: Calling<'_>, l
 async fn send(
     held: &Held,
     call: &Arc<Call<Principal>>,
-    Calling { method, params }: Calling<'_>,
+    OutgoingCall { method, params }: OutgoingCall<'_>,
     limit: Duration,
 ) -> Result<CallResult, Outcome> {
     let Held { session, upstream, .. } = held;
@@ -232,7 +237,7 @@ async fn send(
         return Err(gone(&held.id, &process_is_over(name)));
     }
     let params = params_for(params, &held.task);
-    let calling = Calling { method, params: params.as_deref() };
+    let calling = OutgoingCall { method, params: params.as_deref() };
     let carried = {
         let what = &Kind::Method.name(method);
         let trip =

@@ -1,7 +1,7 @@
 //! What a server says about a task, as the host hears it: under the id that the host knows, and what is asked of a person
 //! or a model only as it may be asked. What came of it is a whole result. Every other member keeps its value.
 
-use embody_wire::message::may_have;
+use embody_wire::message::may_contain;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -21,7 +21,7 @@ pub(super) struct Said<'a> {
 impl<'a> Said<'a> {
     /// Reads it; nothing, if it is about no task, or if two readers could read it differently.
     pub(super) fn read(result: &'a RawValue) -> Option<Self> {
-        if !may_have(result, "taskId") {
+        if !may_contain(result, "taskId") {
             return None;
         }
         let Members(members) = serde_json::from_str(result.get()).ok()?;

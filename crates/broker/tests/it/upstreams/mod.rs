@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use embody_broker::upstream::{Health, Heard, Pace};
-use embody_wire::upstream::{CallEvent, Calling, Connect, Route, Said};
+use embody_wire::upstream::{CallEvent, OutgoingCall, Route, ServerMessage, StreamConnector};
 use embody_wire::{Limits, Response};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -18,17 +18,17 @@ use tokio::time::timeout;
 
 use self::scripted::{Does, LONG, SOON, Scripted, hello, listing, names, note, start, still, until};
 
-async fn next_said(hears: &mut mpsc::Receiver<Heard>) -> Said {
+async fn next_said(hears: &mut mpsc::Receiver<Heard>) -> ServerMessage {
     let said = async {
         loop {
             match hears.recv().await.expect("the upstream is gone") {
                 Heard::Said { upstream, notification } => {
                     assert_eq!(&*upstream, "body");
-                    return Said::Notification(notification);
+                    return ServerMessage::Notification(notification);
                 }
                 Heard::Asked { upstream, request, .. } => {
                     assert_eq!(&*upstream, "body");
-                    return Said::Request(request);
+                    return ServerMessage::Request(request);
                 }
                 Heard::Changed { .. } => {}
             }
@@ -76,9 +76,9 @@ async fn tools_that_change_are_listed_again_and_other_words_are_passed_on() {
     timeout(SOON, upstream.settled()).await.unwrap();
     assert_eq!(names(&upstream), ["a"]);
     let link = upstream.link().await.unwrap();
-    let mut running = link.begin(Calling { method: "tools/call", params: None }).await.unwrap();
+    let mut running = link.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap();
     assert!(matches!(running.next().await, CallEvent::Done(_)));
-    let Said::Notification(said) = next_said(&mut hears).await else { panic!() };
+    let ServerMessage::Notification(said) = next_said(&mut hears).await else { panic!() };
     assert_eq!(said.method, "notifications/resources/list_changed", "the other one is not passed on");
     until(&mut hears, || names(&upstream) == ["a", "b"]).await;
 }
@@ -129,7 +129,7 @@ async fn a_connection_that_is_lost_is_opened_again_and_the_tools_stay_meanwhile(
     let (upstream, mut hears) = server.start(still());
     timeout(SOON, upstream.settled()).await.unwrap();
     let link = upstream.link().await.unwrap();
-    let mut running = link.begin(Calling { method: "tools/call", params: None }).await.unwrap();
+    let mut running = link.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap();
     assert!(matches!(running.next().await, CallEvent::Lost(_)));
     until(&mut hears, || upstream.state().health == Health::Unavailable).await;
     assert_eq!(names(&upstream), ["a"]);
@@ -211,7 +211,7 @@ async fn what_a_server_asks_while_it_lists_is_answered_by_whoever_listens() {
         _ => message.plain(&[]),
     });
     let (upstream, mut hears) = server.start(still());
-    let Said::Request(question) = next_said(&mut hears).await else { panic!() };
+    let ServerMessage::Request(question) = next_said(&mut hears).await else { panic!() };
     assert_eq!(question.method, "roots/list");
     let roots = RawValue::from_string(r#"{"roots":[]}"#.to_owned()).unwrap();
     upstream.link().await.unwrap().answer(Response::success(question.id, roots)).await.unwrap();
@@ -267,7 +267,7 @@ async fn words_that_nobody_hears_hold_up_no_answer() {
     timeout(SOON, upstream.settled()).await.unwrap();
     let link = upstream.link().await.unwrap();
     for _ in 0..3 {
-        let mut running = link.begin(Calling { method: "tools/call", params: None }).await.unwrap();
+        let mut running = link.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap();
         assert!(matches!(timeout(SOON, running.next()).await.unwrap(), CallEvent::Done(_)));
     }
     assert_eq!(upstream.state().health, Health::Connected);
@@ -275,7 +275,8 @@ async fn words_that_nobody_hears_hold_up_no_answer() {
 
 #[tokio::test]
 async fn a_supervisor_that_has_failed_holds_up_no_end() {
-    let route = Route::Streams(Connect::new(|| -> (tokio::io::Empty, tokio::io::Sink) { panic!("no pipe") }));
+    let route =
+        Route::Streams(StreamConnector::new(|| -> (tokio::io::Empty, tokio::io::Sink) { panic!("no pipe") }));
     let (upstream, _hears) = start(route, Limits::default(), still());
     for _ in 0..2 {
         timeout(SOON, upstream.end()).await.unwrap();

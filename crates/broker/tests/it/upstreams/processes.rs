@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use embody_broker::upstream::{Health, Pace};
 use embody_wire::Limits;
-use embody_wire::upstream::{CallEvent, Calling, ChildSpec, Route};
+use embody_wire::upstream::{CallEvent, ChildSpec, OutgoingCall, Route};
 use tokio::time::timeout;
 
 use super::scripted::{SOON, names, start, still, until};
@@ -28,7 +28,7 @@ fn wayward(way: &str) -> (Route, String) {
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
         folder: None,
         secrets: Vec::new(),
-        guard: None,
+        reaper: None,
     };
     (Route::Child(spec), mark)
 }
@@ -84,7 +84,7 @@ async fn a_process_that_crashes_in_a_call_loses_the_call_and_is_started_again() 
     timeout(SOON, upstream.settled()).await.unwrap();
     let link = upstream.link().await.unwrap();
     let first = upstream.state().pid.unwrap();
-    let mut running = link.begin(Calling { method: "tools/call", params: None }).await.unwrap();
+    let mut running = link.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap();
     assert!(matches!(timeout(SOON, running.next()).await.unwrap(), CallEvent::Lost(_)));
     until(&mut hears, || upstream.state().health == Health::Unavailable).await;
     assert_eq!(names(&upstream), ["stray"], "kept while it is away");
@@ -169,7 +169,7 @@ async fn a_program_that_is_not_there_is_said_by_name() {
         environment: Vec::new(),
         folder: None,
         secrets: Vec::new(),
-        guard: None,
+        reaper: None,
     };
     let (upstream, _hears) = start(Route::Child(spec), Limits::default(), still());
     timeout(SOON, upstream.settled()).await.unwrap();

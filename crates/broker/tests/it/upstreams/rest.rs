@@ -9,7 +9,7 @@ use embody_broker::policy::Glob;
 use embody_broker::upstream::{
     BodySpec, Health, Heard, Hello, Pace, RawTool, Rest, Role, Spec, Start, Upstream,
 };
-use embody_wire::upstream::{CallEvent, Calling, EraCache, Route};
+use embody_wire::upstream::{CallEvent, EraCache, OutgoingCall, Route};
 use embody_wire::{Limits, Proxies};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -61,7 +61,7 @@ fn eagerly(server: &Scripted, idle_stop: Duration, pace: Pace) -> (Arc<Upstream>
 
 async fn call(upstream: &Upstream) {
     let hold = timeout(SOON, upstream.link()).await.unwrap().unwrap();
-    let mut running = hold.begin(Calling { method: "tools/call", params: None }).await.unwrap();
+    let mut running = hold.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap();
     let done = timeout(SOON, running.next()).await.unwrap();
     assert!(matches!(done, CallEvent::Done(_)), "{done:?}");
 }

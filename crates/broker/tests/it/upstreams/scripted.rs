@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{BodySpec, Heard, Hello, Pace, Rest, Role, Spec, Upstream};
-use embody_wire::upstream::{Connect, EraCache, Route};
+use embody_wire::upstream::{EraCache, Route, StreamConnector};
 use embody_wire::{Limits, Proxies};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -73,7 +73,7 @@ impl Scripted {
         let (script, connections) = (Arc::new(script), Arc::new(AtomicUsize::new(0)));
         let (gone, closed) = mpsc::unbounded_channel();
         let counted = Arc::clone(&connections);
-        let connect = Connect::new(move || {
+        let connect = StreamConnector::new(move || {
             let (ours, theirs) = tokio::io::duplex(1 << 16);
             let connection = counted.fetch_add(1, Ordering::SeqCst);
             let (script, gone) = (Arc::clone(&script), gone.clone());

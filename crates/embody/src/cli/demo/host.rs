@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use embody_broker::{Broker, Principal};
 use embody_wire::message::Response;
-use embody_wire::serve::code;
-use embody_wire::upstream::{CallEvent, Calling, EraCache, Hello, Link, Opening, Route};
-use embody_wire::{Identity, Limits, Outcome, Proxies, Request};
+use embody_wire::server::code;
+use embody_wire::upstream::{CallEvent, ClientInfo, ConnectOptions, EraCache, Link, OutgoingCall, Route};
+use embody_wire::{Implementation, Limits, Outcome, Proxies, Request};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -28,16 +28,16 @@ pub(super) struct Host {
 impl Host {
     pub(super) async fn connect(broker: &Arc<Broker>) -> Result<Self, CliError> {
         let principal = Principal::new(USER, AGENT, "mcp").approving(true);
-        let identity =
-            Identity { name: "embody-demo".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+        let implementation =
+            Implementation { name: "embody-demo".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
         let capabilities = to_raw_value(&json!({"elicitation": {}})).ok();
-        let opening = Opening {
+        let opening = ConnectOptions {
             route: Route::Streams(embedded::connect(
                 Arc::clone(broker),
                 Some(principal),
                 Availability::new(),
             )),
-            hello: Hello { capabilities, identity, ..Hello::default() },
+            client_info: ClientInfo { capabilities, implementation, ..ClientInfo::default() },
             tokens: None,
             proxies: Proxies::default(),
             limits: Limits::default(),
@@ -89,7 +89,7 @@ impl Host {
             |error: embody_wire::Error| CliError::new(format!("`{tool}` was not answered")).caused_by(&error);
         let params = to_raw_value(&json!({"name": tool, "arguments": arguments}))
             .map_err(|error| CliError::new(format!("`{tool}` cannot be called")).caused_by(&error))?;
-        let calling = Calling { method: "tools/call", params: Some(&params) };
+        let calling = OutgoingCall { method: "tools/call", params: Some(&params) };
         let mut running = self.link.begin(calling).await.map_err(lost)?;
         loop {
             match running.next().await {

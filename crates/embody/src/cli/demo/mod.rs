@@ -64,7 +64,7 @@ pub(crate) fn run(args: &DemoArgs, global: Global) -> Result<ExitCode, CliError>
         let runtime = DemoRuntime::open(folder.path(), global).await?;
         let result = tokio::select! {
             result = run_steps(&runtime, &mut transcript, source) => result,
-            () = ending.wait() => {
+            () = ending.cancelled() => {
                 // The error starts on a new line after a question.
                 output::stderr_line("");
                 Err(CliError::new("the demo was broken off"))

@@ -9,12 +9,12 @@ use tokio::time::sleep;
 
 use super::Shared;
 use crate::error::Error;
-use crate::upstream::calls::Stream;
-use crate::web::{Body, EventStream, Place};
+use crate::http_client::{Body, EventStream, ResumePoint};
+use crate::upstream::calls::MessageSource;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How long a server is left alone before its stream is taken up again, if it does not say.
+/// How long a server is left stateless before its stream is taken up again, if it does not say.
 const PAUSE: Duration = Duration::from_secs(1);
 /// A server may ask for less or more than this, and does not get it.
 const PAUSE_LEAST: Duration = Duration::from_millis(50);
@@ -22,24 +22,22 @@ const PAUSE_MOST: Duration = Duration::from_secs(30);
 /// Failures one after the other before a call's stream is given up.
 const FAILURES_MOST: u32 = 5;
 
-/// How a stream went.
 struct Heard {
     /// Why it ended; nothing, if it was over.
     fault: Option<Error>,
-    /// Whether anything was said at all.
     is_empty: bool,
 }
 
 impl Shared {
-    /// Hears a call's stream, and those that take it up, until its answer has come.
+    /// InitContext a call's stream, and those that take it up, until its answer has come.
     pub(super) async fn hear_out(
         self: &Arc<Self>,
         mut events: Box<EventStream>,
         number: u64,
     ) -> Result<(), Error> {
-        let mut place = Place::default();
+        let mut place = ResumePoint::default();
         loop {
-            let heard = self.hear_all(&mut events, Stream::Call(number)).await;
+            let heard = self.hear_all(&mut events, MessageSource::Call(number)).await;
             if !self.calls.has(number) {
                 return Ok(());
             }
@@ -57,7 +55,7 @@ impl Shared {
         }
     }
 
-    async fn take_up(&self, id: &str, place: &Place) -> Option<Box<EventStream>> {
+    async fn take_up(&self, id: &str, place: &ResumePoint) -> Option<Box<EventStream>> {
         for failures in 0..FAILURES_MOST {
             sleep(pause(place, failures)).await;
             match self.get(Some(id)).await {
@@ -71,11 +69,11 @@ impl Shared {
 
     /// Hears what belongs to no call until the connection is over or the server has no such stream.
     pub(super) async fn overhear(self: &Arc<Self>) {
-        let (mut place, mut failures) = (Place::default(), 0_u32);
+        let (mut place, mut failures) = (ResumePoint::default(), 0_u32);
         loop {
             match self.get(place.id.as_deref()).await {
                 Ok(mut events) => {
-                    let heard = self.hear_all(&mut events, Stream::Apart).await;
+                    let heard = self.hear_all(&mut events, MessageSource::Apart).await;
                     failures = if heard.is_empty { failures.saturating_add(1) } else { 0 };
                     place = later(place, events.place());
                 }
@@ -89,7 +87,7 @@ impl Shared {
     }
 
     /// Gives every message to whom it belongs, until the stream ends or the call is answered that it belongs to.
-    async fn hear_all(self: &Arc<Self>, events: &mut EventStream, stream: Stream) -> Heard {
+    async fn hear_all(self: &Arc<Self>, events: &mut EventStream, stream: MessageSource) -> Heard {
         let mut is_empty = true;
         let fault = loop {
             let event = match events.next().await {
@@ -102,17 +100,17 @@ impl Shared {
             if event.name != "message" || event.data.is_empty() {
                 continue;
             }
-            match self.web.messages(event.data.as_bytes()) {
+            match self.client.messages(event.data.as_bytes()) {
                 Ok(messages) => {
                     for message in messages {
                         self.hear(message, stream);
                     }
                 }
                 // On the stream of a call it may have been the answer.
-                Err(error) if stream != Stream::Apart => break Some(error),
+                Err(error) if stream != MessageSource::Apart => break Some(error),
                 Err(_) => {}
             }
-            if matches!(stream, Stream::Call(number) if !self.calls.has(number)) {
+            if matches!(stream, MessageSource::Call(number) if !self.calls.has(number)) {
                 break None;
             }
         };
@@ -127,7 +125,7 @@ impl Shared {
             headers.insert(LAST_EVENT_ID, id);
         }
         // Some servers say nothing, not even that they listen, before they have something to say.
-        match self.web.body(self.ask(Method::GET, headers, None, None).await?)? {
+        match self.client.body(self.ask(Method::GET, headers, None, None).await?)? {
             Body::Events(events) => Ok(events),
             Body::Json(_) => Err(Error::ContentType { content_type: "application/json".to_owned() }),
         }
@@ -135,16 +133,15 @@ impl Shared {
 }
 
 /// A stream that is taken up again may say no id of its own.
-fn later(before: Place, after: &Place) -> Place {
-    Place { id: after.id.clone().or(before.id), retry: after.retry.or(before.retry) }
+fn later(before: ResumePoint, after: &ResumePoint) -> ResumePoint {
+    ResumePoint { id: after.id.clone().or(before.id), retry: after.retry.or(before.retry) }
 }
 
-fn pause(place: &Place, failures: u32) -> Duration {
+fn pause(place: &ResumePoint, failures: u32) -> Duration {
     let pause = place.retry.unwrap_or(PAUSE).clamp(PAUSE_LEAST, PAUSE_MOST);
     pause.saturating_mul(1 << failures.min(5)).min(PAUSE_MOST)
 }
 
-/// Whether trying again would change nothing.
 fn is_final(error: &Error) -> bool {
     match error {
         Error::Unreachable(_) | Error::Proxy { .. } | Error::Lost(_) => false,

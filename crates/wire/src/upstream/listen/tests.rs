@@ -5,47 +5,44 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, 
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::super::Hello;
+use super::super::ClientInfo;
 use super::super::pipe::Pipe;
 use super::super::stateless::SUBSCRIPTION_ID;
 use super::*;
 use crate::limits::Limits;
 
-/// Longer than anything here takes.
 const LIMIT: Duration = Duration::from_secs(30);
 const NEVER: Duration = Duration::from_secs(3600);
 const GRACE: Duration = Duration::from_millis(20);
 const PROMPTS: &str = "notifications/prompts/list_changed";
 
-/// A server that is listened to.
 struct Server {
     input: Lines<BufReader<ReadHalf<DuplexStream>>>,
     output: WriteHalf<DuplexStream>,
-    alone: Arc<Stateless>,
+    stateless: Arc<Stateless>,
     calls: Arc<Calls>,
-    says: mpsc::Receiver<Said>,
+    says: mpsc::Receiver<ServerMessage>,
     listening: JoinHandle<()>,
 }
 
 impl Server {
-    fn new(pauses: Pauses) -> Self {
+    fn new(pauses: ListenBackoff) -> Self {
         Self::with(pauses, Limits::default())
     }
 
-    fn with(pauses: Pauses, limits: Limits) -> Self {
+    fn with(pauses: ListenBackoff, limits: Limits) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (said, says) = mpsc::channel(16);
-        let (calls, alone) = (Arc::<Calls>::default(), Arc::new(Stateless::new(&Hello::default())));
+        let (calls, stateless) = (Arc::<Calls>::default(), Arc::new(Stateless::new(&ClientInfo::default())));
         let ends = (Arc::clone(&calls), said.clone());
         let pipe = Pipe::open(tokio::io::split(ours), limits, ends, None);
-        let (way, watched) = (Arc::new(Way::Pipe(Box::new(pipe))), Arc::clone(&alone));
-        let listener = Listener { way, alone: watched, calls: Arc::clone(&calls), said, pauses };
+        let (transport, watched) = (Arc::new(Transport::Pipe(Box::new(pipe))), Arc::clone(&stateless));
+        let listener = Listener { transport, stateless: watched, calls: Arc::clone(&calls), said, pauses };
         let listening = tokio::spawn(listener.run());
         let (input, output) = tokio::io::split(theirs);
-        Self { input: BufReader::new(input).lines(), output, alone, calls, says, listening }
+        Self { input: BufReader::new(input).lines(), output, stateless, calls, says, listening }
     }
 
-    /// The next message that comes.
     async fn next(&mut self) -> Value {
         let line = timeout(LIMIT, self.input.next_line()).await.unwrap().unwrap().unwrap();
         serde_json::from_str(&line).unwrap()
@@ -69,7 +66,6 @@ impl Server {
         self.say(json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": "no"}})).await;
     }
 
-    /// Agrees to tell of these.
     async fn agree(&mut self, id: &Value, agreed: Value) {
         let params = json!({"notifications": agreed, "_meta": {SUBSCRIPTION_ID: id}});
         self.say(json!({"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": params})).await;
@@ -78,21 +74,20 @@ impl Server {
     /// The method of what is heard next.
     async fn heard(&mut self) -> String {
         match timeout(LIMIT, self.says.recv()).await.unwrap() {
-            Some(Said::Notification(notification)) => notification.method,
+            Some(ServerMessage::Notification(notification)) => notification.method,
             other => panic!("{other:?}"),
         }
     }
 
-    /// Something else is of interest.
     fn watch(&self, task: &str) {
-        self.alone.watch_tasks([task.to_owned()].into());
+        self.stateless.watch_tasks([task.to_owned()].into());
     }
 }
 
 #[tokio::test]
 async fn a_server_that_refuses_is_asked_ever_more_seldom() {
     let (first, most) = (Duration::from_millis(20), Duration::from_millis(80));
-    let mut server = Server::new(Pauses { first, growth: 2, most, grace: GRACE });
+    let mut server = Server::new(ListenBackoff { first, growth: 2, most, grace: GRACE });
     let mut refused_at = None;
     for times in [0, 1, 2, 4, 4, 4] {
         let (id, at) = server.asked().await;
@@ -105,7 +100,7 @@ async fn a_server_that_refuses_is_asked_ever_more_seldom() {
 
 #[test]
 fn pauses_are_bounded() {
-    let pauses = Pauses::default();
+    let pauses = ListenBackoff::default();
     let seconds: Vec<u64> = [1, 2, 3, 6, 7, 40, u32::MAX].map(|n| pauses.after(n).as_secs()).to_vec();
     assert_eq!(seconds, [5, 10, 20, 160, 300, 300, 300]);
     assert_eq!(pauses.after(0), pauses.first);
@@ -114,7 +109,7 @@ fn pauses_are_bounded() {
 #[tokio::test]
 async fn a_server_that_does_not_know_how_to_tell_is_not_asked_again() {
     let first = Duration::from_millis(1);
-    let mut server = Server::new(Pauses { first, growth: 1, most: first, grace: GRACE });
+    let mut server = Server::new(ListenBackoff { first, growth: 1, most: first, grace: GRACE });
     let (id, _) = server.asked().await;
     server.refuse(id, -32601).await;
     // Nobody is left who could ask.
@@ -123,8 +118,12 @@ async fn a_server_that_does_not_know_how_to_tell_is_not_asked_again() {
 
 #[tokio::test]
 async fn another_question_is_asked_soon() {
-    let mut server =
-        Server::new(Pauses { first: Duration::from_millis(1), growth: u32::MAX, most: NEVER, grace: GRACE });
+    let mut server = Server::new(ListenBackoff {
+        first: Duration::from_millis(1),
+        growth: u32::MAX,
+        most: NEVER,
+        grace: GRACE,
+    });
     for _ in 0..2 {
         let (id, _) = server.asked().await;
         server.refuse(id.clone(), -32602).await;
@@ -132,7 +131,7 @@ async fn another_question_is_asked_soon() {
             tokio::task::yield_now().await;
         }
     }
-    // The listener stands before this task in the only thread there is, and leaves the server alone then.
+    // The listener stands before this task in the only thread there is, and leaves the server stateless then.
     tokio::task::yield_now().await;
     server.watch("t");
     server.asked().await;
@@ -141,7 +140,7 @@ async fn another_question_is_asked_soon() {
 #[tokio::test]
 async fn a_request_that_was_open_for_a_while_was_not_refused() {
     let first = Duration::from_millis(20);
-    let mut server = Server::new(Pauses { first, growth: u32::MAX, most: NEVER, grace: GRACE });
+    let mut server = Server::new(ListenBackoff { first, growth: u32::MAX, most: NEVER, grace: GRACE });
     for round in 0..6 {
         let (id, _) = server.asked().await;
         server.agree(&id, json!({})).await;
@@ -155,7 +154,7 @@ async fn a_request_that_was_open_for_a_while_was_not_refused() {
 
 #[tokio::test]
 async fn a_request_ends_when_the_server_has_agreed_to_the_next() {
-    let mut server = Server::new(Pauses { first: NEVER, growth: 1, most: NEVER, grace: GRACE });
+    let mut server = Server::new(ListenBackoff { first: NEVER, growth: 1, most: NEVER, grace: GRACE });
     let (first, _) = server.asked().await;
     server.agree(&first, json!({"toolsListChanged": true})).await;
     assert_eq!(server.heard().await, ACKNOWLEDGED);
@@ -181,7 +180,7 @@ async fn a_request_ends_when_the_server_has_agreed_to_the_next() {
 
 #[tokio::test]
 async fn a_server_that_has_one_such_request_at_a_time_is_asked_for_one() {
-    let mut server = Server::new(Pauses { first: NEVER, growth: 1, most: NEVER, grace: GRACE });
+    let mut server = Server::new(ListenBackoff { first: NEVER, growth: 1, most: NEVER, grace: GRACE });
     let (first, _) = server.asked().await;
     server.watch("a");
     let (second, _) = server.asked().await;
@@ -195,7 +194,7 @@ async fn a_server_that_has_one_such_request_at_a_time_is_asked_for_one() {
 #[tokio::test]
 async fn a_server_that_does_not_say_that_it_agrees_is_not_listened_to_twice_for_ever() {
     let first = Duration::from_millis(20);
-    let mut server = Server::new(Pauses { first, growth: 1, most: NEVER, grace: GRACE });
+    let mut server = Server::new(ListenBackoff { first, growth: 1, most: NEVER, grace: GRACE });
     let (one, _) = server.asked().await;
     server.watch("a");
     let (two, _) = server.asked().await;
@@ -208,7 +207,7 @@ async fn a_server_that_does_not_say_that_it_agrees_is_not_listened_to_twice_for_
 #[tokio::test]
 async fn a_request_that_cannot_be_renewed_now_is_kept() {
     let limits = Limits { calls_max: 1, ..Limits::default() };
-    let pauses = Pauses { first: Duration::from_millis(1), growth: 1, most: NEVER, grace: GRACE };
+    let pauses = ListenBackoff { first: Duration::from_millis(1), growth: 1, most: NEVER, grace: GRACE };
     let mut server = Server::with(pauses, limits);
     let (id, _) = server.asked().await;
     server.agree(&id, json!({"promptsListChanged": true})).await;
@@ -232,10 +231,10 @@ async fn a_request_that_cannot_be_renewed_now_is_kept() {
 #[tokio::test]
 async fn what_may_have_changed_while_nobody_listened_has_changed() {
     let mut server =
-        Server::new(Pauses { first: Duration::from_millis(1), growth: 1, most: NEVER, grace: GRACE });
+        Server::new(ListenBackoff { first: Duration::from_millis(1), growth: 1, most: NEVER, grace: GRACE });
     for uri in ["a", "b"] {
         let params = serde_json::value::to_raw_value(&json!({ "uri": uri })).unwrap();
-        server.alone.own(Calling { method: "resources/subscribe", params: Some(&params) });
+        server.stateless.own(OutgoingCall { method: "resources/subscribe", params: Some(&params) });
     }
     let agreed =
         json!({"toolsListChanged": true, "promptsListChanged": false, "resourceSubscriptions": ["b", "x"]});

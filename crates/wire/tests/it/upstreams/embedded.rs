@@ -5,23 +5,24 @@ use std::time::Duration;
 
 use embody_wire::Limits;
 use embody_wire::message::Response;
-use embody_wire::serve::Ending;
-use embody_wire::serve::lines::serve;
-use embody_wire::upstream::{Calling, Connect, Link, Route, Said};
+use embody_wire::server::CancellationToken;
+use embody_wire::server::lines::serve;
+use embody_wire::upstream::{Link, OutgoingCall, Route, ServerMessage, StreamConnector};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::sync::{mpsc, watch};
 
 use super::{begin, converse, next, open, opening, raw, soon};
-use crate::faces;
+use crate::server;
 
-/// The odd service of the faces' tests.
+/// The odd service of the server' tests.
 fn odd() -> Route {
-    let (service, seen) = faces::odd();
-    let (switch, ending) = Ending::new();
+    let (service, seen) = server::odd();
+    let ending = CancellationToken::new();
+    let switch = ending.clone();
     // What the service sees is nobody's concern here, but it must not fail to say it; nor does it end.
     std::mem::forget((seen, switch));
-    Route::Streams(Connect::new(move || {
+    Route::Streams(StreamConnector::new(move || {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let streams = tokio::io::split(theirs);
         let ending = ending.clone();
@@ -30,7 +31,7 @@ fn odd() -> Route {
     }))
 }
 
-async fn opened() -> (Link, mpsc::Receiver<Said>) {
+async fn opened() -> (Link, mpsc::Receiver<ServerMessage>) {
     open(&opening(odd())).await.unwrap()
 }
 
@@ -38,7 +39,7 @@ async fn opened() -> (Link, mpsc::Receiver<Said>) {
 async fn whole_conversations_go_over_a_pipe() {
     let (link, _hears) = opened().await;
     assert_eq!((link.transport(), link.protocol_version(), link.pid()), ("embedded", "2025-11-25", None));
-    assert!(link.greeting().get().contains("protocolVersion"));
+    assert!(link.initialize_result().get().contains("protocolVersion"));
     converse(&link).await;
     link.close().await;
     assert_eq!(link.closed().unwrap().to_string(), "it was closed on purpose");
@@ -60,7 +61,7 @@ async fn with_two_calls_running_a_question_belongs_to_the_connection() {
     let (link, mut hears) = opened().await;
     let waiting = begin(&link, "wait").await;
     let mut asking = begin(&link, "ask").await;
-    let Some(Said::Request(question)) = soon(hears.recv()).await else { panic!() };
+    let Some(ServerMessage::Request(question)) = soon(hears.recv()).await else { panic!() };
     link.answer(Response::success(question.id, raw(&json!({})))).await.unwrap();
     next(&mut asking).await;
     link.cancel(waiting.number(), "the test is over").await.unwrap();
@@ -70,7 +71,7 @@ async fn with_two_calls_running_a_question_belongs_to_the_connection() {
 async fn a_call_that_is_given_up_before_it_is_sent_is_never_seen() {
     let (reads, listens) = watch::channel(false);
     let (sees, mut seen) = mpsc::unbounded_channel();
-    let route = Route::Streams(Connect::new(move || {
+    let route = Route::Streams(StreamConnector::new(move || {
         let (ours, theirs) = tokio::io::duplex(1 << 10);
         tokio::spawn(deaf(theirs, listens.clone(), sees.clone()));
         tokio::io::split(ours)
@@ -83,7 +84,7 @@ async fn a_call_that_is_given_up_before_it_is_sent_is_never_seen() {
     };
     // What is written until it has to wait for long is all that there is room for.
     assert!(tokio::time::timeout(Duration::from_millis(200), filling).await.is_err());
-    let calling = |method| Calling { method, params: None };
+    let calling = |method| OutgoingCall { method, params: None };
     let given_up = link.begin_unless(calling("never"), std::future::ready(())).await;
     assert!(given_up.unwrap().is_none());
     reads.send_replace(true);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use embody_wire::upstream::{ChildSpec, EraCache, Link, Opening, Route};
+use embody_wire::upstream::{ChildSpec, ConnectOptions, EraCache, Link, Route};
 use tempfile::TempDir;
 
 use super::{begin, open, opening, result};
@@ -23,7 +23,7 @@ const READ: &str = r#"
 
 struct Server {
     folder: TempDir,
-    opening: Opening,
+    opening: ConnectOptions,
 }
 
 impl Server {
@@ -36,9 +36,9 @@ impl Server {
             environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("LOG".into(), log.into())],
             folder: Some("/".into()),
             secrets: Vec::new(),
-            guard: None,
+            reaper: None,
         });
-        Self { folder, opening: Opening { era, ..opening(route) } }
+        Self { folder, opening: ConnectOptions { era, ..opening(route) } }
     }
 
     async fn open(&self) -> Link {

@@ -10,7 +10,9 @@ mod web;
 use std::time::Duration;
 
 use embody_wire::message::{Outcome, Response};
-use embody_wire::upstream::{CallEvent, Calling, EraCache, Hello, Link, Opening, Route, Running, Said};
+use embody_wire::upstream::{
+    CallEvent, ClientInfo, ConnectOptions, EraCache, Link, OutgoingCall, PendingCall, Route, ServerMessage,
+};
 use embody_wire::{Error, Limits, Proxies, Url};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -22,11 +24,11 @@ fn raw(value: &Value) -> Box<RawValue> {
     to_raw_value(value).unwrap()
 }
 
-fn opening(route: Route) -> Opening {
+fn opening(route: Route) -> ConnectOptions {
     let era = EraCache::sessions();
-    Opening {
+    ConnectOptions {
         route,
-        hello: Hello::default(),
+        client_info: ClientInfo::default(),
         tokens: None,
         proxies: Proxies::default(),
         limits: Limits::default(),
@@ -38,31 +40,31 @@ fn http(base: &str) -> Route {
     Route::Http { url: Url::parse(base).unwrap() }
 }
 
-async fn open(opening: &Opening) -> Result<(Link, mpsc::Receiver<Said>), Error> {
+async fn open(opening: &ConnectOptions) -> Result<(Link, mpsc::Receiver<ServerMessage>), Error> {
     let (said, hears) = mpsc::channel(16);
     Ok((Link::open(opening, said).await?, hears))
 }
 
-async fn begin(link: &Link, method: &str) -> Running {
-    link.begin(Calling { method, params: None }).await.unwrap()
+async fn begin(link: &Link, method: &str) -> PendingCall {
+    link.begin(OutgoingCall { method, params: None }).await.unwrap()
 }
 
 async fn soon<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(SOON, work).await.expect("nothing happened")
 }
 
-async fn next(running: &mut Running) -> CallEvent {
+async fn next(running: &mut PendingCall) -> CallEvent {
     soon(running.next()).await
 }
 
-async fn result(running: &mut Running) -> String {
+async fn result(running: &mut PendingCall) -> String {
     match next(running).await {
         CallEvent::Done(Outcome::Result(result)) => result.get().to_owned(),
         other => panic!("{other:?}"),
     }
 }
 
-async fn lost(running: &mut Running) -> Error {
+async fn lost(running: &mut PendingCall) -> Error {
     match next(running).await {
         CallEvent::Lost(error) => error,
         other => panic!("{other:?}"),
@@ -75,7 +77,7 @@ async fn converse(link: &Link) {
     let params = raw(&json!({"_meta": {"progressToken": "mine"}}));
     let mut calls = Vec::new();
     for _ in 0..4 {
-        calls.push(link.begin(Calling { method: "echo", params: Some(&params) }).await.unwrap());
+        calls.push(link.begin(OutgoingCall { method: "echo", params: Some(&params) }).await.unwrap());
     }
     for call in &mut calls {
         assert_eq!(result(call).await, format!(r#"{{"_meta":{{"progressToken":{}}}}}"#, call.number()));

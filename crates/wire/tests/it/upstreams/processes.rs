@@ -2,30 +2,30 @@
 
 use std::time::Duration;
 
-use embody_wire::upstream::{ChildSpec, Link, Opening, Route, Said};
+use embody_wire::upstream::{ChildSpec, ConnectOptions, Link, Route, ServerMessage};
 use embody_wire::{Error, Limits};
 use tokio::sync::mpsc;
 
 use super::{begin, lost, open, opening, result, soon};
 
 /// Greets, then does as the script says.
-fn polite(script: &str) -> Opening {
+fn polite(script: &str) -> ConnectOptions {
     let greeting = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
     shell(&format!("read line; echo '{greeting}'; read line\n{script}"))
 }
 
-fn shell(script: &str) -> Opening {
+fn shell(script: &str) -> ConnectOptions {
     opening(Route::Child(ChildSpec {
         program: "/bin/sh".into(),
         arguments: vec!["-c".into(), script.into()],
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("ONLY".into(), "this".into())],
         folder: Some("/".into()),
         secrets: Vec::new(),
-        guard: None,
+        reaper: None,
     }))
 }
 
-async fn opened(opening: &Opening) -> (Link, mpsc::Receiver<Said>) {
+async fn opened(opening: &ConnectOptions) -> (Link, mpsc::Receiver<ServerMessage>) {
     open(opening).await.unwrap()
 }
 
@@ -132,7 +132,7 @@ async fn a_process_that_dies_is_told_to_every_call_with_its_last_words() {
     let Error::Closed(cause) = &error else { panic!("{error:?}") };
     assert_eq!(cause.to_string(), "the server's process ended: exit status: 3, saying `last words`");
     assert_eq!(soon(link.until_closed()).await.to_string(), cause.to_string());
-    let later = link.begin(embody_wire::upstream::Calling { method: "b", params: None }).await;
+    let later = link.begin(embody_wire::upstream::OutgoingCall { method: "b", params: None }).await;
     assert!(matches!(later, Err(Error::Closed(_))));
     assert_eq!((link.stderr(), link.pid()), (vec!["last words".to_owned()], None));
 }
@@ -199,7 +199,7 @@ async fn a_flood_of_notices_stops_no_answer_and_no_change_is_lost() {
     assert_eq!(result(&mut begin(&link, "a").await).await, "{}");
     let mut heard = Vec::new();
     while heard.last().is_none_or(|method| method != "notifications/resources/updated") {
-        let Some(Said::Notification(notification)) = soon(hears.recv()).await else { panic!() };
+        let Some(ServerMessage::Notification(notification)) = soon(hears.recv()).await else { panic!() };
         heard.push(notification.method);
     }
     let changes = heard.iter().filter(|method| method.ends_with("list_changed")).count();

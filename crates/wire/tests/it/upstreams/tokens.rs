@@ -2,20 +2,20 @@
 
 use std::sync::{Arc, Mutex};
 
-use embody_wire::upstream::{Fresh, Opening, TokenSource};
+use embody_wire::upstream::{ConnectOptions, Freshness, TokenSource};
 use embody_wire::{Error, Secret};
 
 use super::{begin, http, lost, open, opening, result};
 use crate::fake::{Log, greeting, json, result_of, serve, status};
 
 /// Tokens `t-1`, `t-2` and so on; a new one when a new one is wanted.
-fn counted() -> (TokenSource, Arc<Mutex<Vec<Fresh>>>) {
+fn counted() -> (TokenSource, Arc<Mutex<Vec<Freshness>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&asked);
     let source = TokenSource::new(move |fresh| {
         let mut asked = kept.lock().unwrap();
         asked.push(fresh);
-        let number = 1 + asked.iter().filter(|fresh| **fresh == Fresh::New).count();
+        let number = 1 + asked.iter().filter(|fresh| **fresh == Freshness::New).count();
         std::future::ready(Ok(Secret::new(format!("t-{number}"))))
     });
     (source, asked)
@@ -45,25 +45,27 @@ fn calls(log: &Log) -> Vec<String> {
 async fn a_refused_token_is_asked_anew_once_and_the_refused_call_sent_again() {
     let (base, log) = serve_from("t-2", "{}").await;
     let (tokens, asked) = counted();
-    let (link, _hears) = open(&Opening { tokens: Some(tokens), ..opening(http(&base)) }).await.unwrap();
+    let (link, _hears) =
+        open(&ConnectOptions { tokens: Some(tokens), ..opening(http(&base)) }).await.unwrap();
     assert_eq!(result(&mut begin(&link, "tools/call").await).await, "{}");
     assert_eq!(calls(&log), ["Bearer t-1", "Bearer t-2"]);
     assert_eq!(result(&mut begin(&link, "tools/call").await).await, "{}");
     assert_eq!(calls(&log).len(), 3, "the new one is kept in use");
-    assert_eq!(asked.lock().unwrap().iter().filter(|fresh| **fresh == Fresh::New).count(), 1);
+    assert_eq!(asked.lock().unwrap().iter().filter(|fresh| **fresh == Freshness::New).count(), 1);
 }
 
 #[tokio::test]
 async fn a_second_refusal_is_final_and_nothing_was_done() {
     let (base, log) = serve_from("t-9", "{}").await;
     let (tokens, _) = counted();
-    let (link, _hears) = open(&Opening { tokens: Some(tokens), ..opening(http(&base)) }).await.unwrap();
+    let (link, _hears) =
+        open(&ConnectOptions { tokens: Some(tokens), ..opening(http(&base)) }).await.unwrap();
     let error = lost(&mut begin(&link, "tools/call").await).await;
-    assert!(matches!(error, Error::Unauthorized { status: 401 }) && error.nothing_was_done());
+    assert!(matches!(error, Error::Unauthorized { status: 401 }) && error.was_not_executed());
     assert_eq!(calls(&log).len(), 2);
     // A source that has no other is not tried with the same.
     let tokens = Some(TokenSource::fixed(Secret::new("t-1")));
-    let (link, _hears) = open(&Opening { tokens, ..opening(http(&base)) }).await.unwrap();
+    let (link, _hears) = open(&ConnectOptions { tokens, ..opening(http(&base)) }).await.unwrap();
     assert!(matches!(lost(&mut begin(&link, "tools/call").await).await, Error::Unauthorized { .. }));
     assert_eq!(calls(&log).len(), 3);
 }
@@ -72,7 +74,7 @@ async fn a_second_refusal_is_final_and_nothing_was_done() {
 async fn without_a_token_nothing_is_sent() {
     let (base, log) = serve_from("t-1", "{}").await;
     let tokens = Some(TokenSource::new(|_| std::future::ready(Err("the vault is shut".to_owned()))));
-    let error = open(&Opening { tokens, ..opening(http(&base)) }).await.unwrap_err();
+    let error = open(&ConnectOptions { tokens, ..opening(http(&base)) }).await.unwrap_err();
     assert_eq!(error.to_string(), "no token for the server: the vault is shut");
     assert_eq!(log.lines(), Vec::<String>::new());
 }
@@ -87,8 +89,8 @@ async fn a_token_follows_no_redirect() {
     })
     .await;
     let (tokens, _) = counted();
-    let error = open(&Opening { tokens: Some(tokens), ..opening(http(&base)) }).await.unwrap_err();
-    assert!(matches!(error, Error::Redirect { status: 307, .. }) && error.nothing_was_done());
+    let error = open(&ConnectOptions { tokens: Some(tokens), ..opening(http(&base)) }).await.unwrap_err();
+    assert!(matches!(error, Error::Redirect { status: 307, .. }) && error.was_not_executed());
     assert_eq!(seen_elsewhere.lines(), Vec::<String>::new());
 }
 
@@ -106,7 +108,8 @@ async fn a_token_learned_later_is_hidden_too() {
     })
     .await;
     let (tokens, _) = counted();
-    let (link, _hears) = open(&Opening { tokens: Some(tokens), ..opening(http(&base)) }).await.unwrap();
+    let (link, _hears) =
+        open(&ConnectOptions { tokens: Some(tokens), ..opening(http(&base)) }).await.unwrap();
     let error = lost(&mut begin(&link, "tools/call").await).await;
     assert_eq!(error.to_string(), "the server refused with HTTP status 418: Bearer [secret]");
 }

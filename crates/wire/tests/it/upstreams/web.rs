@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_wire::message::Response;
-use embody_wire::upstream::{CallEvent, Calling, Link, Opening, Said, TokenSource};
+use embody_wire::upstream::{CallEvent, ConnectOptions, Link, OutgoingCall, ServerMessage, TokenSource};
 use embody_wire::{Error, Limits, Secret};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 
 use super::{begin, converse, http, lost, next, open, opening, raw, result, soon};
-use crate::faces;
 use crate::fake::{Log, Seen, greeting, result_of};
 use crate::raw::{Connection, serve_raw};
+use crate::server;
 
-async fn opened(base: &str) -> (Link, mpsc::Receiver<Said>) {
+async fn opened(base: &str) -> (Link, mpsc::Receiver<ServerMessage>) {
     open(&opening(http(base))).await.unwrap()
 }
 
@@ -51,21 +51,21 @@ fn posts(log: &Log) -> usize {
     log.lines().iter().filter(|line| line.ends_with("tools/call")).count()
 }
 
-fn face(served: &faces::Served) -> Opening {
+fn face(served: &server::Served) -> ConnectOptions {
     let tokens = Some(TokenSource::fixed(Secret::new("ann")));
-    Opening { tokens, ..opening(http(&format!("{}/mcp", served.url))) }
+    ConnectOptions { tokens, ..opening(http(&format!("{}/mcp", served.url))) }
 }
 
 #[tokio::test]
 async fn whole_conversations_go_over_http() {
-    let mut served = faces::served(Limits::default()).await;
+    let mut served = server::served(Limits::default()).await;
     let (link, _hears) = open(&face(&served)).await.unwrap();
     assert_eq!(link.transport(), "http");
-    assert_eq!(faces::next(&mut served.seen).await, "notifications/initialized from ann");
+    assert_eq!(server::next(&mut served.seen).await, "notifications/initialized from ann");
     converse(&link).await;
     // With another call running a question still belongs to the call on whose stream it comes.
     let waiting = begin(&link, "wait").await;
-    assert_eq!(faces::next(&mut served.seen).await, "waiting");
+    assert_eq!(server::next(&mut served.seen).await, "waiting");
     let mut asking = begin(&link, "ask").await;
     assert!(matches!(next(&mut asking).await, CallEvent::Request(_)));
     link.cancel(waiting.number(), "the test is over").await.unwrap();
@@ -77,12 +77,12 @@ async fn whole_conversations_go_over_http() {
 
 #[tokio::test]
 async fn what_belongs_to_no_call_comes_on_a_stream_of_its_own() {
-    let mut served = faces::served(Limits::default()).await;
+    let mut served = server::served(Limits::default()).await;
     let (link, mut hears) = open(&face(&served)).await.unwrap();
     assert_eq!(result(&mut begin(&link, "outside").await).await, "{}");
-    let Some(Said::Notification(changed)) = soon(hears.recv()).await else { panic!() };
+    let Some(ServerMessage::Notification(changed)) = soon(hears.recv()).await else { panic!() };
     assert_eq!(changed.method, "notifications/tools/list_changed");
-    let Some(Said::Request(question)) = soon(hears.recv()).await else { panic!() };
+    let Some(ServerMessage::Request(question)) = soon(hears.recv()).await else { panic!() };
     link.answer(Response::success(question.id, raw(&json!({"roots": []})))).await.unwrap();
     served.until(r#"{"roots":[]}"#).await;
 }
@@ -115,7 +115,7 @@ async fn what_comes_on_a_calls_stream_is_the_calls_in_order_and_before_the_answe
     let params = raw(&json!({"_meta": {"progressToken": "mine"}}));
     let mut calls = Vec::new();
     for _ in 0..2 {
-        calls.push(link.begin(Calling { method: "tools/call", params: Some(&params) }).await.unwrap());
+        calls.push(link.begin(OutgoingCall { method: "tools/call", params: Some(&params) }).await.unwrap());
     }
     for call in &mut calls {
         for expected in ["notifications/message", "notifications/anything"] {
@@ -127,7 +127,7 @@ async fn what_comes_on_a_calls_stream_is_the_calls_in_order_and_before_the_answe
         assert_eq!(progress.params.unwrap().get(), r#"{"progressToken":"mine","x":1}"#);
         assert_eq!(result(call).await, "1");
         assert!(matches!(lost(call).await, Error::NoAnswer), "an answer comes once");
-        let Some(Said::Notification(changed)) = soon(hears.recv()).await else { panic!() };
+        let Some(ServerMessage::Notification(changed)) = soon(hears.recv()).await else { panic!() };
         assert_eq!(changed.method, "notifications/tools/list_changed");
     }
 }
@@ -181,7 +181,7 @@ async fn a_stream_that_cannot_be_taken_up_loses_its_call() {
         let (link, _hears) = opened(&base).await;
         let error = lost(&mut begin(&link, "tools/call").await).await;
         assert!(matches!(error, Error::NoAnswer) && error.to_string().contains(expected), "{error}");
-        assert!(!error.nothing_was_done());
+        assert!(!error.was_not_executed());
         assert!(link.closed().is_none(), "other calls may do better");
         assert_eq!(posts(&log), 1);
     }
@@ -199,7 +199,7 @@ async fn a_connection_that_breaks_in_the_middle_of_a_call_loses_it() {
     .await;
     let (link, _hears) = opened(&base).await;
     let error = lost(&mut begin(&link, "tools/call").await).await;
-    assert!(matches!(error, Error::Lost(_)) && !error.nothing_was_done(), "{error:?}");
+    assert!(matches!(error, Error::Lost(_)) && !error.was_not_executed(), "{error:?}");
     assert_eq!(posts(&log), 1, "whether it was done nobody knows, so it is not sent again");
 }
 
@@ -223,10 +223,10 @@ async fn the_session_is_over_when_the_server_no_longer_knows_it() {
     let (link, _hears) = opened(&base).await;
     let mut other = begin(&link, "tools/call").await;
     let error = lost(&mut begin(&link, "again").await).await;
-    assert!(matches!(error, Error::SessionLost) && error.nothing_was_done());
+    assert!(matches!(error, Error::SessionLost) && error.was_not_executed());
     let error = lost(&mut other).await;
     assert!(matches!(&error, Error::Closed(cause) if matches!(**cause, Error::SessionLost)));
-    assert!(!error.nothing_was_done(), "nobody knows what became of this one");
+    assert!(!error.was_not_executed(), "nobody knows what became of this one");
     assert!(matches!(*soon(link.until_closed()).await, Error::SessionLost));
     link.close().await;
     assert!(!log.lines().iter().any(|line| line.starts_with("DELETE")), "there is nothing left to end");
@@ -256,7 +256,7 @@ async fn the_connections_own_stream_is_taken_up_again_and_without_its_place_if_t
     .await;
     let (_link, mut hears) = opened(&base).await;
     for _ in 0..2 {
-        assert!(matches!(soon(hears.recv()).await, Some(Said::Notification(_))));
+        assert!(matches!(soon(hears.recv()).await, Some(ServerMessage::Notification(_))));
     }
     let gets: Vec<_> = log.all().into_iter().filter(|seen| seen.method == "GET").collect();
     assert_eq!(gets[0].header("last-event-id"), None);
@@ -283,8 +283,8 @@ async fn a_call_that_meets_no_server_was_not_sent() {
     let (said, _) = mpsc::channel(1);
     let link = Link::open(&opening(http(&base)), said).await.unwrap();
     soon(server).await.unwrap();
-    let error = link.begin(Calling { method: "tools/call", params: None }).await.unwrap_err();
-    assert!(matches!(error, Error::Unreachable(_)) && error.nothing_was_done(), "{error:?}");
+    let error = link.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap_err();
+    assert!(matches!(error, Error::Unreachable(_)) && error.was_not_executed(), "{error:?}");
 }
 
 #[tokio::test]
@@ -410,8 +410,8 @@ async fn a_caller_that_leaves_before_its_call_goes_out_has_not_sent_it() {
         }
     }));
     let (said, _) = mpsc::channel(1);
-    let link = Link::open(&Opening { tokens, ..opening(http(&base)) }, said).await.unwrap();
-    let calling = Calling { method: "tools/call", params: None };
+    let link = Link::open(&ConnectOptions { tokens, ..opening(http(&base)) }, said).await.unwrap();
+    let calling = OutgoingCall { method: "tools/call", params: None };
     assert!(tokio::time::timeout(Duration::from_millis(20), link.begin(calling)).await.is_err());
     vault.notify_one();
     assert_eq!(result(&mut begin(&link, "again").await).await, "{}");

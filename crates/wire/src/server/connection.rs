@@ -1,0 +1,454 @@
+//! One host's messages: which call is running, what cancels it, what answers which question.
+//!
+//! Requests run side by side, each as a task of its own. Notifications are handled in their order, one after the other.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::era::{Era, RequestMeta};
+use super::errors::{code, failure};
+use super::multi_round::{self, MultiRoundCall, SuspendedCalls};
+use super::outbound::OnFlushed;
+use super::outbound::Outbound;
+use super::replay_buffer::ReplayBuffer;
+use super::resume::{Resumption, answer_round, resume, spawn_call};
+use super::service::{Call, Host, Service};
+use crate::limits::Limits;
+use crate::message::{self, ErrorObject, Id, Message, Notification, Outcome, Request, Response};
+use crate::server::outbound::OutboundMessage;
+use crate::version::Version;
+
+/// A request, with what the face has read of it.
+pub(crate) struct IncomingRequest {
+    pub(crate) request: Request,
+    pub(crate) param_headers: Option<Vec<(String, String)>>,
+}
+
+/// What one host and the service say to each other.
+pub(crate) struct Connection<S: Service> {
+    service: Arc<S>,
+    pub(crate) host: Arc<Host<S::Principal>>,
+    running: Arc<InFlightCalls>,
+    /// Calls that go on with another request; of a face over HTTP, with that of another connection.
+    suspended: Arc<SuspendedCalls<S::Principal>>,
+    limits: Limits,
+    shutdown: CancellationToken,
+}
+
+impl<S: Service> Connection<S> {
+    pub(crate) fn new(
+        service: Arc<S>,
+        host: Host<S::Principal>,
+        limits: Limits,
+        shutdown: CancellationToken,
+    ) -> Self {
+        let (host, running, suspended) = (Arc::new(host), Arc::default(), Arc::default());
+        Self { service, host, running, suspended, limits, shutdown }
+    }
+
+    /// The same, with calls that may have been begun elsewhere.
+    pub(crate) fn with(self, suspended: &Arc<SuspendedCalls<S::Principal>>) -> Self {
+        Self { suspended: Arc::clone(suspended), ..self }
+    }
+
+    /// Takes whatever arrived on a pipe, where everything goes back the same way.
+    pub(crate) async fn receive(
+        &self,
+        message: Message,
+        outbound: &Outbound,
+        done: Option<Arc<PendingResponses>>,
+    ) {
+        match message {
+            Message::Request(request) => {
+                // Nothing that follows the greeting may overtake it.
+                let is_greeting = request.method == "initialize";
+                let task = self.begin(request, outbound.clone(), done);
+                if let (true, Some(task)) = (is_greeting, task) {
+                    let _ = task.await;
+                }
+            }
+            Message::Notification(notification) => self.on_notification(notification).await,
+            // Nobody else can be asked on a pipe.
+            Message::Response(response) => drop(self.host.server_requests.answer(response)),
+        }
+    }
+
+    /// Begins a request of either era; its answer goes the given way.
+    pub(crate) fn begin(
+        &self,
+        request: Request,
+        outbound: Outbound,
+        done: Option<Arc<PendingResponses>>,
+    ) -> Option<JoinHandle<()>> {
+        if RequestMeta::may_be_stateless(&request)
+            && let meta = RequestMeta::read(&request)
+            && meta.is_stateless(&request.method)
+        {
+            if let Some(error) = meta.validate() {
+                spawn_answer(request.id, error, outbound, done);
+                return None;
+            }
+            return self.begin_stateless(
+                IncomingRequest { request, param_headers: None },
+                meta,
+                outbound,
+                done,
+            );
+        }
+        if matches!(self.host.era(), Era::Session(None)) && !matches!(&*request.method, "initialize" | "ping")
+        {
+            let message = format!("`{}` came before `initialize`", printable(&request.method));
+            spawn_answer(request.id, failure(code::INVALID_REQUEST, message), outbound, done);
+            return None;
+        }
+        self.run(IncomingRequest { request, param_headers: None }, Arc::clone(&self.host), outbound, done)
+    }
+
+    /// Runs a request of the stateless era, whose host is known by the request alone.
+    pub(crate) fn begin_stateless(
+        &self,
+        arrived: IncomingRequest,
+        meta: RequestMeta,
+        outbound: Outbound,
+        done: Option<Arc<PendingResponses>>,
+    ) -> Option<JoinHandle<()>> {
+        let host = Arc::new(self.host.stateless_request(meta.into_client_info()));
+        if S::ASKS && multi_round::may_ask(&arrived.request.method) {
+            return self.run_in_rounds(arrived, host, outbound, done);
+        }
+        self.run(arrived, host, outbound, done)
+    }
+
+    /// Runs a call that may ask its host, or goes on with one.
+    fn run_in_rounds(
+        &self,
+        IncomingRequest { request, param_headers }: IncomingRequest,
+        host: Arc<Host<S::Principal>>,
+        outbound: Outbound,
+        done: Option<Arc<PendingResponses>>,
+    ) -> Option<JoinHandle<()>> {
+        let (number, arrived) = (host.arrives(), Instant::now());
+        let share = done.as_ref().map(|done| Arc::clone(&done.share));
+        let guard = self.register(&request.id, outbound.clone(), done)?;
+        let (service, suspended) = (Arc::clone(&self.service), Arc::clone(&self.suspended));
+        let shutdown = self.shutdown.clone();
+        Some(tokio::spawn(async move {
+            let begun = match multi_round::state(&request) {
+                Ok(None) => Ok(None),
+                Ok(Some(state)) => resume(&*service, &suspended, (&host, &request), &state).await.map(Some),
+                Err(unreadable) => Err(unreadable),
+            };
+            let resume_data = match begun {
+                Ok(None) => None,
+                Ok(Some(Resumption::Restart(resume_data))) => Some(resume_data),
+                Ok(Some(Resumption::Here(rounds))) => {
+                    rounds.attach(outbound);
+                    rounds.answer(&request, arrived);
+                    return answer_round(&*service, &suspended, (&host, &request), &rounds, guard).await;
+                }
+                Ok(Some(Resumption::Elsewhere(outcome))) | Err(outcome) => {
+                    return guard.answer(outcome).await;
+                }
+            };
+            let rounds = Arc::new(MultiRoundCall::new(&request, outbound, resume_data));
+            let call = Call {
+                request: request.clone(),
+                host: Arc::clone(&host),
+                param_headers,
+                number,
+                outbound: Outbound::MultiRound(Arc::clone(&rounds)),
+                cancel: Cancellation { token: rounds.cancel.clone(), ..Cancellation::default() },
+                on_flushed: rounds.on_flushed.clone(),
+                shutdown,
+                _share: share,
+            };
+            spawn_call(Arc::clone(&service), call, Arc::clone(&rounds));
+            answer_round(&*service, &suspended, (&host, &request), &rounds, guard).await;
+        }))
+    }
+
+    fn run(
+        &self,
+        arrived: IncomingRequest,
+        host: Arc<Host<S::Principal>>,
+        outbound: Outbound,
+        done: Option<Arc<PendingResponses>>,
+    ) -> Option<JoinHandle<()>> {
+        let IncomingRequest { request, param_headers } = arrived;
+        let number = host.arrives();
+        let _share = done.as_ref().map(|done| Arc::clone(&done.share));
+        let guard = self.register(&request.id, outbound.clone(), done)?;
+        let cancel = guard.cancel.clone();
+        let client_info = (request.method == "initialize" && host.session.is_some())
+            .then(|| (RequestMeta::read(&request).into_client_info(), Arc::clone(&host)));
+        let on_flushed = guard.on_flushed.clone();
+        let shutdown = self.shutdown.clone();
+        let call =
+            Call { request, host, param_headers, number, outbound, cancel, on_flushed, shutdown, _share };
+        let service = Arc::clone(&self.service);
+        // Boxed: a task moves what it runs several times before it begins and after it has ended.
+        Some(tokio::spawn(Box::pin(async move {
+            let outcome = service.call(call).await;
+            if let (Some((client_info, host)), Outcome::Result(result)) = (client_info, &outcome) {
+                host.initialize(Era::Session(agreed_version(result)), client_info);
+            }
+            guard.answer(outcome).await;
+        })))
+    }
+
+    /// Enters a request among those that run.
+    fn register(
+        &self,
+        id: &Id,
+        outbound: Outbound,
+        done: Option<Arc<PendingResponses>>,
+    ) -> Option<CallGuard> {
+        let (id, running) = (id.clone(), Arc::clone(&self.running));
+        match running.register(&id, self.limits.calls_max) {
+            Ok(cancel) => {
+                let on_flushed = OnFlushed::default();
+                Some(CallGuard { id, running, outbound, cancel, done, on_flushed, is_answered: false })
+            }
+            Err(reason) => {
+                spawn_answer(id, failure(code::INVALID_REQUEST, reason), outbound, done);
+                None
+            }
+        }
+    }
+
+    /// Takes a notification: one that cancels a call takes effect here, and the service hears of all.
+    pub(crate) async fn on_notification(&self, notification: Notification) {
+        if notification.method == "notifications/cancelled"
+            && let Some((id, reason)) = notification.params.as_deref().and_then(cancelled)
+        {
+            self.running.cancel(&id, reason);
+        }
+        self.service.on_notification(Arc::clone(&self.host), notification).await;
+    }
+
+    /// Cancels everything that runs and tells the service that the host is gone.
+    pub(crate) async fn end(&self) {
+        self.running.cancel_all();
+        self.host.server_requests.close();
+        self.service.on_disconnect(Arc::clone(&self.host)).await;
+    }
+
+    /// Cancels everything that runs.
+    pub(crate) fn cancel_all(&self) {
+        self.running.cancel_all();
+    }
+
+    /// Nobody will come back for the calls that wait for their host.
+    pub(crate) fn forget(&self) {
+        self.suspended.close();
+    }
+
+    /// Waits until nothing runs, at most for this long.
+    pub(crate) async fn wait_idle(&self, limit: Duration) {
+        let _ = tokio::time::timeout(limit, self.running.wait_idle()).await;
+    }
+}
+
+/// A reason to cancel that is longer is not passed on.
+const REASON_BYTES: usize = 4096;
+
+pub(super) const FAILED: &str = "the server failed while it worked on this request";
+
+/// Counts the answers that a lane still waits for, and finishes it after the last.
+pub(crate) struct PendingResponses {
+    left: std::sync::atomic::AtomicUsize,
+    buffer: Option<Arc<ReplayBuffer>>,
+    /// What they take up until the last of them is answered, and nothing works on one any more.
+    share: Arc<dyn Send + Sync>,
+}
+
+impl PendingResponses {
+    /// So many of them. The lane is finished with the last one.
+    pub(crate) fn new(
+        count: usize,
+        buffer: Option<Arc<ReplayBuffer>>,
+        share: impl Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { left: count.into(), buffer, share: Arc::new(share) })
+    }
+
+    fn count_response(&self) {
+        if self.left.fetch_sub(1, std::sync::atomic::Ordering::AcqRel) == 1
+            && let Some(buffer) = &self.buffer
+        {
+            buffer.finish();
+        }
+    }
+}
+
+/// Cancels one call, with the reason that the host gives.
+#[derive(Clone, Default)]
+pub(super) struct Cancellation {
+    pub(super) token: CancellationToken,
+    pub(super) reason: Arc<OnceLock<String>>,
+}
+
+impl Cancellation {
+    fn cancel(&self, reason: Option<String>) {
+        if let Some(reason) = reason {
+            let _ = self.reason.set(reason);
+        }
+        self.token.cancel();
+    }
+}
+
+/// The calls that run, and how each is cancelled.
+#[derive(Default)]
+struct InFlightCalls {
+    calls: Mutex<HashMap<Id, Cancellation>>,
+    changed: Notify,
+}
+
+impl InFlightCalls {
+    fn calls(&self) -> MutexGuard<'_, HashMap<Id, Cancellation>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn register(&self, id: &Id, most: usize) -> Result<Cancellation, String> {
+        let mut calls = self.calls();
+        if calls.contains_key(id) {
+            return Err(format!("a request with the id {id} is still running"));
+        }
+        if calls.len() >= most {
+            return Err(format!("{most} requests are running already; wait for one of them"));
+        }
+        let cancel = Cancellation::default();
+        calls.insert(id.clone(), cancel.clone());
+        Ok(cancel)
+    }
+
+    fn remove(&self, id: &Id) {
+        self.calls().remove(id);
+        self.changed.notify_waiters();
+    }
+
+    fn cancel(&self, id: &Id, reason: Option<String>) {
+        if let Some(call) = self.calls().get(id) {
+            call.cancel(reason);
+        }
+    }
+
+    fn cancel_all(&self) {
+        self.calls().values().for_each(|call| call.token.cancel());
+    }
+
+    async fn wait_idle(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.calls().is_empty() {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// Sees to it that a call is answered once, even if the service panics.
+pub(super) struct CallGuard {
+    id: Id,
+    running: Arc<InFlightCalls>,
+    outbound: Outbound,
+    pub(super) cancel: Cancellation,
+    done: Option<Arc<PendingResponses>>,
+    pub(super) on_flushed: OnFlushed,
+    is_answered: bool,
+}
+
+impl CallGuard {
+    pub(super) async fn answer(mut self, outcome: Outcome) {
+        // A cancelled call gets no answer: the host has forgotten it.
+        if !self.cancel.token.is_cancelled() {
+            let outgoing =
+                OutboundMessage { on_flushed: self.on_flushed.clone(), ..answer(self.id.clone(), outcome) };
+            let _ = self.outbound.send(outgoing).await;
+        }
+        self.is_answered = true;
+    }
+}
+
+impl Drop for CallGuard {
+    fn drop(&mut self) {
+        self.running.remove(&self.id);
+        // Whoever still asks on behalf of this call asks for nobody.
+        self.cancel.token.cancel();
+        let done = self.done.take();
+        if self.is_answered {
+            if let Some(done) = done {
+                done.count_response();
+            }
+            return;
+        }
+        let failed = failure(code::INTERNAL_ERROR, FAILED);
+        spawn_answer(self.id.clone(), failed, self.outbound.clone(), done);
+    }
+}
+
+fn spawn_answer(id: Id, outcome: Outcome, outbound: Outbound, done: Option<Arc<PendingResponses>>) {
+    // Outside a runtime there is nobody left to answer.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    runtime.spawn(async move {
+        let _ = outbound.send(answer(id, outcome)).await;
+        if let Some(done) = done {
+            done.count_response();
+        }
+    });
+}
+
+fn answer(id: Id, outcome: Outcome) -> OutboundMessage {
+    let code = match &outcome {
+        Outcome::Result(_) => 0,
+        // An error without a code is an error all the same.
+        Outcome::Error(error) => {
+            serde_json::from_str(error.get()).map_or(code::INTERNAL_ERROR, |error: ErrorObject| error.code)
+        }
+    };
+    OutboundMessage {
+        text: Response { id: Some(id), outcome }.print(),
+        answer: Some(code),
+        on_flushed: OnFlushed::default(),
+    }
+}
+
+fn agreed_version(result: &RawValue) -> Option<Version> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Agreed {
+        protocol_version: String,
+    }
+    let agreed_version: Agreed = serde_json::from_str(result.get()).ok()?;
+    Version::parse(&agreed_version.protocol_version)
+}
+
+/// Which request is cancelled, and why.
+fn cancelled(params: &RawValue) -> Option<(Id, Option<String>)> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Cancelled<'a> {
+        #[serde(borrow)]
+        request_id: &'a RawValue,
+        #[serde(borrow, default)]
+        reason: Option<&'a RawValue>,
+    }
+    let Cancelled { request_id, reason } = message::members(params)?;
+    let reason = reason.and_then(|reason| serde_json::from_str::<String>(reason.get()).ok());
+    let reason = reason.filter(|reason| reason.len() <= REASON_BYTES);
+    Some((Id::from_json(request_id.get())?, reason))
+}
+
+/// A method's name as it may stand in a message.
+pub(crate) fn printable(method: &str) -> String {
+    method.chars().filter(|c| !c.is_control()).take(64).collect()
+}

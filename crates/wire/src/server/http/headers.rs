@@ -1,0 +1,133 @@
+//! The headers that mirror a request's body in the stateless era. What is in the body counts; a header that says
+//! otherwise is refused, because whoever stands between may have believed it.
+
+use axum::http::HeaderMap;
+
+use crate::message::{Outcome, Request};
+use crate::server::era::{MODERN, RequestMeta, named_by, unsupported};
+use crate::server::errors::{code, failure};
+
+const VERSION: &str = "mcp-protocol-version";
+const PARAM_PREFIX: &str = "mcp-param-";
+
+pub(super) fn version(headers: &HeaderMap) -> Option<&str> {
+    text(headers, VERSION)
+}
+
+/// Checks a request of the stateless era against its headers. Returns the mirrored parameters, decoded.
+pub(super) fn check(
+    headers: &HeaderMap,
+    request: &Request,
+    meta: &RequestMeta,
+) -> Result<Vec<(String, String)>, Outcome> {
+    let Some(stated) = version(headers) else { return Err(missing("MCP-Protocol-Version")) };
+    if let Some(meant) = &meta.version
+        && meant != stated
+    {
+        return Err(mismatch("MCP-Protocol-Version", stated, meant));
+    }
+    if stated != MODERN {
+        return Err(unsupported(stated));
+    }
+    if let Some(error) = meta.validate() {
+        return Err(error);
+    }
+    same(headers, "Mcp-Method", &request.method)?;
+    if named_by(&request.method).is_some()
+        && let Some(name) = &meta.name
+    {
+        same(headers, "Mcp-Name", name)?;
+    }
+    parameters(headers)
+}
+
+fn same(headers: &HeaderMap, name: &'static str, meant: &str) -> Result<(), Outcome> {
+    let Some(stated) = text(headers, name) else { return Err(missing(name)) };
+    let stated = if name == "Mcp-Method" { stated.to_owned() } else { decode(name, stated)? };
+    if stated == meant { Ok(()) } else { Err(mismatch(name, &stated, meant)) }
+}
+
+fn parameters(headers: &HeaderMap) -> Result<Vec<(String, String)>, Outcome> {
+    let mut parameters = Vec::new();
+    for (name, value) in headers {
+        let Some(parameter) = name.as_str().strip_prefix(PARAM_PREFIX) else { continue };
+        let value = value.to_str().map_err(|_| {
+            failure(
+                code::HEADER_MISMATCH,
+                format!("the header `{name}` has characters that no header may have"),
+            )
+        })?;
+        parameters.push((parameter.to_owned(), decode(name.as_str(), value.trim())?));
+    }
+    Ok(parameters)
+}
+
+/// A value in the form `=?base64?…?=` is decoded; any other is meant as it stands.
+fn decode(name: &str, value: &str) -> Result<String, Outcome> {
+    let Some(encoded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
+        return Ok(value.to_owned());
+    };
+    base64(encoded).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(|| {
+        failure(code::HEADER_MISMATCH, format!("the header `{name}` says that it is Base64, and is not"))
+    })
+}
+
+/// Standard Base64 with its padding.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(u32::from(byte - b'A')),
+        b'a'..=b'z' => Some(u32::from(byte - b'a') + 26),
+        b'0'..=b'9' => Some(u32::from(byte - b'0') + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let data = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
+    let mut bytes = Vec::with_capacity(data.len());
+    for group in data.as_bytes().chunks(4) {
+        let mut bits = 0_u32;
+        for byte in group {
+            bits = bits << 6 | digit(*byte)?;
+        }
+        let missing = 4 - group.len();
+        bits <<= 6 * missing;
+        bytes.extend(bits.to_be_bytes().into_iter().skip(1).take(3 - missing.min(3)));
+    }
+    Some(bytes)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
+}
+
+fn missing(name: &str) -> Outcome {
+    failure(
+        code::HEADER_MISMATCH,
+        format!("the header `{name}` is missing, which protocol {MODERN} requires"),
+    )
+}
+
+fn mismatch(name: &str, stated: &str, meant: &str) -> Outcome {
+    let short = |text: &str| -> String { text.chars().take(120).collect() };
+    let message = format!("the header `{name}` is `{}`, the body says `{}`", short(stated), short(meant));
+    failure(code::HEADER_MISMATCH, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_strictly() {
+        assert_eq!(base64("SGVsbG8=").as_deref(), Some(&b"Hello"[..]));
+        assert_eq!(base64("SGVsbG8h").as_deref(), Some(&b"Hello!"[..]));
+        assert_eq!(base64("SA==").as_deref(), Some(&b"H"[..]));
+        assert_eq!(base64("").as_deref(), Some(&b""[..]));
+        for wrong in ["SGVsbG8", "SGVs!!!bG8=", "=", "====", "SG=s", "SGVsbG8=="] {
+            assert_eq!(base64(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! One HTTP face: streamable HTTP at `/mcp` (both eras), legacy HTTP+SSE at `/sse`, and what says how to get a token.
+//!
+//! Every request passes the [`door`] first: `Host` and `Origin` are checked, then the token. A session belongs to the token
+//! that opened it, and ends with it; for other tokens it does not exist.
+
+mod auth;
+mod connections;
+mod delete;
+mod get;
+mod headers;
+mod legacy;
+mod post;
+mod replica;
+mod response;
+mod revocation;
+mod sessions;
+mod transfer;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use axum::{middleware, routing};
+use tokio::net::TcpListener;
+
+pub use self::auth::OriginGuard;
+use self::auth::{Caller, HttpError};
+use self::revocation::StatelessRequests;
+use self::sessions::Sessions;
+use tokio_util::sync::CancellationToken;
+
+use super::in_flight::Budget;
+use super::multi_round::SuspendedCalls;
+use super::service::Service;
+use crate::limits::Limits;
+
+/// How long requests may still run when the server is ending.
+const GRACE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub origin_guard: OriginGuard,
+    pub limits: Limits,
+}
+
+pub(crate) struct HttpServer<S: Service> {
+    service: Arc<S>,
+    sessions: Sessions<S>,
+    /// How many requests without a session run, by principal.
+    alone: Mutex<Vec<(S::Principal, usize)>>,
+    /// Those requests, as long as they run.
+    requests: StatelessRequests<S>,
+    /// Bytes of requests that are under way, by token.
+    budget: Arc<Budget<Caller<S::Principal>>>,
+    arrived: Arc<AtomicU64>,
+    /// Calls that wait for the answers of such requests.
+    suspended: Arc<SuspendedCalls<S::Principal>>,
+    /// One session at a time is taken over from another process.
+    resuming: tokio::sync::Mutex<()>,
+    origin_guard: OriginGuard,
+    limits: Limits,
+    shutdown: CancellationToken,
+}
+
+impl<S: Service> HttpServer<S> {
+    fn new(service: Arc<S>, Options { origin_guard, limits }: Options, shutdown: CancellationToken) -> Self {
+        Self {
+            service,
+            sessions: Sessions::new(&limits),
+            alone: Mutex::default(),
+            requests: StatelessRequests::default(),
+            budget: Budget::new(&limits),
+            arrived: Arc::default(),
+            suspended: Arc::default(),
+            resuming: tokio::sync::Mutex::default(),
+            origin_guard,
+            limits,
+            shutdown,
+        }
+    }
+}
+
+pub fn router<S: Service>(service: Arc<S>, options: Options, shutdown: CancellationToken) -> Router {
+    let limits = options.limits.clone();
+    let server = Arc::new(HttpServer::new(service, options, shutdown.clone()));
+    tokio::spawn(revocation::watch(Arc::downgrade(&server), shutdown.clone()));
+    tokio::spawn(sessions::sweep(Arc::downgrade(&server), limits, shutdown));
+    if let Some(relays) = server.service.replica_messages() {
+        tokio::spawn(replica::receive(Arc::downgrade(&server), relays));
+    }
+    Router::new()
+        .route("/mcp", routing::post(post::post::<S>).get(get::get::<S>).delete(delete::delete::<S>))
+        .route("/sse", routing::get(legacy::open::<S>))
+        .route("/messages", routing::post(legacy::post::<S>))
+        .route(auth::METADATA_PATH, routing::get(metadata::<S>))
+        .route(&format!("{}/mcp", auth::METADATA_PATH), routing::get(metadata::<S>))
+        .route_layer(middleware::from_fn(connections::reject_on_reserved))
+        .with_state(server)
+}
+
+/// Serves the routes until the server is ending; then running requests get a moment to finish. Requests know the address
+/// that they come from, as `ConnectInfo<SocketAddr>`.
+pub async fn serve(listener: TcpListener, router: Router, limits: &Limits, shutdown: CancellationToken) {
+    let serving = connections::accept(listener, router, limits, shutdown.clone());
+    let late = async {
+        shutdown.cancelled().await;
+        // A moment more than the calls have, so that their answers can still be read.
+        tokio::time::sleep(GRACE + Duration::from_secs(1)).await;
+    };
+    tokio::select! {
+        () = serving => {}
+        () = late => {}
+    }
+}
+
+/// Who gives out tokens is the operator's business: there is no authorization server to name.
+async fn metadata<S: Service>(
+    State(server): State<Arc<HttpServer<S>>>,
+    headers: HeaderMap,
+) -> Result<Response, HttpError> {
+    server.check_origin(&headers)?;
+    Ok(response::json(StatusCode::OK, server.origin_guard.metadata(&headers)))
+}

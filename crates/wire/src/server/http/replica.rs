@@ -1,0 +1,52 @@
+//! What other processes say about hosts that this face serves too.
+
+use std::sync::{Arc, Weak};
+
+use tokio::sync::mpsc;
+
+use super::HttpServer;
+use crate::message::Message;
+use crate::server::replica::ReplicaMessage;
+use crate::server::resume::{cancel_suspended, resume_for_replica};
+use crate::server::service::Service;
+
+/// InitContext them for as long as the face is there.
+pub(super) async fn receive<S: Service>(
+    server: Weak<HttpServer<S>>,
+    mut relays: mpsc::Receiver<ReplicaMessage>,
+) {
+    while let Some(relay) = relays.recv().await {
+        let Some(server) = server.upgrade() else { return };
+        match relay {
+            ReplicaMessage::FromHost { session, message } => said(&server, &session, message).await,
+            ReplicaMessage::SessionDeleted { session } => {
+                // Its servers take their time to end; others wait for what they are told.
+                tokio::spawn(async move {
+                    if let Some(session) = server.sessions.of_anyone(&session) {
+                        server.sessions.close(&session).await;
+                    }
+                });
+            }
+            ReplicaMessage::CallClaimed { ticket } => cancel_suspended::<S>(&server.suspended, &ticket),
+            ReplicaMessage::CallAnswered { ticket, request, reply } => {
+                let (service, suspended) = (Arc::clone(&server.service), Arc::clone(&server.suspended));
+                tokio::spawn(async move {
+                    if let Some(told) = resume_for_replica(&*service, &suspended, &ticket, &request).await {
+                        // Whoever asked may have left meanwhile.
+                        let _ = reply.send(told);
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// What a host has said elsewhere; nothing, if it has no session here.
+async fn said<S: Service>(server: &HttpServer<S>, session: &str, message: Message) {
+    let Some(session) = server.sessions.of_anyone(session) else { return };
+    match message {
+        Message::Response(response) => drop(session.connection.host.server_requests.answer(response)),
+        Message::Notification(notification) => session.connection.on_notification(notification).await,
+        Message::Request(_) => {}
+    }
+}

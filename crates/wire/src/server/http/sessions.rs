@@ -1,0 +1,346 @@
+//! The sessions that are open over HTTP, and the lanes of each.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::auth::Caller;
+use super::{GRACE, HttpServer};
+use crate::limits::Limits;
+use crate::secret::Secret;
+use crate::server::connection::Connection;
+use crate::server::new_session_id;
+use crate::server::outbound::Outbound;
+use crate::server::outbound::OutboundMessage;
+use crate::server::replay_buffer::{Capacity, ReplayBuffer};
+use crate::server::replica::ResumedSession;
+use crate::server::service::{Host, Service};
+
+/// Finished streams that are kept for a host that lost their end.
+const SPENT_BUFFERS: usize = 16;
+/// Kept bytes of one lane; a longer message stands alone in it.
+const BUFFER_BYTES: usize = 4 * 1024 * 1024;
+/// Finished streams that were not read to their end: their host may still come for it.
+const UNREAD_BUFFERS: usize = 32;
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+const SWEEP_INTERVAL_LEAST: Duration = Duration::from_millis(10);
+
+/// The number of the lane that belongs to no request.
+pub(super) const GENERAL: u64 = 0;
+
+pub(crate) struct Sessions<S: Service> {
+    open: Mutex<HashMap<Arc<str>, Arc<Session<S>>>>,
+    limits: Limits,
+}
+
+pub(super) struct Session<S: Service> {
+    pub(super) connection: Connection<S>,
+    buffers: Mutex<BTreeMap<u64, Arc<ReplayBuffer>>>,
+    next_stream: AtomicU64,
+    used: Mutex<Instant>,
+    streams: AtomicUsize,
+    /// A legacy session is one pipe; it has no lanes but this queue.
+    pub(super) pipe: Option<Outbound>,
+    pub(super) closed: CancellationToken,
+}
+
+/// Holds a session open while a stream of it is read.
+pub(super) struct Streaming<S: Service>(Arc<Session<S>>);
+
+impl<S: Service> Drop for Streaming<S> {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.streams.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl<S: Service> Sessions<S> {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self { open: Mutex::default(), limits: limits.clone() }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session<S>>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session of this id, if this principal opened it, with this token.
+    pub(super) fn find(&self, id: &str, by: &Caller<S::Principal>) -> Option<Arc<Session<S>>> {
+        let session = self.open().get(id).cloned()?;
+        let host = &session.connection.host;
+        if host.principal != by.principal || host.bearer != by.bearer {
+            return None;
+        }
+        session.touch();
+        Some(session)
+    }
+
+    /// The session of this id, whoever asks.
+    pub(super) fn of_anyone(&self, id: &str) -> Option<Arc<Session<S>>> {
+        self.open().get(id).cloned()
+    }
+
+    /// Keeps a session; `false` if there are too many.
+    pub(super) fn keep(&self, session: &Arc<Session<S>>) -> bool {
+        let mut open = self.open();
+        let Some(id) = session.connection.host.session.clone() else { return false };
+        let same = |other: &Session<S>| other.connection.host.principal == session.connection.host.principal;
+        let own = open.values().filter(|other| same(other));
+        if own.clone().count() >= self.limits.sessions_each_max
+            && let Some(oldest) = own.min_by_key(|other| other.last_used()).cloned()
+            && let Some(id) = &oldest.connection.host.session
+        {
+            open.remove(id);
+            tokio::spawn(async move { oldest.close().await });
+        }
+        if open.len() >= self.limits.sessions_max {
+            return false;
+        }
+        open.insert(id, Arc::clone(session));
+        true
+    }
+
+    pub(super) async fn close(&self, session: &Arc<Session<S>>) {
+        if let Some(id) = &session.connection.host.session {
+            self.open().remove(id);
+        }
+        session.close().await;
+    }
+
+    pub(super) fn bearers(&self) -> Vec<Secret> {
+        self.open().values().filter_map(|session| session.connection.host.bearer.clone()).collect()
+    }
+
+    /// Takes out the sessions of a token. They are still to be closed.
+    pub(super) fn take_of(&self, bearer: &Secret) -> Vec<Arc<Session<S>>> {
+        let of_token = |_: &Arc<str>, session: &mut Arc<Session<S>>| {
+            session.connection.host.bearer.as_ref() == Some(bearer)
+        };
+        self.open().extract_if(of_token).map(|(_, session)| session).collect()
+    }
+
+    async fn close_idle(&self) {
+        let idle: Vec<_> = {
+            let mut open = self.open();
+            let limit = self.limits.session_idle_timeout;
+            open.extract_if(|_, session| session.is_idle(limit)).map(|(_, session)| session).collect()
+        };
+        for session in idle {
+            session.close().await;
+        }
+    }
+
+    async fn close_all(&self) {
+        let all: Vec<_> = self.open().drain().map(|(_, session)| session).collect();
+        // For all of them together: each of many would take too long.
+        let deadline = Instant::now() + GRACE;
+        for session in all {
+            session.connection.wait_idle(deadline.saturating_duration_since(Instant::now())).await;
+            session.close().await;
+        }
+    }
+}
+
+/// Closes sessions that nobody uses, until the server is ending; then all.
+pub(super) async fn sweep<S: Service>(
+    server: Weak<HttpServer<S>>,
+    limits: Limits,
+    shutdown: CancellationToken,
+) {
+    let interval = limits.session_idle_timeout.clamp(SWEEP_INTERVAL_LEAST, SWEEP_INTERVAL);
+    loop {
+        let is_ending = tokio::select! {
+            () = shutdown.cancelled() => true,
+            () = tokio::time::sleep(interval) => false,
+        };
+        let Some(server) = server.upgrade() else { return };
+        if is_ending {
+            server.sessions.close_all().await;
+            return;
+        }
+        server.sessions.close_idle().await;
+    }
+}
+
+impl<S: Service> Session<S> {
+    pub(super) fn streamable(server: &HttpServer<S>, by: Caller<S::Principal>) -> Arc<Self> {
+        let Caller { principal, bearer } = by;
+        let host = |outbound| Host::session(principal, new_session_id(), outbound).with_bearer(bearer);
+        Self::with(server, GENERAL + 1, host)
+    }
+
+    /// One that was opened in another process.
+    pub(super) fn resumed(
+        server: &HttpServer<S>,
+        by: Caller<S::Principal>,
+        id: Arc<str>,
+        known: ResumedSession,
+    ) -> Arc<Self> {
+        let Caller { principal, bearer } = by;
+        // The streams that the host has there are not those that it has here.
+        let first = 1 + (u64::from(uuid::Uuid::new_v4().as_fields().0) << 16);
+        Self::with(server, first, |outbound| {
+            Host::resumed(principal, id, outbound, known).with_bearer(bearer)
+        })
+    }
+
+    fn with(
+        server: &HttpServer<S>,
+        first_stream: u64,
+        host: impl FnOnce(Outbound) -> Host<S::Principal>,
+    ) -> Arc<Self> {
+        let general = Arc::new(ReplayBuffer::new(capacity(&server.limits, true)));
+        let host = host(Outbound::Buffer(Arc::clone(&general)));
+        Arc::new(Self {
+            connection: server.connection(host),
+            buffers: Mutex::new(BTreeMap::from([(GENERAL, general)])),
+            next_stream: AtomicU64::new(first_stream),
+            used: Mutex::new(Instant::now()),
+            streams: AtomicUsize::new(0),
+            pipe: None,
+            closed: CancellationToken::default(),
+        })
+    }
+
+    /// A session of legacy HTTP+SSE: everything goes back by one queue.
+    pub(super) fn legacy(
+        server: &HttpServer<S>,
+        by: Caller<S::Principal>,
+        queue: mpsc::Sender<OutboundMessage>,
+    ) -> Arc<Self> {
+        let outbound = Outbound::Pipe(queue);
+        let host = Host::session(by.principal, new_session_id(), outbound.clone()).with_bearer(by.bearer);
+        Arc::new(Self {
+            connection: server.connection(host),
+            buffers: Mutex::default(),
+            next_stream: AtomicU64::new(GENERAL + 1),
+            used: Mutex::new(Instant::now()),
+            streams: AtomicUsize::new(0),
+            pipe: Some(outbound),
+            closed: CancellationToken::default(),
+        })
+    }
+
+    /// A lane for the requests of one POST.
+    pub(super) fn open_buffer(&self, limits: &Limits) -> (u64, Arc<ReplayBuffer>) {
+        let number = self.next_stream.fetch_add(1, Ordering::Relaxed);
+        let buffer = Arc::new(ReplayBuffer::new(capacity(limits, true)));
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        forget(&mut buffers, ReplayBuffer::is_spent, SPENT_BUFFERS);
+        forget(&mut buffers, ReplayBuffer::is_done, SPENT_BUFFERS + UNREAD_BUFFERS);
+        buffers.insert(number, Arc::clone(&buffer));
+        (number, buffer)
+    }
+
+    pub(super) fn buffer(&self, number: u64) -> Option<Arc<ReplayBuffer>> {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
+    }
+
+    /// Forgets a lane whose answer went out as a plain body.
+    pub(super) fn drop_buffer(&self, number: u64) {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+    }
+
+    /// Says that a stream is being read.
+    pub(super) fn streaming(self: &Arc<Self>) -> Streaming<S> {
+        self.streams.fetch_add(1, Ordering::AcqRel);
+        Streaming(Arc::clone(self))
+    }
+
+    fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether nobody has listened for so long. A call that still runs does not count: whoever wants its answer listens.
+    fn last_used(&self) -> Instant {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_idle(&self, limit: Duration) -> bool {
+        let unused = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        unused >= limit && self.streams.load(Ordering::Acquire) == 0
+    }
+
+    pub(super) async fn close(&self) {
+        self.closed.cancel();
+        let buffers = std::mem::take(&mut *self.buffers.lock().unwrap_or_else(PoisonError::into_inner));
+        buffers.values().for_each(|buffer| buffer.finish());
+        self.connection.end().await;
+    }
+}
+
+/// Lets go of the oldest lanes of a kind that are too many.
+fn forget(buffers: &mut BTreeMap<u64, Arc<ReplayBuffer>>, kind: fn(&ReplayBuffer) -> bool, most: usize) {
+    let numbers: Vec<u64> =
+        buffers.iter().filter(|(_, buffer)| kind(buffer)).map(|(number, _)| *number).collect();
+    for number in numbers.iter().take(numbers.len().saturating_sub(most)) {
+        buffers.remove(number);
+    }
+}
+
+impl<S: Service> HttpServer<S> {
+    /// The session of this id, if it is theirs: of this process, or one that another process has opened.
+    pub(super) async fn session(&self, id: &str, by: &Caller<S::Principal>) -> Option<Arc<Session<S>>> {
+        if let Some(session) = self.sessions.find(id, by) {
+            return Some(session);
+        }
+        // Of others', nothing is known to them.
+        if self.sessions.of_anyone(id).is_some() || self.shutdown.is_cancelled() {
+            return None;
+        }
+        // Seldom, and large.
+        Box::pin(self.resume(id, by)).await
+    }
+
+    /// Takes a session over from another process.
+    async fn resume(&self, id: &str, by: &Caller<S::Principal>) -> Option<Arc<Session<S>>> {
+        let _one_at_a_time = self.resuming.lock().await;
+        if let Some(session) = self.sessions.find(id, by) {
+            return Some(session);
+        }
+        let known = self.service.resume(&by.principal, id).await?;
+        let session = Session::resumed(self, by.clone(), Arc::from(id), known);
+        self.sessions.keep(&session).then_some(session)
+    }
+
+    pub(super) fn connection(&self, host: Host<S::Principal>) -> Connection<S> {
+        Connection::new(Arc::clone(&self.service), host, self.limits.clone(), self.shutdown.clone())
+            .with(&self.suspended)
+    }
+}
+
+pub(super) fn capacity(limits: &Limits, replays: bool) -> Capacity {
+    Capacity { messages: limits.unread_max, bytes: BUFFER_BYTES, replays }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_lanes_of_a_kind_the_oldest_go_first() {
+        let buffer = |is_done: bool| {
+            let buffer = ReplayBuffer::new(capacity(&Limits::default(), true));
+            if is_done {
+                // Nobody has read this, so it is done but not spent.
+                buffer.offer("unread".to_owned().into()).unwrap();
+                buffer.finish();
+            }
+            Arc::new(buffer)
+        };
+        let mut buffers: BTreeMap<u64, Arc<ReplayBuffer>> = [false, true, true, false, true]
+            .into_iter()
+            .map(buffer)
+            .zip(0..)
+            .map(|(buffer, at)| (at, buffer))
+            .collect();
+        forget(&mut buffers, ReplayBuffer::is_spent, 0);
+        assert_eq!(buffers.len(), 5);
+        forget(&mut buffers, ReplayBuffer::is_done, 1);
+        assert_eq!(buffers.keys().copied().collect::<Vec<_>>(), [0, 3, 4]);
+    }
+}

@@ -1,0 +1,270 @@
+//! A pipe with one message per line: standard streams, or any pair of byte streams.
+//!
+//! Ends when its input does or the server is ending; then running calls get a moment to finish, and what they answer is
+//! still written. A line that is too long is answered with an error, by its id if that can be made out, and skipped.
+
+use std::future::poll_fn;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::ready;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::sync::mpsc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{Connection, PendingResponses};
+use super::errors::{code, failure};
+use super::in_flight::{Budget, TOO_MANY_BYTES};
+use super::outbound::Outbound;
+use super::outbound::OutboundMessage;
+use super::oversized_line;
+use super::service::{Host, Service};
+use crate::limits::Limits;
+use crate::message::{self, Message, MessageError, Response};
+
+/// Messages on their way out before a call waits.
+const QUEUE: usize = 256;
+/// How much of an overlong line is kept of its beginning and of its end, to look for its id: some write that last.
+const KEPT_BYTES: usize = 4096;
+/// What is read or written at once.
+const AT_ONCE: usize = 8 * 1024;
+
+/// How long calls may still run when the host has closed its end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Serves one host until it closes its end or the server is ending.
+///
+/// # Errors
+/// When a stream fails.
+pub async fn serve<S, R, W>(
+    service: Arc<S>,
+    principal: S::Principal,
+    streams: (R, W),
+    limits: Limits,
+    shutdown: CancellationToken,
+) -> std::io::Result<()>
+where
+    S: Service,
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (input, output) = streams;
+    let (queue, lines) = mpsc::channel(QUEUE);
+    let mut writer = tokio::spawn(write(output, lines));
+    let outbound = Outbound::Pipe(queue);
+    let host = Host::session(principal, super::new_session_id(), outbound.clone());
+    // For its calls a host that closes its end is as good as a server that ends: whatever only waits must stop.
+    let closing = CancellationToken::new();
+    let connection = Connection::new(service, host, limits.clone(), closing.clone());
+    let budget = Budget::new(&limits);
+    let mut input = Lines::new(input, limits);
+    let mut is_deaf = false;
+    // Whatever is being done with a line may wait for a host that does not read: these must not.
+    let read = tokio::select! {
+        read = take_all(&mut input, &connection, &outbound, &budget) => read,
+        () = shutdown.cancelled() => Ok(()),
+        written = &mut writer => {
+            is_deaf = true;
+            written.unwrap_or(Ok(()))
+        }
+    };
+    closing.cancel();
+    connection.host.server_requests.close();
+    connection.forget();
+    if is_deaf {
+        // Whatever still runs has nobody to answer.
+        connection.end().await;
+        return read;
+    }
+    connection.wait_idle(GRACE).await;
+    connection.end().await;
+    drop((connection, outbound));
+    // Calls that are still running hold the queue open, and a host that does not read the writer; neither is waited for.
+    if tokio::time::timeout(GRACE, &mut writer).await.is_err() {
+        writer.abort();
+    }
+    read
+}
+
+/// Takes line after line until the host closes its end.
+async fn take_all<S: Service, R: AsyncRead + Unpin>(
+    input: &mut Lines<R>,
+    connection: &Connection<S>,
+    outbound: &Outbound,
+    budget: &Arc<Budget<()>>,
+) -> std::io::Result<()> {
+    while let Some(line) = input.next().await? {
+        match line {
+            Ok(messages) => {
+                let mut share = budget.share(&());
+                let fits = share.grow(input.last_bytes).is_ok();
+                let pending = PendingResponses::new(messages.len(), None, share);
+                for message in messages {
+                    match message {
+                        // Answers pass: what waits for them gives its bytes back.
+                        Message::Request(request) if !fits => {
+                            let refused =
+                                Response::failure(request.id, code::INVALID_REQUEST, TOO_MANY_BYTES);
+                            let _ = outbound.send(refused.print()).await;
+                        }
+                        message => connection.receive(message, outbound, Some(Arc::clone(&pending))).await,
+                    }
+                }
+            }
+            Err(unread) => {
+                let _ = outbound.send(unread.answer.print()).await;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads lines. While nothing comes it holds no buffer: a session has many pipes, and most are silent.
+pub(crate) struct Lines<R> {
+    input: R,
+    limits: Limits,
+    /// What was read of the next lines, from this place on.
+    ahead: Vec<u8>,
+    at: usize,
+    /// Bytes of the line that was read last.
+    last_bytes: usize,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(crate) fn new(input: R, limits: Limits) -> Self {
+        Self { input, limits, ahead: Vec::new(), at: 0, last_bytes: 0 }
+    }
+
+    /// The messages of the next line that is not empty, or the answer to one that cannot be read.
+    pub(crate) async fn next(&mut self) -> std::io::Result<Option<Result<Vec<message::Message>, Unread>>> {
+        loop {
+            let (mut line, mut tail) = (Vec::new(), Vec::new());
+            let is_whole = self.read_line(&mut line, &mut tail).await?;
+            if line.is_empty() {
+                return Ok(None);
+            }
+            if line.iter().all(u8::is_ascii_whitespace) && is_whole {
+                continue;
+            }
+            if is_whole {
+                self.last_bytes = line.len();
+                let read = message::parse_frame(&line, &self.limits);
+                return Ok(Some(
+                    read.map_err(|error| Unread { answer: unreadable(&line, &error), is_long_answer: false }),
+                ));
+            }
+            let error = MessageError::TooLong { max_bytes: self.limits.message_max_bytes };
+            let mut answer = unreadable(&line, &error);
+            answer.id = answer.id.or_else(|| oversized_line::id_at_end(&tail));
+            return Ok(Some(Err(Unread { answer, is_long_answer: oversized_line::is_answer(&line) })));
+        }
+    }
+
+    /// Reads to the end of the line. Of one that is too long only the beginning and the end are kept, and `false` returned.
+    async fn read_line(&mut self, line: &mut Vec<u8>, tail: &mut Vec<u8>) -> std::io::Result<bool> {
+        let mut is_whole = true;
+        loop {
+            if self.at >= self.ahead.len() {
+                // Let go of before the wait for more, which may be long.
+                (self.ahead, self.at) = (Vec::new(), 0);
+                self.ahead = read_some(&mut self.input).await?;
+            }
+            let bytes = self.ahead.get(self.at..).unwrap_or_default();
+            if bytes.is_empty() {
+                return Ok(is_whole);
+            }
+            let end = memchr::memchr(b'\n', bytes);
+            let taken = end.map_or(bytes.len(), |end| end + 1);
+            let kept = if is_whole { &mut *line } else { &mut *tail };
+            if kept.is_empty() && taken == self.ahead.len() {
+                // The usual case: one line came, and nothing else.
+                *kept = std::mem::take(&mut self.ahead);
+            } else {
+                kept.extend_from_slice(bytes.get(..taken).unwrap_or(bytes));
+                self.at += taken;
+            }
+            if is_whole && line.len() > self.limits.message_max_bytes {
+                is_whole = false;
+                tail.clone_from(line);
+                line.truncate(KEPT_BYTES);
+            }
+            if !is_whole {
+                tail.drain(..tail.len().saturating_sub(KEPT_BYTES));
+            }
+            if end.is_some() {
+                return Ok(is_whole);
+            }
+        }
+    }
+}
+
+/// What there is to read, as soon as there is something; nothing at the end.
+async fn read_some(input: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Vec<u8>> {
+    poll_fn(|context| {
+        // On the stack: it is there only while something is read.
+        let mut space = [MaybeUninit::uninit(); AT_ONCE];
+        let mut read = ReadBuf::uninit(&mut space);
+        ready!(Pin::new(&mut *input).poll_read(context, &mut read))?;
+        Ok(read.filled().to_vec()).into()
+    })
+    .await
+}
+
+#[derive(Debug)]
+pub(crate) struct Unread {
+    pub(crate) answer: Response,
+    /// Whether it is an answer, and only too long.
+    pub(crate) is_long_answer: bool,
+}
+
+/// The answer to a text that is no message.
+pub(crate) fn unreadable(bytes: &[u8], error: &MessageError) -> Response {
+    let code = match error {
+        MessageError::NotJson(_) => code::PARSE_ERROR,
+        _ => code::INVALID_REQUEST,
+    };
+    Response { id: message::find_id(bytes), outcome: failure(code, error.to_string()) }
+}
+
+/// Writes each as a line, those that wait already together. While there is nothing to say it holds no buffer.
+pub(crate) async fn write<W: AsyncWrite + Unpin>(
+    mut output: W,
+    mut lines: mpsc::Receiver<OutboundMessage>,
+) -> std::io::Result<()> {
+    let mut waiting = Vec::new();
+    while let Some(outgoing) = lines.recv().await {
+        let text = on_one_line(outgoing.text);
+        if waiting.len() + text.len() >= AT_ONCE {
+            output.write_all(&std::mem::take(&mut waiting)).await?;
+        }
+        if text.len() >= AT_ONCE {
+            output.write_all(text.as_bytes()).await?;
+        } else if waiting.is_empty() {
+            waiting = text.into_bytes();
+        } else {
+            waiting.extend_from_slice(text.as_bytes());
+        }
+        // Before the line ends: a host that has read it may already send the next request. If the end is not written the
+        // host is gone, and nothing follows.
+        outgoing.on_flushed.run();
+        waiting.push(b'\n');
+        if lines.is_empty() {
+            output.write_all(&std::mem::take(&mut waiting)).await?;
+            output.flush().await?;
+        }
+    }
+    output.write_all(&waiting).await?;
+    output.flush().await
+}
+
+/// A message as one line. Outside strings, where alone a line can break in JSON, a break means no more than a space.
+pub(crate) fn on_one_line(text: String) -> String {
+    let bytes = text.as_bytes();
+    if bytes.contains(&b'\n') || bytes.contains(&b'\r') { text.replace(['\n', '\r'], " ") } else { text }
+}
+
+#[cfg(test)]
+mod tests;

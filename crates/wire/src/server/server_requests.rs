@@ -1,0 +1,161 @@
+//! Questions that a server asks its host: open until the answer comes.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::outbound::Outbound;
+use super::service::{AskError, HostResponse};
+use crate::message::{Id, Notification, Outcome, Request, Response};
+
+/// Questions that one host may have open at a time.
+const MOST: usize = 256;
+
+pub(crate) struct ServerRequests {
+    /// No other process that serves the same host has this in its ids.
+    mark: String,
+    last: AtomicU64,
+    open: Mutex<OpenRequests>,
+}
+
+impl Default for ServerRequests {
+    fn default() -> Self {
+        let mark = super::new_session_id().chars().take(8).collect();
+        Self { mark, last: AtomicU64::default(), open: Mutex::default() }
+    }
+}
+
+#[derive(Default)]
+struct OpenRequests {
+    requests: HashMap<Id, oneshot::Sender<Arrival>>,
+    is_closed: bool,
+}
+
+/// What the host said, and when that arrived.
+type Arrival = (Outcome, Instant);
+
+/// One open question; dropping it closes it, and tells the host so.
+pub(crate) struct PendingServerRequest {
+    server_requests: Arc<ServerRequests>,
+    id: Id,
+    /// The way that it went, once it has.
+    outbound: Option<Outbound>,
+    sent: Option<Instant>,
+    outcome: oneshot::Receiver<Arrival>,
+}
+
+impl ServerRequests {
+    /// Opens a question: the request to send, and where its answer will arrive.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        method: &str,
+        params: Option<Box<RawValue>>,
+    ) -> Result<(Request, PendingServerRequest), AskError> {
+        // Not mistaken for the host's own ids, which most hosts count from 0 or 1 as numbers.
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = Id::from(format!("embody-{}-{number}", self.mark).as_str());
+        let (sender, outcome) = oneshot::channel();
+        let mut open = self.lock();
+        if open.is_closed {
+            return Err(AskError::Gone);
+        }
+        if open.requests.len() >= MOST {
+            return Err(AskError::TooMany);
+        }
+        open.requests.insert(id.clone(), sender);
+        drop(open);
+        let request = Request { id: id.clone(), method: method.to_owned(), params };
+        Ok((
+            request,
+            PendingServerRequest {
+                server_requests: Arc::clone(self),
+                id,
+                outbound: None,
+                sent: None,
+                outcome,
+            },
+        ))
+    }
+
+    /// Takes an answer; gives it back if nobody waits for it here.
+    pub(crate) fn answer(&self, response: Response) -> Result<(), Response> {
+        let asked = response.id.as_ref().and_then(|id| self.lock().requests.remove(id));
+        let Some(asked) = asked else { return Err(response) };
+        // Whoever asked may have left meanwhile.
+        let _ = asked.send((response.outcome, Instant::now()));
+        Ok(())
+    }
+
+    /// Closes all questions, and those to come: nobody will answer any more.
+    pub(crate) fn close(&self) {
+        let mut open = self.lock();
+        open.is_closed = true;
+        open.requests.clear();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
+    fn lock(&self) -> MutexGuard<'_, OpenRequests> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PendingServerRequest {
+    pub(crate) async fn ask(&mut self, request: &Request, outbound: &Outbound) -> Result<(), AskError> {
+        outbound.send(request.print()).await.map_err(|_| AskError::Gone)?;
+        self.outbound = Some(outbound.clone());
+        self.sent = Some(Instant::now());
+        Ok(())
+    }
+
+    /// The answer, or nothing if the host has gone.
+    pub(crate) async fn wait(mut self) -> Option<HostResponse> {
+        let (outcome, arrived) = (&mut self.outcome).await.ok()?;
+        // The host may answer before this task runs again after sending.
+        let after = self.sent.map(|sent| arrived.saturating_duration_since(sent));
+        Some(HostResponse { outcome, after })
+    }
+}
+
+impl Drop for PendingServerRequest {
+    fn drop(&mut self) {
+        let was_open = self.server_requests.lock().requests.remove(&self.id).is_some();
+        if let Some(outbound) = self.outbound.as_ref().filter(|_| was_open) {
+            // A person may still be looking at it. A host that has no room for this keeps its question.
+            outbound.try_send(cancelled(&self.id).print());
+        }
+    }
+}
+
+fn cancelled(id: &Id) -> Notification {
+    let params =
+        format!(r#"{{"requestId":{},"reason":"nobody waits for the answer any more"}}"#, id.as_json());
+    Notification { method: "notifications/cancelled".to_owned(), params: RawValue::from_string(params).ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_knows_how_long_after_its_question_was_sent_it_came() {
+        let server_requests = Arc::new(ServerRequests::default());
+        let (queue, _letters) = tokio::sync::mpsc::channel(1);
+        let (request, mut answer) = server_requests.open("elicitation/create", None).unwrap();
+        tokio::time::advance(Duration::from_secs(5)).await;
+        answer.ask(&request, &Outbound::Pipe(queue)).await.unwrap();
+        tokio::time::advance(Duration::from_millis(499)).await;
+        let outcome = Outcome::Result(RawValue::NULL.to_owned());
+        server_requests.answer(Response { id: Some(request.id), outcome }).unwrap();
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!(answer.wait().await.unwrap().after, Some(Duration::from_millis(499)));
+    }
+}

@@ -1,0 +1,160 @@
+//! What happens to one call, in its order, for one reader. Every call has one, and most hold a single message: an empty one
+//! takes no room of its own. Bounded in messages and in bytes, but for the last word, which always finds a place.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::CallEvent;
+use super::inbox::UNREAD_BYTES;
+
+/// How many messages may wait. A caller that reads too slowly no longer hears of progress, and still gets its answer.
+pub(super) const UNREAD: usize = 1024;
+
+/// Whoever puts something in. Dropping it is the end.
+#[derive(Debug)]
+pub(super) struct CallSender(Arc<CallChannel>);
+
+/// Whoever reads. Dropping it refuses what would come.
+#[derive(Debug)]
+pub(super) struct CallReceiver(Arc<CallChannel>);
+
+#[derive(Debug, Default)]
+struct CallChannel {
+    inside: Mutex<Inside>,
+    news: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Inside {
+    events: VecDeque<(CallEvent, usize)>,
+    bytes: usize,
+    is_over: bool,
+    is_left: bool,
+}
+
+pub(super) fn call_channel() -> (CallSender, CallReceiver) {
+    let call_channel = Arc::default();
+    (CallSender(Arc::clone(&call_channel)), CallReceiver(call_channel))
+}
+
+impl CallSender {
+    /// Puts something in that weighs so much, or gives it back.
+    pub(super) fn put(&self, event: CallEvent, size: usize) -> Result<(), CallEvent> {
+        let inside = self.0.inside();
+        let is_full = inside.events.len() >= UNREAD
+            || (!inside.events.is_empty() && inside.bytes.saturating_add(size) > UNREAD_BYTES);
+        if is_full || inside.is_left {
+            return Err(event);
+        }
+        self.0.add(inside, event, size);
+        Ok(())
+    }
+
+    pub(super) fn finish(self, event: CallEvent) {
+        let inside = self.0.inside();
+        if !inside.is_left {
+            self.0.add(inside, event, 0);
+        }
+    }
+}
+
+impl Drop for CallSender {
+    fn drop(&mut self) {
+        self.0.inside().is_over = true;
+        self.0.news.notify_one();
+    }
+}
+
+impl CallReceiver {
+    /// The next thing; none when nothing more comes.
+    pub(super) async fn next(&mut self) -> Option<CallEvent> {
+        loop {
+            {
+                let mut inside = self.0.inside();
+                if let Some((event, size)) = inside.events.pop_front() {
+                    inside.bytes = inside.bytes.saturating_sub(size);
+                    return Some(event);
+                }
+                if inside.is_over {
+                    return None;
+                }
+            }
+            self.0.news.notified().await;
+        }
+    }
+}
+
+impl Drop for CallReceiver {
+    fn drop(&mut self) {
+        let unread = {
+            let mut inside = self.0.inside();
+            inside.is_left = true;
+            std::mem::take(&mut inside.events)
+        };
+        drop(unread);
+    }
+}
+
+impl CallChannel {
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, mut inside: MutexGuard<'_, Inside>, event: CallEvent, size: usize) {
+        inside.bytes = inside.bytes.saturating_add(size);
+        inside.events.push_back((event, size));
+        drop(inside);
+        self.news.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::message::Notification;
+
+    fn note(method: &str) -> CallEvent {
+        CallEvent::Notification(Notification { method: method.to_owned(), params: None })
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_hears_everything_in_its_order_and_then_the_end() {
+        let (slot, mut mail) = call_channel();
+        let reading = tokio::spawn(async move {
+            let mut heard = Vec::new();
+            while let Some(event) = mail.next().await {
+                heard.push(match event {
+                    CallEvent::Notification(notification) => notification.method,
+                    _ => "lost".to_owned(),
+                });
+            }
+            heard
+        });
+        for number in 0..100 {
+            slot.put(note(&number.to_string()), 1).unwrap();
+            tokio::task::yield_now().await;
+        }
+        slot.finish(CallEvent::Lost(Error::NoAnswer));
+        let expected: Vec<String> =
+            (0..100).map(|number| number.to_string()).chain(["lost".to_owned()]).collect();
+        assert_eq!(reading.await.unwrap(), expected);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_for_whoever_has_left_and_a_slot_that_is_gone_is_the_end() {
+        let (slot, mut mail) = call_channel();
+        slot.put(note("read"), 1).unwrap();
+        drop(slot);
+        assert!(mail.next().await.is_some());
+        assert!(mail.next().await.is_none());
+        let (slot, mail) = call_channel();
+        slot.put(note("unread"), 1).unwrap();
+        drop(mail);
+        assert!(slot.put(note("late"), 1).is_err());
+        assert!(slot.0.inside().events.is_empty());
+        slot.finish(CallEvent::Lost(Error::NoAnswer));
+    }
+}

@@ -1,0 +1,63 @@
+//! The closed choice between transports.
+
+use reqwest::header::HeaderMap;
+
+use super::calls::Calls;
+use super::http::Http;
+use super::pipe::Pipe;
+use super::sse::Sse;
+use super::stateless::Stateless;
+use super::{OutgoingCall, PendingCall};
+use crate::error::Error;
+
+pub(super) enum Transport {
+    Pipe(Box<Pipe>),
+    Http(Http),
+    Sse(Sse),
+}
+
+impl Transport {
+    pub(super) async fn begin(
+        &self,
+        call: OutgoingCall<'_>,
+        given_up: impl Future<Output = ()>,
+    ) -> Result<Option<PendingCall>, Error> {
+        match self {
+            Self::Pipe(pipe) => pipe.begin(call, given_up).await,
+            Self::Http(http) => http.begin(call, HeaderMap::new(), given_up).await,
+            Self::Sse(sse) => sse.begin(call, given_up).await,
+        }
+    }
+
+    /// The same to a server without sessions.
+    pub(super) async fn begin_stateless(
+        &self,
+        stateless: &Stateless,
+        call: OutgoingCall<'_>,
+        given_up: impl Future<Output = ()>,
+    ) -> Result<Option<PendingCall>, Error> {
+        let params = stateless.add_era_meta(call.params)?;
+        let with_meta = OutgoingCall { params: Some(&params), ..call };
+        match self {
+            Self::Http(http) => http.begin(with_meta, stateless.headers(call), given_up).await,
+            Self::Pipe(_) | Self::Sse(_) => self.begin(with_meta, given_up).await,
+        }
+    }
+
+    pub(super) async fn send(&self, text: String) -> Result<(), Error> {
+        match self {
+            Self::Pipe(pipe) => pipe.send(text).await,
+            Self::Http(http) => http.send(text).await,
+            Self::Sse(sse) => sse.send(text).await,
+        }
+    }
+
+    pub(super) async fn close(&self, calls: &Calls) {
+        match self {
+            Self::Pipe(pipe) => pipe.close(),
+            Self::Http(http) => http.close().await,
+            // Its reader lets go of the stream.
+            Self::Sse(_) => calls.close(Error::Left),
+        }
+    }
+}

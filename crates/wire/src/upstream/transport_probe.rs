@@ -1,0 +1,117 @@
+//! Finding the transport behind a URL: streamable HTTP at the URL, then at `/mcp` below it, then legacy SSE at the
+//! URL and at `/sse` below it.
+//!
+//! Goes on only when a server says «not here». Gives up at once when there is no server, it wants other credentials, it
+//! is silent, or it is an MCP server that refuses: another path on the same host would not change that.
+
+use reqwest::Url;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+use super::{ConnectOptions, Link, ServerMessage};
+use crate::address::Address;
+use crate::error::{Attempt, Error, Kind};
+use crate::secret::Redactor;
+
+/// Opens a session with the server behind `url`, whichever transport it speaks.
+pub(super) async fn open(
+    url: &Url,
+    options: &ConnectOptions,
+    said: mpsc::Sender<ServerMessage>,
+) -> Result<Link, Error> {
+    let redactor = Redactor::new(url);
+    let limit = options.limits.dial_timeout;
+    let deadline = Instant::now() + limit;
+    let mut attempts = Vec::new();
+    for address in candidates(url) {
+        let error = match timeout_at(deadline, Link::open_at(&address, options, said.clone())).await {
+            Ok(Ok(link)) => return Ok(link),
+            // Nothing was tried, and nothing would be elsewhere.
+            Ok(Err(error)) if error.kind() == Kind::Invalid => return Err(error),
+            Ok(Err(error)) => error,
+            Err(_) => Error::timeout("finding the server", limit),
+        };
+        let go_on = says_not_here(&error);
+        attempts.push(Attempt { transport: address.transport(), url: redactor.place(address.url()), error });
+        if !go_on {
+            break;
+        }
+    }
+    Err(Error::Dial { url: redactor.place(url), attempts })
+}
+
+fn candidates(url: &Url) -> Vec<Address> {
+    let path = url.path().trim_end_matches('/');
+    if path.ends_with("/sse") {
+        return vec![Address::LegacySse(url.clone())];
+    }
+    let below = |name: &str| {
+        let mut below = url.clone();
+        below.set_path(&format!("{path}/{name}"));
+        below
+    };
+    let mut addresses = vec![Address::Http(url.clone())];
+    if !path.ends_with("/mcp") {
+        addresses.push(Address::Http(below("mcp")));
+    }
+    // At the root of a host nobody has put one.
+    if !path.is_empty() {
+        addresses.push(Address::LegacySse(url.clone()));
+    }
+    addresses.push(Address::LegacySse(below("sse")));
+    addresses
+}
+
+/// Whether a failure means that this is the wrong path, or a server of something else.
+fn says_not_here(error: &Error) -> bool {
+    match error {
+        Error::Status { status, .. } => matches!(status, 400 | 404 | 405 | 406 | 415 | 501),
+        Error::Redirect { .. } => true,
+        // An MCP server it is, but none for us.
+        Error::Version { .. } | Error::ForeignEndpoint { .. } => false,
+        other => other.kind() == Kind::Protocol,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(url: &str) -> Vec<String> {
+        candidates(&Url::parse(url).unwrap())
+            .iter()
+            .map(|address| format!("{} {}", address.transport(), address.url()))
+            .collect()
+    }
+
+    // spec: B-07
+    #[test]
+    fn a_bare_url_is_tried_as_given_then_below_mcp_then_below_sse() {
+        assert_eq!(
+            shown("http://h/base/?k=v"),
+            [
+                "streamable HTTP http://h/base/?k=v",
+                "streamable HTTP http://h/base/mcp?k=v",
+                "legacy SSE http://h/base/?k=v",
+                "legacy SSE http://h/base/sse?k=v"
+            ]
+        );
+        assert_eq!(
+            shown("http://h"),
+            ["streamable HTTP http://h/", "streamable HTTP http://h/mcp", "legacy SSE http://h/sse"]
+        );
+    }
+
+    #[test]
+    fn a_path_that_says_mcp_is_not_extended_by_mcp() {
+        assert_eq!(
+            shown("http://h/mcp"),
+            ["streamable HTTP http://h/mcp", "legacy SSE http://h/mcp", "legacy SSE http://h/mcp/sse"]
+        );
+    }
+
+    #[test]
+    fn a_path_that_says_sse_is_legacy_only() {
+        assert_eq!(shown("http://h/x/sse/"), ["legacy SSE http://h/x/sse/"]);
+    }
+}
