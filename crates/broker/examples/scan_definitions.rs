@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, Result, stdin};
 
-use embody_broker::catalogue::{HoldReason, hold_reason};
+use embody_broker::catalogue::{QuarantineReason, quarantine_reason};
 use embody_store::{Definition, ToolPin};
 
 #[derive(serde::Deserialize)]
@@ -16,7 +16,7 @@ fn main() -> Result<()> {
     for line in stdin().lock().lines() {
         let text = line?;
         let Named { name: tool } = serde_json::from_str(&text)?;
-        let reason = hold_reason(&ToolPin {
+        let reason = quarantine_reason(&ToolPin {
             body: String::new(),
             tool: tool.clone(),
             pinned: Definition { text, hash: String::new() },
@@ -28,7 +28,7 @@ fn main() -> Result<()> {
             accepted_by: None,
         });
         all += 1;
-        if let Some(HoldReason::Suspicious(finding)) = reason {
+        if let Some(QuarantineReason::Suspicious(finding)) = reason {
             quarantined += 1;
             println!("{tool}: {finding}");
         }

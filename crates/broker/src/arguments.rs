@@ -18,6 +18,7 @@ use embody_wire::off_runtime;
 /// The key of what a call brings besides its arguments, where these are shown and recorded.
 const BESIDE: &str = "(beside the arguments)";
 const DEPTH_MAX: usize = 64;
+const FEW_MEMBERS: usize = 8;
 /// Members of one object.
 pub(crate) const MEMBERS_MAX: usize = 10_000;
 /// Values altogether: each costs much more memory than its text.
@@ -393,6 +394,18 @@ fn unreadable(error: serde_json::Error) -> InvalidArguments {
 
 /// Two keys that differ in capital letters only: some readers take one for the other.
 fn look_alike(members: &[(Cow<'_, str>, Node<'_>)]) -> Option<(String, String)> {
+    // The usual object has few members: comparing each with each costs less than a table.
+    if members.len() <= FEW_MEMBERS {
+        let mut rest = members;
+        while let [(key, _), others @ ..] = rest {
+            let is_alike = |other: &&(Cow<'_, str>, Node<'_>)| other.0 != *key && is_alike(&other.0, key);
+            if let Some((other, _)) = others.iter().find(is_alike) {
+                return Some((in_short(key), in_short(other)));
+            }
+            rest = others;
+        }
+        return None;
+    }
     let mut seen: HashMap<String, &str> = HashMap::with_capacity(members.len());
     for (key, _) in members {
         match seen.entry(fold(key)) {
@@ -406,6 +419,14 @@ fn look_alike(members: &[(Cow<'_, str>, Node<'_>)]) -> Option<(String, String)> 
         }
     }
     None
+}
+
+fn is_alike(one: &str, other: &str) -> bool {
+    if one.is_ascii() && other.is_ascii() {
+        one.eq_ignore_ascii_case(other)
+    } else {
+        fold(one) == fold(other)
+    }
 }
 
 /// A key without the difference between capital and small letters, as such readers see it.

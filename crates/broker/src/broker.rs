@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use embody_store::{Scope, TokenScope};
 use embody_wire::server::{
-    AuthError, Call, Claim, Credentials, Era, Host, ReplicaMessage, ResumedSession, Service, code, failure,
+    AuthError, Call, Claim, Credentials, Era, Host, ReplicaEvent, ResumedSession, Service, code, failure,
 };
 use embody_wire::{Message, Notification, Outcome, Request, Secret, Version};
 use serde::Deserialize;
@@ -24,7 +24,7 @@ use crate::pipeline::respond::raw;
 use crate::post_call::PostCallQueue;
 use crate::replicas::{self, Replicas};
 use crate::session::Session;
-use crate::stateless::Seals;
+use crate::stateless::{self, RequestStateSigner};
 use crate::token_cache::TokenCache;
 use crate::upstream::Hello;
 use crate::{BrokerConfig, Principal, Sessions, builtin_tools, forward, pipeline};
@@ -45,7 +45,7 @@ pub struct Broker {
     pub(crate) config: Arc<BrokerConfig>,
     pub(crate) approvals: Approvals,
     pub(crate) sessions: Arc<Sessions>,
-    pub(crate) seals: Seals,
+    pub(crate) signer: RequestStateSigner,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) post_calls: PostCallQueue,
     pub(crate) observations: ObservationQueue,
@@ -55,6 +55,11 @@ pub struct Broker {
 }
 
 impl Broker {
+    /// Writes everything that is counted here as Prometheus metrics.
+    pub fn metrics(&self, page: &mut crate::meter::Page) {
+        crate::meter::write_metrics(self, page);
+    }
+
     /// Starts the background tasks too.
     #[must_use]
     pub fn start(config: BrokerConfig) -> Self {
@@ -68,12 +73,12 @@ impl Broker {
         let post_calls = PostCallQueue::start(Arc::clone(&config), news);
         let (replicas, observations) =
             (Replicas::new(config.store.clone()), ObservationQueue::start(&config));
-        let (seals, token_cache) = (Seals::default(), TokenCache::default());
+        let (signer, token_cache) = (RequestStateSigner::default(), TokenCache::default());
         Self {
             config,
             approvals,
             sessions,
-            seals,
+            signer,
             replicas,
             post_calls,
             observations,
@@ -85,11 +90,11 @@ impl Broker {
 
     /// Ends every session and its processes. The outbox is drained first, while the mind's connection is open.
     pub async fn end(&self) {
-        self.replicas.end();
+        self.replicas.shutdown();
         self.drain(&self.sessions.scopes()).await;
         let mut ends = tokio::task::JoinSet::new();
         for session in self.sessions.take_all() {
-            ends.spawn(async move { session.end().await });
+            ends.spawn(async move { session.shutdown().await });
         }
         ends.join_all().await;
         // Claimed observations go back, so that the next process need not wait for their lease.
@@ -153,19 +158,19 @@ impl Broker {
             return failure(code::INVALID_REQUEST, NEVER_ENDING);
         }
         let version = Version::parse(&params.protocol_version).unwrap_or(Version::LATEST);
-        let kept = replicas::kept(&call.host.principal, &hello, version);
+        let kept = replicas::stored_host(&call.host.principal, &hello, version);
         match Session::open(&self.config, Arc::clone(&call.host), id.to_owned(), (&hello, kept)) {
             Ok(session) => {
                 drop(self.sessions.enter(Arc::clone(&session)));
                 // The next request may reach another process, which must find it.
                 if self.replicas.is_shared() {
-                    let _ = tokio::time::timeout(STORE, session.kept(&self.config)).await;
+                    let _ = tokio::time::timeout(STORE, session.ensure_stored(&self.config)).await;
                 }
                 // It may have left meanwhile, before the session could be ended with it.
                 if call.host.is_disconnected()
                     && let Some(session) = self.sessions.leave(id)
                 {
-                    session.end().await;
+                    session.shutdown().await;
                 }
             }
             Err(error) => return failure(code::INTERNAL_ERROR, error.to_string()),
@@ -197,7 +202,7 @@ impl Broker {
 
     async fn answer_host(&self, call: Call<Principal>) -> Outcome {
         if call.host.era() == Era::Stateless {
-            return Box::pin(self.answer_alone(call)).await;
+            return Box::pin(stateless::answer(self, call)).await;
         }
         match &*call.request.method {
             "initialize" => return Box::pin(self.initialize(&call)).await,
@@ -209,7 +214,7 @@ impl Broker {
         };
         if call.host.is_resumed() {
             // What other processes have delivered counts here too, and the session's code is the same.
-            session.kept(&self.config).await;
+            session.ensure_stored(&self.config).await;
         }
         let call = Arc::new(call);
         match &*call.request.method {
@@ -219,7 +224,7 @@ impl Broker {
                 let outcome = Box::pin(forward::answer(self, &session, &call)).await;
                 if let Outcome::Result(_) = &outcome {
                     let params = call.request.params.as_deref();
-                    Box::pin(self.replicas.mirror(&session.id, method, params)).await;
+                    Box::pin(self.replicas.mirror_setting(&session.id, method, params)).await;
                 }
                 outcome
             }
@@ -297,19 +302,19 @@ impl Service for Broker {
         ticket: &str,
         anew: Option<&RawValue>,
     ) -> Result<(), Outcome> {
-        self.replicas.park(&principal.user, ticket, anew).await
+        self.replicas.suspend(&principal.user, ticket, anew).await
     }
 
     async fn claim(&self, host: &Host<Principal>, request: &Request, ticket: &str) -> Result<Claim, Outcome> {
         self.replicas.claim(host, request, ticket).await
     }
 
-    fn replica_messages(&self) -> Option<mpsc::Receiver<ReplicaMessage>> {
+    fn replica_events(&self) -> Option<mpsc::Receiver<ReplicaEvent>> {
         self.replicas.relays(&self.sessions, &self.config)
     }
 
     async fn forward_to_replicas(&self, host: &Host<Principal>, message: Message) {
-        self.replicas.pass_on(host, message).await;
+        self.replicas.forward_message(host, message).await;
     }
 
     async fn resume(&self, principal: &Principal, session: &str) -> Option<ResumedSession> {
@@ -317,11 +322,11 @@ impl Service for Broker {
     }
 
     async fn on_session_deleted(&self, host: &Host<Principal>) {
-        self.replicas.left(host).await;
+        self.replicas.end_session(host).await;
     }
 
     async fn seal(&self, host: &Host<Principal>, request: &Request, ticket: &str) -> Result<String, Outcome> {
-        self.sealed(host, request, ticket).await
+        stateless::sign_request_state(self, host, request, ticket).await
     }
 
     async fn unseal(
@@ -330,7 +335,7 @@ impl Service for Broker {
         request: &Request,
         state: &str,
     ) -> Result<String, Outcome> {
-        self.unsealed(host, request, state).await
+        stateless::verify_request_state(self, host, request, state).await
     }
 
     async fn authenticate(&self, credentials: Credentials) -> Result<Principal, AuthError> {
@@ -363,16 +368,16 @@ impl Service for Broker {
     }
 
     async fn call(&self, call: Call<Principal>) -> Outcome {
-        self.config.meter.asked_for(&call.request.method);
+        self.config.meter.count_request(&call.request.method);
         match self.config.meter.trace(&call, &self.config.clock) {
             None => self.answer_host(call).await,
-            Some(serving) => Box::pin(serving.around(self.answer_host(call))).await,
+            Some(serving) => Box::pin(serving.run(self.answer_host(call))).await,
         }
     }
 
     async fn on_notification(&self, host: Arc<Host<Principal>>, notification: Notification) {
         if let Some(session) = self.session_for(&host) {
-            forward::notice(&session, &notification);
+            forward::on_host_notification(&session, &notification);
         }
     }
 
@@ -382,7 +387,7 @@ impl Service for Broker {
             self.drain(&[scope]).await;
         }
         if let Some(session) = self.sessions.leave_as(id, &host) {
-            session.end().await;
+            session.shutdown().await;
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use embody_store::{Scope, Store};
 
 use crate::Principal;
-use crate::catalogue::{Catalogues, Shelf};
+use crate::catalogue::{CatalogueCache, ListingLimit};
 use crate::gate::MindDown;
 use crate::meter::Meter;
 use crate::policy::Policy;
@@ -31,9 +31,9 @@ pub struct BrokerConfig {
     pub rules: Rules,
     pub times: Timeouts,
     /// Which tools are listed.
-    pub shelf: Shelf,
+    pub listing_limit: ListingLimit,
     /// The catalogues that sessions share; empty at first.
-    pub catalogues: Catalogues,
+    pub catalogues: CatalogueCache,
     pub meter: Arc<Meter>,
     /// The time, in microseconds since 1970.
     pub clock: Box<dyn Fn() -> i64 + Send + Sync>,

@@ -27,9 +27,9 @@ pub(crate) async fn run(config: Arc<BrokerConfig>, sessions: Arc<Sessions>) {
             tracing::warn!(reason = %error, "cannot delete what has expired");
         }
         for session in sessions.take_idle(IDLE) {
-            tokio::spawn(async move { session.end().await });
+            tokio::spawn(async move { session.shutdown().await });
         }
-        sessions.all().iter().for_each(|session| forward::tidy(session));
+        sessions.all().iter().for_each(|session| forward::expire_tasks(session));
         sleep(EVERY).await;
     }
 }

@@ -211,7 +211,7 @@ async fn hand_over(sessions: &Sessions, observation: &Observation, limit: Durati
     if session.mind.health() == Health::Unavailable {
         return Handed::Untried("the mind is away".to_owned(), RETRY);
     }
-    let link = match timeout(limit.min(CONNECT), session.mind.link()).await {
+    let link = match timeout(limit.min(CONNECT), session.mind.lease()).await {
         Ok(Ok(link)) => link,
         Ok(Err(away)) => return Handed::Untried(away.to_string(), RETRY),
         Err(_) => return Handed::Untried("the mind is away".to_owned(), RETRY),

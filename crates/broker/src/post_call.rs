@@ -20,7 +20,7 @@ use crate::pipeline::observe::{Observation, result_for_mind};
 use crate::pipeline::respond::raw;
 use crate::pipeline::send::CallResult;
 use crate::policy::Class;
-use crate::session::Who;
+use crate::session::SessionIdentity;
 
 /// When the queue is full, calls wait for room in it.
 const QUEUE: usize = 4096;
@@ -35,7 +35,7 @@ const LAST: Duration = Duration::from_secs(5);
 
 pub(crate) struct FinishedCall {
     /// Not the session: that keeps the connection to its host open.
-    pub(crate) who: Arc<Who>,
+    pub(crate) who: Arc<SessionIdentity>,
     pub(crate) call_id: String,
     pub(crate) body: Arc<str>,
     pub(crate) tool: String,

@@ -19,7 +19,7 @@ use crate::arguments::Members;
 use crate::body_form::labelled;
 use crate::policy::Kind;
 use crate::session::Session;
-use crate::upstream::{Place, Role, Roots};
+use crate::upstream::{RequestPermit, Role, Roots};
 
 /// How long a server has to accept a response.
 const ACCEPT: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ pub(crate) async fn answer_request(
     requester: Requester,
     link: Weak<Link>,
     request: Request,
-    _place: Place,
+    _place: RequestPermit,
     limit: Duration,
 ) {
     let id = Some(request.id.clone());

@@ -90,7 +90,7 @@ impl Sessions {
         if let Some(session) = sessions.get(id) {
             return Ok((InUse::new(session), None));
         }
-        let alone = || sessions.values().filter(|session| session.is_alone());
+        let alone = || sessions.values().filter(|session| session.is_stateless());
         let own = || alone().filter(|session| session.host.principal == *principal);
         let mut leaves = None;
         if own().count() >= ALONE_EACH_MOST {
@@ -108,7 +108,7 @@ impl Sessions {
     /// The session of this id, if it is stateless and this principal's.
     pub(crate) fn use_alone(&self, id: &str, principal: &Principal) -> Option<InUse> {
         let sessions = lock(&self.open);
-        let session = sessions.get(id).filter(|session| session.is_alone());
+        let session = sessions.get(id).filter(|session| session.is_stateless());
         session.filter(|session| session.host.principal == *principal).map(InUse::new)
     }
 
@@ -116,10 +116,10 @@ impl Sessions {
     pub(crate) fn take_idle(&self, idle: Duration) -> Vec<Arc<Session>> {
         let mut sessions = lock(&self.open);
         let is_idle = |session: &Session| {
-            session.is_alone()
+            session.is_stateless()
                 && session.users.load(Ordering::Acquire) == 0
                 && lock(&session.used_at).elapsed() >= idle
-                && !session.known.is_busy()
+                && !session.routes.is_busy()
         };
         let ids: Vec<String> =
             sessions.iter().filter(|(_, session)| is_idle(session)).map(|(id, _)| id.clone()).collect();
@@ -169,7 +169,7 @@ impl EvictionCandidate {
         Self {
             id: session.id.clone(),
             is_in_use: session.users.load(Ordering::Acquire) > 0,
-            is_busy: session.known.is_busy(),
+            is_busy: session.routes.is_busy(),
             used_at: *lock(&session.used_at),
         }
     }

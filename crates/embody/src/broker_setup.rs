@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_body::server::{BodyHandler, Principal as BodyPrincipal};
-use embody_broker::catalogue::{Catalogues, Shelf};
+use embody_broker::catalogue::{CatalogueCache, ListingLimit};
 use embody_broker::meter::Meter;
 use embody_broker::policy::Glob;
-use embody_broker::upstream::{BodySpec, BodyUsers, RawTool, Rest, Role, Roots, Spec};
+use embody_broker::upstream::{BodySpec, BodyUsers, IdleShutdown, RawTool, Role, Roots, Spec};
 use embody_broker::{BrokerConfig, InstructionsMode, Principal, Rules, Timeouts, UpstreamFactory};
 use embody_mind::server::{MindHandler, Principal as MindPrincipal};
 use embody_store::Store;
@@ -87,8 +87,8 @@ pub(crate) fn build(
             receipts: config.prompt.keep_receipts,
             ..Timeouts::default()
         },
-        shelf: listing_limit(config),
-        catalogues: Catalogues::default(),
+        listing_limit: listing_limit(config),
+        catalogues: CatalogueCache::default(),
         meter,
         clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
         agent: agent.to_owned(),
@@ -133,7 +133,7 @@ fn mind_spec(route: Route, tools: Option<Arc<[RawTool]>>) -> Spec {
         proxies: Proxies::default(),
         limits: Limits::default(),
         call_timeout: CALL_TIMEOUT,
-        rest: Rest::default(),
+        idle_shutdown: IdleShutdown::default(),
         tools,
         era: EraCache::default(),
     }
@@ -154,7 +154,7 @@ pub(crate) fn embedded_body(service: Arc<embody_mcp::Server<BodyHandler>>) -> Up
         proxies: Proxies::default(),
         limits: Limits::default(),
         call_timeout: CALL_TIMEOUT,
-        rest: Rest::default(),
+        idle_shutdown: IdleShutdown::default(),
         tools: tools.clone(),
         era: EraCache::default(),
     })
@@ -185,7 +185,7 @@ fn body_spec(body: &Body, proxies: &Proxies, reaper: &Arc<Reaper>, store: &Store
         proxies: proxies.clone(),
         limits: Limits::default(),
         call_timeout: CALL_TIMEOUT,
-        rest: idle_shutdown(body),
+        idle_shutdown: idle_shutdown(body),
         tools: None,
         era,
     })
@@ -205,13 +205,13 @@ pub(crate) fn visible_bodies(config: &Config, user: &str, owner: &str) -> Option
     (user != owner).then(|| theirs().chain(["embody", "mind"].map(str::to_owned)).collect())
 }
 
-fn idle_shutdown(body: &Body) -> Rest {
-    Rest { start: body.start.into(), idle_stop: body.idle_stop }
+fn idle_shutdown(body: &Body) -> IdleShutdown {
+    IdleShutdown { start: body.start.into(), idle_stop: body.idle_stop }
 }
 
-pub(crate) fn listing_limit(config: &Config) -> Shelf {
+pub(crate) fn listing_limit(config: &Config) -> ListingLimit {
     let Tools { max_listed, always_listed } = &config.tools;
-    Shelf { max_listed: *max_listed, always: globs(always_listed) }
+    ListingLimit { max_listed: *max_listed, always: globs(always_listed) }
 }
 
 fn globs(patterns: &[String]) -> Vec<Glob> {

@@ -12,7 +12,6 @@ use embody_store::{Scope, Store};
 use embody_wire::Limits;
 use embody_wire::server::{CancellationToken, Service, lines};
 use embody_wire::upstream::{Route, StreamConnector};
-use tokio::sync::watch;
 
 use crate::config::env::non_empty;
 use crate::config::resolved::Config;

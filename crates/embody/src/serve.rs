@@ -19,7 +19,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::pipe;
 use tokio::net::{TcpListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 
 use crate::error::CliError;
 use crate::output;
@@ -114,8 +113,7 @@ pub(crate) async fn over_http<S: Service>(
     let more = more(origin_guard.clone());
     let limits = limits();
     let router =
-        http::router(service, Options { origin_guard: origin_guard, limits: limits.clone() }, ending.clone())
-            .merge(more);
+        http::router(service, Options { origin_guard, limits: limits.clone() }, ending.clone()).merge(more);
     output::plain(&format!("http://{address}/mcp\n"))?;
     output::stderr_line(&format!("listening; older hosts find http://{address}/sse"));
     http::serve(listener, router, &limits, ending).await;

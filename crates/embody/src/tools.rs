@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use embody_broker::INSTRUCTIONS_PIN;
-use embody_broker::catalogue::{Catalogue, Listed, Source};
+use embody_broker::catalogue::{Catalogue, FirstListing, Source};
 use embody_broker::upstream::{RawTool, Role};
 use embody_prompt::{Audience, Source as From, Tool, Value};
 use embody_store::ToolPin;
@@ -18,8 +18,8 @@ use crate::config::resolved::Config;
 pub(crate) fn offered_tools(config: &Config, pins: &[ToolPin], user: &str) -> Vec<Value<Tool>> {
     let servers = servers(config, pins, user);
     let sources: Vec<Source<'_>> = servers.iter().map(Server::source).collect();
-    let catalogue = Catalogue::known(&sources);
-    let shown = broker_setup::listing_limit(config).show(&catalogue, &[]);
+    let catalogue = Catalogue::without_pins(&sources);
+    let shown = broker_setup::listing_limit(config).apply(&catalogue, &[]);
     let own = shown.own.iter().filter_map(|definition| tool(definition, From::fixed("broker")));
     let others = shown.tools.iter().filter_map(|offered| {
         let from = match &*offered.upstream {
@@ -43,7 +43,14 @@ impl Server {
     fn source(&self) -> Source<'_> {
         let Self { name, role, is_embedded, tools } = self;
         let (upstream, tools) = (name.as_str().into(), Arc::clone(tools));
-        Source { upstream, role, is_embedded: *is_embedded, is_live: false, listed: Listed::Before, tools }
+        Source {
+            upstream,
+            role,
+            is_embedded: *is_embedded,
+            is_live: false,
+            first_listing: FirstListing::BeforeSession,
+            tools,
+        }
     }
 }
 

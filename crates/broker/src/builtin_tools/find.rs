@@ -11,7 +11,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::arguments::Arguments;
-use crate::catalogue::{Catalogue, Offered, Texts};
+use crate::catalogue::{CatalogTool, Catalogue, Texts};
 use crate::gate::Pin;
 use crate::pipeline::classify::classify;
 use crate::pipeline::respond::raw;
@@ -85,7 +85,7 @@ pub(super) async fn find_tools(
     if !(1..=MOST).contains(&limit) {
         return error_result(format!("the limit is `{limit}`; it can be 1 to {MOST}"));
     }
-    let catalogue = session.offer(config, config.times.list).await;
+    let catalogue = session.announce_catalogue(config, config.times.list).await;
     let catalogue = read(catalogue).await;
     let found = catalogue.find(&query, limit + NAMED);
     let (tools, also) = matches(config, session, &found.tools, limit);
@@ -95,17 +95,17 @@ pub(super) async fn find_tools(
         false => "call one by its name, or as body_tool {name, args} if you are not offered that name",
     };
     let more = found.matched.saturating_sub(tools.len() + also.len());
-    session.finds(tools.iter().map(|tool| tool.name));
+    session.record_found(tools.iter().map(|tool| tool.name));
     let answer = raw(&Answer { tools, also, more, searched: found.searched, servers, next });
     notify_after_response(config, session, request);
-    Outcome::Result(raw(&Found::new(&answer)))
+    Outcome::Result(raw(&SearchResult::new(&answer)))
 }
 
 /// Whole matches, and further ones by name: a large definition does not displace smaller ones.
 fn matches<'a>(
     config: &BrokerConfig,
     session: &Session,
-    found: &[&'a Offered],
+    found: &[&'a CatalogTool],
     limit: usize,
 ) -> (Vec<Match<'a>>, Vec<&'a str>) {
     let (mut shown, mut named, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -125,7 +125,7 @@ fn matches<'a>(
 }
 
 /// The class of a tool, as far as it is known without arguments.
-fn class_of(config: &BrokerConfig, session: &Session, offered: &Offered) -> &'static str {
+fn class_of(config: &BrokerConfig, session: &Session, offered: &CatalogTool) -> &'static str {
     let upstream = session.upstream(&offered.upstream);
     let ruling = upstream.zip(Arguments::read(None).ok());
     let ruling = ruling.map(|(upstream, none)| classify(config, session, offered, upstream, &none));
@@ -137,7 +137,7 @@ fn notify_after_response(config: &Arc<BrokerConfig>, session: &Arc<Session>, req
     let (session, config) = (Arc::clone(session), Arc::clone(config));
     request.on_flushed(move || {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { session.tell(&config).await });
+            runtime.spawn(async move { session.notify_if_changed(&config).await });
         }
     });
 }
@@ -145,13 +145,13 @@ fn notify_after_response(config: &Arc<BrokerConfig>, session: &Arc<Session>, req
 /// A result with the answer as text and as data, in its own bytes: definitions are as they are listed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Found<'a> {
+struct SearchResult<'a> {
     content: [serde_json::Value; 1],
     structured_content: &'a RawValue,
     is_error: bool,
 }
 
-impl<'a> Found<'a> {
+impl<'a> SearchResult<'a> {
     fn new(answer: &'a RawValue) -> Self {
         let content = [json!({"type": "text", "text": answer.get()})];
         Self { content, structured_content: answer, is_error: false }
@@ -160,12 +160,12 @@ impl<'a> Found<'a> {
 
 /// Many words are read beside other work; that happens once for each catalogue.
 async fn read(catalogue: Catalogue) -> Catalogue {
-    if catalogue.is_read() || catalogue.listed().count() < MANY {
+    if catalogue.is_indexed() || catalogue.listed().count() < MANY {
         return catalogue;
     }
     let reading = catalogue.clone();
     // Should it fail, whoever searches reads them.
-    let _ = tokio::task::spawn_blocking(move || reading.read()).await;
+    let _ = tokio::task::spawn_blocking(move || reading.build_index()).await;
     catalogue
 }
 

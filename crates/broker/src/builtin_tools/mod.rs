@@ -247,7 +247,7 @@ async fn bootstrap(
         error: booted.as_ref().err().filter(|none| none.is_malformed).map(|none| &*none.reason),
         mark: session.host.principal.mark(),
     });
-    Box::pin(session.delivers(config, request, &contract.hash, Carrier::Bootstrap)).await;
+    Box::pin(session.deliver_contract(config, request, &contract.hash, Carrier::Bootstrap)).await;
     result
 }
 

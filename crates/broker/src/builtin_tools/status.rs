@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use crate::BrokerConfig;
 use crate::degraded::Degraded;
-use crate::session::exposure::ERRORS;
+use crate::session::untrusted_reads::ERRORS;
 use crate::session::{CONNECTING, Session, lock};
-use crate::upstream::{Health, Role, State, Upstream};
+use crate::upstream::{Health, Role, Upstream, UpstreamStatus};
 
 /// Approvals that are shown.
 const APPROVALS: u32 = 20;
@@ -16,14 +16,14 @@ const QUARANTINED: usize = 20;
 
 /// The state of a session. Text that it repeats of a body is marked as read.
 pub(crate) async fn of(config: &BrokerConfig, session: &Session) -> Value {
-    let contract = session.held_contract().map(|contract| contract.hash);
+    let contract = session.current_contract().map(|contract| contract.hash);
     let degraded = session.degraded();
     let catalogue = session.catalogue();
-    let shown = config.shelf.show(&catalogue, &session.found());
+    let shown = config.listing_limit.apply(&catalogue, &session.found());
     let (unlisted, offered) = (shown.unlisted, shown.tools.len() + shown.unlisted);
     let mut quarantined = Vec::new();
-    for tool in catalogue.waiting().take(QUARANTINED) {
-        let (state, reason) = (tool.hold_state(), tool.hold_reason());
+    for tool in catalogue.quarantined().take(QUARANTINED) {
+        let (state, reason) = (tool.quarantine_state(), tool.quarantine_reason());
         if let Some(reason) = &reason {
             session.mark_quoted(tool, reason).await;
         }
@@ -57,7 +57,7 @@ pub(crate) async fn of(config: &BrokerConfig, session: &Session) -> Value {
     let mut upstreams = Vec::new();
     for upstream in session.upstreams() {
         let instructions = crate::session::instructions::status(store, upstream).await;
-        let state = upstream.state();
+        let state = upstream.status();
         if state.reason.is_some() {
             session.mark_read(&upstream.spec().name, ERRORS).await;
         }
@@ -68,7 +68,7 @@ pub(crate) async fn of(config: &BrokerConfig, session: &Session) -> Value {
         "user": user,
         "agent": session.scope.agent(),
         "channel": session.host.principal.channel,
-        "bootstrapped": session.booted().is_some(),
+        "bootstrapped": session.bootstrap_data().is_some(),
         "contract": {"hash": contract, "delivered": session.was_delivered()},
         "degraded": !degraded.is_empty(),
         "degraded_modes": degraded.iter().map(Degraded::name).collect::<Vec<_>>(),
@@ -83,7 +83,7 @@ pub(crate) async fn of(config: &BrokerConfig, session: &Session) -> Value {
     })
 }
 
-fn upstream_status(upstream: &Upstream, state: &State, instructions: Value) -> Value {
+fn upstream_status(upstream: &Upstream, state: &UpstreamStatus, instructions: Value) -> Value {
     let role = match upstream.spec().role {
         Role::Mind => "mind",
         Role::Body(_) => "body",

@@ -18,33 +18,26 @@ const LONGEST: usize = 256 * 1024;
 /// Bytes of a tool's own name.
 const LONGEST_NAME: usize = 200;
 
-/// A definition that was read.
 #[derive(Debug)]
 pub(super) struct Definition {
-    /// Equal for equal definitions.
     pub(super) hash: String,
-    /// What the server says about it.
     pub(super) annotations: Annotations,
-    /// Every text that a model may read, keys included.
     pub(super) texts: Vec<(Part, String)>,
 }
 
 /// Why a tool is not offered at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub enum RejectReason {
     /// Its name is empty, too long, reserved, or has control characters.
     #[error("the name `{0}` is empty, too long, reserved or has control characters")]
     Name(String),
-    /// Its definition is too long.
     #[error("the definition is longer than {LONGEST} bytes")]
     TooLong,
-    /// Two readers could read its definition differently.
     #[error("the definition can be read in more than one way: {0}")]
     Ambiguous(String),
     /// No name is free for it.
     #[error("no name is free for it")]
     NoName,
-    /// The server lists it twice.
     #[error("the server lists it twice")]
     Twice,
 }
@@ -97,7 +90,6 @@ impl<'a> Texts<'a> {
         serde_json::from_str(definition.get()).unwrap_or_default()
     }
 
-    /// The arguments that the input schema declares.
     pub(crate) fn declared_arguments(&self) -> Vec<String> {
         #[derive(Deserialize)]
         struct Schema<'a> {
@@ -117,8 +109,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// Reads the definition of a tool of this name.
-pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, Unusable> {
+pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, RejectReason> {
     let is_reserved = name == crate::instructions::PIN || Kind::of(name).is_some();
     if is_reserved
         || name.trim().is_empty()
@@ -126,23 +117,23 @@ pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, Unus
         || name.chars().any(char::is_control)
     {
         let shown = name.chars().take(40).flat_map(char::escape_debug).collect();
-        return Err(Unusable::Name(shown));
+        return Err(RejectReason::Name(shown));
     }
     if definition.get().len() > LONGEST {
-        return Err(Unusable::TooLong);
+        return Err(RejectReason::TooLong);
     }
     // The whole of it, and not only the parts: a name that stands there twice would be another one for another reader.
-    canonical(definition.get()).map_err(|why| Unusable::Ambiguous(why.reason().to_owned()))?;
+    canonical(definition.get()).map_err(|why| RejectReason::Ambiguous(why.reason().to_owned()))?;
     let parts = parts(definition)?;
     let named: String = serde_json::from_str(parts.name.get()).map_err(ambiguous)?;
     if named != name {
-        return Err(Unusable::Ambiguous("its name is another one".to_owned()));
+        return Err(RejectReason::Ambiguous("its name is another one".to_owned()));
     }
     let mut hasher = blake3::Hasher::new();
     let mut texts = Vec::new();
-    for (part, place, raw) in parts.all() {
-        let text = raw.map(|raw| canonical_in(raw.get(), place)).transpose();
-        let text = text.map_err(|why| Unusable::Ambiguous(why.reason().to_owned()))?;
+    for (part, position, raw) in parts.all() {
+        let text = raw.map(|raw| canonical_in(raw.get(), position)).transpose();
+        let text = text.map_err(|why| RejectReason::Ambiguous(why.reason().to_owned()))?;
         // Absent and empty are two things.
         let length = text.as_ref().map_or(u64::MAX, |text| text.len() as u64);
         hasher.update(&length.to_le_bytes());
@@ -169,7 +160,6 @@ pub(super) fn annotations(definition: &RawValue) -> Annotations {
     parts(definition).map_or_else(|_| Annotations::default(), |parts| hints(parts.annotations))
 }
 
-/// The definition under another name; every other byte stays.
 pub(super) fn renamed(definition: &RawValue, name: &str) -> Option<Box<RawValue>> {
     let (whole, part) = (definition.get(), parts(definition).ok()?.name.get());
     if serde_json::from_str::<String>(part).ok()? == name {
@@ -181,7 +171,7 @@ pub(super) fn renamed(definition: &RawValue, name: &str) -> Option<Box<RawValue>
     RawValue::from_string(format!("{before}{}{after}", Value::from(name))).ok()
 }
 
-fn parts(definition: &RawValue) -> Result<Parts<'_>, Unusable> {
+fn parts(definition: &RawValue) -> Result<Parts<'_>, RejectReason> {
     serde_json::from_str(definition.get()).map_err(ambiguous)
 }
 
@@ -189,8 +179,8 @@ fn hints(raw: Option<&RawValue>) -> Annotations {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
-fn ambiguous(error: serde_json::Error) -> Unusable {
-    Unusable::Ambiguous(error.to_string())
+fn ambiguous(error: serde_json::Error) -> RejectReason {
+    RejectReason::Ambiguous(error.to_string())
 }
 
 fn collect(value: &Value, part: Part, texts: &mut Vec<(Part, String)>) {
@@ -295,16 +285,16 @@ mod tests {
             "[]",
             r#""t""#,
         ] {
-            assert!(matches!(read("t", &raw(text)), Err(Unusable::Ambiguous(_))), "{text}");
+            assert!(matches!(read("t", &raw(text)), Err(RejectReason::Ambiguous(_))), "{text}");
         }
         for name in ["", " ", "a\nb", "\u{7f}", &"x".repeat(201)] {
             let text = serde_json::json!({"name": name}).to_string();
-            assert!(matches!(read(name, &raw(&text)), Err(Unusable::Name(_))), "{name}");
+            assert!(matches!(read(name, &raw(&text)), Err(RejectReason::Name(_))), "{name}");
         }
         let long = format!(r#"{{"name":"t","description":"{}"}}"#, "x".repeat(LONGEST));
-        assert_eq!(read("t", &raw(&long)).unwrap_err(), Unusable::TooLong);
+        assert_eq!(read("t", &raw(&long)).unwrap_err(), RejectReason::TooLong);
         let deep = format!(r#"{{"name":"t","inputSchema":{}{}}}"#, "[".repeat(99), "]".repeat(99));
-        assert!(matches!(read("t", &raw(&deep)), Err(Unusable::Ambiguous(_))));
+        assert!(matches!(read("t", &raw(&deep)), Err(RejectReason::Ambiguous(_))));
     }
 
     #[test]

@@ -1,23 +1,23 @@
-//! The tools of all upstreams as a host sees them: under which name, with which definition, and whether that is still the one
-//! that was first seen. Owns names and pins; whether a call may happen is the gate's.
+//! The tools of all upstreams as a host sees them: names, pinned definitions, and whether a definition changed since it was
+//! pinned. Owns names and pins; refuses to decide about calls, which is the gate's.
 //!
-//! - `built`: what was built already, for all sessions
-//! - `definition`: one definition read: hash, hints, texts
+//! - `catalogue_cache`: built catalogues, shared by sessions
+//! - `definition`: one definition parsed: hash, hints, texts
 //! - `definition_scan`: whether a definition is suspicious
-//! - `examined`: what was looked at already
-//! - `kept`: names that one session has given to its host
-//! - `names`: what each tool is called
-//! - `search`: which tools fit a question
-//! - `shelf`: which tools are listed
+//! - `scan_cache`: results of earlier scans
+//! - `session_names`: names that one session has announced to its host
+//! - `names`: assigns a unique name to each tool
+//! - `search`: ranks tools for a query
+//! - `listing_limit`: which tools are listed
 
-mod built;
+mod catalogue_cache;
 mod definition;
 mod definition_scan;
-mod examined;
-mod kept;
+mod listing_limit;
 mod names;
+mod scan_cache;
 mod search;
-mod shelf;
+mod session_names;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -26,23 +26,23 @@ use embody_store::{Definition as Pinned, PinState, SeenTool, Store, ToolPin};
 use embody_wire::off_runtime;
 use serde_json::value::RawValue;
 
-pub use self::built::Catalogues;
+pub use self::catalogue_cache::CatalogueCache;
+pub use self::definition::RejectReason;
 pub(crate) use self::definition::Texts;
-pub use self::definition::Unusable;
 pub use self::definition_scan::{Finding, Part, Suspicion};
-use self::examined::Examined;
-use self::kept::Kept;
-pub(crate) use self::names::{Wanting, assign_among};
-pub use self::search::Found;
+pub use self::listing_limit::{ListingLimit, MAX_LISTED, ToolListing};
+pub(crate) use self::names::{NameRequest, assign_names};
+use self::scan_cache::ScanCache;
 use self::search::Index;
-pub use self::shelf::{MAX_LISTED, Shelf, Shown};
+pub use self::search::SearchResult;
+use self::session_names::SessionNames;
 use crate::gate::Pin;
 use crate::instructions;
 use crate::policy::Annotations;
 use crate::upstream::{RawTool, Role, Spec};
 
 /// Every session looks at the same definitions, and again whenever something changes.
-static EXAMINED: Examined = Examined::new();
+static SCAN_CACHE: ScanCache = ScanCache::new();
 
 /// Tools of every mind that the broker calls itself: `runtime_bootstrap` and each observed call stand for them.
 const INTERNAL: [&str; 2] = ["bootstrap_session", "observe"];
@@ -64,30 +64,25 @@ pub(crate) fn without_hidden(text: &str) -> String {
     definition_scan::without_hidden(text)
 }
 
-/// The tools of one upstream.
 #[derive(Debug, Clone)]
 pub struct Source<'a> {
-    /// Its name.
     pub upstream: Arc<str>,
-    /// What it is.
     pub role: &'a Role,
     /// Whether it is part of this program: its tools change with the program, and nobody has to accept them.
     pub is_embedded: bool,
-    /// What it lists.
     pub tools: Arc<[RawTool]>,
     /// Whether it shows this now. What is only remembered of it is compared, but is no sight of it.
     pub is_live: bool,
-    /// When it has listed its tools.
-    pub listed: Listed,
+    pub first_listing: FirstListing,
 }
 
 /// When a server has listed its tools, if it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listed {
+pub enum FirstListing {
     /// Before this session: its names are known to the operator and to earlier hosts.
-    Before,
+    BeforeSession,
     /// For the first time in this session.
-    Now,
+    InSession,
     /// Never: it is still starting, or its first start failed. Every name that it may expose can be one of its tools.
     Never,
 }
@@ -99,18 +94,13 @@ impl Source<'_> {
     }
 }
 
-/// A tool as it is offered.
 #[derive(Debug, Clone)]
-pub struct Offered {
-    /// The name under which it is listed.
+pub struct CatalogTool {
     pub name: String,
-    /// Whose tool it is.
     pub upstream: Arc<str>,
-    /// Its name there.
     pub tool: String,
     /// The definition as it is listed: the pinned text under the listed name.
     pub definition: Box<RawValue>,
-    /// The hints of that definition.
     pub annotations: Annotations,
     /// Whether it is what it was.
     pub pin: Pin,
@@ -128,14 +118,12 @@ pub struct Offered {
 
 /// Why a definition is quarantined: it waits for the operator, and its tool cannot be called, or only to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HoldReason {
-    /// It is new and suspicious.
+pub enum QuarantineReason {
     #[error("{0}")]
     Suspicious(Finding),
     /// It is not the one that was accepted.
     #[error("its definition changed since the operator accepted it")]
     Changed,
-    /// The same, and the new one is suspicious.
     #[error("its definition changed since the operator accepted it, and now {0}")]
     ChangedSuspiciously(Finding),
     /// It appeared on a server whose other tools were known before.
@@ -150,24 +138,24 @@ pub enum HoldReason {
 
 /// Why a stored definition waits for the operator; `None` if it does not.
 #[must_use]
-pub fn hold_reason(pin: &ToolPin) -> Option<HoldReason> {
+pub fn quarantine_reason(pin: &ToolPin) -> Option<QuarantineReason> {
     let shown = pin.seen.as_ref().unwrap_or(&pin.pinned);
     let scan = || {
         if pin.tool == instructions::PIN {
             return definition_scan::scan([(Part::Instructions, shown.text.as_str())]);
         }
         let definition = RawValue::from_string(shown.text.clone()).ok()?;
-        scanned(&definition::read(&pin.tool, &definition).ok()?)
+        scan_cached(&definition::read(&pin.tool, &definition).ok()?)
     };
     match (pin.accepted, &pin.seen) {
-        (true, None) if pin.is_new => Some(HoldReason::New),
+        (true, None) if pin.is_new => Some(QuarantineReason::New),
         (true, None) => None,
-        (true, Some(_)) => Some(HoldReason::changed(scan())),
-        (false, _) => Some(HoldReason::never_accepted(scan())),
+        (true, Some(_)) => Some(QuarantineReason::changed(scan())),
+        (false, _) => Some(QuarantineReason::never_accepted(scan())),
     }
 }
 
-impl HoldReason {
+impl QuarantineReason {
     /// Whether it quotes the definition.
     pub(crate) fn quotes(&self) -> bool {
         match self {
@@ -187,38 +175,33 @@ impl HoldReason {
 
 /// A tool that is not offered at all.
 #[derive(Debug, Clone)]
-pub struct Unoffered {
-    /// Whose tool it is.
+pub struct RejectedTool {
     pub upstream: Arc<str>,
-    /// Its name there.
     pub tool: String,
-    /// Why.
-    pub why: Unusable,
+    pub why: RejectReason,
 }
 
-/// All tools of all upstreams. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     tools: Arc<Tools>,
-    /// What is called otherwise in one session.
-    kept: Option<Arc<Kept>>,
+    session_names: Option<Arc<SessionNames>>,
 }
 
 #[derive(Debug, Default)]
 struct Tools {
     /// Own names that no tool has because a body that has never listed its tools may have them: the name and that body.
     unsettled: BTreeMap<String, Arc<str>>,
-    offered: Vec<Offered>,
-    places: HashMap<String, usize>,
-    unoffered: Vec<Unoffered>,
+    entries: Vec<CatalogTool>,
+    positions: HashMap<String, usize>,
+    rejected: Vec<RejectedTool>,
     /// Their words, once somebody has searched.
     index: OnceLock<Index>,
 }
 
-impl Offered {
+impl CatalogTool {
     /// How its definition stands to the pinned one, if it waits for the operator.
     #[must_use]
-    pub fn hold_state(&self) -> Option<&'static str> {
+    pub fn quarantine_state(&self) -> Option<&'static str> {
         match self.pin {
             Pin::Same => None,
             Pin::New => Some("new"),
@@ -246,16 +229,15 @@ impl Offered {
 
     /// Why its definition waits for the operator; `None` if it does not.
     #[must_use]
-    pub fn hold_reason(&self) -> Option<HoldReason> {
+    pub fn quarantine_reason(&self) -> Option<QuarantineReason> {
         match self.pin {
             Pin::Same => None,
-            Pin::New => Some(HoldReason::New),
-            Pin::Changed => Some(HoldReason::changed(self.finding.clone())),
-            Pin::Suspicious => Some(HoldReason::never_accepted(self.finding.clone())),
+            Pin::New => Some(QuarantineReason::New),
+            Pin::Changed => Some(QuarantineReason::changed(self.finding.clone())),
+            Pin::Suspicious => Some(QuarantineReason::never_accepted(self.finding.clone())),
         }
     }
 
-    /// What a model reads of it, as it is listed.
     pub(crate) fn texts(&self) -> Texts<'_> {
         Texts::of(&self.definition)
     }
@@ -275,103 +257,109 @@ impl Catalogue {
         for source in sources {
             let usable = off_runtime(source.bytes(), || tools.usable(source));
             match source.is_embedded {
-                true => tools.offered.extend(usable.iter().map(|(tool, read)| offered(source, tool, read))),
-                false => tools.offered.extend(pinned(store, source, &usable).await?),
+                true => tools.entries.extend(usable.iter().map(|(tool, read)| new_entry(source, tool, read))),
+                false => tools.entries.extend(compare_pins(store, source, &usable).await?),
             }
         }
-        Ok(Self { tools: Arc::new(tools.named(own, sources)), kept: None })
+        Ok(Self { tools: Arc::new(tools.assign_names(own, sources)), session_names: None })
     }
 
     /// The same of definitions that are known to hold, without asking anybody.
     #[must_use]
-    pub fn known(sources: &[Source<'_>]) -> Self {
+    pub fn without_pins(sources: &[Source<'_>]) -> Self {
         let mut tools = Tools::default();
         for source in sources {
             let usable = tools.usable(source);
-            tools.offered.extend(usable.into_iter().map(|(tool, read)| offered(source, tool, &read)));
+            tools.entries.extend(usable.into_iter().map(|(tool, read)| new_entry(source, tool, &read)));
         }
-        Self { tools: Arc::new(tools.named(&crate::builtin_tools::NAMES, sources)), kept: None }
+        Self {
+            tools: Arc::new(tools.assign_names(&crate::builtin_tools::NAMES, sources)),
+            session_names: None,
+        }
     }
 
     /// Whether it is the very same one.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        let is_kept_alike = match (&self.kept, &other.kept) {
+        let has_same_names = match (&self.session_names, &other.session_names) {
             (None, None) => true,
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             _ => false,
         };
-        Arc::ptr_eq(&self.tools, &other.tools) && is_kept_alike
+        Arc::ptr_eq(&self.tools, &other.tools) && has_same_names
     }
 
     /// Every tool, in the order of the upstreams and of their listings.
-    fn offered(&self) -> impl Iterator<Item = &Offered> {
-        let renamed = |place| self.kept.as_ref().and_then(|kept| kept.renamed(place));
-        let tools = self.tools.offered.iter().enumerate();
-        tools.map(move |(place, offered)| renamed(place).unwrap_or(offered))
+    fn entries(&self) -> impl Iterator<Item = &CatalogTool> {
+        let renamed =
+            |position| self.session_names.as_ref().and_then(|session_names| session_names.renamed(position));
+        let tools = self.tools.entries.iter().enumerate();
+        tools.map(move |(position, entry)| renamed(position).unwrap_or(entry))
     }
 
-    fn at(&self, place: usize) -> Option<&Offered> {
-        let renamed = self.kept.as_ref().and_then(|kept| kept.renamed(place));
-        renamed.or_else(|| self.tools.offered.get(place))
+    fn at(&self, position: usize) -> Option<&CatalogTool> {
+        let renamed = self.session_names.as_ref().and_then(|session_names| session_names.renamed(position));
+        renamed.or_else(|| self.tools.entries.get(position))
     }
 
     /// Whether the host was given this name for a tool that has another one now, or is gone: nothing else may answer to it.
-    pub(crate) fn is_kept(&self, name: &str) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.place(name).is_some())
+    pub(crate) fn is_session_name(&self, name: &str) -> bool {
+        self.session_names.as_ref().is_some_and(|session_names| session_names.position(name).is_some())
     }
 
     /// The tool of this listed name, or of one that it was listed under before; also one that is internal, or
     /// whose definition waits for the operator.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Offered> {
-        let kept = self.kept.as_ref().and_then(|kept| kept.place(name));
-        kept.unwrap_or_else(|| self.tools.places.get(name).copied()).and_then(|place| self.at(place))
+    pub fn get(&self, name: &str) -> Option<&CatalogTool> {
+        let session_names =
+            self.session_names.as_ref().and_then(|session_names| session_names.position(name));
+        session_names
+            .unwrap_or_else(|| self.tools.positions.get(name).copied())
+            .and_then(|position| self.at(position))
     }
 
     /// The same; or, as `BODY__TOOL`, a body's tool that is listed under its own name. Which names collide can change when a
     /// server lists its tools, so that this form always works.
-    pub(crate) fn by_name(&self, name: &str) -> Option<&Offered> {
-        let full = || name.split_once("__").and_then(|(body, tool)| self.of_body(Some(body), tool));
+    pub(crate) fn by_name(&self, name: &str) -> Option<&CatalogTool> {
+        let full = || name.split_once("__").and_then(|(body, tool)| self.find_in_body(Some(body), tool));
         let listed = self.get(name);
-        if self.is_kept(name) { listed } else { listed.or_else(full) }
+        if self.is_session_name(name) { listed } else { listed.or_else(full) }
     }
 
     /// A body's tool by its own name. Without a body: the one of this listed name, else the only one of this own name, unless a
     /// body that has never listed its tools may have one of the same name.
     #[must_use]
-    pub fn of_body(&self, body: Option<&str>, tool: &str) -> Option<&Offered> {
+    pub fn find_in_body(&self, body: Option<&str>, tool: &str) -> Option<&CatalogTool> {
         let listed = self.get(tool).filter(|found| body.is_none() && !found.is_mind);
-        let is_meant = |offered: &Offered| match body {
-            Some(body) => *offered.upstream == *body,
+        let is_meant = |entry: &CatalogTool| match body {
+            Some(body) => *entry.upstream == *body,
             None => !self.tools.unsettled.contains_key(tool),
         };
         listed.or_else(|| {
-            let mut found = self
-                .offered()
-                .filter(|offered| !offered.is_mind && offered.tool == tool && is_meant(offered));
+            let mut found =
+                self.entries().filter(|entry| !entry.is_mind && entry.tool == tool && is_meant(entry));
             found.next().filter(|_| found.next().is_none())
         })
     }
 
     /// The body that may have a tool of this name, has never listed its tools, and keeps others from having the name.
-    pub(crate) fn unsettled(&self, tool: &str) -> Option<&str> {
+    pub(crate) fn unsettled_body(&self, tool: &str) -> Option<&str> {
         self.tools.unsettled.get(tool).map(|body| &**body)
     }
 
     /// What is listed, in the order of the upstreams and of their listings.
-    pub fn listed(&self) -> impl Iterator<Item = &Offered> {
-        self.offered().filter(|offered| offered.pin != Pin::Suspicious && !offered.is_internal)
+    pub fn listed(&self) -> impl Iterator<Item = &CatalogTool> {
+        self.entries().filter(|entry| entry.pin != Pin::Suspicious && !entry.is_internal)
     }
 
     /// What waits for the operator: changed definitions, and those that are not listed.
-    pub fn waiting(&self) -> impl Iterator<Item = &Offered> {
-        self.offered().filter(|offered| offered.pin != Pin::Same)
+    pub fn quarantined(&self) -> impl Iterator<Item = &CatalogTool> {
+        self.entries().filter(|entry| entry.pin != Pin::Same)
     }
 
     /// What cannot be offered.
     #[must_use]
-    pub fn unoffered(&self) -> &[Unoffered] {
-        &self.tools.unoffered
+    pub fn rejected(&self) -> &[RejectedTool] {
+        &self.tools.rejected
     }
 }
 
@@ -391,8 +379,8 @@ impl Source<'_> {
 }
 
 /// A tool as it is shown. Its name is still its own.
-fn offered(source: &Source<'_>, tool: &RawTool, read: &definition::Definition) -> Offered {
-    Offered {
+fn new_entry(source: &Source<'_>, tool: &RawTool, read: &definition::Definition) -> CatalogTool {
+    CatalogTool {
         name: String::new(),
         upstream: Arc::clone(&source.upstream),
         tool: tool.name.clone(),
@@ -408,13 +396,13 @@ fn offered(source: &Source<'_>, tool: &RawTool, read: &definition::Definition) -
 }
 
 /// Compares the tools of an upstream with their pins. Their names are still their own.
-async fn pinned(
+async fn compare_pins(
     store: &Store,
     source: &Source<'_>,
     usable: &[(&RawTool, definition::Definition)],
-) -> Result<Vec<Offered>, embody_store::Error> {
+) -> Result<Vec<CatalogTool>, embody_store::Error> {
     let findings: Vec<Option<Finding>> =
-        off_runtime(source.bytes(), || usable.iter().map(|(_, read)| scanned(read)).collect());
+        off_runtime(source.bytes(), || usable.iter().map(|(_, read)| scan_cached(read)).collect());
     let seen = usable.iter().zip(&findings).map(|((tool, read), finding)| SeenTool {
         body: source.upstream.to_string(),
         tool: tool.name.clone(),
@@ -428,38 +416,39 @@ async fn pinned(
     };
     let compared = usable.iter().zip(findings).zip(states);
     Ok(compared
-        .map(|(((tool, read), finding), state)| held(offered(source, tool, read), finding, state))
+        .map(|(((tool, read), finding), state)| {
+            apply_pin_state(new_entry(source, tool, read), finding, state)
+        })
         .collect())
 }
 
-fn scanned(read: &definition::Definition) -> Option<Finding> {
+fn scan_cached(read: &definition::Definition) -> Option<Finding> {
     let texts = || read.texts.iter().map(|(part, text)| (*part, text.as_str()));
-    EXAMINED.finding(&read.hash, || definition_scan::scan(texts()))
+    SCAN_CACHE.finding(&read.hash, || definition_scan::scan(texts()))
 }
 
-/// The tool as what came of the comparison lets it be.
-fn held(mut offered: Offered, finding: Option<Finding>, state: PinState) -> Offered {
+fn apply_pin_state(mut entry: CatalogTool, finding: Option<Finding>, state: PinState) -> CatalogTool {
     match state {
         PinState::First | PinState::Same => {}
         PinState::New => {
-            offered.pin = Pin::New;
-            offered.annotations.is_new = true;
+            entry.pin = Pin::New;
+            entry.annotations.is_new = true;
         }
-        PinState::Held => (offered.pin, offered.finding) = (Pin::Suspicious, finding),
+        PinState::Held => (entry.pin, entry.finding) = (Pin::Suspicious, finding),
         PinState::Changed { pinned, .. } => {
-            (offered.pin, offered.finding) = (Pin::Changed, finding);
+            (entry.pin, entry.finding) = (Pin::Changed, finding);
             match RawValue::from_string(pinned.text) {
                 Ok(text) => {
-                    offered.annotations = definition::annotations(&text);
-                    offered.definition = text;
-                    offered.hash = pinned.hash;
+                    entry.annotations = definition::annotations(&text);
+                    entry.definition = text;
+                    entry.hash = pinned.hash;
                 }
                 // Nobody can say what was accepted.
-                Err(_) => offered.pin = Pin::Suspicious,
+                Err(_) => entry.pin = Pin::Suspicious,
             }
         }
     }
-    offered
+    entry
 }
 
 impl Tools {
@@ -468,9 +457,9 @@ impl Tools {
         let (mut usable, mut seen) = (Vec::new(), HashSet::new());
         for tool in source.tools.iter().filter(|tool| source.exposes(&tool.name)) {
             let read = definition::read(&tool.name, &tool.definition);
-            match read.and_then(|read| seen.insert(&tool.name).then_some(read).ok_or(Unusable::Twice)) {
+            match read.and_then(|read| seen.insert(&tool.name).then_some(read).ok_or(RejectReason::Twice)) {
                 Ok(read) => usable.push((tool, read)),
-                Err(why) => self.unoffered.push(Unoffered {
+                Err(why) => self.rejected.push(RejectedTool {
                     upstream: Arc::clone(&source.upstream),
                     tool: tool.name.clone(),
                     why,
@@ -486,29 +475,32 @@ impl Tools {
     fn unsettled_among(
         &self,
         sources: &[Source<'_>],
-        is_among: impl Fn(&Offered) -> bool,
+        is_among: impl Fn(&CatalogTool) -> bool,
     ) -> BTreeMap<String, Arc<str>> {
-        let unknown: Vec<&Source<'_>> =
-            sources.iter().filter(|source| source.listed == Listed::Never && !source.is_embedded).collect();
-        let is_settled = |source: &&Source<'_>| source.listed == Listed::Before && !source.is_embedded;
+        let unknown: Vec<&Source<'_>> = sources
+            .iter()
+            .filter(|source| source.first_listing == FirstListing::Never && !source.is_embedded)
+            .collect();
+        let is_settled =
+            |source: &&Source<'_>| source.first_listing == FirstListing::BeforeSession && !source.is_embedded;
         let settled: HashSet<&str> =
             sources.iter().filter(is_settled).map(|source| &*source.upstream).collect();
-        let open = self.offered.iter().filter(|offered| is_among(offered) && !offered.is_mind);
-        let open = open.filter(|offered| !settled.contains(&*offered.upstream));
-        open.filter_map(|offered| {
+        let open = self.entries.iter().filter(|entry| is_among(entry) && !entry.is_mind);
+        let open = open.filter(|entry| !settled.contains(&*entry.upstream));
+        open.filter_map(|entry| {
             // A mind that is still starting takes names from the embedded body only: the others are the operator's choice.
-            let is_rival = |source: &&&Source<'_>| offered.is_embedded || !source.role.is_mind();
-            let may_contain = unknown.iter().filter(is_rival).find(|source| source.exposes(&offered.tool))?;
-            Some((offered.tool.clone(), Arc::clone(&may_contain.upstream)))
+            let is_rival = |source: &&&Source<'_>| entry.is_embedded || !source.role.is_mind();
+            let may_contain = unknown.iter().filter(is_rival).find(|source| source.exposes(&entry.tool))?;
+            Some((entry.tool.clone(), Arc::clone(&may_contain.upstream)))
         })
         .collect()
     }
 
     /// Gives every tool its name. The mind's names are part of the contract: a body that has one of them makes room. So
     /// does the embedded body for those that somebody has chosen.
-    fn named(mut self, own: &[&str], sources: &[Source<'_>]) -> Self {
+    fn assign_names(mut self, own: &[&str], sources: &[Source<'_>]) -> Self {
         let upstreams: BTreeSet<&str> = sources.iter().map(|source| &*source.upstream).collect();
-        let rank = |offered: &Offered| match (offered.is_mind, offered.is_embedded) {
+        let rank = |entry: &CatalogTool| match (entry.is_mind, entry.is_embedded) {
             (true, _) => 0,
             (false, false) => 1,
             (false, true) => 2,
@@ -516,35 +508,34 @@ impl Tools {
         let mut taken: HashSet<String> = own.iter().map(|name| (*name).to_owned()).collect();
         let mut ranks = Vec::new();
         for wanted in 0..3 {
-            let unsettled = self.unsettled_among(sources, |offered| rank(offered) == wanted);
+            let unsettled = self.unsettled_among(sources, |entry| rank(entry) == wanted);
             taken.extend(unsettled.keys().cloned());
             self.unsettled.extend(unsettled);
-            let wanting: Vec<_> = (self.offered.iter().filter(|offered| rank(offered) == wanted))
-                .map(|offered| Wanting { upstream: &offered.upstream, tool: &offered.tool })
+            let requests: Vec<_> = (self.entries.iter().filter(|entry| rank(entry) == wanted))
+                .map(|entry| NameRequest { upstream: &entry.upstream, tool: &entry.tool })
                 .collect();
-            let names = assign_among(&upstreams, &wanting, &taken);
+            let names = assign_names(&upstreams, &requests, &taken);
             taken.extend(names.iter().flatten().cloned());
             ranks.push(names.into_iter());
         }
-        self.offered.retain_mut(|offered| {
-            let name = ranks.get_mut(rank(offered)).and_then(Iterator::next);
-            let renamed = name
-                .flatten()
-                .and_then(|name| Some((definition::renamed(&offered.definition, &name)?, name)));
+        self.entries.retain_mut(|entry| {
+            let name = ranks.get_mut(rank(entry)).and_then(Iterator::next);
+            let renamed =
+                name.flatten().and_then(|name| Some((definition::renamed(&entry.definition, &name)?, name)));
             match renamed {
                 Some((definition, name)) => {
-                    (offered.definition, offered.name) = (definition, name);
+                    (entry.definition, entry.name) = (definition, name);
                     true
                 }
                 None => {
-                    let (upstream, tool) = (Arc::clone(&offered.upstream), offered.tool.clone());
-                    self.unoffered.push(Unoffered { upstream, tool, why: Unusable::NoName });
+                    let (upstream, tool) = (Arc::clone(&entry.upstream), entry.tool.clone());
+                    self.rejected.push(RejectedTool { upstream, tool, why: RejectReason::NoName });
                     false
                 }
             }
         });
-        self.places =
-            self.offered.iter().enumerate().map(|(at, offered)| (offered.name.clone(), at)).collect();
+        self.positions =
+            self.entries.iter().enumerate().map(|(at, entry)| (entry.name.clone(), at)).collect();
         self
     }
 }

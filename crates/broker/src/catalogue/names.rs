@@ -9,17 +9,15 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Characters of a listed name: more is refused by hosts.
 pub(super) const LONGEST: usize = 64;
-/// Hexadecimal digits that tell two names apart.
 const DIGITS: usize = 8;
 
-/// A tool that wants a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Wanting<'a> {
+pub(crate) struct NameRequest<'a> {
     pub(crate) upstream: &'a str,
     pub(crate) tool: &'a str,
 }
 
-impl Wanting<'_> {
+impl NameRequest<'_> {
     /// Whether its own name begins as another upstream's would.
     fn poses(&self, upstreams: &BTreeSet<&str>) -> bool {
         let is_of = |other: &&str| self.tool.strip_prefix(*other).is_some_and(|rest| rest.starts_with("__"));
@@ -37,15 +35,15 @@ enum Form {
 
 /// A name for each, in their order; `None` where none is free. Names that are taken are not given again. There may be more
 /// upstreams than those that want something now.
-pub(crate) fn assign_among(
+pub(crate) fn assign_names(
     upstreams: &BTreeSet<&str>,
-    wanting: &[Wanting<'_>],
+    requests: &[NameRequest<'_>],
     taken: &HashSet<String>,
 ) -> Vec<Option<String>> {
-    let first = |want: &Wanting<'_>| if want.poses(upstreams) { Form::Prefixed } else { Form::Own };
-    let mut forms: Vec<Form> = wanting.iter().map(first).collect();
+    let first = |want: &NameRequest<'_>| if want.poses(upstreams) { Form::Prefixed } else { Form::Own };
+    let mut forms: Vec<Form> = requests.iter().map(first).collect();
     loop {
-        let names: Vec<String> = wanting.iter().zip(&forms).map(|(want, form)| name(*want, *form)).collect();
+        let names: Vec<String> = requests.iter().zip(&forms).map(|(want, form)| name(*want, *form)).collect();
         let mut holders: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (at, name) in names.iter().enumerate() {
             holders.entry(name).or_default().push(at);
@@ -67,8 +65,8 @@ pub(crate) fn assign_among(
 }
 
 /// A name for a tool that cannot have its own one, because that was given to another tool.
-pub(super) fn other_name(want: Wanting<'_>, is_free: impl Fn(&str) -> bool) -> String {
-    let Wanting { upstream, tool } = want;
+pub(super) fn alternative_name(want: NameRequest<'_>, is_free: impl Fn(&str) -> bool) -> String {
+    let NameRequest { upstream, tool } = want;
     let numbered =
         |number: u32| with_hash(&format!("{upstream}__{tool}"), &format!("{upstream}\0{tool}\0{number}"));
     let plain = [Form::Prefixed, Form::Hashed].map(|form| name(want, form));
@@ -78,8 +76,8 @@ pub(super) fn other_name(want: Wanting<'_>, is_free: impl Fn(&str) -> bool) -> S
 
 fn raise(forms: &mut [Form], at: &[usize], next: Form) -> bool {
     let mut raised = false;
-    for place in at {
-        if let Some(form) = forms.get_mut(*place).filter(|form| **form < next) {
+    for position in at {
+        if let Some(form) = forms.get_mut(*position).filter(|form| **form < next) {
             *form = next;
             raised = true;
         }
@@ -103,8 +101,8 @@ impl Form {
     }
 }
 
-fn name(want: Wanting<'_>, form: Form) -> String {
-    let Wanting { upstream, tool } = want;
+fn name(want: NameRequest<'_>, form: Form) -> String {
+    let NameRequest { upstream, tool } = want;
     match form {
         Form::Own => bounded(tool.to_owned()),
         Form::Prefixed => bounded(format!("{upstream}__{tool}")),
@@ -126,15 +124,15 @@ fn with_hash(name: &str, hashed: &str) -> String {
 mod tests {
     use super::*;
 
-    fn assign(wanting: &[Wanting<'_>], taken: &HashSet<String>) -> Vec<Option<String>> {
-        let upstreams: BTreeSet<&str> = wanting.iter().map(|want| want.upstream).collect();
-        assign_among(&upstreams, wanting, taken)
+    fn assign(requests: &[NameRequest<'_>], taken: &HashSet<String>) -> Vec<Option<String>> {
+        let upstreams: BTreeSet<&str> = requests.iter().map(|want| want.upstream).collect();
+        assign_names(&upstreams, requests, taken)
     }
 
     fn names(tools: &[(&str, &str)], taken: &[&str]) -> Vec<String> {
-        let wanting: Vec<_> = tools.iter().map(|(upstream, tool)| Wanting { upstream, tool }).collect();
+        let requests: Vec<_> = tools.iter().map(|(upstream, tool)| NameRequest { upstream, tool }).collect();
         let taken = taken.iter().map(|name| (*name).to_owned()).collect();
-        assign(&wanting, &taken).into_iter().map(Option::unwrap).collect()
+        assign(&requests, &taken).into_iter().map(Option::unwrap).collect()
     }
 
     // spec: N-05
@@ -165,8 +163,8 @@ mod tests {
     #[test]
     fn the_prefix_of_one_that_is_away_is_its_own_too() {
         let upstreams = BTreeSet::from(["away", "evil"]);
-        let wanting = [Wanting { upstream: "evil", tool: "away__x" }];
-        let given = assign_among(&upstreams, &wanting, &HashSet::new());
+        let requests = [NameRequest { upstream: "evil", tool: "away__x" }];
+        let given = assign_names(&upstreams, &requests, &HashSet::new());
         assert_eq!(given, [Some("evil__away__x".to_owned())]);
     }
 
@@ -201,9 +199,9 @@ mod tests {
         let taken = HashSet::from([
             "x".to_owned(),
             "a__x".to_owned(),
-            name(Wanting { upstream: "a", tool: "x" }, Form::Hashed),
+            name(NameRequest { upstream: "a", tool: "x" }, Form::Hashed),
         ]);
-        assert_eq!(assign(&[Wanting { upstream: "a", tool: "x" }], &taken), [None]);
+        assert_eq!(assign(&[NameRequest { upstream: "a", tool: "x" }], &taken), [None]);
     }
 
     proptest::proptest! {
@@ -212,11 +210,11 @@ mod tests {
             tools in proptest::collection::hash_set(("[ab_]{1,3}", "[ab_]{1,4}|[a]{60,70}"), 0..12),
         ) {
             let taken = HashSet::from(["a".to_owned(), "a__b".to_owned()]);
-            let mut wanting: Vec<_> = tools.iter().map(|(upstream, tool)| Wanting { upstream, tool }).collect();
-            let given = assign(&wanting, &taken);
-            let one: BTreeMap<_, _> = wanting.iter().copied().zip(given.clone()).collect();
-            wanting.reverse();
-            let other: BTreeMap<_, _> = wanting.iter().copied().zip(assign(&wanting, &taken)).collect();
+            let mut requests: Vec<_> = tools.iter().map(|(upstream, tool)| NameRequest { upstream, tool }).collect();
+            let given = assign(&requests, &taken);
+            let one: BTreeMap<_, _> = requests.iter().copied().zip(given.clone()).collect();
+            requests.reverse();
+            let other: BTreeMap<_, _> = requests.iter().copied().zip(assign(&requests, &taken)).collect();
             proptest::prop_assert_eq!(one, other);
             let names: Vec<_> = given.into_iter().flatten().collect();
             proptest::prop_assert_eq!(names.len(), tools.len());

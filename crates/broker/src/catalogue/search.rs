@@ -8,16 +8,16 @@ use std::sync::LazyLock;
 use embody_store::{TextTerm, text_terms};
 use serde_json::Value;
 
-use super::{Catalogue, Offered};
+use super::{CatalogTool, Catalogue};
 
 /// How much a second mention is worth less than the first.
 const SATURATION: f64 = 1.2;
 /// What a word counts that means much the same as one that was asked for.
-const ALIKE: f64 = 0.4;
+const SYNONYM_WEIGHT: f64 = 0.4;
 /// What a word counts that says nothing about a subject, and stands in a name: `turn_on`, `list_all`.
-const FILLER: f64 = 0.3;
+const FILLER_WEIGHT: f64 = 0.3;
 /// What is so much worse than the best is no match.
-const BAR: f64 = 0.25;
+const MIN_SCORE_SHARE: f64 = 0.25;
 /// Words of a question that are looked at.
 const WORDS_MAX: usize = 32;
 /// Characters of each text of a definition that are looked at.
@@ -67,14 +67,11 @@ const SYNONYMS: &str = "\
     customer client
     branch fork";
 
-/// What was found.
 #[derive(Debug)]
-pub struct Found<'a> {
+pub struct SearchResult<'a> {
     /// The best, the best one first.
-    pub tools: Vec<&'a Offered>,
-    /// How many matched.
+    pub tools: Vec<&'a CatalogTool>,
     pub matched: usize,
-    /// How many there are.
     pub searched: usize,
 }
 
@@ -89,48 +86,48 @@ pub(super) struct Index {
 impl Catalogue {
     /// The tools that fit best what is asked for, at most so many. What waits for the operator is not among them.
     #[must_use]
-    pub fn find(&self, query: &str, limit: usize) -> Found<'_> {
-        let tools: Vec<&Offered> = self.listed().collect();
+    pub fn find(&self, query: &str, limit: usize) -> SearchResult<'_> {
+        let tools: Vec<&CatalogTool> = self.listed().collect();
         let mut ranked = self.index(&tools).rank(query);
-        let bar = ranked.iter().map(|(_, score)| *score).fold(0.0, f64::max) * BAR;
+        let bar = ranked.iter().map(|(_, score)| *score).fold(0.0, f64::max) * MIN_SCORE_SHARE;
         ranked.retain(|(_, score)| *score >= bar);
         // Whoever knows the name gets what has it, whatever its words are.
         let asked = query.trim();
         let by_name = self.by_name(asked);
-        let is_named = |tool: &&Offered| {
+        let is_named = |tool: &&CatalogTool| {
             by_name.is_some_and(|named| std::ptr::eq(named, *tool))
                 || [&tool.name, &tool.tool].iter().any(|name| name.eq_ignore_ascii_case(asked))
         };
         let named: HashSet<usize> =
-            (0..).zip(&tools).filter(|(_, tool)| is_named(tool)).map(|(place, _)| place).collect();
-        ranked.retain(|(place, _)| !named.contains(place));
-        ranked.extend(named.iter().map(|place| (*place, f64::MAX)));
+            (0..).zip(&tools).filter(|(_, tool)| is_named(tool)).map(|(position, _)| position).collect();
+        ranked.retain(|(position, _)| !named.contains(position));
+        ranked.extend(named.iter().map(|position| (*position, f64::MAX)));
         // What is equally good stays in the order in which it is offered.
-        ranked.sort_by(|(place, score), (other, other_score)| {
-            other_score.total_cmp(score).then(place.cmp(other))
+        ranked.sort_by(|(position, score), (other, other_score)| {
+            other_score.total_cmp(score).then(position.cmp(other))
         });
-        let best = ranked.iter().take(limit).filter_map(|(place, _)| tools.get(*place).copied());
-        Found { tools: best.collect(), matched: ranked.len(), searched: tools.len() }
+        let best = ranked.iter().take(limit).filter_map(|(position, _)| tools.get(*position).copied());
+        SearchResult { tools: best.collect(), matched: ranked.len(), searched: tools.len() }
     }
 
     /// Whether its words were read.
-    pub(crate) fn is_read(&self) -> bool {
+    pub(crate) fn is_indexed(&self) -> bool {
         self.tools.index.get().is_some()
     }
 
     /// Reads its words, which takes a while if there are many.
-    pub(crate) fn read(&self) {
+    pub(crate) fn build_index(&self) {
         self.index(&self.listed().collect::<Vec<_>>());
     }
 
-    fn index(&self, tools: &[&Offered]) -> &Index {
+    fn index(&self, tools: &[&CatalogTool]) -> &Index {
         self.tools.index.get_or_init(|| Index::new(tools))
     }
 }
 
 impl Index {
-    fn new(tools: &[&Offered]) -> Self {
-        let mut reader = Reader::default();
+    fn new(tools: &[&CatalogTool]) -> Self {
+        let mut reader = TermReader::default();
         let read: Vec<[Vec<TextTerm>; FIELD_COUNT]> = tools.iter().map(|tool| reader.fields(tool)).collect();
         let average = |field: usize| {
             let sum: usize = read.iter().filter_map(|fields| fields.get(field)).map(Vec::len).sum();
@@ -138,15 +135,14 @@ impl Index {
         };
         let averages: Vec<f64> = (0..FIELD_COUNT).map(average).collect();
         let mut postings: HashMap<i64, Vec<(u32, f64)>> = HashMap::new();
-        for (place, fields) in (0_u32..).zip(&read) {
+        for (position, fields) in (0_u32..).zip(&read) {
             for (term, weight) in weights(fields, &averages) {
-                postings.entry(term).or_default().push((place, weight / (SATURATION + weight)));
+                postings.entry(term).or_default().push((position, weight / (SATURATION + weight)));
             }
         }
         Self { postings, tools: tools.len() }
     }
 
-    /// Every tool that has something of the question, by its place.
     fn rank(&self, query: &str) -> Vec<(usize, f64)> {
         let mut seen = HashSet::new();
         let asked = text_terms(&spaced(query)).into_iter().filter(|word| seen.insert(word.term));
@@ -154,31 +150,31 @@ impl Index {
         let mut fillers: HashMap<u32, f64> = HashMap::new();
         for word in asked.take(WORDS_MAX) {
             let into = if word.is_filler { &mut fillers } else { &mut scores };
-            for (place, score) in self.word(word) {
-                *into.entry(place).or_default() += score;
+            for (position, score) in self.word(word) {
+                *into.entry(position).or_default() += score;
             }
         }
         // Words that say nothing decide between tools that have something, and find none by themselves.
         if !scores.is_empty() {
-            fillers.retain(|place, _| scores.contains_key(place));
+            fillers.retain(|position, _| scores.contains_key(position));
         }
-        for (place, score) in fillers {
-            *scores.entry(place).or_default() += score * FILLER;
+        for (position, score) in fillers {
+            *scores.entry(position).or_default() += score * FILLER_WEIGHT;
         }
-        scores.into_iter().map(|(place, score)| (place as usize, score)).collect()
+        scores.into_iter().map(|(position, score)| (position as usize, score)).collect()
     }
 
     /// What each tool earns by one word of the question, or by one that means much the same.
     fn word(&self, word: TextTerm) -> HashMap<u32, f64> {
         let mut earned: HashMap<u32, f64> = HashMap::new();
         let alike = GROUPS.iter().filter(|group| group.contains(&word.term)).flatten();
-        let others = alike.filter(|term| **term != word.term).map(|term| (*term, ALIKE));
+        let others = alike.filter(|term| **term != word.term).map(|term| (*term, SYNONYM_WEIGHT));
         for (term, share) in std::iter::once((word.term, 1.0)).chain(others) {
             let Some(postings) = self.postings.get(&term) else { continue };
             let with = postings.len() as f64;
             let rarity = (1.0 + (self.tools as f64 - with + 0.5) / (with + 0.5)).ln();
-            for (place, worth) in postings {
-                let best = earned.entry(*place).or_default();
+            for (position, worth) in postings {
+                let best = earned.entry(*position).or_default();
                 *best = best.max(rarity * worth * share);
             }
         }
@@ -189,9 +185,9 @@ impl Index {
 /// How much a tool has of each of its words, over all fields.
 fn weights(fields: &[Vec<TextTerm>; FIELD_COUNT], averages: &[f64]) -> HashMap<i64, f64> {
     let mut weights: HashMap<i64, f64> = HashMap::new();
-    for (place, ((terms, field), average)) in fields.iter().zip(&FIELDS).zip(averages).enumerate() {
+    for (position, ((terms, field), average)) in fields.iter().zip(&FIELDS).zip(averages).enumerate() {
         let length = 1.0 - field.length + field.length * terms.len() as f64 / average;
-        for word in terms.iter().filter(|word| place == NAME || !word.is_filler) {
+        for word in terms.iter().filter(|word| position == NAME || !word.is_filler) {
             *weights.entry(word.term).or_default() += field.weight / length;
         }
     }
@@ -205,18 +201,18 @@ static GROUPS: LazyLock<Vec<Vec<i64>>> = LazyLock::new(|| {
 
 /// Reads definitions. Servers use the same words again and again: each is folded and stemmed once.
 #[derive(Default)]
-struct Reader {
+struct TermReader {
     known: HashMap<String, Vec<TextTerm>>,
 }
 
-impl Reader {
-    fn fields(&mut self, offered: &Offered) -> [Vec<TextTerm>; FIELD_COUNT] {
-        let definition: Value = serde_json::from_str(offered.definition.get()).unwrap_or_default();
+impl TermReader {
+    fn fields(&mut self, entry: &CatalogTool) -> [Vec<TextTerm>; FIELD_COUNT] {
+        let definition: Value = serde_json::from_str(entry.definition.get()).unwrap_or_default();
         let text = |key: &str| definition.get(key).and_then(Value::as_str).unwrap_or_default();
         [
-            self.terms(&offered.tool),
+            self.terms(&entry.tool),
             self.terms(text("title")),
-            self.terms(&offered.upstream),
+            self.terms(&entry.upstream),
             self.terms(text("description")),
             self.arguments(&definition),
         ]
@@ -283,7 +279,7 @@ mod tests {
     use serde_json::json;
     use serde_json::value::RawValue;
 
-    use super::super::{Listed, Source};
+    use super::super::{FirstListing, Source};
     use super::*;
     use crate::policy::Glob;
     use crate::upstream::{BodySpec, RawTool, Role};
@@ -307,11 +303,11 @@ mod tests {
                     is_embedded: false,
                     tools,
                     is_live: true,
-                    listed: Listed::Before,
+                    first_listing: FirstListing::BeforeSession,
                 }
             })
             .collect();
-        Catalogue::known(&sources)
+        Catalogue::without_pins(&sources)
     }
 
     fn found<'a>(catalogue: &'a Catalogue, query: &str) -> Vec<&'a str> {

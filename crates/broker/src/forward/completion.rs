@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::reserved::Scheme;
-use super::route::Asking;
+use super::route::HostRequest;
 use super::{params, prompts, resources};
 use crate::policy::Kind;
 
 #[derive(Deserialize)]
-struct Given<'a> {
+struct Params<'a> {
     #[serde(borrow, rename = "ref")]
     reference: Reference<'a>,
 }
@@ -26,23 +26,22 @@ struct Reference<'a> {
     uri: Option<String>,
 }
 
-/// Answers it.
-pub(super) async fn complete(asking: Asking<'_>) -> Outcome {
-    let given: Given<'_> = match params::read(&asking.call.request.method, asking.params()) {
+pub(super) async fn complete(request: HostRequest<'_>) -> Outcome {
+    let given: Params<'_> = match params::read(&request.call.request.method, request.params()) {
         Ok(given) => given,
         Err(outcome) => return outcome,
     };
     match (&*given.reference.kind, given.reference.name, given.reference.uri) {
-        ("ref/prompt", Some(name), None) => prompts::send(asking, name).await,
+        ("ref/prompt", Some(name), None) => prompts::send(request, name).await,
         ("ref/resource", None, Some(uri)) => {
             if let Err(outcome) = params::check_length("the URI", &uri) {
                 return outcome;
             }
             let what = Kind::Resource.name(&uri);
-            match (resources::owner(asking, &uri), Scheme::of(&uri)) {
-                (Some(owner), _) => asking.read(owner, &what, asking.params()).await,
-                (None, None) => to_any(asking, &what).await,
-                (None, Some(_)) => not_completed(asking).await,
+            match (resources::owner(request, &uri), Scheme::of(&uri)) {
+                (Some(owner), _) => request.read(owner, &what, request.params()).await,
+                (None, None) => to_any(request, &what).await,
+                (None, Some(_)) => not_completed(request).await,
             }
         }
         // A server may read another member than the one that was judged.
@@ -53,20 +52,19 @@ pub(super) async fn complete(asking: Asking<'_>) -> Outcome {
     }
 }
 
-/// Nobody is known to have it.
-async fn to_any(asking: Asking<'_>, what: &str) -> Outcome {
-    if let Err(outcome) = asking.started(what).await {
+async fn to_any(request: HostRequest<'_>, what: &str) -> Outcome {
+    if let Err(outcome) = request.wait_started(what).await {
         return outcome;
     }
-    match &*asking.with("completions") {
-        [only] => asking.read(only, what, asking.params()).await,
-        several => match asking.read_in_turn(several, what, asking.params()).await {
+    match &*request.with("completions") {
+        [only] => request.read(only, what, request.params()).await,
+        several => match request.read_in_turn(several, what, request.params()).await {
             Some((outcome, _)) => outcome,
-            None => not_completed(asking).await,
+            None => not_completed(request).await,
         },
     }
 }
 
-async fn not_completed(asking: Asking<'_>) -> Outcome {
-    failure(code::INVALID_PARAMS, format!("no server completes this{}", asking.absent().await))
+async fn not_completed(request: HostRequest<'_>) -> Outcome {
+    failure(code::INVALID_PARAMS, format!("no server completes this{}", request.absent().await))
 }

@@ -6,9 +6,10 @@
 use embody_wire::Outcome;
 use embody_wire::server::{code, failure};
 
-use super::lists::Kind;
+use super::lists::ListKind;
 use super::printable;
-use super::route::Asking;
+use super::route::HostRequest;
+use crate::stateless::{sign_parts, verify_parts};
 
 /// Bytes of an upstream's cursor. A list whose cursor is longer ends there.
 pub(super) const LONGEST: usize = 4_096;
@@ -16,42 +17,38 @@ pub(super) const LONGEST: usize = 4_096;
 const BEFORE: usize = 160;
 const FORM: &str = "cursor 1";
 
-/// Where a list goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cursor {
-    /// Which upstream.
     pub(super) place: usize,
     /// Its own cursor; none for its first page.
     pub(super) theirs: Option<String>,
 }
 
 impl Cursor {
-    /// The cursor as the host gets it.
-    pub(super) async fn print(&self, asking: Asking<'_>, kind: Kind) -> Result<String, Outcome> {
+    pub(super) async fn print(&self, request: HostRequest<'_>, kind: ListKind) -> Result<String, Outcome> {
         let Some(theirs) = &self.theirs else { return Ok(self.written(kind, "")) };
-        let parts = [kind.method(), self.upstream(asking), theirs];
-        let signature = asking.broker.sign_parts(&asking.call.host.principal, FORM, &parts).await?;
+        let parts = [kind.method(), self.upstream(request), theirs];
+        let signature = sign_parts(request.broker, &request.call.host.principal, FORM, &parts).await?;
         Ok(self.written(kind, &signature))
     }
 
-    /// Reads a cursor that was given to this principal.
-    pub(super) async fn read(asking: Asking<'_>, text: &str, kind: Kind) -> Result<Self, Outcome> {
-        let places = asking.session.upstreams().count();
+    pub(super) async fn read(request: HostRequest<'_>, text: &str, kind: ListKind) -> Result<Self, Outcome> {
+        let places = request.session.upstreams().count();
         let (cursor, signature) = Self::parse(text, kind, places).ok_or_else(|| foreign(text))?;
         if let Some(theirs) = &cursor.theirs {
-            let parts = [kind.method(), cursor.upstream(asking), theirs];
-            if !asking.broker.verify_parts(&asking.call.host.principal, FORM, &parts, signature).await? {
+            let parts = [kind.method(), cursor.upstream(request), theirs];
+            if !verify_parts(request.broker, &request.call.host.principal, FORM, &parts, signature).await? {
                 return Err(foreign(text));
             }
         }
         Ok(cursor)
     }
 
-    fn upstream<'a>(&self, asking: Asking<'a>) -> &'a str {
-        asking.session.upstreams().nth(self.place).map_or("", |upstream| &upstream.spec().name)
+    fn upstream<'a>(&self, request: HostRequest<'a>) -> &'a str {
+        request.session.upstreams().nth(self.place).map_or("", |upstream| &upstream.spec().name)
     }
 
-    fn written(&self, kind: Kind, signature: &str) -> String {
+    fn written(&self, kind: ListKind, signature: &str) -> String {
         let (letter, place) = (kind.letter(), self.place);
         match &self.theirs {
             Some(theirs) => format!("{letter}{place}:{signature}:{theirs}"),
@@ -60,7 +57,7 @@ impl Cursor {
     }
 
     /// What a text says, and the signature that has to prove it.
-    fn parse(text: &str, kind: Kind, places: usize) -> Option<(Self, &str)> {
+    fn parse(text: &str, kind: ListKind, places: usize) -> Option<(Self, &str)> {
         let rest = text.strip_prefix(kind.letter()).filter(|_| text.len() <= LONGEST + BEFORE)?;
         let mut parts = rest.splitn(3, ':');
         let (place, signature, theirs) = (parts.next()?, parts.next(), parts.next());
@@ -91,10 +88,10 @@ mod tests {
             Cursor { place: 2, theirs: Some("a:b\u{1F600}\"".to_owned()) },
             Cursor { place: 1, theirs: Some(String::new()) },
         ] {
-            let text = cursor.written(Kind::Resources, "k.p");
+            let text = cursor.written(ListKind::Resources, "k.p");
             let signature = if cursor.theirs.is_some() { "k.p" } else { "" };
-            assert_eq!(Cursor::parse(&text, Kind::Resources, 3), Some((cursor, signature)));
-            assert_eq!(Cursor::parse(&text, Kind::Templates, 3), None, "it is of another list");
+            assert_eq!(Cursor::parse(&text, ListKind::Resources, 3), Some((cursor, signature)));
+            assert_eq!(Cursor::parse(&text, ListKind::Templates, 3), None, "it is of another list");
         }
         let long = format!("r0:m:{}", "x".repeat(LONGEST + BEFORE));
         for text in [
@@ -112,7 +109,7 @@ mod tests {
             "r99999999999999999999999",
             &long,
         ] {
-            assert_eq!(Cursor::parse(text, Kind::Resources, 3), None, "{text}");
+            assert_eq!(Cursor::parse(text, ListKind::Resources, 3), None, "{text}");
         }
     }
 }

@@ -18,9 +18,10 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::cursor::{Cursor, LONGEST};
-use super::gated::{denied, is_listed, permit};
-use super::route::{Asking, declares, is_reachable, outcome_for_host};
-use super::{Known, own, params};
+use super::read_gate::{denied, is_listed, permit};
+use super::reserved::status_resource;
+use super::route::{HostRequest, declares, is_reachable, outcome_for_host};
+use super::{RoutingTable, params};
 use crate::arguments::Members;
 use crate::gate::Permit;
 use crate::pipeline::respond::raw;
@@ -34,22 +35,20 @@ const PAGE: Duration = Duration::from_secs(10);
 /// Bytes of one answer, but for a single page that is larger by itself.
 const ANSWER: usize = 4 * 1024 * 1024;
 
-/// What is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ListKind {
     Resources,
     Templates,
     Tasks,
 }
 
-/// One page of one upstream.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) items: Vec<Box<RawValue>>,
     pub(super) next: Option<String>,
 }
 
-impl Kind {
+impl ListKind {
     const fn member(self) -> &'static str {
         match self {
             Self::Resources => "resources",
@@ -66,7 +65,6 @@ impl Kind {
         }
     }
 
-    /// Tells the cursors of different lists apart.
     pub(super) const fn letter(self) -> char {
         match self {
             Self::Resources => 'r',
@@ -85,19 +83,18 @@ impl Kind {
     }
 
     /// The host gets the list without this one, and hears of it when it is there. Who has tasks has been asked for them.
-    fn leave_out(self, known: &Known, upstream: &Upstream) {
+    fn leave_out(self, known: &RoutingTable, upstream: &Upstream) {
         if self != Self::Tasks {
-            known.listed(&upstream.spec().name, "resources", false);
+            known.note_listed(&upstream.spec().name, "resources", false);
         }
     }
 
-    /// Remembers whose the items are.
-    fn learn(self, asking: Asking<'_>, upstream: &str, items: &[Box<RawValue>], is_first: bool) {
-        let known = &asking.session.known;
+    fn add_routes(self, request: HostRequest<'_>, upstream: &str, items: &[Box<RawValue>], is_first: bool) {
+        let known = &request.session.routes;
         match self {
             Self::Resources if is_first => {
                 known.forget_resources(upstream);
-                known.listed(upstream, "resources", true);
+                known.note_listed(upstream, "resources", true);
             }
             Self::Templates if is_first => known.forget_templates(upstream),
             _ => {}
@@ -112,19 +109,16 @@ impl Kind {
         for item in items {
             let Ok(item) = serde_json::from_str::<Item>(item.get()) else { continue };
             match self {
-                Self::Resources => item.uri.into_iter().for_each(|uri| known.learn_uri(upstream, uri)),
+                Self::Resources => item.uri.into_iter().for_each(|uri| known.add_uri(upstream, uri)),
                 Self::Templates => {
-                    item.uri_template
-                        .into_iter()
-                        .for_each(|template| known.learn_template(upstream, template));
+                    item.uri_template.into_iter().for_each(|template| known.add_template(upstream, template));
                 }
-                Self::Tasks => item.task_id.into_iter().for_each(|task| known.learn_task(upstream, task)),
+                Self::Tasks => item.task_id.into_iter().for_each(|task| known.add_task(upstream, task)),
             }
         }
     }
 }
 
-/// The answer as it grows.
 #[derive(Default)]
 struct Merged {
     items: Vec<Box<RawValue>>,
@@ -146,11 +140,11 @@ impl Merged {
         true
     }
 
-    async fn outcome(self, asking: Asking<'_>, kind: Kind) -> Result<Outcome, Outcome> {
+    async fn outcome(self, request: HostRequest<'_>, kind: ListKind) -> Result<Outcome, Outcome> {
         let member = Value::from(kind.member());
         let items: Vec<&str> = self.items.iter().map(|item| item.get()).collect();
         let next = match self.next {
-            Some(next) => format!(",\"nextCursor\":{}", Value::from(next.print(asking, kind).await?)),
+            Some(next) => format!(",\"nextCursor\":{}", Value::from(next.print(request, kind).await?)),
             None => String::new(),
         };
         let text = format!("{{{member}:[{}]{next}}}", items.join(","));
@@ -158,47 +152,46 @@ impl Merged {
     }
 }
 
-/// Answers a list.
-pub(super) async fn merged(asking: Asking<'_>, kind: Kind) -> Outcome {
-    page(asking, kind).await.unwrap_or_else(|outcome| outcome)
+pub(super) async fn list(request: HostRequest<'_>, kind: ListKind) -> Outcome {
+    page(request, kind).await.unwrap_or_else(|outcome| outcome)
 }
 
-async fn page(asking: Asking<'_>, kind: Kind) -> Result<Outcome, Outcome> {
-    let Given { cursor } = params::read(&asking.call.request.method, asking.params())?;
+async fn page(request: HostRequest<'_>, kind: ListKind) -> Result<Outcome, Outcome> {
+    let Params { cursor } = params::read(&request.call.request.method, request.params())?;
     let cursor = match cursor {
-        Some(text) => Some(Cursor::read(asking, &text, kind).await?),
+        Some(text) => Some(Cursor::read(request, &text, kind).await?),
         None => None,
     };
-    let offering = asking.session.upstreams().enumerate().filter(|(_, upstream)| kind.is_offered(upstream));
+    let offering = request.session.upstreams().enumerate().filter(|(_, upstream)| kind.is_offered(upstream));
     let offering: Vec<(usize, &Arc<Upstream>)> = offering.collect();
     let is_of = |place: usize| cursor.as_ref().is_none_or(|cursor| cursor.place == place);
     match (kind, &*offering) {
         // There is nothing of ours in this list: that of the only one who has it is passed on whole.
-        (Kind::Tasks, [(place, only)]) if is_of(*place) => pass_on(asking, (*place, only), cursor).await,
-        _ => merge(asking, kind, cursor).await,
+        (ListKind::Tasks, [(place, only)]) if is_of(*place) => pass_on(request, (*place, only), cursor).await,
+        _ => merge(request, kind, cursor).await,
     }
 }
 
 /// The tasks of the only upstream that lists any. No byte changes but those of the cursor.
 async fn pass_on(
-    asking: Asking<'_>,
+    request: HostRequest<'_>,
     (place, only): (usize, &Arc<Upstream>),
     cursor: Option<Cursor>,
 ) -> Result<Outcome, Outcome> {
     let theirs = cursor.and_then(|cursor| cursor.theirs);
-    let params = params::with_cursor(asking.params(), theirs.as_deref());
-    let result = match asking.relay(only, params.as_deref()).await {
+    let params = params::with_cursor(request.params(), theirs.as_deref());
+    let result = match request.relay(only, params.as_deref()).await {
         Outcome::Result(result) => result,
         error @ Outcome::Error(_) => return Ok(error),
     };
-    let Some(page) = read(&result, Kind::Tasks.member()) else { return Ok(Outcome::Result(result)) };
-    Kind::Tasks.learn(asking, &only.spec().name, &page.items, false);
+    let Some(page) = read(&result, ListKind::Tasks.member()) else { return Ok(Outcome::Result(result)) };
+    ListKind::Tasks.add_routes(request, &only.spec().name, &page.items, false);
     let Ok(Members(members)) = serde_json::from_str(result.get()) else { return Ok(Outcome::Result(result)) };
     let Some((_, part)) = members.iter().rev().find(|(name, _)| name == "nextCursor") else {
         return Ok(Outcome::Result(result));
     };
     let next = match page.next {
-        Some(theirs) => Cursor { place, theirs: Some(theirs) }.print(asking, Kind::Tasks).await?,
+        Some(theirs) => Cursor { place, theirs: Some(theirs) }.print(request, ListKind::Tasks).await?,
         None if part.get() == "null" => return Ok(Outcome::Result(result)),
         // To common hosts an empty cursor is the end.
         None => String::new(),
@@ -207,49 +200,50 @@ async fn pass_on(
     Ok(Outcome::Result(passed_on.unwrap_or_else(|| raw(&Value::Null))))
 }
 
-async fn merge(asking: Asking<'_>, kind: Kind, cursor: Option<Cursor>) -> Result<Outcome, Outcome> {
-    let method = &asking.call.request.method;
-    let upstreams: Vec<&Arc<Upstream>> = asking.session.upstreams().collect();
+async fn merge(request: HostRequest<'_>, kind: ListKind, cursor: Option<Cursor>) -> Result<Outcome, Outcome> {
+    let method = &request.call.request.method;
+    let upstreams: Vec<&Arc<Upstream>> = request.session.upstreams().collect();
     let mut merged = Merged::default();
     let mut from = cursor.as_ref().map_or(0, |cursor| cursor.place);
     if cursor.is_none() {
-        asking.settled().await;
-        if kind == Kind::Resources {
-            merged.items.push(own::resource());
+        request.wait_settled().await;
+        if kind == ListKind::Resources {
+            merged.items.push(status_resource());
         }
     }
     if let Some(Cursor { place, theirs: Some(theirs) }) = cursor {
-        let Some(upstream) = upstreams.get(place) else { return merged.outcome(asking, kind).await };
-        let params = params::with_cursor(asking.params(), Some(&theirs));
-        let fetch = Fetch::new(asking, upstream, kind.method()).ok_or_else(|| denied(upstream, method))?;
+        let Some(upstream) = upstreams.get(place) else { return merged.outcome(request, kind).await };
+        let params = params::with_cursor(request.params(), Some(&theirs));
+        let fetch =
+            ListFetch::new(request, upstream, kind.method()).ok_or_else(|| denied(upstream, method))?;
         let mut page = match fetch.page(kind.member(), params.as_deref()).await {
             Ok(page) => page,
-            Err(failed) => return Err(outcome_for_host(asking.session, upstream, &fetch.what, failed).await),
+            Err(failed) => return Err(outcome_for_host(request.session, upstream, &fetch.what, failed).await),
         };
         // Whoever says that the list goes on where it is goes round in a circle.
         page.next = page.next.filter(|next| *next != theirs);
         merged.take(place, &page);
-        kind.learn(asking, &upstream.spec().name, &page.items, false);
+        kind.add_routes(request, &upstream.spec().name, &page.items, false);
         from = place + 1;
     }
     if merged.next.is_none() {
-        let params = params::with_cursor(asking.params(), None);
-        for (place, page) in first_pages(asking, kind, from, params).await {
+        let params = params::with_cursor(request.params(), None);
+        for (place, page) in first_pages(request, kind, from, params).await {
             let Some(upstream) = upstreams.get(place) else { continue };
             if !merged.take(place, &page) {
                 break;
             }
-            kind.learn(asking, &upstream.spec().name, &page.items, true);
+            kind.add_routes(request, &upstream.spec().name, &page.items, true);
             if merged.next.is_some() {
                 break;
             }
         }
     }
-    merged.outcome(asking, kind).await
+    merged.outcome(request, kind).await
 }
 
 #[derive(Deserialize)]
-struct Given {
+struct Params {
     #[serde(default)]
     cursor: Option<String>,
 }
@@ -257,29 +251,29 @@ struct Given {
 /// The first pages of all from this place on that give one, in their order. They are asked at the same time, so that one
 /// that hangs does not add to another.
 async fn first_pages(
-    asking: Asking<'_>,
-    kind: Kind,
+    request: HostRequest<'_>,
+    kind: ListKind,
     from: usize,
     params: Option<Box<RawValue>>,
 ) -> Vec<(usize, Page)> {
     let mut fetching = JoinSet::new();
-    for (place, upstream) in asking.session.upstreams().enumerate().skip(from) {
+    for (place, upstream) in request.session.upstreams().enumerate().skip(from) {
         // What one has that was never started is not known; that there is more is said when it is.
         if !is_reachable(upstream) || upstream.capabilities().is_none() {
-            kind.leave_out(&asking.session.known, upstream);
+            kind.leave_out(&request.session.routes, upstream);
             continue;
         }
         if !kind.is_offered(upstream) {
             continue;
         }
-        let Some(fetch) = Fetch::new(asking, upstream, kind.method()) else { continue };
+        let Some(fetch) = ListFetch::new(request, upstream, kind.method()) else { continue };
         let params = params.clone();
         fetching.spawn(async move {
             let page = fetch.page(kind.member(), params.as_deref()).await;
             if let Err(failed) = &page {
                 let name = &fetch.upstream.spec().name;
                 tracing::debug!(name, list = kind.member(), reason = ?failed, "a list is left out");
-                kind.leave_out(&fetch.session.known, &fetch.upstream);
+                kind.leave_out(&fetch.session.routes, &fetch.upstream);
             }
             (place, page)
         });
@@ -295,7 +289,7 @@ async fn first_pages(
 }
 
 /// What it takes to fetch a list from one upstream: on whose behalf, and by which right.
-pub(super) struct Fetch {
+pub(super) struct ListFetch {
     session: Arc<Session>,
     call: Arc<Call<Principal>>,
     upstream: Arc<Upstream>,
@@ -304,11 +298,15 @@ pub(super) struct Fetch {
     permit: Permit,
 }
 
-impl Fetch {
+impl ListFetch {
     /// `None` if this list of the upstream is denied.
-    pub(super) fn new(asking: Asking<'_>, upstream: &Arc<Upstream>, method: &'static str) -> Option<Self> {
-        let permit = permit(&asking.broker.config, asking.session, upstream, method)?;
-        let (session, call) = (Arc::clone(asking.session), Arc::clone(asking.call));
+    pub(super) fn new(
+        request: HostRequest<'_>,
+        upstream: &Arc<Upstream>,
+        method: &'static str,
+    ) -> Option<Self> {
+        let permit = permit(&request.broker.config, request.session, upstream, method)?;
+        let (session, call) = (Arc::clone(request.session), Arc::clone(request.call));
         let what = policy::Kind::Method.name(method);
         Some(Self { session, call, upstream: Arc::clone(upstream), method, what, permit })
     }
@@ -321,7 +319,7 @@ impl Fetch {
     pub(super) async fn page(&self, member: &str, params: Option<&RawValue>) -> Result<Page, CallResult> {
         let Self { session, call, upstream, method, what, permit } = self;
         let spec = upstream.spec();
-        let link = match upstream.link().await {
+        let link = match upstream.lease().await {
             Ok(link) => link,
             Err(away) => return Err(CallResult::Unavailable(away.to_string())),
         };
@@ -335,7 +333,7 @@ impl Fetch {
                     let words = format!("`{}` answers `{method}` with something else", spec.name);
                     CallResult::Answered(failure(code::INTERNAL_ERROR, words))
                 })?;
-                page.items.retain(|item| is_shown(upstream, member, item));
+                page.items.retain(|item| is_visible(upstream, member, item));
                 Ok(page)
             }
             failed => Err(failed),
@@ -344,7 +342,7 @@ impl Fetch {
 }
 
 /// Whether an item of a list is the upstream's to have, and exposed. What has no name cannot be asked for.
-fn is_shown(upstream: &Upstream, member: &str, item: &RawValue) -> bool {
+fn is_visible(upstream: &Upstream, member: &str, item: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Item<'a> {

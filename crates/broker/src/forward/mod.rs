@@ -1,32 +1,28 @@
-//! Everything that is not a tool call: lists of several servers as one, requests to the server that they belong to, and
-//! notifications both ways.
+//! Everything that is not a tool call: merged lists, requests to the server that owns their subject, and notifications in both
+//! directions. Owns routing and merging; refuses to call tools, and leaves decisions to the gate.
 //!
-//! Owns routing and merging. Payloads stay raw text; whether something may happen is the gate's, and no tool is called
-//! from here.
-//!
-//! - `gated`: what passes, by the gate, and what is recorded of it
-//! - `reserved`: names that are the mind's and the broker's
-//! - `lists`, `cursor`: one list from the lists of all
-//! - `resources`, `prompts`, `completion`, `tasks`: whose it is
-//! - `standing`: what holds for a connection, and is said again to a new one
-//! - `lane`: notifications, each server's on their own way
-//! - `said`: what hosts say to tasks, on record
-//! - `known`: what was learnt on the way
+//! - `read_gate`: gate and audit for reads
+//! - `reserved`: names of the mind and of the broker
+//! - `lists`, `cursor`: one list merged from all upstreams
+//! - `resources`, `prompts`, `completion`, `tasks`: requests by subject
+//! - `subscriptions`: log level and subscriptions, restored on a new connection
+//! - `notification_queue`: bounded notification queues per server and direction
+//! - `task_audit`: audit records for requests to tasks
+//! - `routing_table`: which upstream owns which URI, prompt and task
 
 mod completion;
 mod cursor;
-mod gated;
-mod known;
-mod lane;
 mod lists;
-mod own;
+mod notification_queue;
 mod params;
 mod prompts;
+mod read_gate;
 mod reserved;
 mod resources;
 mod route;
-mod said;
-mod standing;
+mod routing_table;
+mod subscriptions;
+mod task_audit;
 mod tasks;
 mod template;
 
@@ -37,17 +33,17 @@ use embody_wire::{Notification, Outcome};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-pub(crate) use self::gated::{denied, permit};
-pub(crate) use self::known::{Known, LONGEST_RUN};
-use self::lists::Kind as List;
+use self::lists::ListKind;
 pub(crate) use self::params::{only, read as read_params};
+pub(crate) use self::read_gate::{denied, permit};
 use self::reserved::Scheme;
 pub(crate) use self::resources::watch;
-use self::route::Asking;
+use self::route::HostRequest;
 pub(crate) use self::route::outcome_for_host;
-pub(crate) use self::said::{SaidTo, Saying};
-pub(crate) use self::standing::{is_wanted, set_elsewhere, wants_level};
-pub(crate) use self::tasks::{keep, leave_task, tidy};
+pub(crate) use self::routing_table::{LONGEST_RUN, RoutingTable};
+pub(crate) use self::subscriptions::{apply_remote_setting, passes_log_level, request_log_level};
+pub(crate) use self::task_audit::{TaskAudit, TaskTarget};
+pub(crate) use self::tasks::{expire_tasks, leave_task, update_keep_alive};
 use crate::degraded;
 use crate::policy::Kind;
 use crate::session::Session;
@@ -56,18 +52,20 @@ use crate::{Broker, Principal};
 
 /// Answers every method that is not the broker's own.
 pub(crate) async fn answer(broker: &Broker, session: &Arc<Session>, call: &Arc<Call<Principal>>) -> Outcome {
-    let asking = Asking { broker, session, call };
+    let request = HostRequest { broker, session, call };
     let outcome = match &*call.request.method {
-        "resources/list" => lists::merged(asking, List::Resources).await,
-        "resources/templates/list" => lists::merged(asking, List::Templates).await,
-        "tasks/list" => lists::merged(asking, List::Tasks).await,
-        "prompts/list" => prompts::list(asking).await,
-        "prompts/get" => prompts::get(asking).await,
-        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => resources::answer(asking).await,
-        "completion/complete" => completion::complete(asking).await,
-        "logging/setLevel" => standing::set_level(asking).await,
-        "tasks/get" | "tasks/result" | "tasks/cancel" => tasks::answer(asking).await,
-        _ => elsewhere(asking).await,
+        "resources/list" => lists::list(request, ListKind::Resources).await,
+        "resources/templates/list" => lists::list(request, ListKind::Templates).await,
+        "tasks/list" => lists::list(request, ListKind::Tasks).await,
+        "prompts/list" => prompts::list(request).await,
+        "prompts/get" => prompts::get(request).await,
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+            resources::answer(request).await
+        }
+        "completion/complete" => completion::complete(request).await,
+        "logging/setLevel" => subscriptions::set_level(request).await,
+        "tasks/get" | "tasks/result" | "tasks/cancel" => tasks::answer(request).await,
+        _ => forward_to_body(request).await,
     };
     match outcome {
         Outcome::Result(result) if session.is_fine() => Outcome::Result(result),
@@ -91,9 +89,9 @@ const TO_HOST: [&str; 6] = [
 ];
 
 /// Takes a notification of the host. Its parameters can only be `_meta`, which no server needs to look again.
-pub(crate) fn notice(session: &Arc<Session>, notification: &Notification) {
+pub(crate) fn on_host_notification(session: &Arc<Session>, notification: &Notification) {
     if let Some(method) = FROM_HOST.into_iter().find(|known| *known == notification.method) {
-        lane::to_upstreams(session, &Notification { method: method.to_owned(), params: None });
+        notification_queue::to_upstreams(session, &Notification { method: method.to_owned(), params: None });
     }
 }
 
@@ -102,23 +100,26 @@ pub(crate) fn is_for_host(method: &str) -> bool {
     method == "notifications/progress" || TO_HOST.contains(&method)
 }
 
-/// Takes a notification that an upstream sent outside any call.
-pub(crate) async fn heard(session: &Arc<Session>, upstream: &str, notification: Notification) {
+pub(crate) async fn on_upstream_notification(
+    session: &Arc<Session>,
+    upstream: &str,
+    notification: Notification,
+) {
     match &*notification.method {
         // What is heard of tasks is asked for, and told to whoever listens to them.
-        "notifications/tasks" if session.is_alone() => {
-            return session.ear.listeners.tell_of_task(upstream, &notification);
+        "notifications/tasks" if session.is_stateless() => {
+            return session.notifier.listeners.on_task_changed(upstream, &notification);
         }
         // It answers a request of the connection's own.
         "notifications/subscriptions/acknowledged" => {
-            return session.ear.listeners.tell_of_tasks(upstream, &notification);
+            return session.notifier.listeners.on_tasks_acknowledged(upstream, &notification);
         }
-        "notifications/resources/list_changed" => session.known.forget_resources(upstream),
+        "notifications/resources/list_changed" => session.routes.forget_resources(upstream),
         "notifications/resources/updated" if is_of_another(session, upstream, &notification) => return,
         method if TO_HOST.contains(&method) => {}
         _ => return,
     }
-    lane::to_host(session, upstream, notification);
+    notification_queue::to_host(session, upstream, notification);
 }
 
 /// Whether a body speaks of a resource that is the mind's or the broker's.
@@ -133,29 +134,28 @@ fn is_of_another(session: &Session, upstream: &str, notification: &Notification)
 }
 
 /// An upstream may be connected anew: what holds for its connection is said again.
-pub(crate) fn changed(session: &Arc<Session>, upstream: &str) {
+pub(crate) fn on_upstream_changed(session: &Arc<Session>, upstream: &str) {
     if let Some(upstream) = session.upstream(upstream) {
-        own::changed(session);
-        standing::restore(session, upstream);
+        reserved::status_changed(session);
+        subscriptions::restore(session, upstream);
     }
 }
 
 /// A tool call was answered. A result that stands for a task says who has the task.
-pub(crate) fn shown(session: &Session, upstream: &str, params: &RawValue, result: &RawValue) {
-    tasks::shown(session, upstream, params, result);
+pub(crate) fn record_task_result(session: &Session, upstream: &str, params: &RawValue, result: &RawValue) {
+    tasks::record_result(session, upstream, params, result);
 }
 
 /// A method that only a body knows, by the operator's word.
-async fn elsewhere(asking: Asking<'_>) -> Outcome {
-    let method = &asking.call.request.method;
+async fn forward_to_body(request: HostRequest<'_>) -> Outcome {
+    let method = &request.call.request.method;
     let lists_it = |role: &Role| matches!(role, Role::Body(body) if body.forward_methods.contains(method));
-    match asking.session.upstreams().find(|upstream| lists_it(&upstream.spec().role)) {
-        Some(upstream) => asking.read(upstream, &Kind::Method.name(method), asking.params()).await,
+    match request.session.upstreams().find(|upstream| lists_it(&upstream.spec().role)) {
+        Some(upstream) => request.read(upstream, &Kind::Method.name(method), request.params()).await,
         None => failure(code::METHOD_NOT_FOUND, format!("Method not found: {}", printable(method))),
     }
 }
 
-/// What somebody else wrote, as it may stand in a message.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(80).collect()
 }

@@ -21,7 +21,6 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawV
 /// The longest URI of a resource, or name of a prompt, that a host may send. Every rule is compared with it in several readings.
 pub(super) const NAME_BYTES: usize = 16 * 1024;
 
-/// Refuses a URI or a name that is too long.
 pub(super) fn check_length(what: &str, name: &str) -> Result<(), Outcome> {
     if name.len() <= NAME_BYTES {
         return Ok(());

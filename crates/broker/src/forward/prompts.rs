@@ -15,10 +15,10 @@ use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::lists::Fetch;
-use super::route::{Asking, declares, first_not_started, is_reachable, not_started};
+use super::lists::ListFetch;
+use super::route::{HostRequest, declares, first_not_started, is_reachable, not_started};
 use super::{params, printable, reserved};
-use crate::catalogue::{Wanting, assign_among};
+use crate::catalogue::{NameRequest, assign_names};
 use crate::pipeline::respond::raw;
 use crate::policy::Kind;
 use crate::session::Session;
@@ -28,10 +28,8 @@ use crate::upstream::Upstream;
 const PAGES: usize = 64;
 const PROMPTS: usize = 2_000;
 const BYTES: usize = 2 * 1024 * 1024;
-/// How long one upstream's list may take.
 const ALL: Duration = Duration::from_secs(15);
 
-/// Which prompt of which upstream is meant by a listed name.
 #[derive(Debug, Default)]
 struct Names {
     mind: String,
@@ -39,22 +37,22 @@ struct Names {
 }
 
 /// Answers `prompts/list`.
-pub(super) async fn list(asking: Asking<'_>) -> Outcome {
+pub(super) async fn list(request: HostRequest<'_>) -> Outcome {
     #[derive(Deserialize)]
-    struct Given {
+    struct Params {
         #[serde(default)]
         cursor: Option<String>,
     }
-    match params::read("prompts/list", asking.params()) {
-        Ok(Given { cursor: None }) => {}
-        Ok(Given { cursor: Some(cursor) }) => {
+    match params::read("prompts/list", request.params()) {
+        Ok(Params { cursor: None }) => {}
+        Ok(Params { cursor: Some(cursor) }) => {
             let cursor = printable(&cursor);
             return failure(code::INVALID_PARAMS, format!("`{cursor}` is no cursor of this list"));
         }
         Err(outcome) => return outcome,
     }
-    let lists = collect(asking, asking.params()).await;
-    let names = Names::of(asking.session);
+    let lists = collect(request, request.params()).await;
+    let names = Names::of(request.session);
     let mut items = Vec::new();
     for (upstream, prompts) in &lists {
         let mut seen = HashSet::new();
@@ -62,7 +60,7 @@ pub(super) async fn list(asking: Asking<'_>) -> Outcome {
             items.extend(listed(&names, upstream, prompt, &mut seen));
         }
     }
-    asking.session.known.record_listed_prompts(items.iter().filter_map(|item| name(item)));
+    request.session.routes.record_listed_prompts(items.iter().filter_map(|item| name(item)));
     let items: Vec<&RawValue> = items.iter().map(AsRef::as_ref).collect();
     let text = items.iter().map(|item| item.get()).collect::<Vec<_>>().join(",");
     let text = format!("{{\"prompts\":[{text}]}}");
@@ -70,54 +68,54 @@ pub(super) async fn list(asking: Asking<'_>) -> Outcome {
 }
 
 /// Answers `prompts/get`.
-pub(super) async fn get(asking: Asking<'_>) -> Outcome {
+pub(super) async fn get(request: HostRequest<'_>) -> Outcome {
     #[derive(Deserialize)]
-    struct Given<'a> {
+    struct Params<'a> {
         #[serde(borrow)]
         name: &'a RawValue,
     }
-    match params::read("prompts/get", asking.params()) {
-        Ok(Given { name }) => send(asking, name).await,
+    match params::read("prompts/get", request.params()) {
+        Ok(Params { name }) => send(request, name).await,
         Err(outcome) => outcome,
     }
 }
 
 /// Sends the request to whoever has the prompt. The name is a part of the parameters.
-pub(super) async fn send(asking: Asking<'_>, part: &RawValue) -> Outcome {
+pub(super) async fn send(request: HostRequest<'_>, part: &RawValue) -> Outcome {
     let Ok(name) = serde_json::from_str::<String>(part.get()) else {
         return failure(code::INVALID_PARAMS, "the name of a prompt is a string");
     };
     if let Err(outcome) = params::check_length("the name of the prompt", &name) {
         return outcome;
     }
-    let mind = &asking.session.mind.spec().name;
+    let mind = &request.session.mind.spec().name;
     // What a body lists under a name of the mind's is not what that name means: the mind's must be known first.
-    let is_mind_known = asking.session.known.has_prompts(mind);
-    let mut found = Names::of(asking.session).find(&name);
+    let is_mind_known = request.session.routes.has_prompts(mind);
+    let mut found = Names::of(request.session).find(&name);
     let is_minds = is_mind_known && found.as_ref().is_ok_and(|(upstream, _)| upstream == mind);
-    let is_settled = asking.session.known.is_listed_prompt(&name) || reserved::PROMPTS.contains(&&*name);
+    let is_settled = request.session.routes.is_listed_prompt(&name) || reserved::PROMPTS.contains(&&*name);
     if !is_settled && !is_minds {
         let what = Kind::Prompt.name(&name);
-        if let Some(body) = holder_not_started(asking.session, &name).await {
+        if let Some(body) = holder_not_started(request.session, &name).await {
             return not_started(body, &what);
         }
     }
-    if found.is_err() || !is_mind_known || !(is_settled || is_minds || are_known(asking)) {
-        collect(asking, None).await;
-        found = Names::of(asking.session).find(&name);
+    if found.is_err() || !is_mind_known || !(is_settled || is_minds || are_known(request)) {
+        collect(request, None).await;
+        found = Names::of(request.session).find(&name);
     }
     let (upstream, own) = match found {
         Ok(found) => found,
-        Err(reason) => return failure(code::INVALID_PARAMS, format!("{reason}{}", asking.absent().await)),
+        Err(reason) => return failure(code::INVALID_PARAMS, format!("{reason}{}", request.absent().await)),
     };
-    let Some(upstream) = asking.session.upstream(&upstream) else {
+    let Some(upstream) = request.session.upstream(&upstream) else {
         return failure(code::INTERNAL_ERROR, "an upstream is gone for good");
     };
-    let spliced = match asking.params() {
+    let spliced = match request.params() {
         Some(params) if own != name => params::exchanged(params, part, &own),
         _ => None,
     };
-    asking.read(upstream, &Kind::Prompt.name(&own), spliced.as_deref().or(asking.params())).await
+    request.read(upstream, &Kind::Prompt.name(&own), spliced.as_deref().or(request.params())).await
 }
 
 /// Waits for the bodies that are still starting and may have a prompt of this name; one that was never connected all the same. If the
@@ -133,24 +131,24 @@ async fn holder_not_started<'a>(session: &'a Session, name: &str) -> Option<&'a 
 }
 
 /// Whether every upstream that has prompts has listed them.
-fn are_known(asking: Asking<'_>) -> bool {
-    let mut with = asking.with("prompts").into_iter().filter(|upstream| is_reachable(upstream));
-    with.all(|upstream| asking.session.known.has_prompts(&upstream.spec().name))
+fn are_known(request: HostRequest<'_>) -> bool {
+    let mut with = request.with("prompts").into_iter().filter(|upstream| is_reachable(upstream));
+    with.all(|upstream| request.session.routes.has_prompts(&upstream.spec().name))
 }
 
 /// The prompts of every upstream that is there, in the order of upstreams, and their names remembered. Of one that is away
 /// or fails, the names that it had are kept: what others are called does not change with it.
-async fn collect(asking: Asking<'_>, params: Option<&RawValue>) -> Vec<(String, Vec<Box<RawValue>>)> {
-    let _one_at_a_time = asking.session.known.collecting.lock().await;
-    asking.settled().await;
+async fn collect(request: HostRequest<'_>, params: Option<&RawValue>) -> Vec<(String, Vec<Box<RawValue>>)> {
+    let _one_at_a_time = request.session.routes.collecting.lock().await;
+    request.wait_settled().await;
     let mut collecting = JoinSet::new();
-    for (place, upstream) in asking.session.upstreams().enumerate() {
+    for (place, upstream) in request.session.upstreams().enumerate() {
         // Until it has shown its list, the host has the list without it.
-        asking.session.known.listed(&upstream.spec().name, "prompts", false);
+        request.session.routes.note_listed(&upstream.spec().name, "prompts", false);
         if !is_reachable(upstream) || !declares(upstream, "prompts") {
             continue;
         }
-        let Some(fetch) = Fetch::new(asking, upstream, "prompts/list") else { continue };
+        let Some(fetch) = ListFetch::new(request, upstream, "prompts/list") else { continue };
         let (name, params) = (upstream.spec().name.clone(), params.map(ToOwned::to_owned));
         collecting.spawn(async move { (place, name, all_pages(&fetch, params).await) });
     }
@@ -158,8 +156,8 @@ async fn collect(asking: Asking<'_>, params: Option<&RawValue>) -> Vec<(String, 
     while let Some(collected) = collecting.join_next().await {
         let Ok((place, upstream, Some(prompts))) = collected else { continue };
         let names = prompts.iter().filter_map(|prompt| name(prompt)).collect();
-        asking.session.known.learn_prompts(&upstream, names);
-        asking.session.known.listed(&upstream, "prompts", true);
+        request.session.routes.set_prompts(&upstream, names);
+        request.session.routes.note_listed(&upstream, "prompts", true);
         lists.push((place, upstream, prompts));
     }
     lists.sort_unstable_by_key(|(place, ..)| *place);
@@ -167,7 +165,7 @@ async fn collect(asking: Asking<'_>, params: Option<&RawValue>) -> Vec<(String, 
 }
 
 /// `None` if not even the first page comes.
-async fn all_pages(fetch: &Fetch, params: Option<Box<RawValue>>) -> Option<Vec<Box<RawValue>>> {
+async fn all_pages(fetch: &ListFetch, params: Option<Box<RawValue>>) -> Option<Vec<Box<RawValue>>> {
     let until = Instant::now() + ALL;
     let mut prompts: Vec<Box<RawValue>> = Vec::new();
     let (mut bytes, mut cursor) = (0, None);
@@ -224,7 +222,7 @@ fn listed(
 
 impl Names {
     fn of(session: &Session) -> Self {
-        let known = session.known.prompts();
+        let known = session.routes.prompts();
         let pairs =
             known.iter().flat_map(|(upstream, names)| names.iter().map(|name| (&**upstream, &**name)));
         // Whoever lists a prompt twice has it once.
@@ -236,11 +234,12 @@ impl Names {
         let upstreams: BTreeSet<&str> = pairs.iter().map(|(upstream, _)| *upstream).collect();
         let mut listed = HashMap::new();
         for (pairs, is_mind) in [(minds, true), (bodies, false)] {
-            let wanting: Vec<_> = pairs.iter().map(|(upstream, tool)| Wanting { upstream, tool }).collect();
+            let requests: Vec<_> =
+                pairs.iter().map(|(upstream, tool)| NameRequest { upstream, tool }).collect();
             let names = if is_mind {
-                assign_among(&upstreams, &wanting, &HashSet::new())
+                assign_names(&upstreams, &requests, &HashSet::new())
             } else {
-                assign_among(&upstreams, &wanting, &taken)
+                assign_names(&upstreams, &requests, &taken)
             };
             for ((upstream, own), name) in pairs.iter().zip(names) {
                 let Some(name) = name else { continue };

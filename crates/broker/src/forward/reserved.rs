@@ -1,6 +1,18 @@
-//! Names that belong to the mind and to the broker, whatever bodies list: these are never looked up among bodies.
+//! Names that belong to the mind and to the broker, whatever bodies list: these are never looked up among bodies. Owns the
+//! broker's own resource, which says what `runtime_status` says.
 
-/// Who has all resources of a scheme.
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use embody_wire::{Notification, Outcome};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::notification_queue;
+use super::route::HostRequest;
+use crate::pipeline::respond::raw;
+use crate::session::Session;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
     Mind,
@@ -21,6 +33,42 @@ impl Scheme {
 
 /// The prompts that every mind has: they are its own also while it is away and its list is unknown.
 pub(super) const PROMPTS: [&str; 1] = ["get_system_prompt"];
+
+pub(super) const STATUS: &str = "embody://runtime/status";
+
+pub(super) fn status_resource() -> Box<RawValue> {
+    raw(&json!({
+        "uri": STATUS,
+        "name": "runtime_status",
+        "title": "What works and what does not",
+        "description": "Whether this session is bootstrapped, what is degraded and why, which servers are connected, and which approvals wait.",
+        "mimeType": "application/json",
+    }))
+}
+
+pub(super) async fn answer_status(request: HostRequest<'_>) -> Outcome {
+    let known = &request.session.routes;
+    match &*request.call.request.method {
+        "resources/subscribe" => known.watches_status.store(true, Ordering::Release),
+        "resources/unsubscribe" => known.watches_status.store(false, Ordering::Release),
+        _ => {
+            let status = crate::builtin_tools::status::of(&request.broker.config, request.session).await;
+            let text = serde_json::to_string_pretty(&status).unwrap_or_default();
+            let contents = json!([{"uri": STATUS, "mimeType": "application/json", "text": text}]);
+            return Outcome::Result(raw(&json!({ "contents": contents })));
+        }
+    }
+    Outcome::Result(raw(&json!({})))
+}
+
+pub(super) fn status_changed(session: &Arc<Session>) {
+    if session.routes.watches_status.load(Ordering::Acquire) {
+        let params = Some(raw(&json!({"uri": STATUS})));
+        let updated = Notification { method: "notifications/resources/updated".to_owned(), params };
+        // No upstream has an empty name.
+        notification_queue::to_host(session, "", updated);
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -11,9 +11,9 @@ use embody_wire::server::{code, failure_with};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::reserved::Scheme;
-use super::route::{Asking, ask, declares, first_not_started, is_done};
-use super::{gated, own, params, printable};
+use super::reserved::{STATUS, Scheme, answer_status};
+use super::route::{HostRequest, ask, declares, first_not_started, is_done};
+use super::{params, printable, read_gate};
 use crate::BrokerConfig;
 use crate::pipeline::respond::raw;
 use crate::policy::Kind;
@@ -21,7 +21,7 @@ use crate::session::Session;
 use crate::upstream::Upstream;
 
 #[derive(Deserialize)]
-struct Given {
+struct Params {
     uri: String,
 }
 
@@ -45,12 +45,12 @@ async fn watch_one(config: &BrokerConfig, session: &Session, uri: String, on: bo
     if uri.len() > params::NAME_BYTES {
         return tracing::warn!(bytes = uri.len(), "a resource is not watched: its URI is too long");
     }
-    let known = &session.known;
-    if uri == own::STATUS {
+    let known = &session.routes;
+    if uri == STATUS {
         return known.watches_status.store(on, Ordering::Release);
     }
     let upstreams = || candidates(session, &uri).filter(|upstream| declares(upstream, "resources"));
-    let owner = known.watched(upstreams(), &uri).or_else(|| known.owner(upstreams, &uri));
+    let owner = known.subscribed_upstream(upstreams(), &uri).or_else(|| known.owner_of_uri(upstreams, &uri));
     let (method, params) =
         (if on { "resources/subscribe" } else { "resources/unsubscribe" }, raw(&json!({ "uri": uri })));
     if owner.is_none() && on && Scheme::of(&uri).is_none() {
@@ -63,7 +63,7 @@ async fn watch_one(config: &BrokerConfig, session: &Session, uri: String, on: bo
             );
         }
         // The listener may have left meanwhile.
-        if session.is_alone() && !session.ear.listeners.is_watched(&uri) {
+        if session.is_stateless() && !session.notifier.listeners.is_watched(&uri) {
             return;
         }
     }
@@ -71,11 +71,11 @@ async fn watch_one(config: &BrokerConfig, session: &Session, uri: String, on: bo
     let asked: Vec<&Arc<Upstream>> = owner.map_or_else(|| upstreams().collect(), |owner| vec![owner]);
     for upstream in asked {
         let is_open = if on {
-            gated::may_watch(config, session, upstream, &uri).await
+            read_gate::may_watch(config, session, upstream, &uri).await
         } else {
-            known.watched(std::iter::once(upstream), &uri).is_some()
+            known.subscribed_upstream(std::iter::once(upstream), &uri).is_some()
         };
-        let Some(link) = (if is_open { upstream.link().await.ok() } else { None }) else { continue };
+        let Some(link) = (if is_open { upstream.lease().await.ok() } else { None }) else { continue };
         let name = &upstream.spec().name;
         if ask(upstream, &link, method, Some(&params), WATCH).await.is_some_and(|asked| is_done(&asked)) {
             if on {
@@ -83,7 +83,7 @@ async fn watch_one(config: &BrokerConfig, session: &Session, uri: String, on: bo
             } else {
                 known.unsubscribe(name, &uri);
             }
-            return known.keep(upstream);
+            return known.update_keep_alive(upstream);
         }
     }
 }
@@ -98,21 +98,20 @@ fn candidates<'a>(session: &'a Session, uri: &str) -> impl Iterator<Item = &'a A
     })
 }
 
-/// Answers it.
-pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
-    let method = &*asking.call.request.method;
-    let uri = match params::read(method, asking.params()) {
-        Ok(Given { uri }) => uri,
+pub(super) async fn answer(request: HostRequest<'_>) -> Outcome {
+    let method = &*request.call.request.method;
+    let uri = match params::read(method, request.params()) {
+        Ok(Params { uri }) => uri,
         Err(outcome) => return outcome,
     };
     if let Err(outcome) = params::check_length("the URI", &uri) {
         return outcome;
     }
-    if uri == own::STATUS {
-        return own::answer(asking).await;
+    if uri == STATUS {
+        return answer_status(request).await;
     }
-    let known = &asking.session.known;
-    let (outcome, from) = send(asking, &uri, method != "resources/read").await;
+    let known = &request.session.routes;
+    let (outcome, from) = send(request, &uri, method != "resources/read").await;
     if let (Outcome::Result(_), Some(from)) = (&outcome, from) {
         let name = &from.spec().name;
         match method {
@@ -122,36 +121,40 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
                 known.subscribe(name, uri, params);
             }
             "resources/unsubscribe" => known.unsubscribe(name, &uri),
-            _ => known.learn_uri(name, uri),
+            _ => known.add_uri(name, uri),
         }
-        known.keep(from);
+        known.update_keep_alive(from);
     }
     outcome
 }
 
 /// Sends a request about a resource to the server that has it; its outcome, and which server it was.
-async fn send<'a>(asking: Asking<'a>, uri: &str, is_watched: bool) -> (Outcome, Option<&'a Arc<Upstream>>) {
-    let (known, params, what) = (&asking.session.known, asking.params(), Kind::Resource.name(uri));
-    let upstreams = || candidates(asking.session, uri);
-    let watched = is_watched.then(|| known.watched(upstreams(), uri)).flatten();
-    if let Some(owner) = watched.or_else(|| known.owner(upstreams, uri)) {
-        return (asking.read(owner, &what, params).await, Some(owner));
+async fn send<'a>(
+    request: HostRequest<'a>,
+    uri: &str,
+    is_watched: bool,
+) -> (Outcome, Option<&'a Arc<Upstream>>) {
+    let (known, params, what) = (&request.session.routes, request.params(), Kind::Resource.name(uri));
+    let upstreams = || candidates(request.session, uri);
+    let watched = is_watched.then(|| known.subscribed_upstream(upstreams(), uri)).flatten();
+    if let Some(owner) = watched.or_else(|| known.owner_of_uri(upstreams, uri)) {
+        return (request.read(owner, &what, params).await, Some(owner));
     }
     match Scheme::of(uri) {
         None => {
-            if let Err(outcome) = asking.started(&what).await {
+            if let Err(outcome) = request.wait_started(&what).await {
                 return (outcome, None);
             }
         }
-        Some(_) => asking.settled().await,
+        Some(_) => request.wait_settled().await,
     }
     let with: Vec<&Arc<Upstream>> = upstreams().filter(|upstream| declares(upstream, "resources")).collect();
     match &*with {
-        [only] => (asking.read(only, &what, params).await, Some(*only)),
-        several => match asking.read_in_turn(several, &what, params).await {
+        [only] => (request.read(only, &what, params).await, Some(*only)),
+        several => match request.read_in_turn(several, &what, params).await {
             Some(read) => read,
             None => {
-                let words = format!("there is no resource `{}`{}", printable(uri), asking.absent().await);
+                let words = format!("there is no resource `{}`{}", printable(uri), request.absent().await);
                 (failure_with(code::RESOURCE_NOT_FOUND, words, Some(json!({"uri": uri}))), None)
             }
         },
@@ -159,7 +162,7 @@ async fn send<'a>(asking: Asking<'a>, uri: &str, is_watched: bool) -> (Outcome, 
 }
 
 /// Completes an argument of a template of this URI, if it is known whose it is.
-pub(super) fn owner<'a>(asking: Asking<'a>, uri: &str) -> Option<&'a Arc<Upstream>> {
-    let mind = || candidates(asking.session, uri).next().filter(|_| Scheme::of(uri) == Some(Scheme::Mind));
-    asking.session.known.owner(|| candidates(asking.session, uri), uri).or_else(mind)
+pub(super) fn owner<'a>(request: HostRequest<'a>, uri: &str) -> Option<&'a Arc<Upstream>> {
+    let mind = || candidates(request.session, uri).next().filter(|_| Scheme::of(uri) == Some(Scheme::Mind));
+    request.session.routes.owner_of_uri(|| candidates(request.session, uri), uri).or_else(mind)
 }

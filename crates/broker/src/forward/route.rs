@@ -10,24 +10,22 @@ use embody_wire::upstream::{Link, OutgoingCall};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use super::{gated, printable};
+use super::{printable, read_gate};
 use crate::pipeline::send::{CallResult, UpstreamCall, call_upstream};
 use crate::policy::Kind;
-use crate::session::exposure::ERRORS;
+use crate::session::untrusted_reads::ERRORS;
 use crate::session::{CONNECTING, Session};
 use crate::upstream::{Health, Role, Upstream};
 use crate::{Broker, Principal};
 
-/// A request of a host that is being answered.
 #[derive(Clone, Copy)]
-pub(super) struct Asking<'a> {
+pub(super) struct HostRequest<'a> {
     pub(super) broker: &'a Broker,
     pub(super) session: &'a Arc<Session>,
     pub(super) call: &'a Arc<Call<Principal>>,
 }
 
-impl<'a> Asking<'a> {
-    /// Its parameters as they came.
+impl<'a> HostRequest<'a> {
     pub(super) fn params(self) -> Option<&'a RawValue> {
         self.call.request.params.as_deref()
     }
@@ -39,7 +37,7 @@ impl<'a> Asking<'a> {
         what: &str,
         params: Option<&RawValue>,
     ) -> Outcome {
-        match gated::send(self, upstream, what, params).await {
+        match read_gate::send(self, upstream, what, params).await {
             Ok(carried) => outcome_for_host(self.session, upstream, what, carried).await,
             Err(refused) => refused,
         }
@@ -56,14 +54,14 @@ impl<'a> Asking<'a> {
         let session: &'a Arc<Session> = self.session;
         let mut first = None;
         for upstream in upstreams.iter().filter(|upstream| is_reachable(upstream)) {
-            let sent = gated::send(self, upstream, what, params).await;
+            let sent = read_gate::send(self, upstream, what, params).await;
             let is_last = match &sent {
                 Ok(CallResult::Answered(outcome)) => !is_not_theirs(outcome),
                 Ok(CallResult::CancelledUnsent | CallResult::Cancelled) => true,
                 // One that fails does not stand between the host and the others.
                 Ok(_) => false,
                 // Nor does one that is denied; one that waits for an approval ends the search.
-                Err(_) => !gated::is_denied(self, upstream, what, params),
+                Err(_) => !read_gate::is_denied(self, upstream, what, params),
             };
             if is_last {
                 let outcome = self.outcome(upstream, what, sent).await;
@@ -96,9 +94,9 @@ impl<'a> Asking<'a> {
         params: Option<&RawValue>,
     ) -> Result<CallResult, Outcome> {
         let (spec, method) = (upstream.spec(), &self.call.request.method);
-        let permit = gated::permit(&self.broker.config, self.session, upstream, method)
-            .ok_or_else(|| gated::denied(upstream, method))?;
-        let link = match upstream.link().await {
+        let permit = read_gate::permit(&self.broker.config, self.session, upstream, method)
+            .ok_or_else(|| read_gate::denied(upstream, method))?;
+        let link = match upstream.lease().await {
             Ok(link) => link,
             Err(away) => return Ok(CallResult::Unavailable(away.to_string())),
         };
@@ -116,16 +114,16 @@ impl<'a> Asking<'a> {
 
     /// Waits for the servers that are still starting and may have this. Nothing is known of what a body has that has not
     /// started: none of the others answers for it.
-    pub(super) async fn started(self, what: &str) -> Result<(), Outcome> {
+    pub(super) async fn wait_started(self, what: &str) -> Result<(), Outcome> {
         let body = first_not_started(self.session, |_| Some(what.to_owned())).await;
         body.map_or(Ok(()), |body| Err(not_started(body, what)))
     }
 
     /// Waits until every upstream has said what it is or has failed, for as long as a list may take.
-    pub(super) async fn settled(self) {
+    pub(super) async fn wait_settled(self) {
         let all = async {
             for upstream in self.session.upstreams() {
-                upstream.settled().await;
+                upstream.wait_settled().await;
             }
         };
         let _ = timeout(self.broker.config.times.list, all).await;
@@ -141,7 +139,7 @@ impl<'a> Asking<'a> {
         let mut words = String::new();
         for upstream in self.session.upstreams().filter(|upstream| !is_reachable(upstream)) {
             let name = &upstream.spec().name;
-            let reason = match upstream.state().reason {
+            let reason = match upstream.status().reason {
                 Some(reason) => {
                     self.session.mark_read(name, ERRORS).await;
                     reason
@@ -166,7 +164,7 @@ pub(super) async fn first_not_started(
     };
     // They start at the same time, so the waits do not add up.
     for upstream in session.upstreams().filter(may_contain) {
-        upstream.started().await;
+        upstream.wait_started().await;
     }
     session.bodies.iter().filter(may_contain).find(|body| body.never_connected())
 }
@@ -182,8 +180,8 @@ pub(super) fn not_started(body: &Upstream, what: &str) -> Outcome {
 }
 
 /// Whether it is connected now.
-pub(super) fn is_there(upstream: &Upstream) -> bool {
-    upstream.state().health == Health::Connected
+pub(super) fn is_connected(upstream: &Upstream) -> bool {
+    upstream.status().health == Health::Connected
 }
 
 /// Whether it can be asked: it is connected, or it does not run and is started by being asked.
@@ -234,7 +232,7 @@ pub(super) async fn ask(
     params: Option<&RawValue>,
     limit: Duration,
 ) -> Option<CallResult> {
-    upstream.ask(link, OutgoingCall { method, params }, limit).await.ok().map(CallResult::Answered)
+    upstream.request(link, OutgoingCall { method, params }, limit).await.ok().map(CallResult::Answered)
 }
 
 /// Whether it was answered with a result.

@@ -6,8 +6,8 @@ use embody_wire::server::{code, failure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::route::{Asking, outcome_for_host};
-use super::said::{SaidTo, Saying};
+use super::route::{HostRequest, outcome_for_host};
+use super::task_audit::{TaskAudit, TaskTarget};
 use super::{params, printable};
 use crate::pipeline::record::outcome_of;
 use crate::policy::Kind;
@@ -28,7 +28,7 @@ impl Task {
 }
 
 /// Remembers the task that a result stands for. Only who asked for a task gets one.
-pub(super) fn shown(session: &Session, upstream: &str, params: &RawValue, result: &RawValue) {
+pub(super) fn record_result(session: &Session, upstream: &str, params: &RawValue, result: &RawValue) {
     #[derive(Deserialize)]
     struct Created {
         task: Task,
@@ -38,57 +38,58 @@ pub(super) fn shown(session: &Session, upstream: &str, params: &RawValue, result
     }
     if let Ok(Created { task }) = serde_json::from_str(result.get()) {
         let is_running = !task.is_over();
-        session.known.learn_task(upstream, task.task_id.clone());
+        session.routes.add_task(upstream, task.task_id.clone());
         note(session, upstream, &task.task_id, is_running);
     }
 }
 
 /// A server with a task that runs is not stopped for being idle.
 fn note(session: &Session, upstream: &str, task: &str, is_running: bool) {
-    session.known.runs(upstream, task, is_running);
-    keep(session, upstream);
+    session.routes.set_task_running(upstream, task, is_running);
+    update_keep_alive(session, upstream);
 }
 
 /// Nobody waits for a task of a server without sessions any more.
 pub(crate) fn leave_task(session: &Session, upstream: &str, task: &str) {
-    session.known.leave_task(upstream, task);
-    keep(session, upstream);
+    session.routes.leave_task(upstream, task);
+    update_keep_alive(session, upstream);
 }
 
 /// A server on which something waits is kept, and else not.
-pub(crate) fn keep(session: &Session, upstream: &str) {
+pub(crate) fn update_keep_alive(session: &Session, upstream: &str) {
     if let Some(found) = session.upstream(upstream) {
-        session.known.keep(found);
+        session.routes.update_keep_alive(found);
     }
 }
 
 /// Forgets the tasks that nobody was seen to end: no server is kept for them any longer.
-pub(crate) fn tidy(session: &Session) {
-    session.known.tidy_tasks();
-    session.upstreams().for_each(|upstream| session.known.keep(upstream));
+pub(crate) fn expire_tasks(session: &Session) {
+    session.routes.expire_tasks();
+    session.upstreams().for_each(|upstream| session.routes.update_keep_alive(upstream));
 }
 
 /// Answers a request about one task. About an id that no server has given to this session none is asked: it could be any text.
-pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
-    let Task { task_id, .. } = match params::read(&asking.call.request.method, asking.params()) {
+pub(super) async fn answer(request: HostRequest<'_>) -> Outcome {
+    let Task { task_id, .. } = match params::read(&request.call.request.method, request.params()) {
         Ok(task) => task,
         Err(outcome) => return outcome,
     };
-    match asking.session.known.runner(asking.session.upstreams(), &task_id) {
-        Some(runner) => {
-            let (method, name) = (&*asking.call.request.method, &runner.spec().name);
-            let params = asking.params().and_then(|params| params::only(params, &["taskId"]));
-            let carried = match asking.ask(runner, params.as_deref()).await {
+    match request.session.routes.owner_of_task(request.session.upstreams(), &task_id) {
+        Some(owner_of_task) => {
+            let (method, name) = (&*request.call.request.method, &owner_of_task.spec().name);
+            let params = request.params().and_then(|params| params::only(params, &["taskId"]));
+            let carried = match request.ask(owner_of_task, params.as_deref()).await {
                 Ok(carried) => carried,
                 Err(denied) => return denied,
             };
-            if let Some(saying) = Saying::read(method, asking.params()) {
-                let to = SaidTo { body: name, task: &task_id, call: None };
-                saying.record(&asking.broker.config, asking.session, to, outcome_of(&carried)).await;
+            if let Some(audit) = TaskAudit::read(method, request.params()) {
+                let to = TaskTarget { body: name, task: &task_id, call: None };
+                audit.record(&request.broker.config, request.session, to, outcome_of(&carried)).await;
             }
-            let outcome = outcome_for_host(asking.session, runner, &Kind::Method.name(method), carried).await;
+            let outcome =
+                outcome_for_host(request.session, owner_of_task, &Kind::Method.name(method), carried).await;
             if has_ended(method, &outcome) {
-                note(asking.session, name, &task_id, false);
+                note(request.session, name, &task_id, false);
             }
             outcome
         }

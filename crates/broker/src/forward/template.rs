@@ -3,7 +3,6 @@
 /// Expressions in one template: one with more fits nothing.
 const MOST: usize = 16;
 
-/// A part of a template.
 enum Part<'a> {
     Text(&'a str),
     /// `{name}`: at least one character, no slash.
@@ -38,8 +37,8 @@ pub(super) fn fits(template: &str, uri: &str) -> bool {
 fn after_text(ends: &[bool], uri: &[u8], text: &[u8]) -> Vec<bool> {
     let mut after = vec![false; ends.len()];
     for (at, _) in ends.iter().enumerate().filter(|(_, is_end)| **is_end) {
-        let is_there = uri.get(at..).is_some_and(|rest| rest.starts_with(text));
-        if let Some(end) = after.get_mut(at + text.len()).filter(|_| is_there) {
+        let is_connected = uri.get(at..).is_some_and(|rest| rest.starts_with(text));
+        if let Some(end) = after.get_mut(at + text.len()).filter(|_| is_connected) {
             *end = true;
         }
     }

@@ -1,30 +1,29 @@
-//! What is counted for each server: its calls, what was decided about them, and where their time went.
+//! Counters per server: calls, decisions, timing and restarts.
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::Meter;
 use super::count::{Counter, Counters, Histogram};
-use super::words::{End, Verdict};
+use super::labels::{DecisionLabel, OutcomeLabel};
 use crate::policy::Class;
+use crate::session::Session;
 
 /// Servers that are told apart: as many as can be configured, and ours. Any further ones are counted together.
-const MOST: usize = 80;
+const BODIES_MAX: usize = 80;
 
-/// The name under which those are shown.
 const OTHERS: &str = "_others";
 
-/// One server.
 #[derive(Debug)]
 pub(crate) struct Body {
     pub(super) name: Box<str>,
-    ends: [Counters<{ End::ALL.len() }>; Class::ALL.len()],
-    verdicts: [Counters<{ Verdict::ALL.len() }>; Class::ALL.len()],
-    /// The time of calls in the server.
+    ends: [Counters<{ OutcomeLabel::ALL.len() }>; Class::ALL.len()],
+    verdicts: [Counters<{ DecisionLabel::ALL.len() }>; Class::ALL.len()],
     pub(super) upstream: Histogram,
     /// The rest of it that was not somebody else's.
     pub(super) overhead: Histogram,
-    /// How often it was connected again.
     pub(crate) restarts: Counter,
 }
 
@@ -40,46 +39,41 @@ impl Body {
         }
     }
 
-    /// Something was decided about a call.
-    pub(crate) fn decided(&self, class: Class, verdict: Verdict) {
+    pub(crate) fn record_decision(&self, class: Class, verdict: DecisionLabel) {
         if let Some(verdicts) = self.verdicts.get(class as usize) {
             verdicts.add(verdict as usize);
         }
     }
 
-    /// A call is over.
-    pub(crate) fn over(&self, class: Class, end: End, timing: &Timing) {
+    pub(crate) fn finish(&self, class: Class, end: OutcomeLabel, timing: &Timing) {
         if let Some(ends) = self.ends.get(class as usize) {
             ends.add(end as usize);
         }
         let upstream = Duration::from_nanos(timing.upstream_ns.load(Ordering::Relaxed));
         let aside = Duration::from_nanos(timing.aside_ns.load(Ordering::Relaxed));
-        if end != End::Refused && end != End::NotSent {
+        if end != OutcomeLabel::Refused && end != OutcomeLabel::NotSent {
             self.upstream.record(upstream);
         }
         self.overhead.record(timing.began.elapsed().saturating_sub(upstream + aside));
     }
 
-    pub(super) fn ended(&self, class: Class, end: End) -> u64 {
+    pub(super) fn outcomes(&self, class: Class, end: OutcomeLabel) -> u64 {
         self.ends.get(class as usize).map_or(0, |ends| ends.get(end as usize))
     }
 
-    pub(super) fn decisions(&self, class: Class, verdict: Verdict) -> u64 {
+    pub(super) fn decisions(&self, class: Class, verdict: DecisionLabel) -> u64 {
         self.verdicts.get(class as usize).map_or(0, |verdicts| verdicts.get(verdict as usize))
     }
 }
 
-/// Where the time of one call goes.
 #[derive(Debug)]
 pub(crate) struct Timing {
     began: Instant,
     upstream_ns: AtomicU64,
-    /// Whoever else was waited for: a person, the mind.
     aside_ns: AtomicU64,
 }
 
 impl Timing {
-    /// Of a call that was read then.
     pub(crate) fn since(began: Instant) -> Self {
         Self { began, upstream_ns: AtomicU64::new(0), aside_ns: AtomicU64::new(0) }
     }
@@ -91,18 +85,17 @@ impl Timing {
 
     /// Waits for somebody else. The time counts also if the wait is broken off.
     pub(crate) async fn aside<T>(&self, waiting: impl Future<Output = T>) -> T {
-        let _aside = Aside { timing: self, began: Instant::now() };
+        let _aside = OtherWait { timing: self, began: Instant::now() };
         waiting.await
     }
 }
 
-/// A wait for somebody else.
-struct Aside<'a> {
+struct OtherWait<'a> {
     timing: &'a Timing,
     began: Instant,
 }
 
-impl Drop for Aside<'_> {
+impl Drop for OtherWait<'_> {
     fn drop(&mut self) {
         add(&self.timing.aside_ns, self.began.elapsed());
     }
@@ -115,7 +108,7 @@ fn add(to: &AtomicU64, took: Duration) {
 /// Every server that was seen, found without a lock.
 #[derive(Debug)]
 pub(super) struct Bodies {
-    places: [OnceLock<Box<Body>>; MOST],
+    places: [OnceLock<Box<Body>>; BODIES_MAX],
     others: Body,
 }
 
@@ -141,6 +134,19 @@ impl Bodies {
     }
 }
 
+#[derive(Debug, Default)]
+pub(crate) struct Restarts(HashMap<String, u32>);
+
+impl Restarts {
+    pub(crate) fn count(&mut self, meter: &Meter, session: &Session, upstream: &str) {
+        let Some(found) = session.upstream(upstream) else { return };
+        let restarts = found.status().restarts;
+        let counted = self.0.entry(upstream.to_owned()).or_default();
+        meter.body(upstream).restarts.add(restarts.saturating_sub(*counted).into());
+        *counted = restarts;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,19 +156,25 @@ mod tests {
         let bodies = Bodies::default();
         let timing = Timing::since(Instant::now());
         timing.upstream(Duration::from_secs(1));
-        bodies.of("desk").over(Class::Write, End::Done, &timing);
-        bodies.of("lamp").decided(Class::Read, Verdict::Bounce);
+        bodies.of("desk").finish(Class::Write, OutcomeLabel::Done, &timing);
+        bodies.of("lamp").record_decision(Class::Read, DecisionLabel::Bounce);
         let desk = bodies.of("desk");
-        assert_eq!((desk.ended(Class::Write, End::Done), desk.ended(Class::Read, End::Done)), (1, 0));
+        assert_eq!(
+            (desk.outcomes(Class::Write, OutcomeLabel::Done), desk.outcomes(Class::Read, OutcomeLabel::Done)),
+            (1, 0)
+        );
         assert_eq!((desk.upstream.read().count, desk.overhead.read().count), (1, 1));
-        assert_eq!(bodies.of("lamp").decisions(Class::Read, Verdict::Bounce), 1);
+        assert_eq!(bodies.of("lamp").decisions(Class::Read, DecisionLabel::Bounce), 1);
         assert_eq!(bodies.seen().map(|body| &*body.name).collect::<Vec<_>>(), ["desk", "lamp"]);
-        for number in 0..2 * MOST {
-            bodies.of(&format!("b{number}")).over(Class::Read, End::Refused, &timing);
+        for number in 0..2 * BODIES_MAX {
+            bodies.of(&format!("b{number}")).finish(Class::Read, OutcomeLabel::Refused, &timing);
         }
         let names: Vec<&str> = bodies.seen().map(|body| &*body.name).collect();
-        assert_eq!((names.len(), names.last()), (MOST + 1, Some(&OTHERS)));
-        assert_eq!(bodies.of("one more").ended(Class::Read, End::Refused), (MOST + 2) as u64);
+        assert_eq!((names.len(), names.last()), (BODIES_MAX + 1, Some(&OTHERS)));
+        assert_eq!(
+            bodies.of("one more").outcomes(Class::Read, OutcomeLabel::Refused),
+            (BODIES_MAX + 2) as u64
+        );
         assert_eq!(bodies.of("one more").upstream.read().count, 0);
     }
 }

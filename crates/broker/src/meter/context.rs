@@ -9,7 +9,6 @@ use crate::trace_context::{is_tracestate, parse_traceparent};
 
 pub(super) use crate::trace_context::Parent;
 
-/// The place of a span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) trace: [u8; 16],
@@ -18,7 +17,6 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// The context that a request brings, or a new one.
     pub(super) fn of(params: Option<&RawValue>) -> Self {
         let brought = params.filter(|params| may_contain(params, "traceparent")).and_then(read);
         brought.unwrap_or_else(|| Self {

@@ -1,5 +1,4 @@
-//! Numbers that many calls count in at once: atomics, no lock, no allocation. Reads of several of them are not of one
-//! moment, which is all that whoever watches them needs.
+//! Counters, gauges and histograms on atomics: no lock, no allocation. Several reads are not one consistent snapshot.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,7 +25,6 @@ pub(super) const BOUNDS_NS: [u64; 18] = [
     300_000_000_000,
 ];
 
-/// Goes up.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -40,7 +38,6 @@ impl Counter {
     }
 }
 
-/// Counters of a closed set, each by its place in it.
 #[derive(Debug)]
 pub(crate) struct Counters<const N: usize>([Counter; N]);
 
@@ -66,15 +63,14 @@ impl<const N: usize> Counters<N> {
     }
 }
 
-/// How many are going on.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge(AtomicU64);
 
 impl Gauge {
     /// One more, until this is dropped.
-    pub(crate) fn enter(&self) -> Inside<'_> {
+    pub(crate) fn enter(&self) -> GaugeGuard<'_> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Inside(self)
+        GaugeGuard(self)
     }
 
     pub(crate) fn get(&self) -> u64 {
@@ -82,16 +78,14 @@ impl Gauge {
     }
 }
 
-/// One that goes on.
-pub(crate) struct Inside<'a>(&'a Gauge);
+pub(crate) struct GaugeGuard<'a>(&'a Gauge);
 
-impl Drop for Inside<'_> {
+impl Drop for GaugeGuard<'_> {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// How long something took, by bounds.
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {
     /// Each up to its bound and beyond the one before; the last beyond all of them.
@@ -107,7 +101,7 @@ impl Histogram {
     }
 
     /// For each bound in seconds how many took no longer, then how many there were, and how long they took together.
-    pub(super) fn read(&self) -> Recorded {
+    pub(super) fn read(&self) -> HistogramSnapshot {
         let mut count = 0;
         let up_to = |(place, bound): (usize, &u64)| {
             count += self.buckets.get(place);
@@ -115,13 +109,13 @@ impl Histogram {
         };
         let up_to: Vec<(f64, u64)> = BOUNDS_NS.iter().enumerate().map(up_to).collect();
         let count = up_to.last().map_or(0, |(_, count)| *count) + self.buckets.get(BOUNDS_NS.len());
-        Recorded { up_to, count, sum: seconds(self.sum_ns.get()) }
+        HistogramSnapshot { up_to, count, sum: seconds(self.sum_ns.get()) }
     }
 }
 
 /// What a histogram holds.
 #[derive(Debug, PartialEq)]
-pub(super) struct Recorded {
+pub(super) struct HistogramSnapshot {
     pub(super) up_to: Vec<(f64, u64)>,
     pub(super) count: u64,
     pub(super) sum: f64,

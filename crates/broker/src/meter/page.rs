@@ -3,19 +3,15 @@
 
 use std::fmt::{Display, Write};
 
-use super::count::{Histogram, Recorded};
+use super::count::{Histogram, HistogramSnapshot};
 
-/// What the answer says about its content.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What a number is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It only grows.
     Counter,
-    /// It goes up and down.
     Gauge,
-    /// How often something took how long.
     Histogram,
 }
 
@@ -29,7 +25,6 @@ impl Kind {
     }
 }
 
-/// A page of numbers.
 #[derive(Debug, Default)]
 pub struct Page {
     text: String,
@@ -57,17 +52,14 @@ impl Page {
         self.family(name, kind, help).sample(&[], value);
     }
 
-    /// The page as text.
     #[must_use]
     pub fn into_text(self) -> String {
         self.text
     }
 }
 
-/// A label and its value.
 pub type Label<'a> = (&'static str, &'a str);
 
-/// The samples of one name.
 #[derive(Debug)]
 pub struct Family<'a> {
     text: &'a mut String,
@@ -84,7 +76,6 @@ impl Family<'_> {
         !labels.iter().any(is_hidden)
     }
 
-    /// Adds one.
     pub fn sample(&mut self, labels: &[Label<'_>], value: impl Display) {
         if !self.shows(labels) {
             return;
@@ -96,7 +87,7 @@ impl Family<'_> {
         if !self.shows(labels) {
             return;
         }
-        let Recorded { up_to, count, sum } = histogram.read();
+        let HistogramSnapshot { up_to, count, sum } = histogram.read();
         for (bound, count) in up_to {
             self.line("_bucket", labels, Some(&bound.to_string()), count);
         }

@@ -1,11 +1,11 @@
-//! A broker's numbers on a page. What is counted on the way is read; what only is, is looked at now, session by session.
+//! Writes a broker's metrics to a page: counters as they are, gauges by inspecting the open sessions.
 
 use std::collections::BTreeMap;
 
 use embody_wire::server::Era;
 
+use super::labels::{APPROVAL_RESULTS, DecisionLabel, METHODS, OutcomeLabel};
 use super::page::{Kind, Page};
-use super::words::{ANSWERS, End, METHODS, Verdict};
 use super::{Meter, span};
 use crate::Broker;
 use crate::builtin_tools::NAMES;
@@ -27,46 +27,43 @@ const DEGRADED: [&str; 6] = [
 /// How a connection can be, in the order of `Health`.
 const STATES: [&str; 4] = ["connecting", "connected", "unavailable", "idle"];
 
-impl Broker {
-    /// Puts everything that is counted here on a page.
-    pub fn metrics(&self, page: &mut Page) {
-        let (meter, open) = (&self.config.meter, self.sessions.all());
-        // A number that stands there before anything happens can be seen to move.
-        for upstream in open.iter().flat_map(|session| session.upstreams()) {
-            meter.body(&upstream.spec().name);
-        }
-        calls(meter, page);
-        times(meter, page);
-        requests(meter, page);
-        people(meter, page);
-        sessions(meter, &open, page);
-        let (waiting, most) = self.post_calls.waiting();
-        page.number(
-            "embody_audit_queue",
-            Kind::Gauge,
-            "Calls that are over and wait to be put on record.",
-            waiting,
-        );
-        page.number(
-            "embody_audit_queue_limit",
-            Kind::Gauge,
-            "So many may wait; then calls wait with them.",
-            most,
-        );
-        page.number(
-            "embody_audit_failures_total",
-            Kind::Counter,
-            "Records that could not be written.",
-            meter.unrecorded.get(),
-        );
-        page.number(
-            "embody_observations_dropped_total",
-            Kind::Counter,
-            "Observations before reads that were not sent to the mind because too many waited.",
-            meter.unobserved.get(),
-        );
-        spans(meter, page);
+pub(crate) fn write_metrics(broker: &Broker, page: &mut Page) {
+    let (meter, open) = (&broker.config.meter, broker.sessions.all());
+    // A number that stands there before anything happens can be seen to move.
+    for upstream in open.iter().flat_map(|session| session.upstreams()) {
+        meter.body(&upstream.spec().name);
     }
+    calls(meter, page);
+    times(meter, page);
+    requests(meter, page);
+    people(meter, page);
+    sessions(meter, &open, page);
+    let (waiting, most) = broker.post_calls.waiting();
+    page.number(
+        "embody_audit_queue",
+        Kind::Gauge,
+        "Calls that are over and wait to be put on record.",
+        waiting,
+    );
+    page.number(
+        "embody_audit_queue_limit",
+        Kind::Gauge,
+        "So many may wait; then calls wait with them.",
+        most,
+    );
+    page.number(
+        "embody_audit_failures_total",
+        Kind::Counter,
+        "Records that could not be written.",
+        meter.unrecorded.get(),
+    );
+    page.number(
+        "embody_observations_dropped_total",
+        Kind::Counter,
+        "Observations before reads that were not sent to the mind because too many waited.",
+        meter.unobserved.get(),
+    );
+    spans(meter, page);
 }
 
 fn calls(meter: &Meter, page: &mut Page) {
@@ -74,9 +71,9 @@ fn calls(meter: &Meter, page: &mut Page) {
         page.family("embody_calls_total", Kind::Counter, "Tool calls that are over, by how they ended.");
     for body in meter.bodies.seen() {
         for class in Class::ALL {
-            for end in End::ALL {
+            for end in OutcomeLabel::ALL {
                 let labels = [("body", &*body.name), ("class", class.name()), ("outcome", end.name())];
-                family.sample(&labels, body.ended(class, end));
+                family.sample(&labels, body.outcomes(class, end));
             }
         }
     }
@@ -84,7 +81,7 @@ fn calls(meter: &Meter, page: &mut Page) {
         page.family("embody_decisions_total", Kind::Counter, "What was decided about tool calls.");
     for body in meter.bodies.seen() {
         for class in Class::ALL {
-            for verdict in Verdict::ALL {
+            for verdict in DecisionLabel::ALL {
                 let labels = [("body", &*body.name), ("class", class.name()), ("decision", verdict.name())];
                 family.sample(&labels, body.decisions(class, verdict));
             }
@@ -134,14 +131,14 @@ fn people(meter: &Meter, page: &mut Page) {
         "embody_approvals_waiting",
         Kind::Gauge,
         "Calls that wait for a person at this moment.",
-        meter.asking.get(),
+        meter.approvals_waiting.get(),
     );
     let mut family = page.family("embody_approvals_total", Kind::Counter, "What came of asking a person.");
-    for (place, answer) in ANSWERS.iter().enumerate() {
-        family.sample(&[("answer", answer)], meter.answers.get(place));
+    for (place, answer) in APPROVAL_RESULTS.iter().enumerate() {
+        family.sample(&[("answer", answer)], meter.approvals.get(place));
     }
     page.family("embody_approval_wait_seconds", Kind::Histogram, "How long calls waited for a person.")
-        .histogram(&[], &meter.asked);
+        .histogram(&[], &meter.approval_wait);
 }
 
 fn sessions(meter: &Meter, open: &[std::sync::Arc<Session>], page: &mut Page) {
@@ -205,8 +202,11 @@ fn sessions(meter: &Meter, open: &[std::sync::Arc<Session>], page: &mut Page) {
 fn spans(meter: &Meter, page: &mut Page) {
     let mut family =
         page.family("embody_spans_total", Kind::Counter, "Spans of traces, by what became of them.");
-    for fate in span::Fate::ALL {
-        family.sample(&[("result", fate.name())], meter.spans.as_ref().map_or(0, |spans| spans.count(fate)));
+    for result in span::SpanResult::ALL {
+        family.sample(
+            &[("result", result.name())],
+            meter.spans.as_ref().map_or(0, |spans| spans.count(result)),
+        );
     }
 }
 

@@ -1,5 +1,4 @@
-//! A span as plain data, and the bounded queue to whoever takes it. A queue that is full loses spans, and counts them:
-//! nobody who calls waits for it.
+//! Span records and the bounded queue to the exporter. A full queue drops spans and counts them; calls never wait.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,68 +8,50 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::count::Counters;
 
-/// Spans that wait to be taken.
 const QUEUE: usize = 4096;
 
-/// Which side of a request a span is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
-    /// Neither: something that goes on inside.
     Internal,
-    /// A request that came in.
     Server,
-    /// A request that went out.
     Client,
 }
 
-/// What an attribute says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// Words.
     Text(Cow<'static, str>),
-    /// A number.
     Number(i64),
 }
 
-/// An attribute.
 pub type Attribute = (&'static str, Value);
 
-/// Something that took time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// The trace that it belongs to.
     pub trace: [u8; 16],
-    /// Itself.
     pub id: [u8; 8],
-    /// The span that it is a part of.
     pub parent: Option<[u8; 8]>,
     /// Whether that one is of another process.
     pub is_parent_remote: bool,
-    /// What the trace carries along for others, as it came.
     pub state: String,
-    /// Its name.
     pub name: String,
-    /// Which side it is about.
     pub kind: SpanKind,
     /// In nanoseconds since 1970.
     pub start_ns: u64,
     /// In nanoseconds since 1970.
     pub end_ns: u64,
-    /// What is known of it.
     pub attributes: Vec<Attribute>,
     /// Whether it failed.
     pub is_error: bool,
 }
 
-/// What became of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum SpanResult {
     Exported,
     QueueFull,
     Failed,
 }
 
-impl Fate {
+impl SpanResult {
     pub(super) const ALL: [Self; 3] = [Self::Exported, Self::QueueFull, Self::Failed];
 
     pub(super) const fn name(self) -> &'static str {
@@ -82,14 +63,13 @@ impl Fate {
     }
 }
 
-/// The way of spans to whoever takes them.
 #[derive(Debug, Clone)]
-pub struct Spans(Arc<Way>);
+pub struct Spans(Arc<SpanQueue>);
 
 #[derive(Debug)]
-struct Way {
+struct SpanQueue {
     queue: mpsc::Sender<Span>,
-    fates: Counters<{ Fate::ALL.len() }>,
+    results: Counters<{ SpanResult::ALL.len() }>,
     /// Of a trace that begins here: the least of its 56 random bits with which it is recorded.
     threshold: u64,
 }
@@ -101,42 +81,42 @@ impl Spans {
         let (queue, end) = mpsc::channel(QUEUE);
         let threshold = (1 << 56) / 100 * u64::from(100 - sample_percent.min(100));
         let threshold = if sample_percent == 0 { u64::MAX } else { threshold };
-        (Self(Arc::new(Way { queue, fates: Counters::default(), threshold })), end)
+        (Self(Arc::new(SpanQueue { queue, results: Counters::default(), threshold })), end)
     }
 
     /// So many have arrived where they should.
     pub fn exported(&self, count: usize) {
-        self.add(Fate::Exported, count);
+        self.add(SpanResult::Exported, count);
     }
 
     /// So many have not, and nobody tries again.
     pub fn failed(&self, count: usize) {
-        self.add(Fate::Failed, count);
+        self.add(SpanResult::Failed, count);
     }
 
     /// How many were lost so far, for whatever reason.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.count(Fate::QueueFull) + self.count(Fate::Failed)
+        self.count(SpanResult::QueueFull) + self.count(SpanResult::Failed)
     }
 
-    pub(super) fn takes(&self, trace: [u8; 16]) -> bool {
+    pub(super) fn samples(&self, trace: [u8; 16]) -> bool {
         let [.., a, b, c, d, e, f, g] = trace;
         u64::from_be_bytes([0, a, b, c, d, e, f, g]) >= self.0.threshold
     }
 
     pub(super) fn record(&self, span: Span) {
         if let Err(TrySendError::Full(_)) = self.0.queue.try_send(span) {
-            self.add(Fate::QueueFull, 1);
+            self.add(SpanResult::QueueFull, 1);
         }
     }
 
-    pub(super) fn count(&self, fate: Fate) -> u64 {
-        self.0.fates.get(fate as usize)
+    pub(super) fn count(&self, result: SpanResult) -> u64 {
+        self.0.results.get(result as usize)
     }
 
-    fn add(&self, fate: Fate, count: usize) {
-        self.0.fates.add_many(fate as usize, count as u64);
+    fn add(&self, result: SpanResult, count: usize) {
+        self.0.results.add_many(result as usize, count as u64);
     }
 }
 
@@ -166,11 +146,11 @@ mod tests {
         for _ in 0..QUEUE + 3 {
             spans.record(span());
         }
-        assert_eq!((spans.count(Fate::QueueFull), spans.lost()), (3, 3));
+        assert_eq!((spans.count(SpanResult::QueueFull), spans.lost()), (3, 3));
         assert!(end.try_recv().is_ok());
         spans.record(span());
         spans.failed(2);
-        assert_eq!((spans.count(Fate::QueueFull), spans.lost()), (3, 5));
+        assert_eq!((spans.count(SpanResult::QueueFull), spans.lost()), (3, 5));
     }
 
     #[test]
@@ -180,7 +160,8 @@ mod tests {
             trace[9] = byte;
             trace
         };
-        let taken = |percent: u8| (0..=255).filter(|byte| Spans::new(percent).0.takes(trace(*byte))).count();
+        let taken =
+            |percent: u8| (0..=255).filter(|byte| Spans::new(percent).0.samples(trace(*byte))).count();
         assert_eq!((taken(0), taken(50), taken(100)), (0, 128, 256));
         assert!((25..=26).contains(&taken(10)));
     }

@@ -16,8 +16,8 @@ use serde::Deserialize;
 
 use super::Meter;
 use super::context::{Context, new_span_id};
+use super::labels::{self, DecisionLabel, METHODS, OTHER, OutcomeLabel};
 use super::span::{Attribute, Span, SpanKind, Spans, Value};
-use super::words::{self, End, METHODS, OTHER, Verdict};
 use crate::Principal;
 use crate::pipeline::ToolCall;
 use crate::pipeline::record::is_error;
@@ -35,18 +35,15 @@ tokio::task_local! {
     static TRACE: Arc<Trace>;
 }
 
-/// The trace of one request.
 struct Trace {
     spans: Spans,
     context: Context,
-    /// The span of the request itself.
     id: [u8; 8],
     began: Instant,
     start_ns: u64,
     facts: Mutex<Facts>,
 }
 
-/// What becomes known on the way.
 #[derive(Default)]
 struct Facts {
     /// The tool as the host calls it, and as its server does.
@@ -55,16 +52,16 @@ struct Facts {
 }
 
 /// A request while it is answered. Its span ends with it.
-pub(crate) struct Serving {
+pub(crate) struct RequestSpan {
     trace: Arc<Trace>,
     method: &'static str,
     prompt: Option<String>,
     attributes: Vec<Attribute>,
-    outcome: Option<Failed>,
+    outcome: Option<SpanFailure>,
 }
 
 /// Why something failed, if it did.
-type Failed = Option<Failure>;
+type SpanFailure = Option<Failure>;
 
 struct Failure {
     kind: Cow<'static, str>,
@@ -72,21 +69,22 @@ struct Failure {
 }
 
 impl Failure {
-    fn of(kind: &'static str) -> Failed {
+    fn of(kind: &'static str) -> SpanFailure {
         Some(Self { kind: Cow::Borrowed(kind), code: None })
     }
 }
 
 impl Meter {
     /// The request as a span, if somebody takes it. `now_us` is the time in microseconds since 1970.
-    pub(crate) fn trace(&self, call: &Call<Principal>, now_us: impl Fn() -> i64) -> Option<Serving> {
+    pub(crate) fn trace(&self, call: &Call<Principal>, now_us: impl Fn() -> i64) -> Option<RequestSpan> {
         let spans = self.spans.as_ref()?;
         let context = Context::of(call.request.params.as_deref());
-        let is_taken = context.parent.map_or_else(|| spans.takes(context.trace), |parent| parent.is_sampled);
+        let is_taken =
+            context.parent.map_or_else(|| spans.samples(context.trace), |parent| parent.is_sampled);
         if !is_taken {
             return None;
         }
-        let method = METHODS.get(words::method(&call.request.method)).copied().unwrap_or(OTHER);
+        let method = METHODS.get(labels::method_index(&call.request.method)).copied().unwrap_or(OTHER);
         let trace = Trace {
             spans: spans.clone(),
             context,
@@ -97,20 +95,19 @@ impl Meter {
         };
         let prompt = (method == "prompts/get").then(|| prompt_of(call)).flatten();
         let attributes = host_side(call, method);
-        Some(Serving { trace: Arc::new(trace), method, prompt, attributes, outcome: None })
+        Some(RequestSpan { trace: Arc::new(trace), method, prompt, attributes, outcome: None })
     }
 }
 
-impl Serving {
-    /// Answers the request: whatever it does meanwhile belongs to this trace.
-    pub(crate) async fn around(mut self, answering: impl Future<Output = Outcome>) -> Outcome {
+impl RequestSpan {
+    pub(crate) async fn run(mut self, answering: impl Future<Output = Outcome>) -> Outcome {
         let outcome = TRACE.scope(Arc::clone(&self.trace), answering).await;
         self.outcome = Some(failed(&outcome, self.method));
         outcome
     }
 }
 
-impl Drop for Serving {
+impl Drop for RequestSpan {
     fn drop(&mut self) {
         // Whoever asked did not wait for the answer.
         let failed = self.outcome.take().unwrap_or_else(|| Failure::of(CANCELLED));
@@ -122,7 +119,7 @@ impl Drop for Serving {
         let prompt = self.prompt.take().filter(|_| failed.is_none());
         attributes.extend(prompt.clone().map(|name| ("gen_ai.prompt.name", text(name))));
         let context = &self.trace.context;
-        self.trace.record(Part {
+        self.trace.record(FinishedSpan {
             id: self.trace.id,
             parent: context.parent.map(|parent| parent.id),
             name: named(self.method, tool.or(prompt).as_deref()),
@@ -134,20 +131,19 @@ impl Drop for Serving {
     }
 }
 
-/// A span that is over.
-struct Part {
+struct FinishedSpan {
     id: [u8; 8],
     parent: Option<[u8; 8]>,
     name: String,
     kind: SpanKind,
     began: Instant,
     attributes: Vec<Attribute>,
-    failed: Failed,
+    failed: SpanFailure,
 }
 
 impl Trace {
-    fn record(&self, part: Part) {
-        let Part { id, parent, name, kind, began, mut attributes, failed } = part;
+    fn record(&self, part: FinishedSpan) {
+        let FinishedSpan { id, parent, name, kind, began, mut attributes, failed } = part;
         let is_error = failed.is_some();
         if let Some(Failure { kind, code }) = failed {
             attributes.extend(code.map(|code| ("rpc.response.status_code", text(code.to_string()))));
@@ -173,8 +169,7 @@ impl Trace {
     }
 }
 
-/// The tool call is known for what it is.
-pub(crate) fn known(act: &ToolCall<'_>) {
+pub(crate) fn record_call(act: &ToolCall<'_>) {
     with(|trace| {
         let mut facts = lock(&trace.facts);
         facts.tool = Some((cut(&act.tool.name), cut(&act.tool.tool)));
@@ -186,18 +181,16 @@ pub(crate) fn known(act: &ToolCall<'_>) {
     });
 }
 
-/// It is a call of a tool of our own.
-pub(crate) fn own(name: &str) {
+pub(crate) fn record_builtin(name: &str) {
     with(|trace| lock(&trace.facts).tool = Some((name.to_owned(), name.to_owned())));
 }
 
-/// This was decided about it.
-pub(crate) fn decided(verdict: Verdict) {
+pub(crate) fn record_decision(verdict: DecisionLabel) {
     note("embody.decision", verdict.name());
 }
 
 /// So it ended.
-pub(crate) fn ended(end: End) {
+pub(crate) fn record_outcome(end: OutcomeLabel) {
     note("embody.outcome", end.name());
 }
 
@@ -211,33 +204,32 @@ fn with(work: impl FnOnce(&Arc<Trace>)) {
 }
 
 /// Something that is done for a request. Its span ends with it.
-pub(crate) struct Step(Option<Box<Open>>);
+pub(crate) struct OpenSpan(Option<Box<SpanInProgress>>);
 
-struct Open {
+struct SpanInProgress {
     trace: Arc<Trace>,
-    part: Part,
+    part: FinishedSpan,
 }
 
-impl Step {
+impl OpenSpan {
     fn begin(what: impl FnOnce(&Trace) -> (String, SpanKind, Vec<Attribute>)) -> Self {
         let begun = TRACE.try_with(|trace| {
             let (name, kind, attributes) = what(trace);
             let (id, parent, began) = (new_span_id(), Some(trace.id), Instant::now());
-            let part = Part { id, parent, name, kind, began, attributes, failed: Failure::of(CANCELLED) };
-            Box::new(Open { trace: Arc::clone(trace), part })
+            let part =
+                FinishedSpan { id, parent, name, kind, began, attributes, failed: Failure::of(CANCELLED) };
+            Box::new(SpanInProgress { trace: Arc::clone(trace), part })
         });
         Self(begun.ok())
     }
 
-    /// It went out under this number.
     pub(crate) fn sent(&mut self, number: u64) {
         if let Some(open) = &mut self.0 {
             open.part.attributes.push(("jsonrpc.request.id", text(number.to_string())));
         }
     }
 
-    /// This came of it.
-    pub(crate) fn over(mut self, carried: CallResult, method: &str) -> CallResult {
+    pub(crate) fn finish(mut self, carried: CallResult, method: &str) -> CallResult {
         if let Some(open) = &mut self.0 {
             open.part.failed = match &carried {
                 CallResult::Answered(outcome) => failed(outcome, method),
@@ -253,7 +245,7 @@ impl Step {
     }
 
     /// The same for what we ask ourselves: an answer, or none in time.
-    pub(crate) fn answered<E>(mut self, answered: Option<&Result<Outcome, E>>) {
+    pub(crate) fn finish_reply<E>(mut self, answered: Option<&Result<Outcome, E>>) {
         if let Some(open) = &mut self.0 {
             open.part.failed = match answered {
                 Some(Ok(outcome)) => failed(outcome, CALL),
@@ -263,31 +255,28 @@ impl Step {
         }
     }
 
-    /// It is over, as it should.
-    pub(crate) fn done(mut self) {
+    pub(crate) fn finish_ok(mut self) {
         if let Some(open) = &mut self.0 {
             open.part.failed = None;
         }
     }
 }
 
-impl Drop for Step {
+impl Drop for OpenSpan {
     fn drop(&mut self) {
         if let Some(open) = self.0.take() {
-            let Open { trace, part } = *open;
+            let SpanInProgress { trace, part } = *open;
             trace.record(part);
         }
     }
 }
 
-/// A person is asked.
-pub(crate) fn asking() -> Step {
-    Step::begin(|_| ("approval".to_owned(), SpanKind::Internal, Vec::new()))
+pub(crate) fn approval_span() -> OpenSpan {
+    OpenSpan::begin(|_| ("approval".to_owned(), SpanKind::Internal, Vec::new()))
 }
 
-/// A request goes to a server on behalf of the host's.
-pub(crate) fn towards(session: &Session, upstream: &str, link: &Link, method: &str) -> Step {
-    Step::begin(|trace| {
+pub(crate) fn upstream_span(session: &Session, upstream: &str, link: &Link, method: &str) -> OpenSpan {
+    OpenSpan::begin(|trace| {
         let tool = lock(&trace.facts).tool.as_ref().map(|(_, tool)| tool.clone());
         let tool = tool.filter(|_| method == CALL);
         let mut attributes = server_side(upstream, link, method, tool.as_deref());
@@ -303,9 +292,10 @@ pub(crate) fn towards(session: &Session, upstream: &str, link: &Link, method: &s
     })
 }
 
-/// The mind is asked on the broker's own behalf.
-pub(crate) fn towards_mind(link: &Link, tool: &str) -> Step {
-    Step::begin(|_| (named(CALL, Some(tool)), SpanKind::Client, server_side("mind", link, CALL, Some(tool))))
+pub(crate) fn mind_span(link: &Link, tool: &str) -> OpenSpan {
+    OpenSpan::begin(|_| {
+        (named(CALL, Some(tool)), SpanKind::Client, server_side("mind", link, CALL, Some(tool)))
+    })
 }
 
 fn host_side(call: &Call<Principal>, method: &'static str) -> Vec<Attribute> {
@@ -324,7 +314,7 @@ fn host_side(call: &Call<Principal>, method: &'static str) -> Vec<Attribute> {
 
 fn server_side(upstream: &str, link: &Link, method: &str, tool: Option<&str>) -> Vec<Attribute> {
     let version = link.protocol_version();
-    let method = METHODS.get(words::method(method)).copied().unwrap_or(OTHER);
+    let method = METHODS.get(labels::method_index(method)).copied().unwrap_or(OTHER);
     let mut attributes = vec![
         ("mcp.method.name", Value::Text(Cow::Borrowed(method))),
         ("mcp.protocol.version", Value::Text(Cow::Borrowed(version))),
@@ -348,12 +338,12 @@ fn tool_attributes(tool: Option<&str>) -> impl Iterator<Item = Attribute> {
 
 /// The name of a span: the method, and what it is about if that is one of few.
 fn named(method: &str, target: Option<&str>) -> String {
-    let method = METHODS.get(words::method(method)).copied().unwrap_or(OTHER);
+    let method = METHODS.get(labels::method_index(method)).copied().unwrap_or(OTHER);
     target.map_or_else(|| method.to_owned(), |target| format!("{method} {target}"))
 }
 
 /// Of an error only its number is told: its words may repeat what was sent.
-fn failed(outcome: &Outcome, method: &str) -> Failed {
+fn failed(outcome: &Outcome, method: &str) -> SpanFailure {
     match outcome {
         Outcome::Error(error) => {
             let code = serde_json::from_str::<ErrorObject>(error.get()).ok().map(|error| error.code);

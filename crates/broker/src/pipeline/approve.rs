@@ -117,11 +117,11 @@ async fn ask(
         is_parked: call.request.host.era() == Era::Stateless,
     };
     let meter = &broker.config.meter;
-    let (_asking, step, began) = (meter.asking(), trace::asking(), Instant::now());
+    let (_asking, step, began) = (meter.enter_approval(), trace::approval_span(), Instant::now());
     let asked = broker.approvals.ask(prompt, elicit).await;
-    step.done();
+    step.finish_ok();
     if let Ok(answer) = &asked {
-        meter.answered(answer, began.elapsed());
+        meter.record_approval(answer, began.elapsed());
     }
     asked.map_err(|error| {
         tracing::error!(call = call.id, session = session.id, reason = %error, "cannot ask the owner");

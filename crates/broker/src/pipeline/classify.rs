@@ -3,7 +3,7 @@
 use embody_wire::off_runtime;
 
 use crate::arguments::Arguments;
-use crate::catalogue::Offered;
+use crate::catalogue::CatalogTool;
 use crate::policy::{Annotations, Facts, Ruling};
 use crate::session::Session;
 use crate::upstream::{Role, Upstream};
@@ -13,7 +13,7 @@ use crate::{BrokerConfig, builtin_tools};
 pub(crate) fn classify(
     config: &BrokerConfig,
     session: &Session,
-    tool: &Offered,
+    tool: &CatalogTool,
     upstream: &Upstream,
     arguments: &Arguments,
 ) -> Ruling {

@@ -183,7 +183,7 @@ pub(super) async fn is_contract_delivered(
         return Err(Refusal::failed(format!("the rules of `{body}` belong to the contract, but {reason}")));
     }
     let arrival = || Arrival { number: call.request.number(), at: call.began, digest: call.digest() };
-    let share = |conversation| call.session.share_reading(config, conversation, &contract.hash);
+    let share = |conversation| call.session.share_contract_read(config, conversation, &contract.hash);
     let is_read = call.session.delivery.covers(&contract.hash, arrival, share);
     Ok(is_read || call.session.is_prompted_with(&contract))
 }

@@ -31,12 +31,12 @@ use self::respond::Refusal;
 use self::send::CallResult;
 use crate::arguments::Arguments;
 use crate::builtin_tools::{self, BuiltinTool};
-use crate::catalogue::Offered;
+use crate::catalogue::CatalogTool;
 use crate::meter::{self, Timing, trace};
 use crate::policy::{Class, Ruling};
 use crate::session::Session;
-use crate::session::exposure::Lasting;
-use crate::upstream::{Hold, Upstream};
+use crate::session::untrusted_reads::{self, LastingWrite};
+use crate::upstream::{ConnectionLease, Upstream};
 use crate::{Broker, Principal};
 
 const TOOLS_CALL: &str = "tools/call";
@@ -47,10 +47,10 @@ pub(crate) struct ToolCall<'a> {
     pub(crate) began: tokio::time::Instant,
     pub(crate) session: &'a Arc<Session>,
     pub(crate) request: &'a Arc<Call<Principal>>,
-    pub(crate) tool: &'a Offered,
+    pub(crate) tool: &'a CatalogTool,
     pub(crate) upstream: &'a Arc<Upstream>,
     /// The connection to the upstream, or why there is none.
-    pub(crate) link: Result<Hold, String>,
+    pub(crate) link: Result<ConnectionLease, String>,
     /// `tools/call`, or the method of a request that is not a tool call: `tool` is then what it reads.
     pub(crate) method: &'a str,
     /// What is sent, with the name by which the upstream knows the tool.
@@ -59,7 +59,7 @@ pub(crate) struct ToolCall<'a> {
     pub(crate) arguments: Arc<Arguments>,
     pub(crate) ruling: Ruling,
     /// Set if the call needs approval because of what the agent has read.
-    pub(crate) lasting: Option<Lasting>,
+    pub(crate) lasting: Option<LastingWrite>,
     pub(crate) meter: &'a meter::Body,
     pub(crate) timing: Timing,
 }
@@ -107,8 +107,8 @@ pub(crate) async fn handle(
     let Some(tool) = BuiltinTool::named(&params.name) else {
         return run(broker, session, request, params).await;
     };
-    config.meter.own(tool);
-    trace::own(&params.name);
+    config.meter.count_builtin(tool);
+    trace::record_builtin(&params.name);
     if tool == BuiltinTool::BodyTool {
         return match params.inner() {
             Ok(inner) if BuiltinTool::named(&inner.name).is_some() => {
@@ -144,7 +144,11 @@ pub(crate) async fn run(
         return respond::rejected(config, code::HEADER_MISMATCH, message);
     }
     let ruling = classify::classify(config, session, tool, upstream, &arguments);
-    let (ruling, lasting) = Box::pin(broker.guard_lasting(session, tool, upstream, &arguments, ruling)).await;
+    let (ruling, lasting) = if untrusted_reads::is_lasting(tool, upstream) {
+        Box::pin(untrusted_reads::guard_lasting(session, upstream, &arguments, ruling)).await
+    } else {
+        (ruling, None)
+    };
     let sent_params = params.for_upstream(&tool.tool);
     let call = ToolCall {
         id: uuid::Uuid::now_v7().simple().to_string(),
@@ -163,7 +167,7 @@ pub(crate) async fn run(
         meter: config.meter.body(&tool.upstream),
         timing: Timing::since(params.began),
     };
-    trace::known(&call);
+    trace::record_call(&call);
     execute(broker, &call).await
 }
 
@@ -181,8 +185,8 @@ async fn execute(broker: &Broker, call: &ToolCall<'_>) -> Outcome {
     if !call.is_read() {
         Box::pin(session.refresh_delivery(config)).await;
     }
-    if session.wants_to_boot() {
-        let booting = session.boot_for_a_call(config, call.is_read());
+    if session.needs_bootstrap() {
+        let booting = session.bootstrap_before_call(config, call.is_read());
         call.timing.aside(Box::pin(booting)).await;
     }
     let view = observe::before(broker, call).await;

@@ -88,7 +88,7 @@ async fn ask_mind(config: &BrokerConfig, session: &Session, tool: &str, args: &R
     if session.mind.health() == Health::Unavailable {
         return MindView::unflagged(Mind::Away);
     }
-    let Ok(Ok(link)) = tokio::time::timeout(limit, session.mind.link()).await else {
+    let Ok(Ok(link)) = tokio::time::timeout(limit, session.mind.lease()).await else {
         return MindView::unflagged(Mind::Away);
     };
     let arguments = raw(&Observation { tool_name: tool, args, result: None });
@@ -96,11 +96,11 @@ async fn ask_mind(config: &BrokerConfig, session: &Session, tool: &str, args: &R
     let asked = send::call_mind(&link, "observe", &arguments, limit).await;
     match asked.and_then(object) {
         Ok(answer) => {
-            session.note_before(tool, now, began, None);
+            session.note_observe_before(tool, now, began, None);
             view(&answer)
         }
         Err(reason) => {
-            session.note_before(tool, now, began, Some(reason));
+            session.note_observe_before(tool, now, began, Some(reason));
             MindView::unflagged(Mind::Silent)
         }
     }

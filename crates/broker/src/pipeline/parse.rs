@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::respond::raw;
 use crate::arguments::{Arguments, InvalidArguments, Members, fold};
-use crate::catalogue::{Catalogue, Offered};
+use crate::catalogue::{CatalogTool, Catalogue};
 use crate::meta::{self, member};
 
 #[derive(Debug)]
@@ -131,16 +131,16 @@ impl CallParams {
         }
     }
 
-    pub(crate) fn find<'a>(&self, catalogue: &'a Catalogue) -> Option<&'a Offered> {
+    pub(crate) fn find<'a>(&self, catalogue: &'a Catalogue) -> Option<&'a CatalogTool> {
         let listed = catalogue.by_name(&self.name);
-        if listed.is_some() || !self.is_inner || catalogue.is_kept(&self.name) {
+        if listed.is_some() || !self.is_inner || catalogue.is_session_name(&self.name) {
             return listed;
         }
         match self.name.split_once('/') {
             Some((body, tool)) => {
-                catalogue.of_body(Some(body), tool).or_else(|| catalogue.of_body(None, &self.name))
+                catalogue.find_in_body(Some(body), tool).or_else(|| catalogue.find_in_body(None, &self.name))
             }
-            None => catalogue.of_body(None, &self.name),
+            None => catalogue.find_in_body(None, &self.name),
         }
     }
 

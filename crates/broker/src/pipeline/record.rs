@@ -44,7 +44,7 @@ pub(super) async fn intent(
 ) -> Result<Begun, Refusal> {
     let approval = authorized.approval.clone().filter(|_| authorized.permit.uses_approval());
     let intent = Intent { call: audited(call), approval: approval.clone() };
-    let actor = &call.session.who.actor;
+    let actor = &call.session.identity.actor;
     let begun = match approval {
         None => config.store.begin_write(actor, intent).await.map(Ok),
         Some(id) => {
@@ -114,7 +114,7 @@ async fn queue(broker: &Broker, call: &ToolCall<'_>, result: &CallResult, read: 
         return;
     }
     let finished = FinishedCall {
-        who: Arc::clone(&call.session.who),
+        who: Arc::clone(&call.session.identity),
         call_id: call.id.clone(),
         body: Arc::clone(&call.tool.upstream),
         tool: call.tool.tool.clone(),
@@ -130,7 +130,7 @@ async fn queue(broker: &Broker, call: &ToolCall<'_>, result: &CallResult, read: 
 pub(super) async fn decision(config: &BrokerConfig, call: &ToolCall<'_>, decision: Verdict, reason: String) {
     tracing::debug!(call = call.id, session = call.session.id, ?decision, reason, "the call is not made");
     let event = Event::Decision(embody_store::Decision { call: audited(call), decision, reason });
-    let record = Record { actor: call.session.who.actor.clone(), event };
+    let record = Record { actor: call.session.identity.actor.clone(), event };
     if let Err(error) = config.store.audit_soon(record).await {
         config.meter.unrecorded.add(1);
         tracing::error!(call = call.id, session = call.session.id, reason = %error, "cannot record a decision");

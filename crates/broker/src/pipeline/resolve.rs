@@ -9,16 +9,16 @@ use serde_json::Value;
 
 use super::parse::CallParams;
 use crate::arguments::Arguments;
-use crate::catalogue::{Catalogue, Offered};
+use crate::catalogue::{CatalogTool, Catalogue};
 use crate::session::Session;
-use crate::upstream::{Hold, Upstream};
+use crate::upstream::{ConnectionLease, Upstream};
 use crate::{BrokerConfig, Principal};
 
 pub(super) struct Target<'a> {
     pub(super) catalogue: Catalogue,
     pub(super) upstream: &'a Arc<Upstream>,
     /// The connection, or why there is none.
-    pub(super) link: Result<Hold, String>,
+    pub(super) link: Result<ConnectionLease, String>,
 }
 
 /// `None` if no upstream has a tool of this name.
@@ -29,11 +29,11 @@ pub(super) async fn target<'a>(
 ) -> Option<Target<'a>> {
     let catalogue = session.catalogue_for(config, params).await;
     let upstream = params.find(&catalogue).and_then(|tool| session.upstream(&tool.upstream))?;
-    upstream.started().await;
-    let link = upstream.link().await.map_err(|away| away.to_string());
+    upstream.wait_started().await;
+    let link = upstream.lease().await.map_err(|away| away.to_string());
     // A server that was started again may describe its tools otherwise.
-    let catalogue = session.seen(config, upstream).await;
-    let link = link.and_then(|hold| upstream.compared(hold).map_err(|away| away.to_string()));
+    let catalogue = session.catalogue_after_listing(config, upstream).await;
+    let link = link.and_then(|hold| upstream.ensure_listed(hold).map_err(|away| away.to_string()));
     let link = link.and_then(|hold| match session.has_compared(upstream) {
         true => Ok(hold),
         false => Err("its tools could not be compared with their pins".to_owned()),
@@ -46,14 +46,14 @@ pub(super) fn tool<'a>(
     catalogue: &'a Catalogue,
     upstream: &Upstream,
     params: &CallParams,
-) -> Option<&'a Offered> {
+) -> Option<&'a CatalogTool> {
     params.find(catalogue).filter(|tool| *tool.upstream == *upstream.spec().name)
 }
 
 /// Describes a header that contradicts the argument that it mirrors: a proxy may have relied on it.
 pub(super) fn header_mismatch(
     request: &Call<Principal>,
-    tool: &Offered,
+    tool: &CatalogTool,
     arguments: &Arguments,
 ) -> Option<String> {
     let headers = request.param_headers.as_ref()?;

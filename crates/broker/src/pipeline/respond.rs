@@ -15,9 +15,9 @@ use super::observe::MindView;
 use super::send::CallResult;
 use super::{ToolCall, record};
 use crate::approval::where_asked;
-use crate::catalogue::HoldReason;
+use crate::catalogue::QuarantineReason;
 use crate::degraded::{self, Degraded};
-use crate::meter::{End, Verdict as Label, trace};
+use crate::meter::{DecisionLabel, OutcomeLabel, trace};
 use crate::policy::Via;
 use crate::session::Session;
 use crate::session::contract::Contract;
@@ -43,7 +43,7 @@ pub(super) fn forward(call: &ToolCall<'_>, result: CallResult) -> Outcome {
     let refusal = match result {
         CallResult::Answered(Outcome::Result(result)) => {
             if let Some(params) = call.params {
-                crate::forward::shown(call.session, body, params, &result);
+                crate::forward::record_task_result(call.session, body, params, &result);
             }
             if matches!(call.tool.pin, Pin::Same | Pin::New) && call.session.is_fine() {
                 return Outcome::Result(result);
@@ -81,10 +81,10 @@ pub(super) async fn refuse(broker: &Broker, call: &ToolCall<'_>, refusal: Refusa
     }
     if let Some(hash) = &refusal.contract_hash {
         let carrier = Carrier::Bounce(call.digest());
-        Box::pin(session.delivers(&broker.config, call.request, hash, carrier)).await;
+        Box::pin(session.deliver_contract(&broker.config, call.request, hash, carrier)).await;
     }
     let response = refusal.response(call);
-    count_end(call, End::Refused);
+    count_end(call, OutcomeLabel::Refused);
     response
 }
 
@@ -120,7 +120,7 @@ pub(super) async fn refusal(
             }
         }
         Decision::Blocked(Reason::Pin) => {
-            let reason = call.tool.hold_reason().unwrap_or(HoldReason::Changed);
+            let reason = call.tool.quarantine_reason().unwrap_or(QuarantineReason::Changed);
             Box::pin(call.session.mark_quoted(call.tool, &reason)).await;
             Refusal::quarantined(reason.to_string())
         }
@@ -153,7 +153,7 @@ pub(super) fn unknown_tool(config: &BrokerConfig, session: &Session, name: &str)
     let alike: Vec<String> = alike.map(|offered| format!("`{}`", offered.name)).collect();
     if !alike.is_empty() {
         let unsettled = catalogue
-            .unsettled(name)
+            .unsettled_body(name)
             .map(|body| format!(" (`{body}` has not listed its tools yet and may have one of this name)"));
         let why = unsettled.unwrap_or_default();
         let text = format!("Unknown tool: {shown}. Call it by its full name: {}{why}", alike.join(", "));
@@ -169,15 +169,15 @@ pub(super) fn unknown_tool(config: &BrokerConfig, session: &Session, name: &str)
 }
 
 /// Counts the decision about a call: once for each.
-pub(super) fn count_decision(call: &ToolCall<'_>, decision: Label) {
-    call.meter.decided(call.ruling.class, decision);
-    trace::decided(decision);
+pub(super) fn count_decision(call: &ToolCall<'_>, decision: DecisionLabel) {
+    call.meter.record_decision(call.ruling.class, decision);
+    trace::record_decision(decision);
 }
 
 /// Counts the end of a call: once for each.
-pub(super) fn count_end(call: &ToolCall<'_>, end: End) {
-    call.meter.over(call.ruling.class, end, &call.timing);
-    trace::ended(end);
+pub(super) fn count_end(call: &ToolCall<'_>, end: OutcomeLabel) {
+    call.meter.finish(call.ruling.class, end, &call.timing);
+    trace::record_outcome(end);
 }
 
 /// A result in place of the upstream's.

@@ -18,11 +18,11 @@ use self::deadline::Deadline;
 use super::ToolCall;
 use super::gate::Permit;
 use super::respond::{count_decision, raw};
-use crate::meter::{Verdict, trace};
+use crate::meter::{DecisionLabel, trace};
 use crate::server_requests::{Requester, answer_all, answer_request, too_many_requests};
 use crate::session::Session;
-use crate::session::exposure::{APPROVED_KEY, has_text, returns_content};
-use crate::stateless::{result_without_era, without_era, without_ours};
+use crate::session::untrusted_reads::{APPROVED_KEY, has_text, returns_content};
+use crate::stateless::{strip_embody_keys, strip_era_params, strip_era_result};
 use crate::{Broker, Principal, degraded};
 
 /// How long a result may still arrive after a cancellation.
@@ -77,7 +77,7 @@ pub(super) async fn send(
         .filter(|_| permit.uses_approval())
         .zip(call.params)
         .and_then(|(approved, params)| degraded::with_meta(params, APPROVED_KEY, approved));
-    count_decision(call, Verdict::Permit);
+    count_decision(call, DecisionLabel::Permit);
     let link = match &call.link {
         Ok(link) => link,
         Err(reason) => return (CallResult::Unavailable(reason.clone()), None),
@@ -96,7 +96,11 @@ pub(super) async fn send(
     let began = std::time::Instant::now();
     let result = call_upstream(upstream_call, calling).await;
     call.timing.upstream(began.elapsed());
-    if call.is_tool_call() { broker.begun(call, result).await } else { (result, None) }
+    if call.is_tool_call() {
+        crate::stateless::register_task(broker, call, result).await
+    } else {
+        (result, None)
+    }
 }
 
 /// Sends a request of a host. What a stateless server asks by its result (`input_required`) is answered by another request; a
@@ -110,9 +114,9 @@ pub(crate) async fn call_upstream(upstream_call: UpstreamCall<'_>, calling: Outg
         Box::pin(resume_or_call(upstream_call, calling)).await
     };
     let CallResult::Answered(outcome) = result else { return result };
-    CallResult::Answered(match without_ours(outcome) {
+    CallResult::Answered(match strip_embody_keys(outcome) {
         Outcome::Result(result) if is_stateless_for_sessions => {
-            Outcome::Result(result_without_era(result, calling.method))
+            Outcome::Result(strip_era_result(result, calling.method))
         }
         outcome => outcome,
     })
@@ -123,7 +127,7 @@ async fn resume_or_call(upstream_call: UpstreamCall<'_>, calling: OutgoingCall<'
     let UpstreamCall { upstream, link, call, .. } = upstream_call;
     // Only the broker sets the members that tell such a server about its host.
     let params = calling.params.map(ToOwned::to_owned);
-    let params = if link.is_stateless() { without_era(params, calling.method) } else { params };
+    let params = if link.is_stateless() { strip_era_params(params, calling.method) } else { params };
     let calling = OutgoingCall { params: params.as_deref(), ..calling };
     let result = match call.resume_data().and_then(SuspendedCall::read) {
         None => call_upstream_once(upstream_call, calling).await,
@@ -213,10 +217,10 @@ pub(crate) async fn call_upstream_once(
     calling: OutgoingCall<'_>,
 ) -> CallResult {
     let UpstreamCall { session, upstream, what, link, call, limit, permit: Permit { .. } } = upstream_call;
-    if let Some(origin) = session.unmarked(upstream, what, calling.method) {
-        Box::pin(session.exposure.mark(&origin)).await;
+    if let Some(origin) = session.unmarked_origin(upstream, what, calling.method) {
+        Box::pin(session.untrusted_reads.mark(&origin)).await;
     }
-    let mut step = trace::towards(session, upstream, link, calling.method);
+    let mut step = trace::upstream_span(session, upstream, link, calling.method);
     let begun = match link.begin_now(calling) {
         Ok(Some(running)) => Ok(running),
         // Rare, so that it is boxed: every call's future would be larger.
@@ -225,7 +229,7 @@ pub(crate) async fn call_upstream_once(
     };
     let mut running = match begun {
         Ok(running) => running,
-        Err(result) => return step.over(result, calling.method),
+        Err(result) => return step.finish(result, calling.method),
     };
     step.sent(running.number());
     let deadline = Deadline::new(limit, Instant::now());
@@ -238,7 +242,7 @@ pub(crate) async fn call_upstream_once(
         let done = match event {
             CallEvent::Notification(notification)
                 if !crate::forward::is_for_host(&notification.method)
-                    || !crate::forward::is_wanted(call, &notification) =>
+                    || !crate::forward::passes_log_level(call, &notification) =>
             {
                 Ok(())
             }
@@ -260,8 +264,8 @@ pub(crate) async fn call_upstream_once(
                 };
                 Box::pin(watch.ask(requester, link, request)).await
             }
-            CallEvent::Done(outcome) => return step.over(CallResult::Answered(outcome), calling.method),
-            CallEvent::Lost(error) => return step.over(CallResult::Lost(error), calling.method),
+            CallEvent::Done(outcome) => return step.finish(CallResult::Answered(outcome), calling.method),
+            CallEvent::Lost(error) => return step.finish(CallResult::Lost(error), calling.method),
         };
         if let Err(over) = done {
             break over;
@@ -275,7 +279,7 @@ pub(crate) async fn call_upstream_once(
         }
         Over::Late => Box::pin(cancel(&mut running, link, "it took too long", CallResult::TimedOut)).await,
     };
-    step.over(result, calling.method)
+    step.finish(result, calling.method)
 }
 
 /// Waits for room to send it, until the host cancels it or its time is over.
@@ -338,7 +342,10 @@ impl Watch<'_> {
 
     /// Answers a request of the server.
     async fn ask(&mut self, requester: Requester, link: &Arc<Link>, request: Request) -> Result<(), Over> {
-        let place = requester.session.upstream(&requester.upstream).and_then(|upstream| upstream.question());
+        let place = requester
+            .session
+            .upstream(&requester.upstream)
+            .and_then(|upstream| upstream.acquire_request_permit());
         let Some(place) = place else {
             // Bounded: the server may not be reading.
             return self.wait(timeout(ACCEPT, link.answer(too_many_requests(request)))).await.map(drop);
@@ -402,7 +409,7 @@ pub(crate) async fn call_mind_with_meta(
     }
     let params = raw(&Params { name: tool, arguments, meta });
     let calling = OutgoingCall { method: "tools/call", params: Some(&params) };
-    let (mut number, mut step) = (None, trace::towards_mind(link, tool));
+    let (mut number, mut step) = (None, trace::mind_span(link, tool));
     let asked = async {
         let mut running = link.begin(calling).await.map_err(|error| error.to_string())?;
         number = Some(running.number());
@@ -421,7 +428,7 @@ pub(crate) async fn call_mind_with_meta(
     };
     let answered = timeout(limit, asked).await.ok();
     number.iter().for_each(|number| step.sent(*number));
-    step.answered(answered.as_ref());
+    step.finish_reply(answered.as_ref());
     if let Some(answered) = answered {
         return answered;
     }

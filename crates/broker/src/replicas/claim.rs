@@ -1,5 +1,5 @@
-//! A host that comes back for a call. The process that holds it goes on with it; if that is gone, this one begins it anew
-//! where nothing was sent that cannot be gone on with, and says otherwise that nobody knows what came of it.
+//! Resumes a suspended call for a returning host. The process that holds the call continues it; if that process is gone, this one
+//! restarts the call where nothing irreversible was sent, and otherwise reports an unknown outcome.
 
 use std::time::Duration;
 
@@ -11,22 +11,21 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::Replicas;
-use super::word::Word;
+use super::message::ReplicaMessage;
 use crate::Principal;
 use crate::session::lock;
 
 /// How long a call waits for its host.
-const PARKED: Duration = Duration::from_secs(900);
+const SUSPENDED_LIFETIME: Duration = Duration::from_secs(900);
 /// How long its holder may take to take it.
-const TAKING: Duration = Duration::from_secs(4);
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long it may say nothing while it works.
-const SILENCE: Duration = Duration::from_secs(15);
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(15);
 /// Words about one call that are not read yet.
-const WORDS: usize = 16;
+const REPLY_QUEUE: usize = 16;
 
 impl Replicas {
-    /// Lets a call wait for its host.
-    pub(crate) async fn park(
+    pub(crate) async fn suspend(
         &self,
         user: &str,
         ticket: &str,
@@ -35,9 +34,9 @@ impl Replicas {
         let call = NewSuspendedCall {
             user: user.to_owned(),
             ticket: ticket.to_owned(),
-            holder: self.mark.clone(),
+            holder: self.replica_id.clone(),
             anew: anew.map(|anew| anew.get().to_owned()),
-            lasts: PARKED,
+            lasts: SUSPENDED_LIFETIME,
         };
         self.store.suspend_call(call).await.map_err(|error| unavailable(&error))
     }
@@ -50,9 +49,9 @@ impl Replicas {
         ticket: &str,
     ) -> Result<Claim, Outcome> {
         let user = &host.principal.user;
-        let answered = self.store.answer_suspended_call(user, ticket, &self.mark).await;
+        let answered = self.store.answer_suspended_call(user, ticket, &self.replica_id).await;
         let parked = answered.map_err(|error| unavailable(&error))?.ok_or_else(used)?;
-        if parked.holder == self.mark {
+        if parked.holder == self.replica_id {
             return Ok(Claim::Here);
         }
         if self.is_shared
@@ -79,38 +78,44 @@ impl Replicas {
         ticket: &str,
         request: &Request,
     ) -> Result<Option<ResumeResult>, Outcome> {
-        let (sender, mut words) = mpsc::channel(WORDS);
+        let (sender, mut words) = mpsc::channel(REPLY_QUEUE);
         lock(&self.waiting).insert(ticket.to_owned(), sender);
-        let _waiting = Waiting(self, ticket);
-        let answers =
-            Word::Answers { ticket: ticket.to_owned(), user: user.to_owned(), request: request.print() };
-        if !self.tell(Some(holder), &answers).await {
+        let _waiting = WaiterGuard(self, ticket);
+        let answers = ReplicaMessage::Resume {
+            ticket: ticket.to_owned(),
+            user: user.to_owned(),
+            request: request.print(),
+        };
+        if !self.send(Some(holder), &answers).await {
             let message = "the answers cannot be passed on to the process that waits for them";
             return Err(failure(code::INTERNAL_ERROR, message));
         }
-        let mut patience = TAKING;
+        let mut patience = CLAIM_TIMEOUT;
         loop {
             match timeout(patience, words.recv()).await {
-                Ok(Some(Word::Taken { .. } | Word::Working { .. })) => {}
-                Ok(Some(Word::Gone { .. })) => return Err(used()),
+                Ok(Some(ReplicaMessage::Claimed { .. } | ReplicaMessage::Working { .. })) => {}
+                Ok(Some(ReplicaMessage::Expired { .. })) => return Err(used()),
                 Ok(Some(over)) => return over.into_reply().map(Some).ok_or_else(unknown),
                 Ok(None) => return Err(unknown()),
                 // Only one of the two goes on with it.
-                Err(_) if patience == TAKING && self.take(user, ticket).await.map_err(|_| unknown())? => {
+                Err(_)
+                    if patience == CLAIM_TIMEOUT
+                        && self.take(user, ticket).await.map_err(|_| unknown())? =>
+                {
                     return Ok(None);
                 }
-                Err(_) if patience == TAKING => {}
+                Err(_) if patience == CLAIM_TIMEOUT => {}
                 Err(_) => return Err(unknown()),
             }
-            patience = SILENCE;
+            patience = PROGRESS_TIMEOUT;
         }
     }
 }
 
 /// Somebody who waits for words about a call.
-struct Waiting<'a>(&'a Replicas, &'a str);
+struct WaiterGuard<'a>(&'a Replicas, &'a str);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaiterGuard<'_> {
     fn drop(&mut self) {
         lock(&self.0.waiting).remove(self.1);
     }

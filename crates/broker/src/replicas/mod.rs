@@ -1,31 +1,29 @@
-//! Processes on one database that serve the same hosts, behind one address: what a host says to one of them reaches the one
-//! that it concerns, and what one of them holds goes on in another when it is gone.
+//! Processes on one database that serve the same hosts behind one address. Sessions and suspended calls are rows in the store, so
+//! that another process can continue them. Messages between processes go through the store, on PostgreSQL only: a SQLite file
+//! has a single process that hosts reach over HTTP.
 //!
-//! Sessions and calls that wait are rows in the store, so that any process can go on with them. Word from one to the other
-//! travels as letters through the store, and only on PostgreSQL: a SQLite file has one process that hosts reach by HTTP.
-//!
-//! - `word`: what a letter says
-//! - `read`: letters that arrive
-//! - `claim`: a host that comes back for a call
+//! - `claim`: resumes a suspended call
+//! - `message`: what one process sends to another
+//! - `receive`: handles messages of other processes
 
 mod claim;
-mod read;
-mod word;
+mod message;
+mod receive;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use embody_store::{DatabaseUrl, NewReplicaMessage, Store};
 use embody_wire::Message;
-use embody_wire::server::{Host, ReplicaMessage, ResumedSession};
+use embody_wire::server::{Host, ReplicaEvent, ResumedSession};
 use embody_wire::{Version, server};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use self::read::read;
-use self::word::Word;
+use self::message::ReplicaMessage;
+use self::receive::receive;
 use crate::session::lock;
 use crate::upstream::Hello;
 use crate::{BrokerConfig, Principal, Sessions};
@@ -33,27 +31,26 @@ use crate::{BrokerConfig, Principal, Sessions};
 /// What waits for the face before letters do.
 const RELAYS: usize = 256;
 
-/// This process among those that serve the same hosts.
 pub(crate) struct Replicas {
     /// Its name; no other has it.
-    mark: String,
+    replica_id: String,
     store: Store,
     is_shared: bool,
     /// To the face that hosts reach by HTTP, and its end until the face takes it.
-    relay: mpsc::Sender<ReplicaMessage>,
-    relays: Mutex<Option<mpsc::Receiver<ReplicaMessage>>>,
+    relay: mpsc::Sender<ReplicaEvent>,
+    relays: Mutex<Option<mpsc::Receiver<ReplicaEvent>>>,
     reader: Mutex<Option<AbortHandle>>,
     /// Those who wait for what another process says of a call, by its ticket.
-    waiting: Mutex<HashMap<String, mpsc::Sender<Word>>>,
+    waiting: Mutex<HashMap<String, mpsc::Sender<ReplicaMessage>>>,
 }
 
 impl Replicas {
     pub(crate) fn new(store: Store) -> Arc<Self> {
         let (relay, relays) = mpsc::channel(RELAYS);
         let is_shared = matches!(store.url(), DatabaseUrl::Postgres { .. });
-        let mark = uuid::Uuid::new_v4().simple().to_string();
+        let replica_id = uuid::Uuid::new_v4().simple().to_string();
         let (relays, reader, waiting) = (Mutex::new(Some(relays)), Mutex::default(), Mutex::default());
-        Arc::new(Self { mark, store, is_shared, relay, relays, reader, waiting })
+        Arc::new(Self { replica_id, store, is_shared, relay, relays, reader, waiting })
     }
 
     /// Whether there may be others.
@@ -66,24 +63,24 @@ impl Replicas {
         self: &Arc<Self>,
         sessions: &Arc<Sessions>,
         config: &Arc<BrokerConfig>,
-    ) -> Option<mpsc::Receiver<ReplicaMessage>> {
+    ) -> Option<mpsc::Receiver<ReplicaEvent>> {
         let relays = if self.is_shared { lock(&self.relays).take() } else { None }?;
-        let reading = tokio::spawn(read(Arc::clone(self), Arc::clone(sessions), Arc::clone(config)));
+        let reading = tokio::spawn(receive(Arc::clone(self), Arc::clone(sessions), Arc::clone(config)));
         *lock(&self.reader) = Some(reading.abort_handle());
         Some(relays)
     }
 
     /// Letters are not read any more.
-    pub(crate) fn end(&self) {
+    pub(crate) fn shutdown(&self) {
         if let Some(reader) = lock(&self.reader).take() {
             reader.abort();
         }
     }
 
     /// Tells the others, or one of them; whether it was told.
-    async fn tell(&self, recipient: Option<&str>, word: &Word) -> bool {
-        let Ok(content) = serde_json::to_string(word) else { return false };
-        let (sender, recipient) = (self.mark.clone(), recipient.map(str::to_owned));
+    async fn send(&self, recipient: Option<&str>, message: &ReplicaMessage) -> bool {
+        let Ok(content) = serde_json::to_string(message) else { return false };
+        let (sender, recipient) = (self.replica_id.clone(), recipient.map(str::to_owned));
         let sent = self.store.send_replica_message(NewReplicaMessage { sender, recipient, content }).await;
         if let Err(error) = &sent {
             tracing::warn!(reason = %error, "other processes cannot be told of what a host has said here");
@@ -91,36 +88,35 @@ impl Replicas {
         sent.is_ok()
     }
 
-    /// Passes on what a host has said in its session.
-    pub(crate) async fn pass_on(&self, host: &Host<Principal>, message: Message) {
+    pub(crate) async fn forward_message(&self, host: &Host<Principal>, message: Message) {
         let Some(session) = host.session.as_deref().filter(|_| self.is_shared) else { return };
         let text = match message {
             Message::Response(response) => response.print(),
             Message::Notification(notification) => notification.print(),
             Message::Request(_) => return,
         };
-        self.tell(None, &Word::Said { session: session.to_owned(), text }).await;
+        self.send(None, &ReplicaMessage::HostMessage { session: session.to_owned(), text }).await;
     }
 
     /// What the host has set for its session holds for the connections of the others too.
-    pub(crate) async fn mirror(&self, session: &str, method: &str, params: Option<&RawValue>) {
+    pub(crate) async fn mirror_setting(&self, session: &str, method: &str, params: Option<&RawValue>) {
         let is_set = matches!(method, "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel");
         if !is_set || !self.is_shared {
             return;
         }
         let params = params.map_or("{}", RawValue::get).to_owned();
-        let word = Word::Set { session: session.to_owned(), method: method.to_owned(), params };
-        self.tell(None, &word).await;
+        let message =
+            ReplicaMessage::Setting { session: session.to_owned(), method: method.to_owned(), params };
+        self.send(None, &message).await;
     }
 
-    /// The host has ended its session.
-    pub(crate) async fn left(&self, host: &Host<Principal>) {
+    pub(crate) async fn end_session(&self, host: &Host<Principal>) {
         let Some(session) = host.session.as_deref() else { return };
         if let Err(error) = self.store.close_session(&host.principal.user, session).await {
             tracing::warn!(session, reason = %error, "the end of the session is not kept");
         }
         if self.is_shared {
-            self.tell(None, &Word::Left { session: session.to_owned() }).await;
+            self.send(None, &ReplicaMessage::SessionEnded { session: session.to_owned() }).await;
         }
     }
 
@@ -136,15 +132,15 @@ impl Replicas {
         if known.agent != principal.agent || known.channel != principal.channel {
             return None;
         }
-        let kept: Kept = serde_json::from_str(&known.hello?).ok()?;
+        let stored: StoredHost = serde_json::from_str(&known.hello?).ok()?;
         // A session belongs to the token that opened it, and a form of it must not be answered by a host without the right to.
-        if kept.token != principal.token || kept.may_approve != principal.may_approve {
+        if stored.token != principal.token || stored.may_approve != principal.may_approve {
             return None;
         }
         if !self.is_valid(principal).await {
             return None;
         }
-        let Kept { version, capabilities, client, .. } = kept;
+        let StoredHost { version, capabilities, client, .. } = stored;
         let client_info = server::ClientInfo { capabilities, client, log_level: None };
         tracing::info!(session, "a session goes on that another process has opened");
         Some(ResumedSession { version: Version::parse(&version)?, client_info })
@@ -164,7 +160,7 @@ impl Replicas {
 
 /// What is kept of a host's greeting, and which token let it in.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredHost {
     version: String,
     capabilities: Option<Box<RawValue>>,
     client: Option<Box<RawValue>>,
@@ -175,11 +171,11 @@ struct Kept {
 }
 
 /// What another process must know to go on with a session that began like this.
-pub(crate) fn kept(principal: &Principal, hello: &Hello, version: Version) -> Option<String> {
+pub(crate) fn stored_host(principal: &Principal, hello: &Hello, version: Version) -> Option<String> {
     let (capabilities, client) = (hello.capabilities.clone(), hello.client.clone());
     let (version, may_approve) = (version.as_str().to_owned(), principal.may_approve);
     let token = principal.token.clone();
-    serde_json::to_string(&Kept { version, capabilities, client, may_approve, token }).ok()
+    serde_json::to_string(&StoredHost { version, capabilities, client, may_approve, token }).ok()
 }
 
 #[cfg(test)]
@@ -207,7 +203,7 @@ mod tests {
                 id: id.to_owned(),
                 channel: "mcp".to_owned(),
                 host: None,
-                hello: kept(&ann(token), &Hello::default(), Version::V2025_11_25),
+                hello: stored_host(&ann(token), &Hello::default(), Version::V2025_11_25),
                 idle: None,
             };
             store.open_session(open).await.unwrap();

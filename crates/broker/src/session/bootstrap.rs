@@ -1,5 +1,5 @@
-//! The mind is asked once per session for its packet, however many calls come at once. A mind that is away does not hold
-//! up reads: the session goes on without, says so, and asks again with the next call.
+//! Requests the mind's packet once per session, however many calls arrive. An unavailable mind does not block reads: the session
+//! continues without a packet, reports it, and retries with the next call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -12,25 +12,23 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::contract::Contract;
-use super::packet::{MindPacket, NoPacket, object};
+use super::packet::{MindPacket, PacketError, object};
 use super::{Session, lock};
 use crate::BrokerConfig;
 use crate::pipeline::respond::raw;
 use crate::upstream::Health;
 
 /// How long one answer of the mind may take here.
-const ANSWER: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a call waits for a session's first packet before it goes on without.
-const PATIENCE: Duration = Duration::from_secs(3);
+const FIRST_CALL_WAIT: Duration = Duration::from_secs(3);
 /// How long another process may take that is asking for the same session.
 const LEASE: Duration = Duration::from_secs(30);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What is known of the session's start.
 #[derive(Debug, Default)]
-pub(crate) struct Boot {
-    done: OnceLock<Arc<Booted>>,
-    /// Changes when an attempt begins and when it ends.
+pub(crate) struct BootstrapState {
+    done: OnceLock<Arc<BootstrapData>>,
     attempt: watch::Sender<Attempt>,
     /// A call has waited for it once.
     has_waited: AtomicBool,
@@ -41,13 +39,11 @@ pub(crate) struct Boot {
 #[derive(Debug, Default)]
 struct Attempt {
     is_running: bool,
-    /// Why the last one failed.
-    reason: Option<NoPacket>,
+    reason: Option<PacketError>,
 }
 
-/// A session that is bootstrapped.
 #[derive(Debug)]
-pub(crate) struct Booted {
+pub(crate) struct BootstrapData {
     pub(crate) packet: MindPacket,
     pub(crate) contract: Contract,
     pub(crate) reasons: Vec<String>,
@@ -55,26 +51,26 @@ pub(crate) struct Booted {
 
 impl Session {
     /// The packet, if it is there.
-    pub(crate) fn booted(&self) -> Option<Arc<Booted>> {
-        self.boot.done.get().cloned()
+    pub(crate) fn bootstrap_data(&self) -> Option<Arc<BootstrapData>> {
+        self.bootstrap_state.done.get().cloned()
     }
 
     /// Why there is no packet, if somebody has tried.
-    pub(crate) fn why_not_booted(&self) -> Option<String> {
-        self.boot.attempt.borrow().reason.as_ref().map(|none| none.reason.clone())
+    pub(crate) fn bootstrap_error(&self) -> Option<String> {
+        self.bootstrap_state.attempt.borrow().reason.as_ref().map(|none| none.reason.clone())
     }
 
     /// Whether the mind can be asked, and was not yet. Asked with every call.
-    pub(crate) fn wants_to_boot(&self) -> bool {
-        self.booted().is_none() && self.mind.health() != Health::Unavailable
+    pub(crate) fn needs_bootstrap(&self) -> bool {
+        self.bootstrap_data().is_none() && self.mind.health() != Health::Unavailable
     }
 
     /// Sees to it before a proxied tool runs. The first call waits for it a while, and so does every write; a mind that is
     /// slow or away holds no read up again.
-    pub(crate) async fn boot_for_a_call(self: &Arc<Self>, config: &Arc<BrokerConfig>, is_read: bool) {
-        let waits = !self.boot.has_waited.swap(true, Ordering::AcqRel) || !is_read;
+    pub(crate) async fn bootstrap_before_call(self: &Arc<Self>, config: &Arc<BrokerConfig>, is_read: bool) {
+        let waits = !self.bootstrap_state.has_waited.swap(true, Ordering::AcqRel) || !is_read;
         let booting = self.bootstrap(config, None);
-        let patience = if waits { PATIENCE } else { Duration::ZERO };
+        let patience = if waits { FIRST_CALL_WAIT } else { Duration::ZERO };
         let _ = timeout(patience, booting).await;
     }
 
@@ -90,12 +86,12 @@ impl Session {
         let is_host = self.host.principal.prompt().is_none();
         // Rules of a body that were missing may be here by now.
         let holds = |held: &Contract| !held.lacks_rules() && (is_host || self.is_prompted_with(held));
-        if let Some(held) = self.held_contract().filter(holds) {
+        if let Some(held) = self.current_contract().filter(holds) {
             return Ok(held);
         }
-        let Some(booted) = self.booted() else { return self.build_contract(config, None).await };
+        let Some(booted) = self.bootstrap_data() else { return self.build_contract(config, None).await };
         let contract = self.build_contract(config, booted.packet.contract()).await?;
-        *lock(&self.boot.renewed) = Some(contract.clone());
+        *lock(&self.bootstrap_state.renewed) = Some(contract.clone());
         Ok(contract)
     }
 
@@ -111,9 +107,9 @@ impl Session {
     }
 
     /// The contract as it was last made, if there is a packet.
-    pub(crate) fn held_contract(&self) -> Option<Contract> {
-        let booted = self.booted()?;
-        Some(lock(&self.boot.renewed).clone().unwrap_or_else(|| booted.contract.clone()))
+    pub(crate) fn current_contract(&self) -> Option<Contract> {
+        let booted = self.bootstrap_data()?;
+        Some(lock(&self.bootstrap_state.renewed).clone().unwrap_or_else(|| booted.contract.clone()))
     }
 
     /// Whether the model behind this session is prompted with this contract.
@@ -132,7 +128,7 @@ impl Session {
         if self.host.principal.shared_conversation.is_some() {
             return self.host.principal.prompt().is_some();
         }
-        let is_prompted = || match self.held_contract() {
+        let is_prompted = || match self.current_contract() {
             Some(contract) => self.is_prompted_with(&contract),
             // Without a packet nobody has compared them yet.
             None => self.host.principal.prompt().is_some(),
@@ -145,12 +141,12 @@ impl Session {
         self: &Arc<Self>,
         config: &Arc<BrokerConfig>,
         session_id: Option<&str>,
-    ) -> Result<Arc<Booted>, NoPacket> {
-        if let Some(booted) = self.booted() {
+    ) -> Result<Arc<BootstrapData>, PacketError> {
+        if let Some(booted) = self.bootstrap_data() {
             return Ok(booted);
         }
-        let mut attempt = self.boot.attempt.subscribe();
-        let begins = self.boot.attempt.send_if_modified(|attempt| {
+        let mut attempt = self.bootstrap_state.attempt.subscribe();
+        let begins = self.bootstrap_state.attempt.send_if_modified(|attempt| {
             let begins = !attempt.is_running;
             attempt.is_running = true;
             begins
@@ -160,28 +156,34 @@ impl Session {
             let session_id = session_id.map(str::to_owned);
             tokio::spawn(async move {
                 // However it ends, the next one may try.
-                let ended = Ended(&session.boot.attempt);
-                let reason = session.boot(&config, session_id.as_deref()).await.err();
-                config.meter.booted(reason.is_none());
+                let ended = AttemptGuard(&session.bootstrap_state.attempt);
+                let reason = session.run_bootstrap(&config, session_id.as_deref()).await.err();
+                config.meter.count_bootstrap(reason.is_none());
                 ended.0.send_modify(|attempt| attempt.reason = reason);
             });
         }
         let ended = attempt.wait_for(|attempt| !attempt.is_running).await;
         let reason = ended.ok().and_then(|attempt| attempt.reason.clone());
-        self.booted().ok_or_else(|| reason.unwrap_or_else(|| "the mind was not asked".to_owned().into()))
+        self.bootstrap_data()
+            .ok_or_else(|| reason.unwrap_or_else(|| "the mind was not asked".to_owned().into()))
     }
 
-    async fn boot(&self, config: &BrokerConfig, session_id: Option<&str>) -> Result<(), NoPacket> {
+    async fn run_bootstrap(
+        &self,
+        config: &BrokerConfig,
+        session_id: Option<&str>,
+    ) -> Result<(), PacketError> {
         let booted = async {
-            let (packet, ()) = tokio::join!(self.ask(config, session_id), self.wait_for_rules(config));
+            let (packet, ()) =
+                tokio::join!(self.fetch_packet(config, session_id), self.wait_for_rules(config));
             let packet = packet?;
             let contract = self.build_contract(config, packet.contract()).await?;
-            Ok(Booted { reasons: packet.reasons(), packet, contract })
+            Ok(BootstrapData { reasons: packet.reasons(), packet, contract })
         };
-        let booted: Result<Booted, NoPacket> = booted.await;
+        let booted: Result<BootstrapData, PacketError> = booted.await;
         match booted {
             Ok(booted) => {
-                let _ = self.boot.done.set(Arc::new(booted));
+                let _ = self.bootstrap_state.done.set(Arc::new(booted));
                 Ok(())
             }
             Err(none) => {
@@ -192,7 +194,11 @@ impl Session {
     }
 
     /// The packet, from the store if another process has asked already.
-    async fn ask(&self, config: &BrokerConfig, session_id: Option<&str>) -> Result<MindPacket, NoPacket> {
+    async fn fetch_packet(
+        &self,
+        config: &BrokerConfig,
+        session_id: Option<&str>,
+    ) -> Result<MindPacket, PacketError> {
         let lease = Lease { owner: format!("broker {}", self.id), duration: LEASE };
         let (store, user) = (&config.store, self.scope.user());
         let give_up = Instant::now() + LEASE;
@@ -203,7 +209,7 @@ impl Session {
                     return Ok(MindPacket { members });
                 }
                 Ok(Bootstrap::Claimed(claim)) => {
-                    let asked = self.ask_mind(session_id.unwrap_or(&self.id)).await;
+                    let asked = self.request_packet(session_id.unwrap_or(&self.id)).await;
                     let kept = match &asked {
                         Ok(packet) => {
                             let text = Value::Object(packet.members.clone()).to_string();
@@ -216,38 +222,39 @@ impl Session {
                     }
                     return asked;
                 }
-                Ok(Bootstrap::Busy) if Instant::now() < give_up => sleep(LOOK_AGAIN).await,
+                Ok(Bootstrap::Busy) if Instant::now() < give_up => sleep(POLL_INTERVAL).await,
                 Ok(Bootstrap::Busy) => {
                     return Err("another process is asking the mind for too long".to_owned().into());
                 }
                 // The store does not hold the session up: what it cannot keep, this process keeps.
-                Ok(Bootstrap::Missing) => return self.ask_mind(session_id.unwrap_or(&self.id)).await,
+                Ok(Bootstrap::Missing) => return self.request_packet(session_id.unwrap_or(&self.id)).await,
                 Err(error) => {
                     tracing::warn!(session = self.id, reason = %error, "the store does not know the session");
-                    return self.ask_mind(session_id.unwrap_or(&self.id)).await;
+                    return self.request_packet(session_id.unwrap_or(&self.id)).await;
                 }
             }
         }
     }
 
-    async fn ask_mind(&self, session: &str) -> Result<MindPacket, NoPacket> {
-        let link = self.mind.link().await.map_err(|away| away.to_string())?;
-        self.mind.listed().await;
+    async fn request_packet(&self, session: &str) -> Result<MindPacket, PacketError> {
+        let link = self.mind.lease().await.map_err(|away| away.to_string())?;
+        self.mind.wait_listed().await;
         let has = |name: &str| self.mind.tools().iter().any(|tool| tool.name == name);
         // A mind whose list is not there yet is asked; one that is known not to have it is not.
         if has("bootstrap_session") || self.mind.tools().is_empty() {
             let arguments = raw(&json!({"session_id": session}));
             let outcome =
-                crate::pipeline::send::call_mind(&link, "bootstrap_session", &arguments, ANSWER).await?;
+                crate::pipeline::send::call_mind(&link, "bootstrap_session", &arguments, ANSWER_TIMEOUT)
+                    .await?;
             return MindPacket::read(outcome);
         }
         let empty = raw(&json!({}));
-        let prompt = crate::pipeline::send::call_mind(&link, "get_system_prompt", &empty, ANSWER)
+        let prompt = crate::pipeline::send::call_mind(&link, "get_system_prompt", &empty, ANSWER_TIMEOUT)
             .await
             .ok()
             .and_then(text_of);
         let object_of = async |tool: &str| {
-            let outcome = crate::pipeline::send::call_mind(&link, tool, &empty, ANSWER).await.ok()?;
+            let outcome = crate::pipeline::send::call_mind(&link, tool, &empty, ANSWER_TIMEOUT).await.ok()?;
             object(outcome).ok().map(Value::Object)
         };
         let context = object_of("context").await.unwrap_or(Value::Null);
@@ -255,14 +262,14 @@ impl Session {
         if prompt.is_none() && context.is_null() && files.is_null() {
             return Err("the mind has neither `bootstrap_session` nor `get_system_prompt`, `context`, `list_memory_files`".to_owned().into());
         }
-        Ok(MindPacket::made(session, prompt, context, files))
+        Ok(MindPacket::assemble(session, prompt, context, files))
     }
 }
 
 /// Says that an attempt has ended, also when it was dropped.
-struct Ended<'a>(&'a watch::Sender<Attempt>);
+struct AttemptGuard<'a>(&'a watch::Sender<Attempt>);
 
-impl Drop for Ended<'_> {
+impl Drop for AttemptGuard<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|attempt| attempt.is_running = false);
     }

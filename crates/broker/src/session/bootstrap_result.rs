@@ -31,7 +31,6 @@ const PROTOCOL: &str = "\
 - Pass the user's feedback, promises and wishes to reflect_user_message.
 - update_instructions replaces the whole text: read it first (read_memory, kind `instructions`) and pass its version.";
 
-/// What the result is made of.
 pub(crate) struct Parts<'a> {
     pub(crate) code: &'a str,
     pub(crate) contract: &'a Contract,
@@ -45,7 +44,6 @@ pub(crate) struct Parts<'a> {
     pub(crate) mark: Option<&'a str>,
 }
 
-/// The tool result.
 pub(crate) fn result(parts: &Parts<'_>) -> Outcome {
     let mut meta = Map::from_iter([(META_KEY.to_owned(), data(parts))]);
     meta.extend(parts.mark.map(|mark| (MARK_KEY.to_owned(), Value::from(mark))));
@@ -84,7 +82,6 @@ fn text(parts: &Parts<'_>) -> String {
     text
 }
 
-/// The text, or its beginning with a mark of the cut.
 fn cut(text: &str, limit: usize) -> String {
     let total = text.chars().count();
     if total <= limit {

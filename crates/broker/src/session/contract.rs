@@ -9,7 +9,6 @@ const SEPARATOR: &str = "\n\n---\n\n";
 const EMPTY: &str =
     "No rules are set for this session. What others will see still needs the owner's consent.";
 
-/// A contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Contract {
     pub(crate) text: String,
@@ -17,7 +16,6 @@ pub(crate) struct Contract {
     pub(crate) hash: String,
     rules: String,
     mind: String,
-    /// The rules of bodies, in their frames.
     body_rules: String,
     missing: Vec<MissingRules>,
 }
@@ -56,7 +54,6 @@ impl Contract {
     }
 }
 
-/// The text of a contract, for a measure of it.
 #[must_use]
 pub fn contract_text(rules: &str, bodies: &ServerInstructions, mind: Option<&str>) -> String {
     Contract::new(rules, bodies, mind).text

@@ -18,13 +18,10 @@ use std::time::Duration;
 use embody_store::ContractState;
 use tokio::time::Instant;
 
-/// Bounced calls that are remembered.
 const BOUNCED_MAX: usize = 64;
 
-/// Which result carries the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Carrier {
-    /// The call with this digest was bounced.
     Bounce(blake3::Hash),
     /// The model asked for it with `runtime_bootstrap`.
     Bootstrap,
@@ -33,32 +30,27 @@ pub(crate) enum Carrier {
 /// Which contract was written to the host, and whether its model can have read it.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
-    state: Mutex<State>,
+    state: Mutex<DeliveryState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    /// Which conversation of the session runs, by the store's count.
+struct DeliveryState {
     conversation: i64,
-    written: Option<Written>,
-    /// The last calls that were bounced.
+    written: Option<WrittenContract>,
     bounced: VecDeque<blake3::Hash>,
 }
 
 #[derive(Debug)]
-struct Written {
+struct WrittenContract {
     hash: String,
-    /// The last request that had arrived by then.
     after: u64,
     /// A call that arrives sooner was made before; `None` if another process has written it.
     earliest: Option<Instant>,
-    read: Read,
+    read: ReadCondition,
 }
 
-/// When the model counts as having read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Read {
-    /// It has.
+enum ReadCondition {
     Yes,
     /// Once a bounced call comes again.
     OnRepeat,
@@ -66,18 +58,14 @@ enum Read {
     OnNext,
 }
 
-/// One call, as far as it matters here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrival {
-    /// Its place among the requests of its host.
     pub(crate) number: u64,
     pub(crate) at: Instant,
-    /// Server, tool and arguments.
     pub(crate) digest: blake3::Hash,
 }
 
 impl Delivery {
-    /// The conversation that runs.
     pub(crate) fn conversation(&self) -> i64 {
         self.lock().conversation
     }
@@ -93,8 +81,8 @@ impl Delivery {
         delay: Duration,
     ) {
         let read = match carrier {
-            Carrier::Bounce(_) => Read::OnRepeat,
-            Carrier::Bootstrap => Read::OnNext,
+            Carrier::Bounce(_) => ReadCondition::OnRepeat,
+            Carrier::Bootstrap => ReadCondition::OnNext,
         };
         let earliest = Some(Instant::now() + delay);
         let mut state = self.lock();
@@ -104,16 +92,16 @@ impl Delivery {
         match &mut state.written {
             // The first delivery counts; a later one can only make it surer.
             Some(known) if known.hash == hash => {
-                if known.read == Read::OnRepeat && read == Read::OnNext {
+                if known.read == ReadCondition::OnRepeat && read == ReadCondition::OnNext {
                     (known.after, known.earliest, known.read) = (after, earliest, read);
                 }
             }
-            written => *written = Some(Written { hash: hash.to_owned(), after, earliest, read }),
+            written => *written = Some(WrittenContract { hash: hash.to_owned(), after, earliest, read }),
         }
     }
 
     /// What another process knows of it, or this one knew before it was started again.
-    pub(crate) fn learn(&self, conversation: i64, known: &ContractState) {
+    pub(crate) fn merge_stored(&self, conversation: i64, known: &ContractState) {
         let mut state = self.lock();
         state.enter(conversation);
         let (hash, read) = match known {
@@ -124,11 +112,11 @@ impl Delivery {
                     return;
                 }
                 state.bounced.extend(bounced.as_ref().and_then(|digest| blake3::Hash::from_hex(digest).ok()));
-                (hash.clone(), Read::OnRepeat)
+                (hash.clone(), ReadCondition::OnRepeat)
             }
-            ContractState::Delivered { hash } => (hash.clone(), Read::Yes),
+            ContractState::Delivered { hash } => (hash.clone(), ReadCondition::Yes),
         };
-        state.written = Some(Written { hash, after: 0, earliest: None, read });
+        state.written = Some(WrittenContract { hash, after: 0, earliest: None, read });
     }
 
     /// A new conversation begins: it has read nothing, and what the store may still have of the one before does not count.
@@ -138,7 +126,6 @@ impl Delivery {
         state.enter(next);
     }
 
-    /// This call was bounced.
     pub(crate) fn bounced(&self, digest: blake3::Hash) {
         let bounced = &mut self.lock().bounced;
         if !bounced.contains(&digest) {
@@ -156,20 +143,20 @@ impl Delivery {
         on_first: impl FnOnce(i64),
     ) -> bool {
         let mut state = self.lock();
-        let State { conversation, written, bounced } = &mut *state;
+        let DeliveryState { conversation, written, bounced } = &mut *state;
         let Some(known) = written.as_mut().filter(|known| known.hash == hash) else { return false };
         let call = call();
         if call.number <= known.after {
             return false;
         }
         let is_read = match known.read {
-            Read::Yes => return true,
+            ReadCondition::Yes => return true,
             _ if known.earliest.is_some_and(|earliest| call.at < earliest) => false,
-            Read::OnNext => true,
-            Read::OnRepeat => bounced.contains(&call.digest),
+            ReadCondition::OnNext => true,
+            ReadCondition::OnRepeat => bounced.contains(&call.digest),
         };
         if is_read {
-            known.read = Read::Yes;
+            known.read = ReadCondition::Yes;
             bounced.clear();
             on_first(*conversation);
         }
@@ -178,7 +165,7 @@ impl Delivery {
 
     /// Whether the model is known to have read a contract.
     pub(crate) fn is_read(&self) -> bool {
-        self.lock().written.as_ref().is_some_and(|known| known.read == Read::Yes)
+        self.lock().written.as_ref().is_some_and(|known| known.read == ReadCondition::Yes)
     }
 
     /// Whether this contract was written.
@@ -191,12 +178,12 @@ impl Delivery {
         self.lock().written.is_some()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DeliveryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl DeliveryState {
     fn enter(&mut self, conversation: i64) {
         if conversation > self.conversation {
             *self = Self { conversation, ..Self::default() };
@@ -269,19 +256,19 @@ mod tests {
         let delivered = ContractState::Delivered { hash: "a".to_owned() };
         delivery.withdraw();
         delivery.written(0, "a", 1, Carrier::Bootstrap, Duration::ZERO);
-        delivery.learn(0, &delivered);
+        delivery.merge_stored(0, &delivered);
         assert!(!covers(&delivery, "a", call(2, "x")), "the store may not know yet that it has ended");
-        delivery.learn(1, &written);
+        delivery.merge_stored(1, &written);
         assert!(
             !covers(&delivery, "a", call(3, "x")),
             "which calls another process has bounced is not known"
         );
-        delivery.learn(1, &delivered);
+        delivery.merge_stored(1, &delivered);
         assert!(covers(&delivery, "a", call(4, "x")), "another process knows that it was read");
         delivery.withdraw();
-        delivery.learn(2, &written);
+        delivery.merge_stored(2, &written);
         assert!(covers(&delivery, "a", call(4, "bounced")), "it repeats what another process has bounced");
-        delivery.learn(3, &ContractState::Unwritten);
+        delivery.merge_stored(3, &ContractState::Unwritten);
         assert!(!covers(&delivery, "a", call(5, "x")), "another process has begun a new one");
     }
 

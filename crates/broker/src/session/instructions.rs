@@ -36,7 +36,7 @@ impl Session {
         let all = async {
             for body in self.bodies.iter().filter(|body| mode(body) == InstructionsMode::Rules) {
                 if matches!(in_force(&config.store, body).await, Ok(InForce::Unknown)) {
-                    body.settled().await;
+                    body.wait_settled().await;
                 }
             }
         };

@@ -1,23 +1,23 @@
-//! One host's session: its own connections to the mind and to every body, what they offer, and how far the start is.
+//! One host session: its connections to the mind and to every body, its catalogue and its bootstrap state.
 //!
-//! - `bootstrap`, `packet`: the mind's packet, asked for once
-//! - `bootstrap_result`: what `runtime_bootstrap` returns
-//! - `contract`: what the model has to have read
-//! - `delivery`: whether it can have read it
-//! - `exposure`: what the agent has read that the owner did not write
-//! - `instructions`: what the bodies say about themselves, as far as it is in force
-//! - `look`: what is offered, and what of it the host is shown
-//! - `notifier`: what the host is told outside calls
+//! - `bootstrap`, `packet`: the mind's packet, requested once
+//! - `bootstrap_result`: the result of `runtime_bootstrap`
+//! - `contract`: the text that the model must have read
+//! - `delivery`: whether the model can have read it
+//! - `instructions`: which instructions of bodies are in force
+//! - `listed_tools`: the catalogue and what of it the host was shown
+//! - `notifier`: notifications to the host outside calls
+//! - `untrusted_reads`: text that the agent has read and the owner did not write
 
 pub(crate) mod bootstrap;
 pub(crate) mod bootstrap_result;
 pub(crate) mod contract;
 pub(crate) mod delivery;
-pub(crate) mod exposure;
 pub(crate) mod instructions;
-mod look;
+mod listed_tools;
 mod notifier;
 pub(crate) mod packet;
+pub(crate) mod untrusted_reads;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,70 +29,67 @@ use embody_wire::server::{Call, Era, Host};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use self::bootstrap::Boot;
+use self::bootstrap::BootstrapState;
 use self::delivery::{Carrier, Delivery};
-use self::exposure::Exposure;
-use self::look::{Glance, last_seen};
-pub(crate) use self::notifier::Ear;
+use self::listed_tools::{ListedTools, last_seen_tools};
+pub(crate) use self::notifier::HostNotifier;
+use self::untrusted_reads::UntrustedReads;
 use crate::catalogue::Catalogue;
 use crate::degraded::Degraded;
 use crate::meter::Restarts;
 use crate::server_requests::{Requester, answer_request};
 use crate::stateless::IDLE;
-use crate::upstream::{Health, Heard, Hello, Pace, Role, Spec, Upstream};
+use crate::upstream::{Backoff, Health, Hello, Role, Spec, Upstream, UpstreamEvent};
 use crate::{BrokerConfig, Principal};
 
 /// What upstreams say before somebody listens.
-const UNHEARD: usize = 256;
+const EVENT_QUEUE: usize = 256;
 /// Only every so many heartbeats matter while nothing is written.
-const SELDOM: u64 = 10;
+const IDLE_HEARTBEATS: u64 = 10;
 /// How long a host has for the answer to a question outside any call.
-const QUESTION: Duration = Duration::from_secs(120);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A session.
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) scope: Scope,
-    pub(crate) who: Arc<Who>,
+    pub(crate) identity: Arc<SessionIdentity>,
     pub(crate) host: Arc<Host<Principal>>,
     pub(crate) mind: Arc<Upstream>,
     pub(crate) bodies: Vec<Arc<Upstream>>,
     pub(crate) delivery: Delivery,
-    pub(crate) known: crate::forward::Known,
+    pub(crate) routes: crate::forward::RoutingTable,
     pub(crate) last_cognition: Mutex<Option<Cognition>>,
-    /// Writes that are under way.
     pub(crate) writes: AtomicUsize,
     /// Who hears of what belongs to no call.
-    pub(crate) ear: Ear,
+    pub(crate) notifier: HostNotifier,
     /// Requests that use it, if they are all that is known of the host, and when the last one ended.
     pub(crate) users: AtomicUsize,
     pub(crate) used_at: Mutex<Instant>,
-    pub(crate) exposure: Arc<Exposure>,
+    pub(crate) untrusted_reads: Arc<UntrustedReads>,
     open: OpenSession,
     opened_at: Instant,
     /// When the store first saw the session; set once it knows it.
     created_at: tokio::sync::OnceCell<i64>,
     code: OnceLock<String>,
-    boot: Boot,
+    bootstrap_state: BootstrapState,
     catalogue: Mutex<Catalogue>,
-    /// Which connection of each upstream the catalogue has seen.
-    looked: Mutex<HashMap<String, u32>>,
+    compared_listings: Mutex<HashMap<String, u32>>,
     /// The tools that the host has searched for and found, the last ones.
     found: Mutex<VecDeque<String>>,
     /// The catalogue whose names the host has got: each of them stays with its tool.
-    given: Mutex<Option<Catalogue>>,
+    announced: Mutex<Option<Catalogue>>,
     /// What the host was shown, or told that it is another now.
-    shown: Mutex<Option<Glance>>,
+    listed_tools: Mutex<Option<ListedTools>>,
     /// Why the mind did not say something before the last call that it was asked about, and why it did not hear of the
     /// last one that was over, if it did not.
-    unheard: Mutex<Unheard>,
+    observe_failures: Mutex<ObserveFailures>,
     building: tokio::sync::Mutex<()>,
-    listening: Mutex<Option<JoinHandle<()>>>,
-    beating: Mutex<Option<JoinHandle<()>>>,
+    event_task: Mutex<Option<JoinHandle<()>>>,
+    heartbeat_task: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// Whose session it is, for whatever is written down about it: it may be held longer than the session.
-pub(crate) struct Who {
+pub(crate) struct SessionIdentity {
     pub(crate) scope: Scope,
     pub(crate) actor: Actor,
 }
@@ -105,20 +102,19 @@ pub(crate) const OBSERVE_BEFORE: &str = "observe before";
 pub(crate) const OBSERVE_AFTER: &str = "observe after";
 
 #[derive(Debug, Default)]
-struct Unheard {
+struct ObserveFailures {
     before: Option<String>,
     after: Option<String>,
     /// When the last observation before a call began that the mind answered.
     answered: Option<Instant>,
 }
 
-impl Unheard {
+impl ObserveFailures {
     fn reason(&self) -> Option<&String> {
         self.before.as_ref().or(self.after.as_ref())
     }
 }
 
-/// The last thing that the mind was asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Cognition {
     pub(crate) what: &'static str,
@@ -146,20 +142,20 @@ impl Session {
             session: Some(id.clone()),
             channel: Some(channel.clone()),
         };
-        let who = Arc::new(Who { scope: scope.clone(), actor });
-        let (said, heard) = mpsc::channel(UNHEARD);
+        let identity = Arc::new(SessionIdentity { scope: scope.clone(), actor });
+        let (said, heard) = mpsc::channel(EVENT_QUEUE);
         let start = |spec: Arc<Spec>| {
             let hello = hello.for_upstream(&spec.role, host.era() == Era::Stateless);
             if spec.is_embedded() {
                 return Upstream::start(spec, hello, said.clone());
             }
-            let known = last_seen(config.store.clone(), spec.name.clone());
-            Upstream::start_known(Pace::default(), spec, hello, said.clone(), known)
+            let known = last_seen_tools(config.store.clone(), spec.name.clone());
+            Upstream::start_with_known_tools(Backoff::default(), spec, hello, said.clone(), known)
         };
         let mind = start(config.mind.of(&host.principal));
         let bodies = config.bodies.iter().map(|body| body.of(&host.principal));
         let bodies = bodies.filter(|body| body.role.is_for(user, &config.owner)).map(start).collect();
-        config.meter.opened(host.era());
+        config.meter.count_session(host.era());
         let open = OpenSession {
             scope: scope.clone(),
             id: id.clone(),
@@ -168,47 +164,47 @@ impl Session {
             hello: kept,
             idle: (host.era() == Era::Stateless).then_some(IDLE),
         };
-        let exposure = Exposure::new(config, &scope, &id);
-        let ear = Ear::new(&host, &exposure);
+        let untrusted_reads = UntrustedReads::new(config, &scope, &id);
+        let notifier = HostNotifier::new(&host, &untrusted_reads);
         let session = Arc::new(Self {
             id,
             scope,
-            who,
+            identity,
             host,
             mind,
             bodies,
             delivery: Delivery::default(),
-            known: crate::forward::Known::default(),
+            routes: crate::forward::RoutingTable::default(),
             last_cognition: Mutex::default(),
             writes: AtomicUsize::new(0),
-            ear,
+            notifier,
             users: AtomicUsize::new(0),
             used_at: Mutex::new(Instant::now()),
-            exposure,
+            untrusted_reads,
             open,
             opened_at: Instant::now(),
             created_at: tokio::sync::OnceCell::new(),
             code: OnceLock::new(),
-            boot: Boot::default(),
+            bootstrap_state: BootstrapState::default(),
             catalogue: Mutex::default(),
-            looked: Mutex::default(),
+            compared_listings: Mutex::default(),
             found: Mutex::default(),
-            given: Mutex::default(),
-            shown: Mutex::default(),
-            unheard: Mutex::default(),
+            announced: Mutex::default(),
+            listed_tools: Mutex::default(),
+            observe_failures: Mutex::default(),
             building: tokio::sync::Mutex::default(),
-            listening: Mutex::default(),
-            beating: Mutex::default(),
+            event_task: Mutex::default(),
+            heartbeat_task: Mutex::default(),
         });
-        let listening = tokio::spawn(listen(Arc::downgrade(&session), Arc::clone(config), heard));
-        let beating = tokio::spawn(beat(Arc::downgrade(&session), Arc::clone(config)));
-        *lock(&session.listening) = Some(listening);
-        *lock(&session.beating) = Some(beating);
+        let event_task = tokio::spawn(handle_events(Arc::downgrade(&session), Arc::clone(config), heard));
+        let heartbeat_task = tokio::spawn(heartbeat(Arc::downgrade(&session), Arc::clone(config)));
+        *lock(&session.event_task) = Some(event_task);
+        *lock(&session.heartbeat_task) = Some(heartbeat_task);
         Ok(session)
     }
 
     /// Whether its host has no session on the wire.
-    pub(crate) fn is_alone(&self) -> bool {
+    pub(crate) fn is_stateless(&self) -> bool {
         self.host.era() == Era::Stateless
     }
 
@@ -228,13 +224,13 @@ impl Session {
 
     /// Sees to it that the store knows the session. What another process has delivered to a host without a session on the
     /// wire is delivered.
-    pub(crate) async fn kept(&self, config: &BrokerConfig) {
+    pub(crate) async fn ensure_stored(&self, config: &BrokerConfig) {
         let keeping = self.created_at.get_or_try_init(|| async {
             let opened = config.store.open_session(self.open.clone()).await?;
             Ok::<i64, embody_store::Error>(match opened {
                 SessionOpened::Resumed(known) => {
-                    if self.is_alone() || self.host.is_resumed() {
-                        self.delivery.learn(known.conversation, &known.contract);
+                    if self.is_stateless() || self.host.is_resumed() {
+                        self.delivery.merge_stored(known.conversation, &known.contract);
                     }
                     known.created_at
                 }
@@ -251,28 +247,26 @@ impl Session {
     /// write arrives: what is delivered later was not read before it was sent.
     pub(crate) async fn refresh_delivery(&self, config: &BrokerConfig) {
         // Only sessions over HTTP without one on the wire have more than one conversation.
-        let is_settled = self.delivery.is_read() && !(self.is_alone() && self.host.connection.is_none());
+        let is_settled = self.delivery.is_read() && !(self.is_stateless() && self.host.connection.is_none());
         if !self.has_others(config) || is_settled {
             return;
         }
         if let Ok(Some(known)) = config.store.session(self.scope.user(), &self.id).await {
-            self.delivery.learn(known.conversation, &known.contract);
+            self.delivery.merge_stored(known.conversation, &known.contract);
         }
     }
 
     /// Whether another process may serve the same session.
     fn has_others(&self, config: &BrokerConfig) -> bool {
-        self.is_alone()
+        self.is_stateless()
             || self.host.is_resumed()
             || matches!(config.store.url(), embody_store::DatabaseUrl::Postgres { .. })
     }
 
-    /// The upstream of this name.
     pub(crate) fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {
         self.upstreams().find(|upstream| upstream.spec().name == name)
     }
 
-    /// The mind, then the bodies.
     pub(crate) fn upstreams(&self) -> impl Iterator<Item = &Arc<Upstream>> {
         std::iter::once(&self.mind).chain(&self.bodies)
     }
@@ -280,38 +274,38 @@ impl Session {
     /// Whether there is nothing that a forwarded result would have to tell: asked with every call.
     pub(crate) fn is_fine(&self) -> bool {
         self.upstreams().all(|upstream| upstream.health().is_fine())
-            && self.booted().is_some_and(|booted| booted.reasons.is_empty())
-            && lock(&self.unheard).reason().is_none()
+            && self.bootstrap_data().is_some_and(|booted| booted.reasons.is_empty())
+            && lock(&self.observe_failures).reason().is_none()
     }
 
     /// What does not work now.
     pub(crate) fn degraded(&self) -> Vec<Degraded> {
         let mut degraded = Vec::new();
-        let mind = self.mind.state();
+        let mind = self.mind.status();
         if mind.health != Health::Connected {
             let reason = mind.reason.unwrap_or_else(|| CONNECTING.to_owned());
             degraded.push(Degraded::MindUnavailable { reason });
         }
         for body in &self.bodies {
-            let state = body.state();
+            let state = body.status();
             if !state.health.is_fine() {
                 let reason = state.reason.unwrap_or_else(|| CONNECTING.to_owned());
                 degraded.push(Degraded::BodyUnavailable { body: body.spec().name.clone(), reason });
             }
         }
-        match self.booted() {
+        match self.bootstrap_data() {
             Some(booted) => {
                 degraded.extend(
                     booted.reasons.iter().map(|reason| Degraded::BootstrapMissing { reason: reason.clone() }),
                 );
             }
             None => {
-                if let Some(reason) = self.why_not_booted() {
+                if let Some(reason) = self.bootstrap_error() {
                     degraded.push(Degraded::BootstrapMissing { reason });
                 }
             }
         }
-        if let Some(reason) = lock(&self.unheard).reason() {
+        if let Some(reason) = lock(&self.observe_failures).reason() {
             degraded.push(Degraded::ObserveUnavailable { reason: reason.clone() });
         }
         if !self.was_delivered() {
@@ -321,7 +315,7 @@ impl Session {
     }
 
     /// The answer to this call carries the whole contract: once it is written, what is read later counts as after it.
-    pub(crate) async fn delivers(
+    pub(crate) async fn deliver_contract(
         self: &Arc<Self>,
         config: &Arc<BrokerConfig>,
         call: &Call<Principal>,
@@ -349,14 +343,19 @@ impl Session {
             {
                 runtime.spawn(async move {
                     tokio::time::sleep(delay).await;
-                    session.share_reading(&config, conversation, &hash);
+                    session.share_contract_read(&config, conversation, &hash);
                 });
             }
         });
     }
 
     /// Lets other processes that serve the session know that its model has read this contract.
-    pub(crate) fn share_reading(self: &Arc<Self>, config: &Arc<BrokerConfig>, conversation: i64, hash: &str) {
+    pub(crate) fn share_contract_read(
+        self: &Arc<Self>,
+        config: &Arc<BrokerConfig>,
+        conversation: i64,
+        hash: &str,
+    ) {
         if !self.has_others(config) {
             return;
         }
@@ -372,15 +371,15 @@ impl Session {
 
     /// Notes an observation before a call, and whether it went wrong. A failure of one that began before the last one that
     /// the mind answered says nothing of the present.
-    pub(crate) fn note_before(&self, tool: &str, at: i64, began: Instant, failure: Option<String>) {
+    pub(crate) fn note_observe_before(&self, tool: &str, at: i64, began: Instant, failure: Option<String>) {
         {
-            let mut unheard = lock(&self.unheard);
+            let mut observe_failures = lock(&self.observe_failures);
             match &failure {
-                None => unheard.answered = unheard.answered.max(Some(began)),
-                Some(_) if unheard.answered.is_some_and(|answered| answered > began) => return,
+                None => observe_failures.answered = observe_failures.answered.max(Some(began)),
+                Some(_) if observe_failures.answered.is_some_and(|answered| answered > began) => return,
                 Some(_) => {}
             }
-            unheard.before.clone_from(&failure);
+            observe_failures.before.clone_from(&failure);
         }
         *lock(&self.last_cognition) =
             Some(Cognition { what: OBSERVE_BEFORE, tool: tool.to_owned(), at, failure });
@@ -389,14 +388,14 @@ impl Session {
     /// Notes what the mind was told after a call, and whether it went wrong.
     pub(crate) fn note_cognition(&self, what: &'static str, tool: &str, at: i64, failure: Option<String>) {
         if what == OBSERVE_AFTER {
-            lock(&self.unheard).after.clone_from(&failure);
+            lock(&self.observe_failures).after.clone_from(&failure);
         }
         *lock(&self.last_cognition) = Some(Cognition { what, tool: tool.to_owned(), at, failure });
     }
 
     /// Ends it: no process and no connection is left.
-    pub(crate) async fn end(&self) {
-        for task in [&self.listening, &self.beating] {
+    pub(crate) async fn shutdown(&self) {
+        for task in [&self.event_task, &self.heartbeat_task] {
             if let Some(task) = lock(task).take() {
                 task.abort();
             }
@@ -404,23 +403,23 @@ impl Session {
         let mut ends = tokio::task::JoinSet::new();
         for upstream in self.upstreams() {
             let upstream = Arc::clone(upstream);
-            ends.spawn(async move { upstream.end().await });
+            ends.spawn(async move { upstream.shutdown().await });
         }
         ends.join_all().await;
     }
 }
 
 /// Keeps the session in the store, and says from time to time that it lives and what does not work.
-async fn beat(session: Weak<Session>, config: Arc<BrokerConfig>) {
+async fn heartbeat(session: Weak<Session>, config: Arc<BrokerConfig>) {
     let Some(known) = session.upgrade() else { return };
     let (user, id) = (known.scope.user().to_owned(), known.id.clone());
-    known.kept(&config).await;
+    known.ensure_stored(&config).await;
     drop(known);
     let mut known: Vec<String> = Vec::new();
     for beat in 1u64.. {
         tokio::time::sleep(config.times.heartbeat).await;
         let Some(session) = session.upgrade() else { return };
-        if session.writes.load(Ordering::Acquire) > 0 || beat % SELDOM == 0 {
+        if session.writes.load(Ordering::Acquire) > 0 || beat % IDLE_HEARTBEATS == 0 {
             let _ = config.store.touch_session(&user, &id).await;
         }
         let reasons: Vec<String> = session.degraded().iter().map(ToString::to_string).collect();
@@ -430,8 +429,11 @@ async fn beat(session: Weak<Session>, config: Arc<BrokerConfig>) {
     }
 }
 
-/// Hears what upstreams say outside calls.
-async fn listen(session: Weak<Session>, config: Arc<BrokerConfig>, mut heard: mpsc::Receiver<Heard>) {
+async fn handle_events(
+    session: Weak<Session>,
+    config: Arc<BrokerConfig>,
+    mut heard: mpsc::Receiver<UpstreamEvent>,
+) {
     let mut pins = config.store.changes(embody_store::Topic::Pins);
     let mut questions = tokio::task::JoinSet::new();
     let mut restarts = Restarts::default();
@@ -444,23 +446,23 @@ async fn listen(session: Weak<Session>, config: Arc<BrokerConfig>, mut heard: mp
                 if changed.is_err() {
                     tokio::time::sleep(config.times.heartbeat).await;
                 }
-                Some(Heard::Changed { upstream: Arc::from("") })
+                Some(UpstreamEvent::Changed { upstream: Arc::from("") })
             }
         };
         let (Some(heard), Some(session)) = (heard, session.upgrade()) else { return };
         match heard {
-            Heard::Changed { upstream } => {
+            UpstreamEvent::Changed { upstream } => {
                 restarts.count(&config.meter, &session, &upstream);
-                crate::forward::changed(&session, &upstream);
-                session.look(&config).await;
+                crate::forward::on_upstream_changed(&session, &upstream);
+                session.refresh_catalogue(&config).await;
                 session.pin_instructions(&config, &upstream).await;
             }
-            Heard::Said { upstream, notification } => {
-                crate::forward::heard(&session, &upstream, notification).await;
+            UpstreamEvent::Notification { upstream, notification } => {
+                crate::forward::on_upstream_notification(&session, &upstream, notification).await;
             }
-            Heard::Asked { upstream, request, link, place } => {
+            UpstreamEvent::Request { upstream, request, link, permit } => {
                 let asker = Requester { session, upstream: upstream.to_string(), call: None };
-                questions.spawn(answer_request(asker, link, request, place, QUESTION));
+                questions.spawn(answer_request(asker, link, request, permit, REQUEST_TIMEOUT));
             }
         }
     }

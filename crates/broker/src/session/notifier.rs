@@ -1,23 +1,23 @@
-//! What the host is told outside calls. Owns the quiet start: no list is said to have changed before the host has got its
-//! first list of tools, because until then there is nothing to correct. What is held back is sent after it.
+//! Notifications to the host outside calls. `list_changed` is held back until the host has received its first tool list,
+//! because before that there is nothing to correct.
 
 use std::sync::{Arc, Mutex};
 
 use embody_wire::Notification;
 use embody_wire::server::{Era, Host};
 
-use super::exposure::{Exposure, has_text};
 use super::lock;
+use super::untrusted_reads::{UntrustedReads, has_text};
 use crate::Principal;
 use crate::stateless::Listeners;
 
 /// The host outside calls: on its own stream, or whichever requests of it listen.
 #[derive(Clone)]
-pub(crate) struct Ear {
+pub(crate) struct HostNotifier {
     host: Arc<Host<Principal>>,
     pub(crate) listeners: Arc<Listeners>,
     start: Arc<Mutex<QuietStart>>,
-    exposure: Arc<Exposure>,
+    untrusted_reads: Arc<UntrustedReads>,
 }
 
 /// Until the first list of tools has been written to the host.
@@ -32,49 +32,48 @@ struct QuietStart {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum FirstList {
     #[default]
-    NotAsked,
-    Asked,
-    Answered,
+    NotRequested,
+    Requested,
+    Sent,
 }
 
-impl Ear {
-    pub(super) fn new(host: &Arc<Host<Principal>>, exposure: &Arc<Exposure>) -> Self {
-        let (host, exposure) = (Arc::clone(host), Arc::clone(exposure));
-        Self { host, listeners: Arc::default(), start: Arc::default(), exposure }
+impl HostNotifier {
+    pub(super) fn new(host: &Arc<Host<Principal>>, untrusted_reads: &Arc<UntrustedReads>) -> Self {
+        let (host, untrusted_reads) = (Arc::clone(host), Arc::clone(untrusted_reads));
+        Self { host, listeners: Arc::default(), start: Arc::default(), untrusted_reads }
     }
 
     /// Passes on what an upstream says. It is marked first, if it has an origin that counts and carries any text.
-    pub(crate) async fn pass_on(&self, origin: Option<&str>, notification: Notification) {
+    pub(crate) async fn forward(&self, origin: Option<&str>, notification: Notification) {
         if let Some(origin) = origin.filter(|_| has_text(&notification)) {
-            self.exposure.mark(origin).await;
+            self.untrusted_reads.mark(origin).await;
         }
-        self.tell(notification).await;
+        self.notify(notification).await;
     }
 
     /// Tells it something; that a list has changed only after the first list of tools.
-    pub(crate) async fn tell(&self, notification: Notification) {
+    pub(crate) async fn notify(&self, notification: Notification) {
         if !lock(&self.start).holds_back(&notification) {
             self.send(notification).await;
         }
     }
 
     /// Whether the host has got a list of tools.
-    pub(super) fn has_listed(&self) -> bool {
-        lock(&self.start).first_list == FirstList::Answered
+    pub(super) fn has_list(&self) -> bool {
+        lock(&self.start).first_list == FirstList::Sent
     }
 
-    /// The host asks for the list of tools.
-    pub(super) fn list_asked(&self) {
+    pub(super) fn on_list_requested(&self) {
         let mut start = lock(&self.start);
-        if start.first_list == FirstList::NotAsked {
-            start.first_list = FirstList::Asked;
+        if start.first_list == FirstList::NotRequested {
+            start.first_list = FirstList::Requested;
         }
     }
 
     /// The list of tools is written to the host: nothing is held back from now on. What was, is to be told now.
     #[must_use]
-    pub(super) fn list_answered(&self) -> Vec<Notification> {
-        lock(&self.start).answered()
+    pub(super) fn on_list_sent(&self) -> Vec<Notification> {
+        lock(&self.start).mark_sent()
     }
 
     /// The same for a host that has not asked in this session, and may have its lists from another process or an earlier
@@ -82,15 +81,15 @@ impl Ear {
     pub(super) fn assume_listed(&self) -> Option<Vec<Notification>> {
         let may_have_listed = self.host.era() == Era::Stateless || self.host.is_resumed();
         let mut start = lock(&self.start);
-        if !may_have_listed || start.first_list != FirstList::NotAsked {
+        if !may_have_listed || start.first_list != FirstList::NotRequested {
             return None;
         }
-        Some(start.answered())
+        Some(start.mark_sent())
     }
 
     async fn send(&self, notification: Notification) {
         if self.host.era() == Era::Stateless {
-            self.listeners.tell(notification);
+            self.listeners.notify(notification);
         } else {
             self.host.notify(notification).await;
         }
@@ -98,14 +97,14 @@ impl Ear {
 }
 
 impl QuietStart {
-    fn answered(&mut self) -> Vec<Notification> {
-        self.first_list = FirstList::Answered;
+    fn mark_sent(&mut self) -> Vec<Notification> {
+        self.first_list = FirstList::Sent;
         std::mem::take(&mut self.held_back)
     }
 
     fn holds_back(&mut self, notification: &Notification) -> bool {
         let method = &notification.method;
-        if self.first_list == FirstList::Answered || !method.ends_with("/list_changed") {
+        if self.first_list == FirstList::Sent || !method.ends_with("/list_changed") {
             return false;
         }
         // Whether the tools are others than those in the list is compared when it is written.

@@ -9,22 +9,20 @@ const REASON_CHARS: usize = 500;
 
 /// Why there is no packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NoPacket {
+pub(crate) struct PacketError {
     pub(crate) reason: String,
     /// Whether the mind gave one that is not an object.
     pub(crate) is_malformed: bool,
 }
 
-impl From<String> for NoPacket {
+impl From<String> for PacketError {
     fn from(reason: String) -> Self {
         Self { reason, is_malformed: false }
     }
 }
 
-/// The mind's packet.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MindPacket {
-    /// As it came, unknown fields included.
     pub(crate) members: Map<String, Value>,
 }
 
@@ -75,9 +73,9 @@ fn kind(value: &Value) -> &'static str {
 
 impl MindPacket {
     /// From what `bootstrap_session` answered.
-    pub(crate) fn read(outcome: Outcome) -> Result<Self, NoPacket> {
+    pub(crate) fn read(outcome: Outcome) -> Result<Self, PacketError> {
         let is_malformed = is_success(&outcome);
-        let mut members = object(outcome).map_err(|reason| NoPacket { reason, is_malformed })?;
+        let mut members = object(outcome).map_err(|reason| PacketError { reason, is_malformed })?;
         // Some servers put what they return under `result`.
         if let (1, Some(Value::Object(inner))) = (members.len(), members.get("result")) {
             members = inner.clone();
@@ -86,7 +84,7 @@ impl MindPacket {
     }
 
     /// From what a mind without `bootstrap_session` says.
-    pub(crate) fn made(session: &str, prompt: Option<String>, context: Value, files: Value) -> Self {
+    pub(crate) fn assemble(session: &str, prompt: Option<String>, context: Value, files: Value) -> Self {
         let is_there = prompt.is_some();
         let reasons: Vec<&str> = if is_there { Vec::new() } else { vec!["the mind gives no persona text"] };
         let packet = json!({
@@ -108,17 +106,16 @@ impl MindPacket {
     /// The mind's part of the contract, if it gives one.
     pub(crate) fn contract(&self) -> Option<&str> {
         let text = self.members.get("mind_contract").and_then(Value::as_str).unwrap_or_default();
-        (self.says("mind_contract_available") != Some(false) && !text.trim().is_empty()).then_some(text)
+        (self.flag("mind_contract_available") != Some(false) && !text.trim().is_empty()).then_some(text)
     }
 
-    /// Why the mind is degraded, in its words.
     pub(crate) fn reasons(&self) -> Vec<String> {
         let told =
             self.members.get("degraded_mode").and_then(|mode| mode.get("reasons")).and_then(Value::as_array);
         let mut reasons: Vec<String> =
             told.into_iter().flatten().filter_map(Value::as_str).take(REASONS).map(shown).collect();
         let is_away =
-            [self.says("persona_available"), self.says("mind_contract_available")].contains(&Some(false));
+            [self.flag("persona_available"), self.flag("mind_contract_available")].contains(&Some(false));
         if reasons.is_empty() && (is_away || self.contract().is_none()) {
             reasons.push("the mind gives no contract".to_owned());
         }
@@ -126,7 +123,7 @@ impl MindPacket {
     }
 
     /// A flag that stands in the packet, or in its `degraded_mode`.
-    fn says(&self, name: &str) -> Option<bool> {
+    fn flag(&self, name: &str) -> Option<bool> {
         let inner = self.members.get("degraded_mode").and_then(|mode| mode.get(name));
         self.members.get(name).or(inner).and_then(Value::as_bool)
     }
@@ -141,7 +138,7 @@ mod tests {
     use super::*;
     use crate::pipeline::respond::raw;
 
-    fn read(result: &Value) -> Result<MindPacket, NoPacket> {
+    fn read(result: &Value) -> Result<MindPacket, PacketError> {
         MindPacket::read(Outcome::Result(raw(result)))
     }
 

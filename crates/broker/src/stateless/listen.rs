@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: the one request of a stateless host on which it hears of changes, for as long as it stays open.
+//! `subscriptions/listen`: the long-running request on which a stateless host receives changes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -10,34 +10,29 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
 
-use super::tasks::{self, Held};
+use super::tasks::{self, TaskHandle};
 use crate::forward;
 use crate::pipeline::respond::raw;
 use crate::session::{Session, lock};
 use crate::{Broker, BrokerConfig, Principal};
 
 /// Changes that a slow listener may be behind before it is told that everything may have changed.
-const BEHIND: usize = 256;
-/// Resources that one listener may watch.
-const MOST_WATCHED: usize = 1024;
-/// Tasks that one listener may follow.
-pub(super) const MOST_FOLLOWED: usize = 64;
+const EVENT_BACKLOG: usize = 256;
+const WATCHED_MAX: usize = 1024;
+pub(super) const FOLLOWED_MAX: usize = 64;
 pub(super) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// Everybody who listens in one session.
 #[derive(Default)]
 pub(crate) struct Listeners {
     /// Made for the first of them: most sessions have none.
-    news: OnceLock<broadcast::Sender<News>>,
-    /// How many listen to each resource.
+    news: OnceLock<broadcast::Sender<ListenEvent>>,
     watched: Mutex<HashMap<String, usize>>,
     /// How many follow each task, by its server and what that calls it.
-    followed: Mutex<HashMap<(String, String), usize>>,
+    watch: Mutex<HashMap<(String, String), usize>>,
 }
 
-/// What listeners are told.
 #[derive(Clone)]
-enum News {
+enum ListenEvent {
     Change(Notification),
     /// A task may be otherwise than it was: how it is, whoever follows it asks.
     Task {
@@ -48,59 +43,58 @@ enum News {
 
 impl Listeners {
     /// Tells them. Nobody waits for whoever does not read.
-    pub(crate) fn tell(&self, notification: Notification) {
-        self.send(News::Change(notification));
+    pub(crate) fn notify(&self, notification: Notification) {
+        self.send(ListenEvent::Change(notification));
     }
 
-    fn send(&self, news: News) {
+    fn send(&self, news: ListenEvent) {
         if let Some(listeners) = self.news.get() {
             let _ = listeners.send(news);
         }
     }
 
-    fn subscribe(&self) -> broadcast::Receiver<News> {
-        self.news.get_or_init(|| broadcast::channel(BEHIND).0).subscribe()
+    fn subscribe(&self) -> broadcast::Receiver<ListenEvent> {
+        self.news.get_or_init(|| broadcast::channel(EVENT_BACKLOG).0).subscribe()
     }
 
-    /// Tells those who follow the task that a server speaks of.
-    pub(crate) fn tell_of_task(&self, upstream: &str, notification: &Notification) {
-        self.tell_of(upstream, members(notification).get("taskId"));
+    pub(crate) fn on_task_changed(&self, upstream: &str, notification: &Notification) {
+        self.notify_task(upstream, members(notification).get("taskId"));
     }
 
     /// Tells those who follow one of the tasks that a server has agreed to speak of.
-    pub(crate) fn tell_of_tasks(&self, upstream: &str, notification: &Notification) {
+    pub(crate) fn on_tasks_acknowledged(&self, upstream: &str, notification: &Notification) {
         let params = members(notification);
         let agreed = params.get("notifications").and_then(|agreed| agreed.get("taskIds"));
         for task in agreed.and_then(Value::as_array).into_iter().flatten() {
-            self.tell_of(upstream, Some(task));
+            self.notify_task(upstream, Some(task));
         }
     }
 
-    fn tell_of(&self, upstream: &str, task: Option<&Value>) {
+    fn notify_task(&self, upstream: &str, task: Option<&Value>) {
         let Some(task) = task.and_then(Value::as_str) else { return };
         let (upstream, task) = (upstream.to_owned(), task.to_owned());
-        let is_followed = lock(&self.followed).contains_key(&(upstream.clone(), task.clone()));
+        let is_followed = lock(&self.watch).contains_key(&(upstream.clone(), task.clone()));
         if is_followed {
-            self.send(News::Task { upstream, task });
+            self.send(ListenEvent::Task { upstream, task });
         }
     }
 
     /// Has this server tell, on this connection, of those of its tasks that somebody follows.
-    pub(crate) fn watch_at(&self, upstream: &str, link: &Link) {
+    pub(crate) fn send_watched_tasks(&self, upstream: &str, link: &Link) {
         // Locked until it is set: of two that set it the later knows more.
-        let followed = lock(&self.followed);
-        let here = followed.keys().filter(|(server, _)| server == upstream);
+        let watch = lock(&self.watch);
+        let here = watch.keys().filter(|(server, _)| server == upstream);
         link.watch_tasks(here.map(|(_, task)| task.clone()).collect());
     }
 
     /// Somebody follows a task, or no longer does.
-    pub(super) fn follow(&self, upstream: &str, task: &str, on: bool) {
-        let mut followed = lock(&self.followed);
+    pub(super) fn watch_tasks(&self, upstream: &str, task: &str, on: bool) {
+        let mut watch = lock(&self.watch);
         let place = (upstream.to_owned(), task.to_owned());
-        let count = followed.entry(place.clone()).or_default();
+        let count = watch.entry(place.clone()).or_default();
         *count = if on { *count + 1 } else { count.saturating_sub(1) };
         if *count == 0 {
-            followed.remove(&place);
+            watch.remove(&place);
         }
     }
 
@@ -130,7 +124,6 @@ impl Listeners {
     }
 }
 
-/// What a listener wants to hear of.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Filter {
@@ -152,8 +145,8 @@ impl Filter {
         let wanted = serde_json::from_str::<Params>(params).map(|params| params.notifications);
         let mut filter: Self =
             wanted.ok().and_then(|wanted| serde_json::from_value(wanted).ok()).unwrap_or_default();
-        filter.resource_subscriptions.truncate(MOST_WATCHED);
-        filter.task_ids.iter_mut().for_each(|ids| ids.truncate(MOST_FOLLOWED));
+        filter.resource_subscriptions.truncate(WATCHED_MAX);
+        filter.task_ids.iter_mut().for_each(|ids| ids.truncate(FOLLOWED_MAX));
         filter
     }
 
@@ -190,8 +183,7 @@ impl Filter {
         }
     }
 
-    /// Everything that it could have missed.
-    fn everything(&self) -> Vec<Notification> {
+    fn all_changes(&self) -> Vec<Notification> {
         let lists = ["tools", "prompts", "resources"]
             .map(|list| Notification { method: format!("notifications/{list}/list_changed"), params: None });
         let updated = |uri: &String| Notification {
@@ -203,61 +195,59 @@ impl Filter {
     }
 }
 
-impl Broker {
-    /// Serves a listener until it leaves or the server ends.
-    pub(super) async fn listen(&self, session: &Arc<Session>, call: &Arc<Call<Principal>>) -> Outcome {
-        let filter = Filter::read(call);
-        if let (Some(_), Some(outcome)) = (&filter.task_ids, tasks::unknown_to(call)) {
-            return outcome;
-        }
-        let mut news = session.ear.listeners.subscribe();
-        let id: Value = serde_json::from_str(call.request.id.as_json()).unwrap_or_default();
-        let _watching = Watching::begin(&self.config, session, &filter.resource_subscriptions);
-        let mut followed = self.follow(session, call, &filter).await;
-        let acknowledged = Notification {
-            method: "notifications/subscriptions/acknowledged".to_owned(),
-            params: Some(raw(&json!({"notifications": filter.agreed(&followed.ids())}))),
-        };
-        call.notify(tagged(acknowledged, &id)).await;
-        let copy = async {
-            loop {
-                // What happened before anybody listened is not told again: tasks are asked for from the beginning.
-                let heard = tokio::select! {
-                    heard = news.recv() => heard,
-                    came = followed.next(call) => {
-                        self.tell_of(&mut followed, came, call, &id).await;
-                        continue;
-                    }
-                };
-                match heard {
-                    Ok(News::Change(change)) if filter.wants(&change) => {
+/// Serves a listener until it leaves or the server ends.
+pub(super) async fn listen(broker: &Broker, session: &Arc<Session>, call: &Arc<Call<Principal>>) -> Outcome {
+    let filter = Filter::read(call);
+    if let (Some(_), Some(outcome)) = (&filter.task_ids, tasks::unknown_to(call)) {
+        return outcome;
+    }
+    let mut news = session.notifier.listeners.subscribe();
+    let id: Value = serde_json::from_str(call.request.id.as_json()).unwrap_or_default();
+    let _watching = ResourceWatch::begin(&broker.config, session, &filter.resource_subscriptions);
+    let mut watch = tasks::watch_tasks(broker, session, call, &filter).await;
+    let acknowledged = Notification {
+        method: "notifications/subscriptions/acknowledged".to_owned(),
+        params: Some(raw(&json!({"notifications": filter.agreed(&watch.ids())}))),
+    };
+    call.notify(tagged(acknowledged, &id)).await;
+    let copy = async {
+        loop {
+            // What happened before anybody listened is not told again: tasks are asked for from the beginning.
+            let heard = tokio::select! {
+                heard = news.recv() => heard,
+                came = watch.next(call) => {
+                    tasks::notify_watcher(broker, &mut watch, came, call, &id).await;
+                    continue;
+                }
+            };
+            match heard {
+                Ok(ListenEvent::Change(change)) if filter.wants(&change) => {
+                    call.notify(tagged(change, &id)).await;
+                }
+                Ok(ListenEvent::Change(_)) => {}
+                Ok(ListenEvent::Task { upstream, task }) => {
+                    let is_it =
+                        |held: &TaskHandle| held.task == task && held.upstream.spec().name == upstream;
+                    watch.may_have_changed(is_it);
+                }
+                // What was missed is not known: everything may have changed.
+                Err(broadcast::error::RecvError::Lagged(_)) => {
+                    for change in filter.all_changes() {
                         call.notify(tagged(change, &id)).await;
                     }
-                    Ok(News::Change(_)) => {}
-                    Ok(News::Task { upstream, task }) => {
-                        let is_it = |held: &Held| held.task == task && held.upstream.spec().name == upstream;
-                        followed.may_have_changed(is_it);
-                    }
-                    // What was missed is not known: everything may have changed.
-                    Err(broadcast::error::RecvError::Lagged(_)) => {
-                        for change in filter.everything() {
-                            call.notify(tagged(change, &id)).await;
-                        }
-                        followed.may_have_changed(|_| true);
-                    }
-                    Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+                    watch.may_have_changed(|_| true);
                 }
+                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
             }
-        };
-        tokio::select! {
-            () = copy => {}
-            () = call.until_cancelled() => {}
         }
-        Outcome::Result(raw(&json!({"_meta": {SUBSCRIPTION_ID: id}})))
+    };
+    tokio::select! {
+        () = copy => {}
+        () = call.until_cancelled() => {}
     }
+    Outcome::Result(raw(&json!({"_meta": {SUBSCRIPTION_ID: id}})))
 }
 
-/// Says to which subscription it belongs.
 fn tagged(notification: Notification, id: &Value) -> Notification {
     let mut params = members(&notification);
     let meta = params.entry("_meta").or_insert_with(|| json!({}));
@@ -273,23 +263,25 @@ fn members(notification: &Notification) -> Map<String, Value> {
 }
 
 /// Resources that are watched for a listener; dropping it ends that.
-struct Watching {
+struct ResourceWatch {
     config: Arc<BrokerConfig>,
     session: Arc<Session>,
     uris: Vec<String>,
 }
 
-impl Watching {
+impl ResourceWatch {
     fn begin(config: &Arc<BrokerConfig>, session: &Arc<Session>, uris: &[String]) -> Self {
-        let new: Vec<String> = uris.iter().filter(|uri| session.ear.listeners.watch(uri)).cloned().collect();
+        let new: Vec<String> =
+            uris.iter().filter(|uri| session.notifier.listeners.watch(uri)).cloned().collect();
         forward::watch(config, session, new, true);
         Self { config: Arc::clone(config), session: Arc::clone(session), uris: uris.to_vec() }
     }
 }
 
-impl Drop for Watching {
+impl Drop for ResourceWatch {
     fn drop(&mut self) {
-        let last = self.uris.iter().filter(|uri| self.session.ear.listeners.leave(uri)).cloned().collect();
+        let last =
+            self.uris.iter().filter(|uri| self.session.notifier.listeners.leave(uri)).cloned().collect();
         forward::watch(&self.config, &self.session, last, false);
     }
 }

@@ -1,20 +1,17 @@
-//! Hosts of the stateless era: no greeting, no session on the wire, every request for itself. The broker finds the session by
-//! the pipe that a request came through, or over HTTP by what a host says with every request: whose token it has, the
-//! program that it names, and what it can do.
+//! Hosts of the stateless era: no `initialize` and no session id; every request carries its context. The session is found by the
+//! pipe or, over HTTP, by token, client name and capabilities. Owns what differs at the edge: era members are stripped from
+//! requests and added to results; the pipeline between is the same.
 //!
-//! Owns what differs at the edge: requests lose the era's own members on the way in, results gain them on the way out.
-//! Between the two it is the same pipeline.
-//!
-//! - `key`: which session a request belongs to
-//! - `dress`: parameters and results of one era in the other
+//! - `session_key`: which session a request belongs to
+//! - `era_meta`: strips and adds the members of the era
 //! - `listen`: `subscriptions/listen`
-//! - `seal`: the state that a host brings back with its answers
-//! - `tasks`: calls that go on as tasks
+//! - `request_state`: signs and verifies `requestState`
+//! - `tasks`: calls that continue as tasks
 
-mod dress;
-mod key;
+mod era_meta;
 mod listen;
-mod seal;
+mod request_state;
+mod session_key;
 mod tasks;
 
 use std::sync::Arc;
@@ -25,10 +22,12 @@ use embody_wire::server::{Call, TASKS, code, failure, supported};
 use embody_wire::{Outcome, Version};
 use serde_json::json;
 
-pub(crate) use self::dress::{result_without_era, without_era, without_ours};
+pub(crate) use self::era_meta::{strip_embody_keys, strip_era_params, strip_era_result};
 pub(crate) use self::listen::Listeners;
-pub(crate) use self::seal::Seals;
-pub(crate) use self::tasks::TaskCall;
+pub(crate) use self::request_state::{
+    RequestStateSigner, sign_parts, sign_request_state, verify_parts, verify_request_state,
+};
+pub(crate) use self::tasks::{TaskCall, register_task};
 use crate::pipeline::respond::raw;
 use crate::session::Session;
 use crate::sessions::InUse;
@@ -36,93 +35,92 @@ use crate::upstream::Hello;
 use crate::{Broker, Principal, broker, builtin_tools, forward, pipeline};
 
 /// How long `server/discover` waits for the store.
-const WITHDRAWING: Duration = Duration::from_secs(1);
+const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 /// A session that nobody has used for so long is over; what is asked later begins anew.
 pub(crate) const IDLE: Duration = Duration::from_secs(300);
 
-impl Broker {
-    /// Answers a request of the stateless era.
-    pub(crate) async fn answer_alone(&self, mut call: Call<Principal>) -> Outcome {
-        let method = call.request.method.clone();
-        if method == "server/discover" {
-            if call.host.connection.is_none() {
-                self.begin_conversation(&call).await;
-            }
-            return dress::result(discover(), &method);
+pub(crate) async fn answer(broker: &Broker, mut call: Call<Principal>) -> Outcome {
+    let method = call.request.method.clone();
+    if method == "server/discover" {
+        if call.host.connection.is_none() {
+            begin_conversation(broker, &call).await;
         }
-        if is_of_sessions(&method) {
-            return failure(
-                code::METHOD_NOT_FOUND,
-                format!("`{method}` belongs to sessions, which begin with `initialize`"),
-            );
-        }
-        if tasks::is_about_a_task(&method)
-            && let Some(outcome) = tasks::unknown_to(&call)
-        {
-            return outcome;
-        }
-        let session = match self.session_of(&call).await {
-            Ok(session) => session,
-            Err(outcome) => return outcome,
-        };
-        call.request.params = dress::without_era(call.request.params.take(), &method);
-        let (session, call) = (&session.session, Arc::new(call));
-        if let Some(level) = &call.host.client_info().log_level {
-            forward::wants_level(session, level);
-        }
-        let outcome = match &*method {
-            "tools/list" => Box::pin(self.list_tools(session, &call)).await,
-            "tools/call" => pipeline::handle(self, session, &call).await,
-            "subscriptions/listen" => Box::pin(self.listen(session, &call)).await,
-            method if tasks::is_about_a_task(method) => Box::pin(self.answer_task(session, &call)).await,
-            _ => Box::pin(forward::answer(self, session, &call)).await,
-        };
-        dress::result(outcome, &method)
+        return era_meta::add_era_meta(discover(), &method);
     }
+    if is_session_method(&method) {
+        return failure(
+            code::METHOD_NOT_FOUND,
+            format!("`{method}` belongs to sessions, which begin with `initialize`"),
+        );
+    }
+    if tasks::is_about_a_task(&method)
+        && let Some(outcome) = tasks::unknown_to(&call)
+    {
+        return outcome;
+    }
+    let session = match open_session(broker, &call).await {
+        Ok(session) => session,
+        Err(outcome) => return outcome,
+    };
+    call.request.params = era_meta::strip_era_params(call.request.params.take(), &method);
+    let (session, call) = (&session.session, Arc::new(call));
+    if let Some(level) = &call.host.client_info().log_level {
+        forward::request_log_level(session, level);
+    }
+    let outcome = match &*method {
+        "tools/list" => Box::pin(broker.list_tools(session, &call)).await,
+        "tools/call" => pipeline::handle(broker, session, &call).await,
+        "subscriptions/listen" => Box::pin(listen::listen(broker, session, &call)).await,
+        method if tasks::is_about_a_task(method) => {
+            Box::pin(tasks::answer_task(broker, session, &call)).await
+        }
+        _ => Box::pin(forward::answer(broker, session, &call)).await,
+    };
+    era_meta::add_era_meta(outcome, &method)
+}
 
-    /// Over HTTP `server/discover` is the only sign of a new conversation: whatever the one before it was shown, this one was
-    /// not. It does not say in which session: a host may name other capabilities here than in its calls. So all sessions of
-    /// this kind of its principal are shown the contract again.
-    async fn begin_conversation(&self, call: &Call<Principal>) {
-        let principal = &call.host.principal;
-        for session in self.sessions.all() {
-            if session.id.starts_with(key::OVER_HTTP) && session.host.principal == *principal {
-                session.delivery.withdraw();
-            }
+/// Over HTTP_PREFIX `server/discover` is the only sign of a new conversation: whatever the one before it was shown, this one was
+/// not. It does not say in which session: a host may name other capabilities here than in its calls. So all sessions of
+/// this kind of its principal are shown the contract again.
+async fn begin_conversation(broker: &Broker, call: &Call<Principal>) {
+    let principal = &call.host.principal;
+    for session in broker.sessions.all() {
+        if session.id.starts_with(session_key::OVER_HTTP) && session.host.principal == *principal {
+            session.delivery.withdraw();
         }
-        let Ok(scope) = Scope::new(&principal.user, &principal.agent) else { return };
-        let storing = self.config.store.begin_conversation(&scope, key::OVER_HTTP);
-        let stored = tokio::time::timeout(WITHDRAWING, storing).await;
-        let failure = match stored {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("the store did not answer within {} s", WITHDRAWING.as_secs()),
-        };
-        tracing::warn!(reason = failure, "cannot store that a new conversation begins");
     }
+    let Ok(scope) = Scope::new(&principal.user, &principal.agent) else { return };
+    let storing = broker.config.store.begin_conversation(&scope, session_key::OVER_HTTP);
+    let stored = tokio::time::timeout(STORE_TIMEOUT, storing).await;
+    let failure = match stored {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("the store did not answer within {} s", STORE_TIMEOUT.as_secs()),
+    };
+    tracing::warn!(reason = failure, "cannot store that a new conversation begins");
+}
 
-    /// The session that a request belongs to; opened if there is none.
-    async fn session_of(&self, call: &Call<Principal>) -> Result<InUse, Outcome> {
-        let said = call.host.client_info();
-        let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
-        let hello = Hello { capabilities, client, log_level: None };
-        if broker::is_broker(&hello) {
-            return Err(failure(code::INVALID_REQUEST, broker::NEVER_ENDING));
-        }
-        let id = key::of(&call.host);
-        let open = || Session::open(&self.config, Arc::clone(&call.host), id.clone(), (&hello, None));
-        let entered = self.sessions.enter_or_open(&id, &call.host.principal, open);
-        let (session, left) = entered.map_err(|reason| failure(code::INTERNAL_ERROR, reason))?;
-        if let Some(left) = left {
-            tokio::spawn(async move { left.end().await });
-        }
-        session.session.kept(&self.config).await;
-        Ok(session)
+/// The session that a request belongs to; opened if there is none.
+async fn open_session(broker: &Broker, call: &Call<Principal>) -> Result<InUse, Outcome> {
+    let said = call.host.client_info();
+    let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
+    let hello = Hello { capabilities, client, log_level: None };
+    if broker::is_broker(&hello) {
+        return Err(failure(code::INVALID_REQUEST, broker::NEVER_ENDING));
     }
+    let id = session_key::session_id(&call.host);
+    let open = || Session::open(&broker.config, Arc::clone(&call.host), id.clone(), (&hello, None));
+    let entered = broker.sessions.enter_or_open(&id, &call.host.principal, open);
+    let (session, left) = entered.map_err(|reason| failure(code::INTERNAL_ERROR, reason))?;
+    if let Some(left) = left {
+        tokio::spawn(async move { left.shutdown().await });
+    }
+    session.session.ensure_stored(&broker.config).await;
+    Ok(session)
 }
 
 /// Methods that the stateless era does not have.
-fn is_of_sessions(method: &str) -> bool {
+fn is_session_method(method: &str) -> bool {
     matches!(
         method,
         "initialize"

@@ -1,4 +1,4 @@
-//! The tools of a server, page by page. Bounded: what is beyond a bound is left out, and that is said.
+//! The tools of a server, page by page. Bounded: entries beyond a limit are dropped and reported.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::mpsc;
 
 use super::RawTool;
-use super::asking::{ask, result};
+use super::supervisor::{into_result, request};
 
 const PAGES_MAX: usize = 64;
 const TOOLS_MAX: usize = 10_000;
@@ -17,12 +17,10 @@ const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Different listings that are kept together; those of further ones are each session's own.
 const SHARED_MAX: usize = 256;
 
-/// What a server lists.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     tools: Vec<RawTool>,
     bytes: usize,
-    /// What was left out, in words.
     left_out: Option<String>,
 }
 
@@ -43,7 +41,7 @@ struct Named {
 /// Lists the tools of a server; each page may take this long.
 pub(super) async fn read(
     link: &Link,
-    said: &mpsc::Sender<ServerMessage>,
+    messages: &mpsc::Sender<ServerMessage>,
     limit: Duration,
 ) -> Result<Listing, String> {
     let mut listing = Listing::default();
@@ -52,7 +50,7 @@ pub(super) async fn read(
         let params = cursor.map(|cursor| to_raw_value(&serde_json::json!({ "cursor": cursor })));
         let params = params.transpose().map_err(|error| error.to_string())?;
         let calling = OutgoingCall { method: "tools/list", params: params.as_deref() };
-        let page = result(ask(link, said, calling, limit).await?)?;
+        let page = into_result(request(link, messages, calling, limit).await?)?;
         cursor = listing.add(&page)?;
         if cursor.is_none() {
             return Ok(listing);
@@ -83,7 +81,6 @@ impl Listing {
         Ok(page.next_cursor.filter(|cursor| !cursor.is_empty()))
     }
 
-    /// The tools, and what was left out.
     pub(super) fn into_parts(self) -> (Arc<[RawTool]>, Option<String>) {
         (shared(self.tools), self.left_out)
     }

@@ -1,25 +1,23 @@
-//! The servers behind the broker: one supervised connection to each, for each host session. Owns connecting, listing, health
-//! and restarts; refuses a server that is the broker itself. What is said on a connection is somebody else's.
+//! The servers behind the broker: one supervised connection to each, per host session. Owns connecting, listing, health and
+//! restarts; refuses a server that is the broker itself.
 //!
-//! - `pace`: how often and how long, in one struct
-//! - `greeting`: what a server says about itself, and what it is told about the host
-//! - `asking`: the calls that are the supervisor's own
+//! - `backoff`: intervals and limits of the supervisor
+//! - `connection_lease`: counts the users of a connection
+//! - `idle_shutdown`: lazy start and shutdown of unused servers
+//! - `initialize`: client info for a server, and the server's initialize result
 //! - `listing`: the tools of a server, page by page, bounded
-//! - `now`: what is known of a server at this moment
-//! - `supervise`: connects, tends, and connects again
-//! - `hold`: who uses a connection
-//! - `rest`: servers that are known by the tools that they listed last, and those that do not run while unused
-//! - `roots`: which folders a body is told that its client works in
+//! - `roots`: the roots that a body receives
+//! - `state`: the current state of one upstream
+//! - `supervisor`: connects, maintains and reconnects
 
-mod asking;
-mod greeting;
-mod hold;
+mod backoff;
+mod connection_lease;
+mod idle_shutdown;
+mod initialize;
 mod listing;
-mod now;
-mod pace;
-mod rest;
 mod roots;
-mod supervise;
+mod state;
+mod supervisor;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -33,44 +31,37 @@ use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-pub use self::greeting::{Hello, SentInstructions};
-pub use self::hold::Hold;
-use self::hold::{Use, Uses};
-use self::now::Now;
-pub use self::now::{Health, State};
-pub use self::pace::Pace;
-use self::rest::{Known, start_timeout};
-pub use self::rest::{Rest, Start};
+pub use self::backoff::Backoff;
+pub use self::connection_lease::ConnectionLease;
+use self::connection_lease::{ConnectionUse, ConnectionUses};
+pub use self::idle_shutdown::{IdleShutdown, Start};
+use self::idle_shutdown::{LastKnownTools, start_timeout};
+pub use self::initialize::{Hello, SentInstructions};
 pub use self::roots::Roots;
-use self::supervise::{Shared, Supervisor};
+use self::state::UpstreamState;
+pub use self::state::{Health, UpstreamStatus};
+use self::supervisor::{Shared, Supervisor};
 use crate::arguments::ARGUMENTS_MAX_BYTES;
 use crate::instructions::InstructionsMode;
 use crate::policy::{Fit, Glob, Kind, Name};
 
 /// Questions that one upstream may have open at a time.
-const QUESTIONS_MAX: usize = 8;
+const REQUESTS_MAX: usize = 8;
 /// How long a supervisor may take for its end. A process gets less than that.
-const END: Duration = Duration::from_secs(30);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server as the operator describes it.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    /// Its name.
     pub name: String,
-    /// What it is.
     pub role: Role,
-    /// Where it is.
     pub route: Route,
-    /// Where its token comes from.
     pub tokens: Option<TokenSource>,
     /// The proxies before a server on the web.
     pub proxies: Proxies,
     /// The bounds of the connection. A process gets more time for its start than one attempt has.
     pub limits: Limits,
-    /// How long one call may take.
     pub call_timeout: Duration,
-    /// When it runs.
-    pub rest: Rest,
+    pub idle_shutdown: IdleShutdown,
     /// The tools of a server that is part of this program: they cannot change, and it is not asked for them.
     pub tools: Option<Arc<[RawTool]>>,
     /// Which era it is of, once that is known: shared by the sessions, so that only the first probes.
@@ -89,12 +80,9 @@ impl Spec {
     }
 }
 
-/// What an upstream is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
-    /// The mind.
     Mind,
-    /// A body.
     Body(BodySpec),
 }
 
@@ -122,7 +110,6 @@ impl Role {
         own.unwrap_or(ARGUMENTS_MAX_BYTES)
     }
 
-    /// What becomes of the host's roots for this upstream.
     pub(crate) fn roots(&self) -> &Roots {
         match self {
             Self::Mind => &Roots::Forward,
@@ -131,7 +118,6 @@ impl Role {
     }
 }
 
-/// What the operator says about a body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BodySpec {
     /// The tools that are exposed. Resources, prompts and methods are, unless a pattern here is about their kind.
@@ -144,27 +130,21 @@ pub struct BodySpec {
     pub trust_annotations: bool,
     /// Bytes that the arguments of one call may have, if not [`ARGUMENTS_MAX_BYTES`].
     pub arguments_max_bytes: Option<usize>,
-    /// Unknown request methods that are forwarded to it.
     pub forward_methods: Vec<String>,
     /// Whether it may ask the host's model.
     pub sampling: bool,
-    /// What becomes of the host's roots.
     pub roots: Roots,
-    /// What becomes of its instructions.
     pub instructions: InstructionsMode,
-    /// Who may use it.
     pub users: BodyUsers,
 }
 
 /// Who may use a body. It acts with the accounts that the owner has given it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum BodyUsers {
-    /// The owner of the workspace.
     #[default]
     Owner,
     /// These, and no others.
     Named(Vec<String>),
-    /// Every user.
     All,
 }
 
@@ -192,12 +172,9 @@ impl BodySpec {
     }
 }
 
-/// A tool as its server lists it.
 #[derive(Debug, Clone)]
 pub struct RawTool {
-    /// Its own name.
     pub name: String,
-    /// The whole definition, as it came.
     pub definition: Box<RawValue>,
 }
 
@@ -211,125 +188,116 @@ impl RawTool {
     }
 }
 
-/// What is heard of an upstream outside calls.
 #[derive(Debug)]
-pub enum Heard {
+pub enum UpstreamEvent {
     /// It said something. That its tools have changed is not among it: they are listed again, and then it is `Changed`.
-    Said {
-        /// Which one.
+    Notification { upstream: Arc<str>, notification: Notification },
+    Request {
         upstream: Arc<str>,
-        /// What.
-        notification: Notification,
-    },
-    /// It asks something.
-    Asked {
-        /// Which one.
-        upstream: Arc<str>,
-        /// What.
         request: Request,
         /// Where the answer belongs: a later connection may use the same id for another question.
         link: Weak<Link>,
         /// Kept until it is answered.
-        place: Place,
+        permit: RequestPermit,
     },
     /// Its state or its tools are others now. Said once for several changes.
-    Changed {
-        /// Which one.
-        upstream: Arc<str>,
-    },
+    Changed { upstream: Arc<str> },
 }
 
 /// The place of one open question of an upstream; dropping it makes room for another.
 #[derive(Debug)]
-pub struct Place(#[expect(dead_code, reason = "it is held")] OwnedSemaphorePermit);
+pub struct RequestPermit(#[expect(dead_code, reason = "it is held")] OwnedSemaphorePermit);
 
 /// The questions that one upstream has open, inside calls and outside. They are counted for each, so that none takes the
 /// host from the others.
 #[derive(Debug, Clone)]
-struct Questions(Arc<Semaphore>);
+struct RequestSlots(Arc<Semaphore>);
 
-impl Questions {
+impl RequestSlots {
     fn new() -> Self {
-        Self(Arc::new(Semaphore::new(QUESTIONS_MAX)))
+        Self(Arc::new(Semaphore::new(REQUESTS_MAX)))
     }
 
-    fn take(&self) -> Option<Place> {
-        Arc::clone(&self.0).try_acquire_owned().ok().map(Place)
+    fn take(&self) -> Option<RequestPermit> {
+        Arc::clone(&self.0).try_acquire_owned().ok().map(RequestPermit)
     }
 
-    fn are_open(&self) -> bool {
-        self.0.available_permits() < QUESTIONS_MAX
+    fn has_open(&self) -> bool {
+        self.0.available_permits() < REQUESTS_MAX
     }
 }
 
 /// Why a server cannot be reached now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Away(String);
+pub struct Unavailable(String);
 
-/// One supervised connection. Dropping it ends the connection; [`Upstream::end`] does so politely.
+/// One supervised connection. Dropping it ends the connection; [`Upstream::shutdown`] does so politely.
 #[derive(Debug)]
 pub struct Upstream {
     spec: Arc<Spec>,
-    pace: Pace,
-    now: Arc<watch::Sender<Now>>,
+    backoff: Backoff,
+    state: Arc<watch::Sender<UpstreamState>>,
     /// Somebody wants the connection at once.
     wanted: Arc<Notify>,
-    questions: Questions,
-    uses: Arc<Uses>,
+    request_slots: RequestSlots,
+    uses: Arc<ConnectionUses>,
     stop: watch::Sender<bool>,
     supervisor: Mutex<JoinHandle<()>>,
 }
 
 impl Upstream {
-    /// Connects in the background, again and again.
     #[must_use]
-    pub fn start(spec: Arc<Spec>, hello: Hello, heard: mpsc::Sender<Heard>) -> Arc<Self> {
-        Self::start_at(Pace::default(), spec, hello, heard)
+    pub fn start(spec: Arc<Spec>, hello: Hello, events: mpsc::Sender<UpstreamEvent>) -> Arc<Self> {
+        Self::start_with_backoff(Backoff::default(), spec, hello, events)
     }
 
-    /// The same at another pace.
     #[must_use]
-    pub fn start_at(pace: Pace, spec: Arc<Spec>, hello: Hello, heard: mpsc::Sender<Heard>) -> Arc<Self> {
-        Self::supervised(pace, spec, hello, heard, None)
+    pub fn start_with_backoff(
+        backoff: Backoff,
+        spec: Arc<Spec>,
+        hello: Hello,
+        events: mpsc::Sender<UpstreamEvent>,
+    ) -> Arc<Self> {
+        Self::spawn(backoff, spec, hello, events, None)
     }
 
     /// The same for a server whose tools may be known from an earlier start: `known` resolves to the tools that it listed
     /// last, or to `None` if it never has. They count as its tools until it has listed them itself. A lazy server with known tools is connected when it is
     /// needed, every other one at once.
     #[must_use]
-    pub fn start_known(
-        pace: Pace,
+    pub fn start_with_known_tools(
+        backoff: Backoff,
         spec: Arc<Spec>,
         hello: Hello,
-        heard: mpsc::Sender<Heard>,
+        events: mpsc::Sender<UpstreamEvent>,
         known: impl Future<Output = Option<Vec<RawTool>>> + Send + 'static,
     ) -> Arc<Self> {
-        Self::supervised(pace, spec, hello, heard, Some(Box::pin(known)))
+        Self::spawn(backoff, spec, hello, events, Some(Box::pin(known)))
     }
 
-    fn supervised(
-        pace: Pace,
+    fn spawn(
+        backoff: Backoff,
         spec: Arc<Spec>,
         hello: Hello,
-        heard: mpsc::Sender<Heard>,
-        known: Option<Known>,
+        events: mpsc::Sender<UpstreamEvent>,
+        known: Option<LastKnownTools>,
     ) -> Arc<Self> {
-        let (now, wanted) = (Arc::new(watch::Sender::new(Now::new(spec.tools.clone()))), Arc::default());
+        let (state, wanted) =
+            (Arc::new(watch::Sender::new(UpstreamState::new(spec.tools.clone()))), Arc::default());
         let (stop, stopping) = watch::channel(false);
-        let (questions, uses) = (Questions::new(), Arc::<Uses>::default());
+        let (request_slots, uses) = (RequestSlots::new(), Arc::<ConnectionUses>::default());
         let shared = Shared {
-            now: Arc::clone(&now),
+            state: Arc::clone(&state),
             wanted: Arc::clone(&wanted),
-            questions: questions.clone(),
+            request_slots: request_slots.clone(),
             uses: Arc::clone(&uses),
         };
-        let supervisor = Supervisor::new(&spec, hello, heard, pace.clone(), shared);
+        let supervisor = Supervisor::new(&spec, hello, events, backoff.clone(), shared);
         let supervisor = Mutex::new(tokio::spawn(supervisor.run(known, stopping)));
-        Arc::new(Self { spec, pace, now, wanted, questions, uses, stop, supervisor })
+        Arc::new(Self { spec, backoff, state, wanted, request_slots, uses, stop, supervisor })
     }
 
-    /// The server as the operator describes it.
     #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
@@ -341,48 +309,49 @@ impl Upstream {
     ///
     /// # Errors
     /// When there is none in time.
-    pub async fn link(&self) -> Result<Hold, Away> {
+    pub async fn lease(&self) -> Result<ConnectionLease, Unavailable> {
         // The usual case, for every call.
-        if let Some(hold) = self.hold(&self.now.borrow()) {
-            return Ok(hold);
+        if let Some(lease) = self.lease_in(&self.state.borrow()) {
+            return Ok(lease);
         }
         Box::pin(self.connected()).await
     }
 
     /// What is borrowed cannot be changed meanwhile: either the connection is held, or it is not there.
-    fn hold(&self, now: &Now) -> Option<Hold> {
-        now.open_link().map(|link| Hold::new(link, now.opened, &self.uses))
+    fn lease_in(&self, state: &UpstreamState) -> Option<ConnectionLease> {
+        state.open_link().map(|link| ConnectionLease::new(link, state.opened, &self.uses))
     }
 
-    async fn connected(&self) -> Result<Hold, Away> {
-        let mut now = self.now.subscribe();
+    async fn connected(&self) -> Result<ConnectionLease, Unavailable> {
+        let mut state = self.state.subscribe();
         let tried = {
-            let now = now.borrow_and_update();
-            if let Some(hold) = self.hold(&now) {
-                return Ok(hold);
+            let state = state.borrow_and_update();
+            if let Some(lease) = self.lease_in(&state) {
+                return Ok(lease);
             }
-            if now.is_over || self.is_left_alone(&now) {
-                return Err(now.away());
+            if state.is_over || self.is_cooling_down(&state) {
+                return Err(state.unavailable());
             }
-            now.tried
+            state.tried
         };
-        let _waits = Use::new(&self.uses);
-        self.now.send_if_modified(|now| {
-            let is_news = now.open_link().is_none() && !now.is_wanted;
-            now.is_wanted |= is_news;
+        let _waits = ConnectionUse::new(&self.uses);
+        self.state.send_if_modified(|state| {
+            let is_news = state.open_link().is_none() && !state.is_wanted;
+            state.is_wanted |= is_news;
             is_news
         });
-        if !self.now.borrow().is_trying {
+        if !self.state.borrow().is_trying {
             self.wanted.notify_one();
         }
-        let opened = now.wait_for(|now| now.is_over || now.tried > tried || now.open_link().is_some());
-        let limit = match self.spec.rest.is_any() {
-            true => start_timeout(&self.spec, self.pace.start_factor),
+        let opened =
+            state.wait_for(|state| state.is_over || state.tried > tried || state.open_link().is_some());
+        let limit = match self.spec.idle_shutdown.can_be_idle() {
+            true => start_timeout(&self.spec, self.backoff.start_factor),
             false => self.spec.limits.attempt_timeout,
         };
         match timeout(limit, opened).await {
-            Ok(Ok(now)) => self.hold(&now).ok_or_else(|| now.away()),
-            Ok(Err(_)) | Err(_) => Err(self.now.borrow().away()),
+            Ok(Ok(state)) => self.lease_in(&state).ok_or_else(|| state.unavailable()),
+            Ok(Err(_)) | Err(_) => Err(self.state.borrow().unavailable()),
         }
     }
 
@@ -391,165 +360,162 @@ impl Upstream {
     ///
     /// # Errors
     /// When they were not listed in time.
-    pub fn compared(&self, hold: Hold) -> Result<Hold, Away> {
-        let was_listed = !self.spec.rest.is_any() && self.listing() > 0;
+    pub fn ensure_listed(&self, lease: ConnectionLease) -> Result<ConnectionLease, Unavailable> {
+        let was_listed = !self.spec.idle_shutdown.can_be_idle() && self.listing() > 0;
         if was_listed || self.is_listed() {
-            return Ok(hold);
+            return Ok(lease);
         }
-        let reason = self.state().reason;
-        Err(Away(reason.unwrap_or_else(|| "its tools are not listed yet".to_owned())))
+        let reason = self.status().reason;
+        Err(Unavailable(reason.unwrap_or_else(|| "its tools are not listed yet".to_owned())))
     }
 
     /// Something on the server waits for somebody although no call runs: it is not stopped meanwhile.
-    pub fn keep(&self, is_kept: bool) {
-        self.uses.keep(is_kept);
+    pub fn set_keep_alive(&self, keep_alive: bool) {
+        self.uses.set_keep_alive(keep_alive);
     }
 
     /// A place for one more of its questions, if it has not too many open.
     #[must_use]
-    pub fn question(&self) -> Option<Place> {
-        self.questions.take()
+    pub fn acquire_request_permit(&self) -> Option<RequestPermit> {
+        self.request_slots.take()
     }
 
     /// Asks it something on the broker's own behalf, on this connection; in words, why there is no answer. What it says
     /// meanwhile is heard as if nobody had asked.
-    pub(crate) async fn ask(
+    pub(crate) async fn request(
         &self,
         link: &Arc<Link>,
         calling: OutgoingCall<'_>,
         limit: Duration,
     ) -> Result<Outcome, String> {
-        let said = self.now.borrow().said_on(link).ok_or("the connection is over")?;
-        asking::ask(link, &said, calling, limit).await
+        let messages = self.state.borrow().messages_on(link).ok_or("the connection is over")?;
+        supervisor::request(link, &messages, calling, limit).await
     }
 
-    /// How it is.
     #[must_use]
-    pub fn state(&self) -> State {
-        self.now.borrow().state()
+    pub fn status(&self) -> UpstreamStatus {
+        self.state.borrow().status()
     }
 
     /// Whether it can be used.
     #[must_use]
     pub fn health(&self) -> Health {
-        self.now.borrow().health_now()
+        self.state.borrow().current_health()
     }
 
     /// The last complete listing; kept while it is away.
     #[must_use]
     pub fn tools(&self) -> Arc<[RawTool]> {
-        Arc::clone(&self.now.borrow().tools)
+        Arc::clone(&self.state.borrow().tools)
     }
 
-    /// The number of the connection that the listing is from.
     #[must_use]
     pub fn listing(&self) -> u32 {
-        self.now.borrow().listed
+        self.state.borrow().listed
     }
 
     /// Whether the listing is from the connection that it had last.
     #[must_use]
     pub fn is_listed(&self) -> bool {
-        let now = self.now.borrow();
-        now.listed == now.opened
+        let state = self.state.borrow();
+        state.listed == state.opened
     }
 
     /// Waits until the tools of the open connection are listed, for as long as one attempt may take. After a restart what
     /// was listed before may be something else.
-    pub async fn listed(&self) {
-        let mut now = self.now.subscribe();
-        let is_listed =
-            now.wait_for(|now| now.is_over || now.listed == now.opened || now.open_link().is_none());
+    pub async fn wait_listed(&self) {
+        let mut state = self.state.subscribe();
+        let is_listed = state
+            .wait_for(|state| state.is_over || state.listed == state.opened || state.open_link().is_none());
         let _ = timeout(self.spec.limits.attempt_timeout, is_listed).await;
     }
 
     /// Whether its first start is over, however it ended, or put off until it is needed.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        let now = self.now.borrow();
-        now.is_settled || now.is_over
+        let state = self.state.borrow();
+        state.is_settled || state.is_over
     }
 
     /// Whether its tools are known: it has listed them, now or before an earlier end, or its first start has failed.
     #[must_use]
     pub fn knows_tools(&self) -> bool {
-        self.now.borrow().knows_tools()
+        self.state.borrow().knows_tools()
     }
 
     /// Whether it listed its tools before this session.
     #[must_use]
     pub fn was_listed_before(&self) -> bool {
-        self.now.borrow().is_remembered
+        self.state.borrow().is_remembered
     }
 
     /// Whether it has ever listed its tools, in this session or before. A start that failed lists nothing; one that is not tried
     /// again never will.
     #[must_use]
     pub fn has_listed(&self) -> bool {
-        let now = self.now.borrow();
-        now.is_remembered || now.listed > 0 || now.is_over
+        let state = self.state.borrow();
+        state.is_remembered || state.listed > 0 || state.is_over
     }
 
     /// Whether it was never connected in this session although it should run: nothing is known of what it has besides tools.
     #[must_use]
     pub fn never_connected(&self) -> bool {
-        let now = self.now.borrow();
-        now.capabilities.is_none() && !now.is_over && now.health != Health::Idle
+        let state = self.state.borrow();
+        state.capabilities.is_none() && !state.is_over && state.health != Health::Idle
     }
 
     /// Returns when [`knows_tools`](Self::knows_tools) holds, or when the server had as much time as its start may take.
-    pub async fn tools_known(&self) {
-        self.within_start(Now::knows_tools).await;
+    pub async fn wait_tools_known(&self) {
+        self.wait_within_start(UpstreamState::knows_tools).await;
     }
 
     /// Waits for the first start, if it is still under way: until the server is connected and its tools are listed, until
     /// that has failed, or until it had as much time as its start may take.
-    pub async fn started(&self) {
-        self.within_start(|now| now.is_settled || now.is_over).await;
+    pub async fn wait_started(&self) {
+        self.wait_within_start(|state| state.is_settled || state.is_over).await;
     }
 
-    async fn within_start(&self, is_so: impl Fn(&Now) -> bool) {
-        if is_so(&self.now.borrow()) {
+    async fn wait_within_start(&self, is_so: impl Fn(&UpstreamState) -> bool) {
+        if is_so(&self.state.borrow()) {
             return;
         }
-        let limit = start_timeout(&self.spec, self.pace.start_factor);
-        let _ = timeout(limit, self.now.subscribe().wait_for(|now| is_so(now))).await;
+        let limit = start_timeout(&self.spec, self.backoff.start_factor);
+        let _ = timeout(limit, self.state.subscribe().wait_for(|state| is_so(state))).await;
     }
 
     /// What it said that it can do; kept while it is away.
     #[must_use]
     pub fn capabilities(&self) -> Option<Arc<Map<String, Value>>> {
-        self.now.borrow().capabilities.clone()
+        self.state.borrow().capabilities.clone()
     }
 
-    /// The instructions that it sent when it was last connected.
     #[must_use]
     pub fn instructions(&self) -> SentInstructions {
-        self.now.borrow().instructions.clone()
+        self.state.borrow().instructions.clone()
     }
 
     /// Returns when it is connected and its tools are listed, or when that has failed for the first time.
-    pub async fn settled(&self) {
+    pub async fn wait_settled(&self) {
         // An error is a supervisor that is gone: nothing more will come.
-        let _ = self.now.subscribe().wait_for(|now| now.is_settled || now.is_over).await;
+        let _ = self.state.subscribe().wait_for(|state| state.is_settled || state.is_over).await;
     }
 
     /// Ends it: afterwards no process and no connection is left.
-    pub async fn end(&self) {
+    pub async fn shutdown(&self) {
         self.stop.send_replace(true);
         let mut supervisor = self.supervisor.lock().await;
-        if !supervisor.is_finished() && timeout(END, &mut *supervisor).await.is_err() {
+        if !supervisor.is_finished() && timeout(SHUTDOWN_TIMEOUT, &mut *supervisor).await.is_err() {
             supervisor.abort();
         }
         // One that did not come to its own end has left this to us.
-        self.now.send_modify(|now| {
-            (now.link, now.said) = (None, None);
-            (now.is_over, now.is_settled) = (true, true);
+        self.state.send_modify(|state| {
+            (state.link, state.messages) = (None, None);
+            (state.is_over, state.is_settled) = (true, true);
         });
     }
 
-    fn is_left_alone(&self, now: &Now) -> bool {
-        let recently = now.failed_at.is_some_and(|at| at.elapsed() < self.pace.rest);
-        now.failures >= self.pace.failures_max && recently && !now.is_trying
+    fn is_cooling_down(&self, state: &UpstreamState) -> bool {
+        let recently = state.failed_at.is_some_and(|at| at.elapsed() < self.backoff.cooldown);
+        state.failures >= self.backoff.failures_max && recently && !state.is_trying
     }
 }

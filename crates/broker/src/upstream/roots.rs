@@ -8,15 +8,12 @@ use embody_wire::Url;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// What becomes of the host's roots for one body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Roots {
-    /// The body may ask the host for them.
     #[default]
     Forward,
     /// The body is told that its client has none.
     Withhold,
-    /// The body is given these folders instead. They are absolute.
     Replace(Vec<PathBuf>),
 }
 

@@ -392,7 +392,7 @@ fn process(name: &str, role: Role, command: &[&str]) -> Arc<Spec> {
         proxies: Proxies::default(),
         limits: Limits::default(),
         call_timeout,
-        rest: embody_broker::upstream::Rest::default(),
+        idle_shutdown: embody_broker::upstream::IdleShutdown::default(),
         tools: None,
         era: EraCache::default(),
     })

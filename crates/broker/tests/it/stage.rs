@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use embody_broker::catalogue::{Catalogues, Shelf};
+use embody_broker::catalogue::{CatalogueCache, ListingLimit};
 use embody_broker::gate::MindDown;
 use embody_broker::policy::{Glob, Policy};
-use embody_broker::upstream::{BodySpec, Rest, Role, Spec};
+use embody_broker::upstream::{BodySpec, IdleShutdown, Role, Spec};
 use embody_broker::{Broker, BrokerConfig, Principal, Rules, Timeouts, UpstreamFactory};
 use embody_store::{AuditRecord, DatabaseUrl, Store};
 use embody_wire::server::{CancellationToken, lines};
@@ -247,7 +247,7 @@ impl Server {
             proxies: Proxies::default(),
             limits: Limits { attempt_timeout: self.start_timeout, ..Limits::default() },
             call_timeout: self.call_timeout,
-            rest: Rest::default(),
+            idle_shutdown: IdleShutdown::default(),
             tools: None,
             era: EraCache::default(),
         })
@@ -309,8 +309,8 @@ pub(crate) async fn setup(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Brok
         mind_down: MindDown::Warn,
         rules: Rules::new(|_| async { Ok("be kind".to_owned()) }),
         times: times(),
-        shelf: Shelf::default(),
-        catalogues: Catalogues::default(),
+        listing_limit: ListingLimit::default(),
+        catalogues: CatalogueCache::default(),
         meter: Arc::default(),
         clock: Box::new(|| 1_800_000_000_000_000),
     }

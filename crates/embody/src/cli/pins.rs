@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
 use embody_broker::approval::shown;
-use embody_broker::catalogue::hold_reason;
+use embody_broker::catalogue::quarantine_reason;
 use embody_broker::policy::{Glob, Via};
 use embody_broker::visible;
 use embody_mind::full_diff;
@@ -254,7 +254,7 @@ fn as_text(pin: &ToolPin) -> String {
     let state = if pin.accepted { state(pin) } else { "quarantined" };
     let (name, hash, at) = (name(pin), short(shown_hash(pin)), time::display(pin.changed_at));
     let mut out = format!("{state:11} {name}  {DIM}{hash}  {at}{DIM:#}\n");
-    if let Some(reason) = hold_reason(pin) {
+    if let Some(reason) = quarantine_reason(pin) {
         let _ = writeln!(out, "  {BAD}{reason}{BAD:#}");
     }
     for line in diff(pin).unwrap_or_default().lines() {
@@ -277,7 +277,7 @@ fn as_json(pin: &ToolPin) -> serde_json::Value {
         "pinned_hash": pin.accepted.then_some(&pin.pinned.hash),
         "pinned": pin.accepted.then_some(&pin.pinned.text),
         "shown": pin.seen.as_ref().or_else(|| (!pin.accepted).then_some(&pin.pinned)).map(|shown| &shown.text),
-        "reason": hold_reason(pin).map(|reason| reason.to_string()),
+        "reason": quarantine_reason(pin).map(|reason| reason.to_string()),
         "diff": diff(pin),
         "first_seen_at": time::rfc3339(pin.first_seen_at),
         "changed_at": time::rfc3339(pin.changed_at),

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &RunArgs, context: Context) -> Result<ExitCode, CliError
     let scope = args.scope.resolve()?;
     let json = context.json;
     store::block_on_multi_thread(async move {
-        let mut ending = serve::shutdown_signal()?;
+        let ending = serve::shutdown_signal()?;
         let times = app::terminal_timeouts();
         let app = App::open(context, &ScopeArgs::owner(), scope.agent(), times).await?;
         let turned = tokio::select! {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use embody_broker::catalogue::hold_reason;
+use embody_broker::catalogue::quarantine_reason;
 use embody_broker::visible;
 use embody_store::{ApprovalFilter, BrokerSession, ContractState, Store, ToolPin};
 use serde_json::{Value, json};
@@ -189,7 +189,7 @@ impl Status {
         );
         for pin in self.waiting_tools.iter().take(LISTED) {
             let name = visible::line(&format!("{}/{}", pin.body, pin.tool)).into_owned();
-            let reason = hold_reason(pin).map(|reason| reason.to_string()).unwrap_or_default();
+            let reason = quarantine_reason(pin).map(|reason| reason.to_string()).unwrap_or_default();
             line("", format!("  {BAD}{}{BAD:#} {name}: {reason}", state(pin)));
         }
         line("outbox", format!("{} for the mind to hear of", self.observations));
@@ -245,7 +245,7 @@ fn contract_delivered(session: &BrokerSession) -> Option<bool> {
 }
 
 fn quarantined_json(pin: &ToolPin) -> Value {
-    let reason = hold_reason(pin).map(|reason| reason.to_string());
+    let reason = quarantine_reason(pin).map(|reason| reason.to_string());
     json!({"body": pin.body, "tool": pin.tool, "state": state(pin), "reason": reason})
 }
 

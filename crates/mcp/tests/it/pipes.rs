@@ -11,7 +11,6 @@ use embody_wire::Limits;
 use embody_wire::server::{CancellationToken, lines};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
-use tokio::sync::watch;
 
 /// Long enough for anything that happens at all.
 const SOON: Duration = Duration::from_secs(20);

@@ -26,7 +26,7 @@ mod service;
 pub(crate) use self::era::named_by;
 pub use self::era::{ClientInfo, Era, MODERN, TASKS, supported};
 pub use self::errors::{AuthError, code, failure, failure_with};
-pub use self::replica::{Claim, ReplicaMessage, ResumeResult, ResumedSession};
+pub use self::replica::{Claim, ReplicaEvent, ResumeResult, ResumedSession};
 pub use self::service::{AskError, Call, Credentials, Host, HostResponse, ServerRequest, Service};
 pub use tokio_util::sync::CancellationToken;
 

@@ -32,7 +32,7 @@ pub enum ResumeResult {
 
 /// Something that another process says about a host that both serve.
 #[derive(Debug)]
-pub enum ReplicaMessage {
+pub enum ReplicaEvent {
     /// The host has said this there, in its session.
     FromHost { session: String, message: Message },
     /// The host has ended its session there.

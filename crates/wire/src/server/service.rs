@@ -12,7 +12,7 @@ use super::connection::Cancellation;
 use super::era::{ClientInfo, Era};
 use super::outbound::OnFlushed;
 use super::outbound::Outbound;
-use super::replica::{Claim, ReplicaMessage, ResumedSession};
+use super::replica::{Claim, ReplicaEvent, ResumedSession};
 use super::server_requests::{PendingServerRequest, ServerRequests};
 use crate::message::{Message, Notification, Outcome, Request};
 use crate::secret::Secret;
@@ -78,7 +78,7 @@ pub trait Service: Send + Sync + 'static {
     }
 
     /// What other processes say that serve the same hosts. Asked for once, by the face that these can reach.
-    fn replica_messages(&self) -> Option<mpsc::Receiver<ReplicaMessage>> {
+    fn replica_events(&self) -> Option<mpsc::Receiver<ReplicaEvent>> {
         None
     }
 

@@ -9,7 +9,7 @@ use embody_store::{
     ClaimNow, DatabaseUrl, NewSchedule, RunOutcome, Schedule, ScheduleAdded, ScheduleRun, Scope, Store,
 };
 use embody_wire::server::CancellationToken;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 const HOUR: i64 = 3600 * 1_000_000;

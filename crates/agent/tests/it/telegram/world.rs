@@ -16,7 +16,6 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// The people of these tests: the owner, somebody on the list, and somebody who is not.

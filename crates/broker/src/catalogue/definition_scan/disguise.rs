@@ -3,10 +3,8 @@
 
 use super::{Hit, Suspicion, orders};
 
-/// Characters of an encoded piece.
 const SHORTEST_PIECE: usize = 16;
 const LONGEST_PIECE: usize = 8192;
-/// Pieces that are looked at.
 const MOST_PIECES: usize = 32;
 /// Words from which on what is encoded is a text: an honest definition has no need for that.
 const SENTENCE_WORDS: usize = 6;
@@ -17,7 +15,6 @@ const NAME_PARTS: usize = 3;
 /// Escapes from which on they are a way to write.
 const MOST_ESCAPES: usize = 8;
 
-/// What is in disguise.
 pub(super) fn find(text: &str) -> Option<Hit> {
     if let Some(word) = text.split(|c: char| !c.is_alphabetic()).find(|word| is_mixed(word)) {
         return Some(Hit::new(Suspicion::Disguised, word));

@@ -26,7 +26,6 @@ const TAGS: [&str; 20] = [
     "tool_result",
     "function_calls",
 ];
-/// Marks of chat templates.
 const MARKS: [&str; 14] = [
     "<|im_start|>",
     "<|im_end|>",
@@ -45,7 +44,6 @@ const MARKS: [&str; 14] = [
 ];
 /// Who speaks, at the start of a line. In lower case `system: …` explains an argument of that name.
 const SPEAKERS: [&str; 3] = ["SYSTEM:", "[SYSTEM", "SYSTEM UPDATE"];
-/// The same in any case.
 const HEADINGS: [&str; 8] = [
     "### system message",
     "## system prompt",
@@ -58,7 +56,6 @@ const HEADINGS: [&str; 8] = [
 ];
 /// A turn of a conversation, after an empty line.
 const TURNS: [&str; 2] = ["\n\nHuman: ", "\n\nAssistant: "];
-/// Styles that hide text.
 const INVISIBLE: [&str; 6] = [
     "display:none",
     "display: none",
@@ -70,7 +67,6 @@ const INVISIBLE: [&str; 6] = [
 /// Words in a comment from which on it is a text.
 const COMMENT_WORDS: usize = 4;
 
-/// A mark in a text.
 pub(super) fn find(text: &str) -> Option<Hit> {
     // Only ASCII letters change, so that places in both are the same.
     let lower = text.to_ascii_lowercase();

@@ -12,7 +12,6 @@ const BLANKS: usize = 120;
 /// How many bytes around a hidden character are quoted.
 const AROUND: usize = 60;
 
-/// What hides in a text.
 pub(super) fn find(text: &str) -> Option<Hit> {
     if let Some((at, hidden)) = character(text) {
         let (start, end) = (

@@ -23,7 +23,6 @@ pub(super) struct Spec {
     pub(super) unless: &'static str,
 }
 
-/// The patterns of all rules.
 pub(super) struct Matcher {
     vocabulary: HashMap<&'static str, Word>,
     /// By the word that a pattern begins with.
@@ -145,10 +144,10 @@ fn follows(words: &[Word], steps: &[Step]) -> bool {
         reached = match step {
             Step::Gap(most) => (0..*most).fold(reached, |reached, _| reached | reached << 1),
             Step::Words(list) => {
-                let places = (0..u64::BITS).filter(|place| reached >> place & 1 == 1);
-                places.fold(0, |next, place| match words.get(place as usize) {
-                    Some(word) if list.contains(word) => next | (1_u64 << place) << 1,
-                    None if list.contains(&END) => next | 1 << place,
+                let positions = (0..u64::BITS).filter(|position| reached >> position & 1 == 1);
+                positions.fold(0, |next, position| match words.get(position as usize) {
+                    Some(word) if list.contains(word) => next | (1_u64 << position) << 1,
+                    None if list.contains(&END) => next | 1 << position,
                     _ => next,
                 })
             }

@@ -34,7 +34,6 @@ use crate::visible;
 /// Characters of a text that are quoted.
 const EXCERPT: usize = 160;
 
-/// What a definition tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Suspicion {
     /// A character that is invisible or changes the direction of text.
@@ -46,13 +45,11 @@ pub enum Suspicion {
     /// Letters that look like others, or text that has to be read in another way.
     #[error("text in disguise")]
     Disguised,
-    /// Encoded text.
     #[error("encoded text")]
     Encoded,
     /// A mark with which a text poses as another part of the prompt.
     #[error("it poses as another part of the prompt")]
     Frame,
-    /// It overrides other instructions.
     #[error("it overrides other instructions")]
     Override,
     /// It hides something from the user.
@@ -75,17 +72,13 @@ pub enum Suspicion {
 /// Where in a definition a text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The tool's name.
     Name,
-    /// Its title.
     Title,
-    /// Its description.
     Description,
     /// Somewhere in the schema of its arguments.
     InputSchema,
     /// Somewhere in the schema of its result.
     OutputSchema,
-    /// Its annotations.
     Annotations,
     /// Not a tool's text, but what its server says about itself.
     Instructions,
@@ -109,9 +102,7 @@ impl Part {
 /// Why a definition is suspicious, with the sentence that makes it so. Shown as one line without control characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it tries.
     pub suspicion: Suspicion,
-    /// Where.
     pub part: Part,
     /// The offending sentence, shortened and made visible.
     pub excerpt: String,

@@ -1,9 +1,7 @@
 //! The sentences of a text and their words. Knows no words itself.
 
-/// One sentence.
 #[derive(Debug)]
 pub(super) struct Sentence<'a> {
-    /// As it is written.
     pub(super) text: &'a str,
     /// In lower case, with plain letters.
     pub(super) lower: String,

@@ -72,7 +72,6 @@ const ORDERS: &[Order] = &[
     },
 ];
 
-/// What a sentence orders.
 pub(super) fn suspicion(sentence: &Sentence<'_>) -> Option<Suspicion> {
     if sentence.lower.is_ascii() {
         return None;

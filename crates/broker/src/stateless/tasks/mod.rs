@@ -1,16 +1,15 @@
-//! Tasks of the stateless era (the extension `io.modelcontextprotocol/tasks`): a server may answer a call with a task, and
-//! the host asks for it by its id until it is over. What began as one call stays the host's who made it, and what a task
-//! asks while it runs is asked as every other question of its server.
+//! Tasks of the stateless era (extension `io.modelcontextprotocol/tasks`): a server may answer a call with a task, and the host
+//! polls it by id. A task stays with the host that made the call.
 //!
-//! - `id`: the id by which a host knows a task
-//! - `begun`: the call that became a task, and its end
-//! - `follow`: tasks that a listener hears of
-//! - `told`: what a server says about a task, as the host hears it
+//! - `task_call`: the call that became a task, and its end
+//! - `task_id`: the signed id that a host receives
+//! - `task_state`: a task's state as the host sees it
+//! - `task_watch`: tasks that a listener watches
 
-mod begun;
-mod follow;
-mod id;
-mod told;
+mod task_call;
+mod task_id;
+mod task_state;
+mod task_watch;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,11 +23,12 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-pub(crate) use self::begun::TaskCall;
-pub(super) use self::id::Named;
-use self::told::{Said, params_for};
-use super::key::{key_of, session_of};
-use crate::forward::{self, SaidTo, Saying, printable};
+pub(crate) use self::task_call::{TaskCall, register_task};
+use self::task_id::TaskRef;
+use self::task_state::{TaskState, params_for};
+pub(super) use self::task_watch::{notify_watcher, watch_tasks};
+use super::session_key::{key_of, session_of};
+use crate::forward::{self, TaskAudit, TaskTarget, printable};
 use crate::gate::Permit;
 use crate::pipeline::record::outcome_of;
 use crate::pipeline::send::{CallResult, UpstreamCall, call_upstream_once};
@@ -54,162 +54,164 @@ pub(super) fn unknown_to(call: &Call<Principal>) -> Option<Outcome> {
     Some(failure_with(code::MISSING_CAPABILITY, message, Some(data)))
 }
 
-/// A task, and where it is.
-pub(super) struct Held {
-    /// What the host calls it.
+pub(super) struct TaskHandle {
     pub(super) id: String,
-    /// What its server calls it.
     pub(super) task: String,
     /// The process in which it runs; empty if its server is none.
     process: String,
     pub(super) session: Arc<Session>,
     pub(super) upstream: Arc<Upstream>,
-    /// The right to ask its server about it.
     permit: Permit,
     /// If it is not the session of whoever asks.
     _other: Option<InUse>,
 }
 
-impl Broker {
-    /// Answers a request about one task.
-    pub(super) async fn answer_task(&self, session: &Arc<Session>, call: &Arc<Call<Principal>>) -> Outcome {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Given {
-            task_id: String,
-        }
-        let (method, params) = (&*call.request.method, call.request.params.as_deref());
-        let id = match forward::read_params(method, params) {
-            Ok(Given { task_id }) => task_id,
-            Err(outcome) => return outcome,
-        };
-        let outcome = match self.held(session, &call.host.principal, &id).await {
-            Ok(held) => self.ask_of(session, &held, call).await,
-            Err(outcome) => outcome,
-        };
-        match outcome {
-            Outcome::Result(result) if !session.is_fine() => {
-                Outcome::Result(degraded::tell(result, &session.degraded()))
-            }
-            outcome => outcome,
-        }
+pub(super) async fn answer_task(
+    broker: &Broker,
+    session: &Arc<Session>,
+    call: &Arc<Call<Principal>>,
+) -> Outcome {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Given {
+        task_id: String,
     }
-
-    /// Where a task is, if this principal was told of it.
-    pub(super) async fn held(
-        &self,
-        session: &Arc<Session>,
-        whose: &Principal,
-        id: &str,
-    ) -> Result<Held, Outcome> {
-        let Named { session: begun_in, process, upstream, task } = self.named_task(whose, id).await?;
-        // A host may say otherwise what it can do than when it made the call.
-        let is_here = key_of(&session.id) == begun_in;
-        let other = (!is_here).then(|| self.sessions.use_alone(&session_of(&begun_in), whose)).flatten();
-        let is_its_own = is_here || other.is_some();
-        let session = other.as_ref().map_or(session, |other| &other.session);
-        let found = session.upstream(&upstream).cloned();
-        let found = found.ok_or_else(|| gone(id, &format!("there is no server `{upstream}`")))?;
-        let is_known = is_its_own && session.known.has_task(&upstream, &process, &task);
-        if found.spec().is_process() && !is_known {
-            return Err(gone(id, &process_is_over(&upstream)));
+    let (method, params) = (&*call.request.method, call.request.params.as_deref());
+    let id = match forward::read_params(method, params) {
+        Ok(Given { task_id }) => task_id,
+        Err(outcome) => return outcome,
+    };
+    let outcome = match find_task(broker, session, &call.host.principal, &id).await {
+        Ok(handle) => request_about(broker, session, &handle, call).await,
+        Err(outcome) => outcome,
+    };
+    match outcome {
+        Outcome::Result(result) if !session.is_fine() => {
+            Outcome::Result(degraded::tell(result, &session.degraded()))
         }
-        let permit = forward::permit(&self.config, session, &found, "tasks/get")
-            .ok_or_else(|| forward::denied(&found, "tasks/get"))?;
-        let (id, session) = (id.to_owned(), Arc::clone(session));
-        Ok(Held { id, task, process, session, upstream: found, permit, _other: other })
-    }
-
-    /// Asks its server about a task, or says something to it; that is put on record.
-    async fn ask_of(&self, session: &Session, held: &Held, call: &Arc<Call<Principal>>) -> Outcome {
-        let (method, params) = (&*call.request.method, call.request.params.as_deref());
-        let Held { session: begun_in, upstream, task, .. } = held;
-        let name = &upstream.spec().name;
-        if forward::permit(&self.config, session, upstream, method).is_none() {
-            return forward::denied(upstream, method);
-        }
-        let is_known = begun_in.known.has_task(name, &held.process, task);
-        let saying = Saying::read(method, params).map(|saying| {
-            let known = begun_in.known.call_of_task(name, task).filter(|_| is_known);
-            (saying, SaidTo { body: name, task, call: known })
-        });
-        // Before it is told: whoever follows the task may hear of its end before the answer is here.
-        let is_stop = is_known && method == "tasks/cancel";
-        if is_stop {
-            begun_in.known.stop_task(name, task, true);
-        }
-        let sent = send(held, call, OutgoingCall { method, params }, upstream.spec().call_timeout).await;
-        let was_sent = !matches!(
-            sent,
-            Err(_) | Ok(CallResult::Unavailable(_) | CallResult::NotSent(_) | CallResult::CancelledUnsent)
-        );
-        if is_stop && !was_sent {
-            begun_in.known.stop_task(name, task, false);
-        }
-        if let Some((saying, to)) = saying {
-            let came = match &sent {
-                Ok(carried) => outcome_of(carried),
-                Err(_) => (Ended::Denied, Some("not sent: there is no such task any more".to_owned())),
-            };
-            saying.record(&self.config, session, to, came).await;
-        }
-        let outcome = match sent {
-            Ok(carried) => {
-                forward::outcome_for_host(session, upstream, &Kind::Method.name(method), carried).await
-            }
-            Err(gone) => gone,
-        };
-        self.heard(held, call, method, outcome).await
-    }
-
-    /// What a server has answered about a task, as the host hears it.
-    async fn heard(
-        &self,
-        held: &Held,
-        call: &Arc<Call<Principal>>,
-        method: &str,
-        outcome: Outcome,
-    ) -> Outcome {
-        let Held { session, upstream, .. } = held;
-        let name = &upstream.spec().name;
-        // Another process may have a task of the same name by now.
-        let is_known = session.known.has_task(name, &held.process, &held.task);
-        let result = match outcome {
-            Outcome::Result(result) => result,
-            Outcome::Error(error) => {
-                if is_known && is_unknown(&error) && method == "tasks/get" {
-                    forward::leave_task(session, name, &held.task);
-                }
-                return Outcome::Error(error);
-            }
-        };
-        if is_known && method == "tasks/cancel" {
-            forward::leave_task(session, name, &held.task);
-        }
-        if method != "tasks/get" {
-            return Outcome::Result(result);
-        }
-        let said = Said::read(&result).filter(|said| said.task == held.task && !said.is_new());
-        let dressed =
-            said.and_then(|said| Some((said.dressed(&held.id, &asker(session, name, call))?, said)));
-        let Some((dressed, said)) = dressed else { return unsaid(held) };
-        if is_known {
-            self.heard_of_task(session, name, &said).await;
-        }
-        Outcome::Result(dressed)
+        outcome => outcome,
     }
 }
 
+/// Where a task is, if this principal was told of it.
+pub(super) async fn find_task(
+    broker: &Broker,
+    session: &Arc<Session>,
+    whose: &Principal,
+    id: &str,
+) -> Result<TaskHandle, Outcome> {
+    let TaskRef { session: begun_in, process, upstream, task } = task_id::decode(broker, whose, id).await?;
+    // A host may say otherwise what it can do than when it made the call.
+    let is_here = key_of(&session.id) == begun_in;
+    let other = (!is_here).then(|| broker.sessions.use_alone(&session_of(&begun_in), whose)).flatten();
+    let is_its_own = is_here || other.is_some();
+    let session = other.as_ref().map_or(session, |other| &other.session);
+    let found = session.upstream(&upstream).cloned();
+    let found = found.ok_or_else(|| gone(id, &format!("there is no server `{upstream}`")))?;
+    let is_known = is_its_own && session.routes.has_task(&upstream, &process, &task);
+    if found.spec().is_process() && !is_known {
+        return Err(gone(id, &process_is_over(&upstream)));
+    }
+    let permit = forward::permit(&broker.config, session, &found, "tasks/get")
+        .ok_or_else(|| forward::denied(&found, "tasks/get"))?;
+    let (id, session) = (id.to_owned(), Arc::clone(session));
+    Ok(TaskHandle { id, task, process, session, upstream: found, permit, _other: other })
+}
+
+/// Asks its server about a task, or says something to it; that is put on record.
+async fn request_about(
+    broker: &Broker,
+    session: &Session,
+    handle: &TaskHandle,
+    call: &Arc<Call<Principal>>,
+) -> Outcome {
+    let (method, params) = (&*call.request.method, call.request.params.as_deref());
+    let TaskHandle { session: begun_in, upstream, task, .. } = handle;
+    let name = &upstream.spec().name;
+    if forward::permit(&broker.config, session, upstream, method).is_none() {
+        return forward::denied(upstream, method);
+    }
+    let is_known = begun_in.routes.has_task(name, &handle.process, task);
+    let audit = TaskAudit::read(method, params).map(|audit| {
+        let known = begun_in.routes.call_of_task(name, task).filter(|_| is_known);
+        (audit, TaskTarget { body: name, task, call: known })
+    });
+    // Before it is told: whoever follows the task may hear of its end before the answer is here.
+    let is_stop = is_known && method == "tasks/cancel";
+    if is_stop {
+        begun_in.routes.stop_task(name, task, true);
+    }
+    let sent = send(handle, call, OutgoingCall { method, params }, upstream.spec().call_timeout).await;
+    let was_sent = !matches!(
+        sent,
+        Err(_) | Ok(CallResult::Unavailable(_) | CallResult::NotSent(_) | CallResult::CancelledUnsent)
+    );
+    if is_stop && !was_sent {
+        begun_in.routes.stop_task(name, task, false);
+    }
+    if let Some((audit, to)) = audit {
+        let came = match &sent {
+            Ok(carried) => outcome_of(carried),
+            Err(_) => (Ended::Denied, Some("not sent: there is no such task any more".to_owned())),
+        };
+        audit.record(&broker.config, session, to, came).await;
+    }
+    let outcome = match sent {
+        Ok(carried) => {
+            forward::outcome_for_host(session, upstream, &Kind::Method.name(method), carried).await
+        }
+        Err(gone) => gone,
+    };
+    host_view(broker, handle, call, method, outcome).await
+}
+
+/// What a server has answered about a task, as the host hears it.
+async fn host_view(
+    broker: &Broker,
+    handle: &TaskHandle,
+    call: &Arc<Call<Principal>>,
+    method: &str,
+    outcome: Outcome,
+) -> Outcome {
+    let TaskHandle { session, upstream, .. } = handle;
+    let name = &upstream.spec().name;
+    // Another process may have a task of the same name by now.
+    let is_known = session.routes.has_task(name, &handle.process, &handle.task);
+    let result = match outcome {
+        Outcome::Result(result) => result,
+        Outcome::Error(error) => {
+            if is_known && is_unknown(&error) && method == "tasks/get" {
+                forward::leave_task(session, name, &handle.task);
+            }
+            return Outcome::Error(error);
+        }
+    };
+    if is_known && method == "tasks/cancel" {
+        forward::leave_task(session, name, &handle.task);
+    }
+    if method != "tasks/get" {
+        return Outcome::Result(result);
+    }
+    let state = TaskState::read(&result).filter(|state| state.task == handle.task && !state.is_new());
+    let for_host =
+        state.and_then(|state| Some((state.for_host(&handle.id, &asker(session, name, call))?, state)));
+    let Some((for_host, state)) = for_host else { return unclear_status(handle) };
+    if is_known {
+        task_call::record_task_end(broker, session, name, &state).await;
+    }
+    Outcome::Result(for_host)
+}
+
 /// What its server answers when it is asked about a task, in words for the host.
-async fn asked(
-    held: &Held,
+async fn request_outcome(
+    handle: &TaskHandle,
     call: &Arc<Call<Principal>>,
     calling: OutgoingCall<'_>,
     limit: Duration,
 ) -> Outcome {
     let what = Kind::Method.name(calling.method);
-    match send(held, call, calling, limit).await {
-        Ok(carried) => forward::outcome_for_host(&held.session, &held.upstream, &what, carried).await,
+    match send(handle, call, calling, limit).await {
+        Ok(carried) => forward::outcome_for_host(&handle.session, &handle.upstream, &what, carried).await,
         Err(gone) => gone,
     }
 }
@@ -217,36 +219,36 @@ async fn asked(
 /// Sends a request about a task to its server; if there is no such task any more, the words for that. What a task asks
 /// stands in how it is: an answer that asks something itself says nothing.
 async fn send(
-    held: &Held,
+    handle: &TaskHandle,
     call: &Arc<Call<Principal>>,
     OutgoingCall { method, params }: OutgoingCall<'_>,
     limit: Duration,
 ) -> Result<CallResult, Outcome> {
-    let Held { session, upstream, .. } = held;
+    let TaskHandle { session, upstream, .. } = handle;
     let name = &upstream.spec().name;
-    let link = match upstream.link().await {
+    let link = match upstream.lease().await {
         Ok(link) => link,
         Err(away) => return Ok(CallResult::Unavailable(away.to_string())),
     };
     if !link.is_stateless() {
-        return Err(gone(&held.id, &format!("`{name}` has no such tasks now")));
+        return Err(gone(&handle.id, &format!("`{name}` has no such tasks now")));
     }
     if upstream.spec().is_process()
-        && session.known.process(name, link.number()).as_ref() != Some(&held.process)
+        && session.routes.process(name, link.number()).as_ref() != Some(&handle.process)
     {
-        return Err(gone(&held.id, &process_is_over(name)));
+        return Err(gone(&handle.id, &process_is_over(name)));
     }
-    let params = params_for(params, &held.task);
+    let params = params_for(params, &handle.task);
     let calling = OutgoingCall { method, params: params.as_deref() };
     let carried = {
         let what = &Kind::Method.name(method);
         let trip =
-            UpstreamCall { session, upstream: name, what, link: &link, call, limit, permit: &held.permit };
+            UpstreamCall { session, upstream: name, what, link: &link, call, limit, permit: &handle.permit };
         call_upstream_once(trip, calling).await
     };
     Ok(match carried {
         CallResult::Answered(outcome) if link.input_required(&outcome).is_some() => {
-            CallResult::Answered(unsaid(held))
+            CallResult::Answered(unclear_status(handle))
         }
         carried => carried,
     })
@@ -262,7 +264,7 @@ fn process_is_over(upstream: &str) -> String {
     )
 }
 
-fn unsaid(Held { id, upstream, .. }: &Held) -> Outcome {
+fn unclear_status(TaskHandle { id, upstream, .. }: &TaskHandle) -> Outcome {
     let (name, shown) = (&upstream.spec().name, printable(id));
     failure(code::INTERNAL_ERROR, format!("`{name}` does not say how the task `{shown}` is"))
 }
@@ -272,7 +274,6 @@ fn is_unknown(error: &RawValue) -> bool {
     serde_json::from_str::<ErrorObject>(error.get()).is_ok_and(|error| error.code == code::INVALID_PARAMS)
 }
 
-/// Who asks what a task asks.
 fn asker(session: &Arc<Session>, upstream: &str, call: &Arc<Call<Principal>>) -> Requester {
     Requester { session: Arc::clone(session), upstream: upstream.to_owned(), call: Some(Arc::clone(call)) }
 }

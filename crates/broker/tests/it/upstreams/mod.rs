@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use embody_broker::upstream::{Health, Heard, Pace};
+use embody_broker::upstream::{Backoff, Health, UpstreamEvent};
 use embody_wire::upstream::{CallEvent, OutgoingCall, Route, ServerMessage, StreamConnector};
 use embody_wire::{Limits, Response};
 use serde_json::json;
@@ -18,19 +18,19 @@ use tokio::time::timeout;
 
 use self::scripted::{Does, LONG, SOON, Scripted, hello, listing, names, note, start, still, until};
 
-async fn next_said(hears: &mut mpsc::Receiver<Heard>) -> ServerMessage {
+async fn next_said(hears: &mut mpsc::Receiver<UpstreamEvent>) -> ServerMessage {
     let said = async {
         loop {
             match hears.recv().await.expect("the upstream is gone") {
-                Heard::Said { upstream, notification } => {
+                UpstreamEvent::Notification { upstream, notification } => {
                     assert_eq!(&*upstream, "body");
                     return ServerMessage::Notification(notification);
                 }
-                Heard::Asked { upstream, request, .. } => {
+                UpstreamEvent::Request { upstream, request, .. } => {
                     assert_eq!(&*upstream, "body");
                     return ServerMessage::Request(request);
                 }
-                Heard::Changed { .. } => {}
+                UpstreamEvent::Changed { .. } => {}
             }
         }
     };
@@ -48,15 +48,15 @@ async fn a_server_is_connected_and_its_tools_are_listed() {
         _ => message.plain(&[]),
     });
     let (upstream, _hears) = server.start(still());
-    timeout(SOON, upstream.settled()).await.unwrap();
-    let state = upstream.state();
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    let state = upstream.status();
     assert_eq!((state.health, state.reason), (Health::Connected, None));
     assert_eq!((state.transport, state.version), (Some("embedded"), Some("2025-06-18")));
     assert_eq!((state.restarts, state.tool_count), (0, 2));
     assert_eq!(names(&upstream), ["a", "b"]);
     assert_eq!(upstream.tools()[0].definition.get(), r#"{"name":"a","x":1}"#);
     assert!(upstream.capabilities().unwrap().contains_key("tools"));
-    assert!(upstream.link().await.is_ok());
+    assert!(upstream.lease().await.is_ok());
 }
 
 // spec: N-13
@@ -73,9 +73,9 @@ async fn tools_that_change_are_listed_again_and_other_words_are_passed_on() {
         _ => message.plain(&["a"]),
     });
     let (upstream, mut hears) = server.start(still());
-    timeout(SOON, upstream.settled()).await.unwrap();
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
     assert_eq!(names(&upstream), ["a"]);
-    let link = upstream.link().await.unwrap();
+    let link = upstream.lease().await.unwrap();
     let mut running = link.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap();
     assert!(matches!(running.next().await, CallEvent::Done(_)));
     let ServerMessage::Notification(said) = next_said(&mut hears).await else { panic!() };
@@ -89,13 +89,13 @@ async fn whoever_wants_a_server_that_is_away_makes_an_attempt_at_once() {
     let server =
         Scripted::new(|message| if message.connection < 2 { Does::Close } else { message.plain(&["a"]) });
     let (upstream, mut hears) = server.start(still());
-    timeout(SOON, upstream.settled()).await.unwrap();
-    assert_eq!((upstream.state().health, server.connections()), (Health::Unavailable, 1));
-    assert!(timeout(SOON, upstream.link()).await.unwrap().is_err(), "the second attempt fails too");
-    assert!(timeout(SOON, upstream.link()).await.unwrap().is_ok());
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    assert_eq!((upstream.status().health, server.connections()), (Health::Unavailable, 1));
+    assert!(timeout(SOON, upstream.lease()).await.unwrap().is_err(), "the second attempt fails too");
+    assert!(timeout(SOON, upstream.lease()).await.unwrap().is_ok());
     assert_eq!(server.connections(), 3);
     until(&mut hears, || names(&upstream) == ["a"]).await;
-    assert_eq!(upstream.state().health, Health::Connected);
+    assert_eq!(upstream.status().health, Health::Connected);
 }
 
 // spec: N-13
@@ -104,18 +104,18 @@ async fn attempts_are_made_again_and_again_without_anybody_asking() {
     let server =
         Scripted::new(|message| if message.connection < 6 { Does::Close } else { message.plain(&["a"]) });
     let fast = Duration::from_millis(1);
-    let (upstream, mut hears) = server.start(Pace { retry_first: fast, retry_max: fast, ..still() });
-    until(&mut hears, || upstream.state().health == Health::Connected).await;
-    assert_eq!((server.connections(), upstream.state().restarts), (7, 0));
+    let (upstream, mut hears) = server.start(Backoff { retry_first: fast, retry_max: fast, ..still() });
+    until(&mut hears, || upstream.status().health == Health::Connected).await;
+    assert_eq!((server.connections(), upstream.status().restarts), (7, 0));
 }
 
 #[tokio::test]
 async fn a_server_that_always_fails_is_left_alone_whoever_asks() {
     let server = Scripted::new(|_| Does::Close);
-    let (upstream, _hears) = server.start(Pace { failures_max: 3, rest: LONG, ..still() });
-    timeout(SOON, upstream.settled()).await.unwrap();
+    let (upstream, _hears) = server.start(Backoff { failures_max: 3, cooldown: LONG, ..still() });
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
     for _ in 0..20 {
-        assert!(timeout(SOON, upstream.link()).await.unwrap().is_err());
+        assert!(timeout(SOON, upstream.lease()).await.unwrap().is_err());
     }
     assert_eq!(server.connections(), 3);
 }
@@ -127,15 +127,15 @@ async fn a_connection_that_is_lost_is_opened_again_and_the_tools_stay_meanwhile(
         _ => message.plain(&["a"]),
     });
     let (upstream, mut hears) = server.start(still());
-    timeout(SOON, upstream.settled()).await.unwrap();
-    let link = upstream.link().await.unwrap();
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    let link = upstream.lease().await.unwrap();
     let mut running = link.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap();
     assert!(matches!(running.next().await, CallEvent::Lost(_)));
-    until(&mut hears, || upstream.state().health == Health::Unavailable).await;
+    until(&mut hears, || upstream.status().health == Health::Unavailable).await;
     assert_eq!(names(&upstream), ["a"]);
-    assert!(upstream.state().reason.is_some());
-    timeout(SOON, upstream.link()).await.unwrap().unwrap();
-    assert_eq!((upstream.state().restarts, server.connections()), (1, 2));
+    assert!(upstream.status().reason.is_some());
+    timeout(SOON, upstream.lease()).await.unwrap().unwrap();
+    assert_eq!((upstream.status().restarts, server.connections()), (1, 2));
 }
 
 #[tokio::test]
@@ -145,9 +145,9 @@ async fn a_server_that_no_longer_answers_is_connected_again() {
         _ => message.plain(&["a"]),
     });
     let soon = Duration::from_millis(5);
-    let pace = Pace { ping_interval: soon, ping_timeout: soon, retry_first: soon, ..still() };
+    let pace = Backoff { ping_interval: soon, ping_timeout: soon, retry_first: soon, ..still() };
     let (upstream, mut hears) = server.start(pace);
-    until(&mut hears, || upstream.state().restarts >= 1 && upstream.state().health == Health::Connected)
+    until(&mut hears, || upstream.status().restarts >= 1 && upstream.status().health == Health::Connected)
         .await;
 }
 
@@ -166,10 +166,10 @@ async fn a_server_that_refuses_to_say_that_it_lives_does_live() {
         }
         _ => message.plain(&["a"]),
     });
-    let (upstream, _hears) = server.start(Pace { ping_interval: Duration::from_millis(1), ..still() });
+    let (upstream, _hears) = server.start(Backoff { ping_interval: Duration::from_millis(1), ..still() });
     timeout(SOON, enough.recv()).await.unwrap();
-    assert_eq!((server.connections(), upstream.state().health), (1, Health::Connected));
-    assert!(upstream.state().checked_ms.is_some());
+    assert_eq!((server.connections(), upstream.status().health), (1, Health::Connected));
+    assert!(upstream.status().checked_ms.is_some());
 }
 
 // spec: N-06
@@ -180,12 +180,12 @@ async fn a_broker_among_its_own_upstreams_is_refused_for_good() {
         _ => message.plain(&["runtime_status"]),
     });
     let fast = Duration::from_millis(1);
-    let (upstream, _hears) = server.start(Pace { retry_first: fast, retry_max: fast, ..still() });
-    timeout(SOON, upstream.settled()).await.unwrap();
+    let (upstream, _hears) = server.start(Backoff { retry_first: fast, retry_max: fast, ..still() });
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
     assert_eq!(timeout(SOON, server.closed.recv()).await.unwrap(), Some(0));
-    let away = timeout(SOON, upstream.link()).await.unwrap().unwrap_err();
+    let away = timeout(SOON, upstream.lease()).await.unwrap().unwrap_err();
     assert!(away.to_string().contains("this broker itself"), "{away}");
-    let state = upstream.state();
+    let state = upstream.status();
     assert_eq!((state.health, state.tool_count, server.connections()), (Health::Unavailable, 0, 1));
 }
 
@@ -214,7 +214,7 @@ async fn what_a_server_asks_while_it_lists_is_answered_by_whoever_listens() {
     let ServerMessage::Request(question) = next_said(&mut hears).await else { panic!() };
     assert_eq!(question.method, "roots/list");
     let roots = RawValue::from_string(r#"{"roots":[]}"#.to_owned()).unwrap();
-    upstream.link().await.unwrap().answer(Response::success(question.id, roots)).await.unwrap();
+    upstream.lease().await.unwrap().answer(Response::success(question.id, roots)).await.unwrap();
     until(&mut hears, || names(&upstream) == ["rooted"]).await;
 }
 
@@ -232,8 +232,8 @@ async fn a_list_that_cannot_be_read_leaves_the_server_connected_and_says_so() {
             _ => message.plain(&[]),
         });
         let (upstream, _hears) = server.start(still());
-        timeout(SOON, upstream.settled()).await.unwrap();
-        let state = upstream.state();
+        timeout(SOON, upstream.wait_settled()).await.unwrap();
+        let state = upstream.status();
         assert_eq!(state.health, Health::Connected);
         assert!(state.reason.unwrap().contains("tools cannot be listed"));
     }
@@ -249,8 +249,8 @@ async fn a_server_without_tools_is_not_asked_for_them() {
     }
     });
     let (upstream, _hears) = server.start(still());
-    timeout(SOON, upstream.settled()).await.unwrap();
-    assert_eq!((upstream.state().health, upstream.state().reason), (Health::Connected, None));
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    assert_eq!((upstream.status().health, upstream.status().reason), (Health::Connected, None));
 }
 
 #[tokio::test]
@@ -264,13 +264,13 @@ async fn words_that_nobody_hears_hold_up_no_answer() {
         _ => message.plain(&["a"]),
     });
     let (upstream, _hears) = server.start(still());
-    timeout(SOON, upstream.settled()).await.unwrap();
-    let link = upstream.link().await.unwrap();
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    let link = upstream.lease().await.unwrap();
     for _ in 0..3 {
         let mut running = link.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap();
         assert!(matches!(timeout(SOON, running.next()).await.unwrap(), CallEvent::Done(_)));
     }
-    assert_eq!(upstream.state().health, Health::Connected);
+    assert_eq!(upstream.status().health, Health::Connected);
 }
 
 #[tokio::test]
@@ -279,23 +279,23 @@ async fn a_supervisor_that_has_failed_holds_up_no_end() {
         Route::Streams(StreamConnector::new(|| -> (tokio::io::Empty, tokio::io::Sink) { panic!("no pipe") }));
     let (upstream, _hears) = start(route, Limits::default(), still());
     for _ in 0..2 {
-        timeout(SOON, upstream.end()).await.unwrap();
+        timeout(SOON, upstream.shutdown()).await.unwrap();
     }
-    timeout(SOON, upstream.settled()).await.unwrap();
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
 }
 
 #[tokio::test]
 async fn nothing_is_left_when_it_is_ended_or_forgotten() {
     let mut server = Scripted::new(|message| message.plain(&["a"]));
     let (upstream, _hears) = server.start(still());
-    timeout(SOON, upstream.settled()).await.unwrap();
-    timeout(SOON, upstream.end()).await.unwrap();
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    timeout(SOON, upstream.shutdown()).await.unwrap();
     assert_eq!(timeout(SOON, server.closed.recv()).await.unwrap(), Some(0));
-    assert!(timeout(SOON, upstream.link()).await.unwrap().is_err());
-    assert_eq!(upstream.state().health, Health::Unavailable);
-    timeout(SOON, upstream.end()).await.expect("a second end is none");
+    assert!(timeout(SOON, upstream.lease()).await.unwrap().is_err());
+    assert_eq!(upstream.status().health, Health::Unavailable);
+    timeout(SOON, upstream.shutdown()).await.expect("a second end is none");
     let (forgotten, _hears) = server.start(still());
-    timeout(SOON, forgotten.settled()).await.unwrap();
+    timeout(SOON, forgotten.wait_settled()).await.unwrap();
     drop(forgotten);
     assert_eq!(timeout(SOON, server.closed.recv()).await.unwrap(), Some(1));
 }
@@ -305,7 +305,7 @@ async fn a_server_that_says_nothing_fails_in_time_and_can_be_ended() {
     let server = Scripted::new(|_| Does::Write(Vec::new()));
     let limits = Limits { attempt_timeout: Duration::from_millis(50), ..Limits::default() };
     let (upstream, _hears) = start(server.route.clone(), limits, still());
-    timeout(SOON, upstream.settled()).await.unwrap();
-    assert!(upstream.state().reason.unwrap().contains("took longer than 50 ms"));
-    timeout(SOON, upstream.end()).await.unwrap();
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    assert!(upstream.status().reason.unwrap().contains("took longer than 50 ms"));
+    timeout(SOON, upstream.shutdown()).await.unwrap();
 }

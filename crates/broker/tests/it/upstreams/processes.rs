@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use embody_broker::upstream::{Health, Pace};
+use embody_broker::upstream::{Backoff, Health};
 use embody_wire::Limits;
 use embody_wire::upstream::{CallEvent, ChildSpec, OutgoingCall, Route};
 use tokio::time::timeout;
@@ -81,19 +81,19 @@ async fn gone(left: impl Fn() -> Vec<String>) {
 async fn a_process_that_crashes_in_a_call_loses_the_call_and_is_started_again() {
     let (route, mark) = wayward("crash");
     let (upstream, mut hears) = start(route, Limits::default(), still());
-    timeout(SOON, upstream.settled()).await.unwrap();
-    let link = upstream.link().await.unwrap();
-    let first = upstream.state().pid.unwrap();
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    let link = upstream.lease().await.unwrap();
+    let first = upstream.status().pid.unwrap();
     let mut running = link.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap();
     assert!(matches!(timeout(SOON, running.next()).await.unwrap(), CallEvent::Lost(_)));
-    until(&mut hears, || upstream.state().health == Health::Unavailable).await;
+    until(&mut hears, || upstream.status().health == Health::Unavailable).await;
     assert_eq!(names(&upstream), ["stray"], "kept while it is away");
-    timeout(SOON, upstream.link()).await.unwrap().unwrap();
-    let state = upstream.state();
+    timeout(SOON, upstream.lease()).await.unwrap().unwrap();
+    let state = upstream.status();
     assert_eq!((state.health, state.restarts), (Health::Connected, 1));
     assert_eq!(state.stderr, ["going down"], "the last words of the one before");
     assert!(state.pid.is_some_and(|pid| pid != first));
-    timeout(SOON, upstream.end()).await.unwrap();
+    timeout(SOON, upstream.shutdown()).await.unwrap();
     assert_eq!(marked(&mark), [""; 0]);
 }
 
@@ -101,11 +101,11 @@ async fn a_process_that_crashes_in_a_call_loses_the_call_and_is_started_again() 
 async fn a_flood_on_stderr_is_read_and_only_its_end_is_kept() {
     let (route, mark) = wayward("noisy");
     let (upstream, _hears) = start(route, Limits::default(), still());
-    timeout(SOON, upstream.settled()).await.unwrap();
-    let state = upstream.state();
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    let state = upstream.status();
     assert_eq!((state.health, state.transport), (Health::Connected, Some("stdio")));
     assert!(state.stderr.len() <= 50 && state.stderr.iter().all(|line| line.len() <= 1000));
-    timeout(SOON, upstream.end()).await.unwrap();
+    timeout(SOON, upstream.shutdown()).await.unwrap();
     assert_eq!(marked(&mark), [""; 0]);
 }
 
@@ -114,11 +114,11 @@ async fn a_process_that_never_answers_is_given_up_and_gone() {
     let (route, mark) = wayward("deaf");
     let limits = Limits { attempt_timeout: Duration::from_millis(20), ..Limits::default() };
     let (upstream, _hears) = start(route, limits, still());
-    timeout(SOON, upstream.settled()).await.unwrap();
-    let reason = upstream.state().reason.unwrap();
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    let reason = upstream.status().reason.unwrap();
     assert!(reason.contains("took longer than 240 ms"), "a process has more time for its start: {reason}");
     gone(|| marked(&mark)).await;
-    timeout(SOON, upstream.end()).await.unwrap();
+    timeout(SOON, upstream.shutdown()).await.unwrap();
 }
 
 // spec: N-13
@@ -126,13 +126,13 @@ async fn a_process_that_never_answers_is_given_up_and_gone() {
 async fn a_process_without_sessions_that_hangs_is_found_although_it_is_listened_to() {
     let (route, mark) = wayward("hung");
     let soon = Duration::from_millis(20);
-    let pace = Pace { ping_interval: soon, ping_timeout: soon, ..still() };
+    let pace = Backoff { ping_interval: soon, ping_timeout: soon, ..still() };
     let (upstream, mut hears) = start(route, Limits::default(), pace);
     until(&mut hears, || names(&upstream) == ["stray"]).await;
-    until(&mut hears, || upstream.state().health == Health::Unavailable).await;
-    let reason = upstream.state().reason.unwrap();
+    until(&mut hears, || upstream.status().health == Health::Unavailable).await;
+    let reason = upstream.status().reason.unwrap();
     assert!(reason.contains("whether it lives"), "{reason}");
-    timeout(SOON, upstream.end()).await.unwrap();
+    timeout(SOON, upstream.shutdown()).await.unwrap();
     gone(|| marked(&mark)).await;
 }
 
@@ -143,7 +143,7 @@ async fn a_process_that_is_being_started_is_gone_when_it_is_ended() {
     while marked(&mark).is_empty() {
         tokio::task::yield_now().await;
     }
-    timeout(SOON, upstream.end()).await.unwrap();
+    timeout(SOON, upstream.shutdown()).await.unwrap();
     gone(|| marked(&mark)).await;
 }
 
@@ -153,10 +153,10 @@ async fn a_process_that_does_not_want_to_go_goes_with_everything_it_started() {
     let (route, mark) = wayward("stubborn");
     let limits = Limits { courtesy_timeout: Duration::from_millis(50), ..Limits::default() };
     let (upstream, _hears) = start(route, limits, still());
-    timeout(SOON, upstream.settled()).await.unwrap();
-    let group = upstream.state().pid.unwrap();
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    let group = upstream.status().pid.unwrap();
     assert!(in_group(group).len() >= 2, "it and its child");
-    timeout(SOON, upstream.end()).await.unwrap();
+    timeout(SOON, upstream.shutdown()).await.unwrap();
     gone(|| marked(&mark)).await;
     gone(|| in_group(group)).await;
 }
@@ -172,7 +172,7 @@ async fn a_program_that_is_not_there_is_said_by_name() {
         reaper: None,
     };
     let (upstream, _hears) = start(Route::Child(spec), Limits::default(), still());
-    timeout(SOON, upstream.settled()).await.unwrap();
-    assert!(upstream.state().reason.unwrap().contains("no-such-program"));
-    assert!(timeout(SOON, upstream.link()).await.unwrap().is_err());
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    assert!(upstream.status().reason.unwrap().contains("no-such-program"));
+    assert!(timeout(SOON, upstream.lease()).await.unwrap().is_err());
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{
-    BodySpec, Health, Heard, Hello, Pace, RawTool, Rest, Role, Spec, Start, Upstream,
+    Backoff, BodySpec, Health, Hello, IdleShutdown, RawTool, Role, Spec, Start, Upstream, UpstreamEvent,
 };
 use embody_wire::upstream::{CallEvent, EraCache, OutgoingCall, Route};
 use embody_wire::{Limits, Proxies};
@@ -20,7 +20,7 @@ use super::scripted::{Does, LONG, SOON, Scripted, names, still, until};
 
 const BRIEF: Duration = Duration::from_millis(20);
 
-fn spec(route: &Route, rest: Rest) -> Arc<Spec> {
+fn spec(route: &Route, idle_shutdown: IdleShutdown) -> Arc<Spec> {
     Arc::new(Spec {
         name: "body".to_owned(),
         role: Role::Body(BodySpec { allow: vec![Glob::new("*")], ..BodySpec::default() }),
@@ -29,7 +29,7 @@ fn spec(route: &Route, rest: Rest) -> Arc<Spec> {
         proxies: Proxies::default(),
         limits: Limits::default(),
         call_timeout: SOON,
-        rest,
+        idle_shutdown,
         tools: None,
         era: EraCache::default(),
     })
@@ -39,28 +39,32 @@ fn lazily(
     server: &Scripted,
     known: &[&str],
     idle_stop: Option<Duration>,
-) -> (Arc<Upstream>, mpsc::Receiver<Heard>) {
+) -> (Arc<Upstream>, mpsc::Receiver<UpstreamEvent>) {
     let (heard, hears) = mpsc::channel(64);
     let tool = |name: &&str| RawTool {
         name: (*name).to_owned(),
         definition: RawValue::from_string(json!({"name": name}).to_string()).unwrap(),
     };
     let known: Vec<RawTool> = known.iter().map(tool).collect();
-    let spec = spec(&server.route, Rest { start: Start::Lazy, idle_stop });
-    let upstream = Upstream::start_known(still(), spec, Hello::default(), heard, async move {
+    let spec = spec(&server.route, IdleShutdown { start: Start::Lazy, idle_stop });
+    let upstream = Upstream::start_with_known_tools(still(), spec, Hello::default(), heard, async move {
         Some(known).filter(|known| !known.is_empty())
     });
     (upstream, hears)
 }
 
-fn eagerly(server: &Scripted, idle_stop: Duration, pace: Pace) -> (Arc<Upstream>, mpsc::Receiver<Heard>) {
+fn eagerly(
+    server: &Scripted,
+    idle_stop: Duration,
+    pace: Backoff,
+) -> (Arc<Upstream>, mpsc::Receiver<UpstreamEvent>) {
     let (heard, hears) = mpsc::channel(64);
-    let spec = spec(&server.route, Rest { idle_stop: Some(idle_stop), ..Rest::default() });
-    (Upstream::start_at(pace, spec, Hello::default(), heard), hears)
+    let spec = spec(&server.route, IdleShutdown { idle_stop: Some(idle_stop), ..IdleShutdown::default() });
+    (Upstream::start_with_backoff(pace, spec, Hello::default(), heard), hears)
 }
 
 async fn call(upstream: &Upstream) {
-    let hold = timeout(SOON, upstream.link()).await.unwrap().unwrap();
+    let hold = timeout(SOON, upstream.lease()).await.unwrap().unwrap();
     let mut running = hold.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap();
     let done = timeout(SOON, running.next()).await.unwrap();
     assert!(matches!(done, CallEvent::Done(_)), "{done:?}");
@@ -70,26 +74,26 @@ async fn call(upstream: &Upstream) {
 async fn a_lazy_server_is_known_by_what_it_showed_and_connected_by_the_first_who_wants_it() {
     let server = Scripted::new(|message| message.plain(&["a", "new"]));
     let (upstream, mut hears) = lazily(&server, &["a", "b"], None);
-    timeout(SOON, upstream.settled()).await.unwrap();
-    let state = upstream.state();
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    let state = upstream.status();
     assert_eq!((state.health, state.tool_count, state.restarts), (Health::Idle, 2, 0));
     assert!(state.health.is_fine() && state.reason.is_none() && state.pid.is_none());
     assert_eq!((names(&upstream), server.connections()), (vec!["a".to_owned(), "b".to_owned()], 0));
     assert!(upstream.capabilities().is_none());
     call(&upstream).await;
-    upstream.listed().await;
+    upstream.wait_listed().await;
     until(&mut hears, || names(&upstream) == ["a", "new"]).await;
-    assert_eq!((upstream.state().health, server.connections()), (Health::Connected, 1));
-    assert!(upstream.compared(upstream.link().await.unwrap()).is_ok());
-    timeout(SOON, upstream.end()).await.unwrap();
+    assert_eq!((upstream.status().health, server.connections()), (Health::Connected, 1));
+    assert!(upstream.ensure_listed(upstream.lease().await.unwrap()).is_ok());
+    timeout(SOON, upstream.shutdown()).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_lazy_server_that_nobody_has_seen_is_connected_at_once() {
     let server = Scripted::new(|message| message.plain(&["a"]));
     let (upstream, _hears) = lazily(&server, &[], None);
-    timeout(SOON, upstream.settled()).await.unwrap();
-    assert_eq!((upstream.state().health, server.connections()), (Health::Connected, 1));
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    assert_eq!((upstream.status().health, server.connections()), (Health::Connected, 1));
 }
 
 #[tokio::test]
@@ -104,11 +108,11 @@ async fn whoever_comes_before_it_is_known_whether_it_rests_is_not_forgotten() {
             Some(vec![RawTool::new("a", &json!({"name": "a"})).unwrap()])
         }
     };
-    let spec = spec(&server.route, Rest { start: Start::Lazy, idle_stop: None });
-    let upstream = Upstream::start_known(still(), spec, Hello::default(), heard, known);
+    let spec = spec(&server.route, IdleShutdown { start: Start::Lazy, idle_stop: None });
+    let upstream = Upstream::start_with_known_tools(still(), spec, Hello::default(), heard, known);
     let early = tokio::spawn({
         let upstream = Arc::clone(&upstream);
-        async move { upstream.link().await.is_ok() }
+        async move { upstream.lease().await.is_ok() }
     });
     while !early.is_finished() {
         read.notify_one();
@@ -123,14 +127,14 @@ async fn one_that_nobody_uses_is_stopped_and_comes_back_for_whoever_wants_it() {
     let mut server = Scripted::new(|message| message.plain(&["a"]));
     let (upstream, mut hears) = eagerly(&server, BRIEF, still());
     for round in 0..3_u32 {
-        until(&mut hears, || upstream.state().health == Health::Idle).await;
+        until(&mut hears, || upstream.status().health == Health::Idle).await;
         assert_eq!(timeout(SOON, server.closed.recv()).await.unwrap(), Some(round as usize));
-        let state = upstream.state();
+        let state = upstream.status();
         assert_eq!((state.restarts, state.idle_stops, state.reason), (0, round + 1, None));
         assert_eq!((names(&upstream), state.transport), (vec!["a".to_owned()], None), "its tools are known");
         call(&upstream).await;
     }
-    assert_eq!((server.connections(), upstream.state().restarts), (4, 0));
+    assert_eq!((server.connections(), upstream.status().restarts), (4, 0));
 }
 
 #[tokio::test]
@@ -144,30 +148,30 @@ async fn one_that_is_held_or_asks_or_is_kept_is_not_stopped() {
     });
     let other = Scripted::new(|message| message.plain(&["a"]));
     let (upstream, mut hears) = eagerly(&server, BRIEF, still());
-    timeout(SOON, upstream.settled()).await.unwrap();
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
     // By this one it is known that enough time has passed for one that nobody uses.
     let passed = async || {
         let (clock, mut ticks) = eagerly(&other, 3 * BRIEF, still());
-        until(&mut ticks, || clock.state().health == Health::Idle).await;
+        until(&mut ticks, || clock.status().health == Health::Idle).await;
     };
-    let hold = upstream.link().await.unwrap();
+    let hold = upstream.lease().await.unwrap();
     passed().await;
-    assert_eq!((upstream.state().health, hold.closed().is_none()), (Health::Connected, true), "it is held");
-    upstream.keep(true);
+    assert_eq!((upstream.status().health, hold.closed().is_none()), (Health::Connected, true), "it is held");
+    upstream.set_keep_alive(true);
     drop(hold);
     passed().await;
-    assert_eq!(upstream.state().health, Health::Connected, "it is kept");
+    assert_eq!(upstream.status().health, Health::Connected, "it is kept");
     call(&upstream).await;
-    upstream.keep(false);
+    upstream.set_keep_alive(false);
     let place = loop {
-        if let Heard::Asked { place, .. } = timeout(SOON, hears.recv()).await.unwrap().unwrap() {
-            break place;
+        if let UpstreamEvent::Request { permit, .. } = timeout(SOON, hears.recv()).await.unwrap().unwrap() {
+            break permit;
         }
     };
     passed().await;
-    assert_eq!(upstream.state().health, Health::Connected, "it waits for an answer");
+    assert_eq!(upstream.status().health, Health::Connected, "it waits for an answer");
     drop(place);
-    until(&mut hears, || upstream.state().health == Health::Idle).await;
+    until(&mut hears, || upstream.status().health == Health::Idle).await;
     assert_eq!(server.connections(), 1);
 }
 
@@ -176,16 +180,16 @@ async fn one_that_somebody_waits_for_is_not_stopped_before_he_has_it() {
     let server = Scripted::new(|message| message.plain(&["a"]));
     let other = Scripted::new(|message| message.plain(&["a"]));
     let (upstream, mut hears) = eagerly(&server, BRIEF, still());
-    until(&mut hears, || upstream.state().health == Health::Idle).await;
-    let mut waiting = Box::pin(upstream.link());
+    until(&mut hears, || upstream.status().health == Health::Idle).await;
+    let mut waiting = Box::pin(upstream.lease());
     assert!(std::future::poll_fn(|context| Poll::Ready(waiting.as_mut().poll(context).is_pending())).await);
     // He does not look for longer than it may be idle.
-    until(&mut hears, || upstream.state().health == Health::Connected).await;
+    until(&mut hears, || upstream.status().health == Health::Connected).await;
     let (clock, mut ticks) = eagerly(&other, 3 * BRIEF, still());
-    until(&mut ticks, || clock.state().health == Health::Idle).await;
-    assert_eq!(upstream.state().health, Health::Connected);
+    until(&mut ticks, || clock.status().health == Health::Idle).await;
+    assert_eq!(upstream.status().health, Health::Connected);
     drop(timeout(SOON, waiting).await.unwrap().unwrap());
-    until(&mut hears, || upstream.state().health == Health::Idle).await;
+    until(&mut hears, || upstream.status().health == Health::Idle).await;
     assert_eq!(server.connections(), 2);
 }
 
@@ -210,18 +214,18 @@ async fn calls_that_race_with_the_stop_are_neither_lost_nor_sent_twice() {
     }
     assert_eq!(calls.load(Ordering::SeqCst), CALLS);
     assert!(server.connections() > 1, "it was never stopped, so nothing was tried");
-    assert_eq!(upstream.state().restarts, 0, "no connection was lost");
-    timeout(SOON, upstream.end()).await.unwrap();
+    assert_eq!(upstream.status().restarts, 0, "no connection was lost");
+    timeout(SOON, upstream.shutdown()).await.unwrap();
 }
 
 #[tokio::test]
 async fn one_that_does_not_come_back_is_unavailable_and_says_why() {
     let server =
         Scripted::new(|message| if message.connection == 0 { message.plain(&["a"]) } else { Does::Close });
-    let (upstream, mut hears) = eagerly(&server, BRIEF, Pace { failures_max: 99, ..still() });
-    until(&mut hears, || upstream.state().health == Health::Idle).await;
-    assert!(timeout(SOON, upstream.link()).await.unwrap().is_err());
-    let state = upstream.state();
+    let (upstream, mut hears) = eagerly(&server, BRIEF, Backoff { failures_max: 99, ..still() });
+    until(&mut hears, || upstream.status().health == Health::Idle).await;
+    assert!(timeout(SOON, upstream.lease()).await.unwrap().is_err());
+    let state = upstream.status();
     assert_eq!((state.health, state.reason.is_some()), (Health::Unavailable, true));
     assert_eq!(names(&upstream), ["a"]);
 }
@@ -233,8 +237,8 @@ async fn nothing_is_called_before_its_tools_were_compared() {
         _ => message.plain(&["a"]),
     });
     let (upstream, _hears) = lazily(&server, &["a"], Some(LONG));
-    timeout(SOON, upstream.settled()).await.unwrap();
-    let hold = timeout(SOON, upstream.link()).await.unwrap().unwrap();
-    let away = upstream.compared(hold).unwrap_err();
+    timeout(SOON, upstream.wait_settled()).await.unwrap();
+    let hold = timeout(SOON, upstream.lease()).await.unwrap().unwrap();
+    let away = upstream.ensure_listed(hold).unwrap_err();
     assert!(away.to_string().contains("not listed yet"), "{away}");
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use embody_broker::policy::Glob;
-use embody_broker::upstream::{BodySpec, Heard, Hello, Pace, Rest, Role, Spec, Upstream};
+use embody_broker::upstream::{Backoff, BodySpec, Hello, IdleShutdown, Role, Spec, Upstream, UpstreamEvent};
 use embody_wire::upstream::{EraCache, Route, StreamConnector};
 use embody_wire::{Limits, Proxies};
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ impl Scripted {
         Self { route: Route::Streams(connect), connections, closed }
     }
 
-    pub(crate) fn start(&self, pace: Pace) -> (Arc<Upstream>, mpsc::Receiver<Heard>) {
+    pub(crate) fn start(&self, pace: Backoff) -> (Arc<Upstream>, mpsc::Receiver<UpstreamEvent>) {
         start(self.route.clone(), Limits::default(), pace)
     }
 
@@ -118,7 +118,11 @@ async fn serve(
 }
 
 /// Starts an upstream on a route.
-pub(crate) fn start(route: Route, limits: Limits, pace: Pace) -> (Arc<Upstream>, mpsc::Receiver<Heard>) {
+pub(crate) fn start(
+    route: Route,
+    limits: Limits,
+    pace: Backoff,
+) -> (Arc<Upstream>, mpsc::Receiver<UpstreamEvent>) {
     let (heard, hears) = mpsc::channel(64);
     let role = Role::Body(BodySpec { allow: vec![Glob::new("*")], ..BodySpec::default() });
     let spec = Spec {
@@ -129,21 +133,21 @@ pub(crate) fn start(route: Route, limits: Limits, pace: Pace) -> (Arc<Upstream>,
         proxies: Proxies::default(),
         limits,
         call_timeout: SOON,
-        rest: Rest::default(),
+        idle_shutdown: IdleShutdown::default(),
         tools: None,
         era: EraCache::default(),
     };
-    (Upstream::start_at(pace, Arc::new(spec), Hello::default(), heard), hears)
+    (Upstream::start_with_backoff(pace, Arc::new(spec), Hello::default(), heard), hears)
 }
 
 /// Nothing happens by itself but the first attempt.
-pub(crate) fn still() -> Pace {
-    Pace {
+pub(crate) fn still() -> Backoff {
+    Backoff {
         retry_first: LONG,
         retry_max: LONG,
         ping_interval: LONG,
         listing_gap: Duration::ZERO,
-        ..Pace::default()
+        ..Backoff::default()
     }
 }
 
@@ -153,7 +157,7 @@ pub(crate) fn names(upstream: &Upstream) -> Vec<String> {
 }
 
 /// Waits until an upstream is as it should be; it says whenever it changes.
-pub(crate) async fn until(hears: &mut mpsc::Receiver<Heard>, is_so: impl Fn() -> bool) {
+pub(crate) async fn until(hears: &mut mpsc::Receiver<UpstreamEvent>, is_so: impl Fn() -> bool) {
     let changes = async {
         while !is_so() {
             hears.recv().await.expect("the upstream is gone");

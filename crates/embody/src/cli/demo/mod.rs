@@ -60,7 +60,7 @@ pub(crate) fn run(args: &DemoArgs, global: Global) -> Result<ExitCode, CliError>
     log::start(folder.path(), super::log_flag(&global).unwrap_or(LevelFilter::ERROR));
     let mut transcript = Transcript::new(is_json);
     let outcome = store::block_on_multi_thread(async {
-        let mut ending = serve::shutdown_signal()?;
+        let ending = serve::shutdown_signal()?;
         let runtime = DemoRuntime::open(folder.path(), global).await?;
         let result = tokio::select! {
             result = run_steps(&runtime, &mut transcript, source) => result,

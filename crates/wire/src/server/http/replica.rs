@@ -6,20 +6,20 @@ use tokio::sync::mpsc;
 
 use super::HttpServer;
 use crate::message::Message;
-use crate::server::replica::ReplicaMessage;
+use crate::server::replica::ReplicaEvent;
 use crate::server::resume::{cancel_suspended, resume_for_replica};
 use crate::server::service::Service;
 
 /// InitContext them for as long as the face is there.
 pub(super) async fn receive<S: Service>(
     server: Weak<HttpServer<S>>,
-    mut relays: mpsc::Receiver<ReplicaMessage>,
+    mut relays: mpsc::Receiver<ReplicaEvent>,
 ) {
     while let Some(relay) = relays.recv().await {
         let Some(server) = server.upgrade() else { return };
         match relay {
-            ReplicaMessage::FromHost { session, message } => said(&server, &session, message).await,
-            ReplicaMessage::SessionDeleted { session } => {
+            ReplicaEvent::FromHost { session, message } => said(&server, &session, message).await,
+            ReplicaEvent::SessionDeleted { session } => {
                 // Its servers take their time to end; others wait for what they are told.
                 tokio::spawn(async move {
                     if let Some(session) = server.sessions.of_anyone(&session) {
@@ -27,8 +27,8 @@ pub(super) async fn receive<S: Service>(
                     }
                 });
             }
-            ReplicaMessage::CallClaimed { ticket } => cancel_suspended::<S>(&server.suspended, &ticket),
-            ReplicaMessage::CallAnswered { ticket, request, reply } => {
+            ReplicaEvent::CallClaimed { ticket } => cancel_suspended::<S>(&server.suspended, &ticket),
+            ReplicaEvent::CallAnswered { ticket, request, reply } => {
                 let (service, suspended) = (Arc::clone(&server.service), Arc::clone(&server.suspended));
                 tokio::spawn(async move {
                     if let Some(told) = resume_for_replica(&*service, &suspended, &ticket, &request).await {

@@ -1,14 +1,11 @@
-//! The closed sets that numbers and spans are told apart by. What a host or a body writes is never among them.
+//! The closed sets of labels. Text from hosts or bodies is never a label.
 
-use embody_store::{Outcome as Ended, Verdict as Decided};
+use embody_store::{Outcome as Ended, Verdict};
 
-/// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum OutcomeLabel {
     Done,
-    /// The server says that it failed.
     Failed,
-    /// It was sent, and nobody knows what came of it.
     Unknown,
     /// It was permitted, and could not be sent.
     NotSent,
@@ -16,7 +13,7 @@ pub(crate) enum End {
     Refused,
 }
 
-impl End {
+impl OutcomeLabel {
     pub(super) const ALL: [Self; 5] = [Self::Done, Self::Failed, Self::Unknown, Self::NotSent, Self::Refused];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -30,7 +27,7 @@ impl End {
     }
 }
 
-impl From<Ended> for End {
+impl From<Ended> for OutcomeLabel {
     fn from(ended: Ended) -> Self {
         match ended {
             Ended::Done => Self::Done,
@@ -41,9 +38,8 @@ impl From<Ended> for End {
     }
 }
 
-/// What was decided about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum DecisionLabel {
     Permit,
     Deny,
     Bounce,
@@ -53,7 +49,7 @@ pub(crate) enum Verdict {
     Timeout,
 }
 
-impl Verdict {
+impl DecisionLabel {
     pub(super) const ALL: [Self; 7] =
         [Self::Permit, Self::Deny, Self::Bounce, Self::Pending, Self::Held, Self::Blocked, Self::Timeout];
 
@@ -70,22 +66,22 @@ impl Verdict {
     }
 }
 
-impl From<Decided> for Verdict {
-    fn from(decided: Decided) -> Self {
-        match decided {
-            Decided::Allow => Self::Permit,
-            Decided::Deny => Self::Deny,
-            Decided::Pending => Self::Pending,
-            Decided::Bounce => Self::Bounce,
-            Decided::Held => Self::Held,
-            Decided::Timeout => Self::Timeout,
-            Decided::Blocked => Self::Blocked,
+impl From<Verdict> for DecisionLabel {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Allow => Self::Permit,
+            Verdict::Deny => Self::Deny,
+            Verdict::Pending => Self::Pending,
+            Verdict::Bounce => Self::Bounce,
+            Verdict::Held => Self::Held,
+            Verdict::Timeout => Self::Timeout,
+            Verdict::Blocked => Self::Blocked,
         }
     }
 }
 
 /// What came of asking a person, in the order of its counters.
-pub(super) const ANSWERS: [&str; 7] =
+pub(super) const APPROVAL_RESULTS: [&str; 7] =
     ["approved", "denied", "pending", "timed_out", "lapsed", "full", "unshowable"];
 
 /// The methods that are told apart; every other is one.
@@ -116,10 +112,8 @@ pub(super) const METHODS: [&str; 24] = [
     OTHER,
 ];
 
-/// Any other.
 pub(super) const OTHER: &str = "_OTHER";
 
-/// The place of a method.
-pub(super) fn method(name: &str) -> usize {
+pub(super) fn method_index(name: &str) -> usize {
     METHODS.iter().position(|known| *known == name).unwrap_or(METHODS.len() - 1)
 }

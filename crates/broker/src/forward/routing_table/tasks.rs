@@ -1,20 +1,18 @@
-//! The tasks of an upstream: whose they are, which of them run, and of servers without sessions the calls that they were.
+//! The tasks of one upstream: their owner, which of them run, and the calls that started them on stateless servers.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::{Known, LONGEST, Learnt};
+use super::{LONGEST, RoutingTable, UpstreamRoutes};
 use crate::session::lock;
 use crate::stateless::TaskCall;
 
-/// Tasks of one upstream that are remembered.
 const MOST: usize = 1_000;
 /// How long a task counts as running that is not seen to end.
 pub(crate) const LONGEST_RUN: Duration = Duration::from_secs(24 * 3600);
 /// Bytes of the arguments that one session remembers for its tasks. Of what comes later only the length is kept.
 const ARGUMENT_BYTES: usize = 1024 * 1024;
 
-/// The tasks of one upstream.
 #[derive(Default)]
 pub(super) struct Tasks {
     known: VecDeque<String>,
@@ -36,7 +34,6 @@ impl Tasks {
         self.running.values().any(|until| *until > now)
     }
 
-    /// The oldest makes room.
     fn add(&mut self, task: String) {
         if self.known.len() >= MOST
             && let Some(oldest) = self.known.pop_front()
@@ -52,26 +49,26 @@ impl Tasks {
     }
 
     /// Forgets what counts no longer.
-    fn tidy(&mut self) {
+    fn expire(&mut self) {
         let now = Instant::now();
         self.running.retain(|_, until| *until > now);
         self.begun.retain(|_, begun| begun.until > now);
     }
 }
 
-impl Known {
+impl RoutingTable {
     /// Whoever says its id first has the task.
-    pub(in crate::forward) fn learn_task(&self, upstream: &str, task: String) {
-        if task.len() > LONGEST || lock(&self.upstreams).values().any(|learnt| learnt.tasks.has(&task)) {
+    pub(in crate::forward) fn add_task(&self, upstream: &str, task: String) {
+        if task.len() > LONGEST || lock(&self.upstreams).values().any(|routes| routes.tasks.has(&task)) {
             return;
         }
-        self.of(upstream, |learnt| learnt.tasks.add(task));
+        self.with(upstream, |routes| routes.tasks.add(task));
     }
 
     /// What ids call the process of this connection. The tasks of an earlier one went with it, and another may use the same
     /// names: they are forgotten. `None` if this is an earlier one.
     pub(crate) fn process(&self, upstream: &str, connection: u32) -> Option<String> {
-        self.of(upstream, |Learnt { tasks, .. }| {
+        self.with(upstream, |UpstreamRoutes { tasks, .. }| {
             if connection > tasks.process.0 {
                 // A name that no other process of embody has given either.
                 let name = uuid::Uuid::new_v4().simple().to_string();
@@ -84,8 +81,8 @@ impl Known {
     /// A server without sessions has made a task of a call. Hosts know it by an id that says whose it is.
     pub(crate) fn begin_task(&self, upstream: &str, task: &str, begun: TaskCall) {
         let mut upstreams = lock(&self.upstreams);
-        upstreams.values_mut().for_each(|learnt| learnt.tasks.tidy());
-        let bytes: usize = upstreams.values().map(|learnt| learnt.tasks.argument_bytes()).sum();
+        upstreams.values_mut().for_each(|routes| routes.tasks.expire());
+        let bytes: usize = upstreams.values().map(|routes| routes.tasks.argument_bytes()).sum();
         let fits = bytes.saturating_add(begun.argument_bytes()) <= ARGUMENT_BYTES;
         let begun = if fits { begun } else { begun.without_arguments() };
         let tasks = &mut upstreams.entry(upstream.to_owned()).or_default().tasks;
@@ -98,12 +95,12 @@ impl Known {
 
     /// Whether a call of this session began it, in this process if its server is one.
     pub(crate) fn has_task(&self, upstream: &str, process: &str, task: &str) -> bool {
-        self.of(upstream, |learnt| learnt.tasks.process.1 == process && learnt.tasks.has(task))
+        self.with(upstream, |routes| routes.tasks.process.1 == process && routes.tasks.has(task))
     }
 
     /// It is over: what is known of its call, once.
     pub(crate) fn end_task(&self, upstream: &str, task: &str) -> Option<TaskCall> {
-        self.of(upstream, |Learnt { tasks, .. }| {
+        self.with(upstream, |UpstreamRoutes { tasks, .. }| {
             tasks.running.remove(task);
             tasks.begun.remove(task)
         })
@@ -112,20 +109,18 @@ impl Known {
     /// Nobody wants it any more: neither the session nor its server stays for it. What came of it is still told, if somebody
     /// asks soon.
     pub(crate) fn leave_task(&self, upstream: &str, task: &str) {
-        self.of(upstream, |Learnt { tasks, .. }| {
+        self.with(upstream, |UpstreamRoutes { tasks, .. }| {
             tasks.running.remove(task);
             tasks.begun.get_mut(task).into_iter().for_each(|begun| begun.is_wanted = false);
         });
     }
 
-    /// The call that it was: its id and its tool.
     pub(crate) fn call_of_task(&self, upstream: &str, task: &str) -> Option<(String, String)> {
-        self.of(upstream, |Learnt { tasks, .. }| tasks.begun.get(task).map(TaskCall::named))
+        self.with(upstream, |UpstreamRoutes { tasks, .. }| tasks.begun.get(task).map(TaskCall::named))
     }
 
-    /// The host asks for its end.
     pub(crate) fn stop_task(&self, upstream: &str, task: &str, is_told: bool) {
-        self.of(upstream, |Learnt { tasks, .. }| {
+        self.with(upstream, |UpstreamRoutes { tasks, .. }| {
             tasks.begun.get_mut(task).into_iter().for_each(|begun| begun.is_told_to_stop = is_told);
         });
     }
@@ -134,12 +129,11 @@ impl Known {
     pub(crate) fn is_busy(&self) -> bool {
         let now = Instant::now();
         let stays = |begun: &TaskCall| begun.is_of_session && begun.is_wanted && begun.until > now;
-        lock(&self.upstreams).values().any(|learnt| learnt.tasks.begun.values().any(stays))
+        lock(&self.upstreams).values().any(|routes| routes.tasks.begun.values().any(stays))
     }
 
-    /// A task that it runs was begun, or has ended.
-    pub(in crate::forward) fn runs(&self, upstream: &str, task: &str, is_running: bool) {
-        self.of(upstream, |Learnt { tasks, .. }| match is_running {
+    pub(in crate::forward) fn set_task_running(&self, upstream: &str, task: &str, is_running: bool) {
+        self.with(upstream, |UpstreamRoutes { tasks, .. }| match is_running {
             true if tasks.has(task) => {
                 tasks.running.insert(task.to_owned(), Instant::now() + LONGEST_RUN);
             }
@@ -151,7 +145,7 @@ impl Known {
     }
 
     /// Forgets the tasks that count no longer.
-    pub(crate) fn tidy_tasks(&self) {
-        lock(&self.upstreams).values_mut().for_each(|learnt| learnt.tasks.tidy());
+    pub(crate) fn expire_tasks(&self) {
+        lock(&self.upstreams).values_mut().for_each(|routes| routes.tasks.expire());
     }
 }

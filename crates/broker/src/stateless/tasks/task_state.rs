@@ -1,5 +1,4 @@
-//! What a server says about a task, as the host hears it: under the id that the host knows, and what is asked of a person
-//! or a model only as it may be asked. What came of it is a whole result. Every other member keeps its value.
+//! A task's state as its server reports it, translated for the host: with the host's id, and with only permitted requests.
 
 use embody_wire::message::may_contain;
 use serde_json::Value;
@@ -8,17 +7,15 @@ use serde_json::value::RawValue;
 use crate::arguments::Members;
 use crate::forward;
 use crate::server_requests::{Requester, host_requests};
-use crate::stateless::dress::{member, scrubbed};
+use crate::stateless::era_meta::{member, scrub_result};
 
-/// What a server says about a task.
 #[derive(Debug)]
-pub(super) struct Said<'a> {
+pub(super) struct TaskState<'a> {
     members: Vec<(String, &'a RawValue)>,
-    /// What the server calls it.
     pub(super) task: String,
 }
 
-impl<'a> Said<'a> {
+impl<'a> TaskState<'a> {
     /// Reads it; nothing, if it is about no task, or if two readers could read it differently.
     pub(super) fn read(result: &'a RawValue) -> Option<Self> {
         if !may_contain(result, "taskId") {
@@ -58,7 +55,6 @@ impl<'a> Said<'a> {
         serde_json::from_str(self.get("pollIntervalMs")?.get()).ok()
     }
 
-    /// What it says about how it is, for people.
     pub(super) fn message(&self) -> Option<String> {
         self.text("statusMessage")
     }
@@ -69,28 +65,27 @@ impl<'a> Said<'a> {
     }
 
     /// How it ended, if it has.
-    pub(super) fn end(&self) -> Option<End<'a>> {
+    pub(super) fn end(&self) -> Option<TaskEnd<'a>> {
         match self.text("status").as_deref() {
-            Some("completed") => Some(End::Completed(self.get("result")?)),
-            Some("failed") => Some(End::Failed(self.get("error")?)),
-            Some("cancelled") => Some(End::Cancelled),
+            Some("completed") => Some(TaskEnd::Completed(self.get("result")?)),
+            Some("failed") => Some(TaskEnd::Failed(self.get("error")?)),
+            Some("cancelled") => Some(TaskEnd::Cancelled),
             _ => None,
         }
     }
 
-    /// The same for the host.
-    pub(super) fn dressed(&self, id: &str, asker: &Requester) -> Option<Box<RawValue>> {
-        let asks = self.get("inputRequests").map(|asks| host_requests(asker, asks));
-        let (asks, refused) = asks.unzip();
+    pub(super) fn for_host(&self, id: &str, asker: &Requester) -> Option<Box<RawValue>> {
+        let requests = self.get("inputRequests").map(|requests| host_requests(asker, requests));
+        let (requests, refused) = requests.unzip();
         let refused = refused.unwrap_or_default();
         let mut written = Vec::with_capacity(self.members.len() + 1);
         for (name, value) in &self.members {
-            match (&**name, &asks) {
+            match (&**name, &requests) {
                 ("taskId", _) => written.push(member(name, &Value::from(id).to_string())),
-                ("inputRequests", Some(asks)) => written.push(member(name, asks)),
+                ("inputRequests", Some(requests)) => written.push(member(name, requests)),
                 ("result", _) => {
-                    let scrubbed = scrubbed(value);
-                    written.push(member(name, scrubbed.as_deref().unwrap_or(value).get()));
+                    let scrub_result = scrub_result(value);
+                    written.push(member(name, scrub_result.as_deref().unwrap_or(value).get()));
                 }
                 ("statusMessage", _) if !refused.is_empty() => {}
                 _ => written.push(member(name, value.get())),
@@ -105,9 +100,8 @@ impl<'a> Said<'a> {
     }
 }
 
-/// How a task ended.
 #[derive(Debug)]
-pub(super) enum End<'a> {
+pub(super) enum TaskEnd<'a> {
     Completed(&'a RawValue),
     Failed(&'a RawValue),
     Cancelled,
@@ -134,10 +128,10 @@ mod tests {
 
     #[test]
     fn only_what_everybody_reads_alike_is_about_a_task() {
-        let said = raw(r#"{"resultType":"task","taskId":"t","status":"working","ttlMs":5}"#);
-        let said = Said::read(&said).unwrap();
-        assert!(said.is_new() && said.end().is_none());
-        assert_eq!((said.task.as_str(), said.ttl_ms()), ("t", Some(5)));
+        let state = raw(r#"{"resultType":"task","taskId":"t","status":"working","ttlMs":5}"#);
+        let state = TaskState::read(&state).unwrap();
+        assert!(state.is_new() && state.end().is_none());
+        assert_eq!((state.task.as_str(), state.ttl_ms()), ("t", Some(5)));
         for text in [
             "{}",
             r#"["taskId"]"#,
@@ -145,18 +139,18 @@ mod tests {
             r#"{"taskId":"a","taskId":"b"}"#,
             r#"{"taskId":"a","inputRequests":{},"input\u0052equests":{}}"#,
         ] {
-            assert!(Said::read(&raw(text)).is_none(), "{text}");
+            assert!(TaskState::read(&raw(text)).is_none(), "{text}");
         }
     }
 
     #[test]
     fn an_end_is_what_came_of_it() {
-        let end = |text: &str| Said::read(&raw(text)).unwrap().end().map(|end| format!("{end:?}"));
+        let end = |text: &str| TaskState::read(&raw(text)).unwrap().end().map(|end| format!("{end:?}"));
         assert!(end(r#"{"taskId":"t","status":"completed","result":{"x":1.0}}"#).unwrap().contains("1.0"));
         assert!(end(r#"{"taskId":"t","status":"failed","error":{"code":1}}"#).is_some());
         assert!(end(r#"{"taskId":"t","status":"cancelled"}"#).is_some());
         assert!(end(r#"{"taskId":"t","status":"input_required"}"#).is_none());
-        let is_over = |text: &str| Said::read(&raw(text)).unwrap().is_over();
+        let is_over = |text: &str| TaskState::read(&raw(text)).unwrap().is_over();
         assert!(
             is_over(r#"{"taskId":"t","status":"completed"}"#),
             "although it does not say what came of it"

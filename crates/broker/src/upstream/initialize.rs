@@ -1,4 +1,4 @@
-//! What a server says about itself at the door, and what it is told about the host.
+//! The client info that a server receives from us, and the initialize result that it returns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,10 +11,8 @@ use serde_json::{Map, Value};
 use super::Role;
 use crate::instructions::LONGEST;
 
-/// What a host said about itself.
 #[derive(Debug, Clone, Default)]
 pub struct Hello {
-    /// What it can do, as written.
     pub capabilities: Option<Box<RawValue>>,
     /// Who it is, as written. Servers are not told: to them the broker is the client.
     pub client: Option<Box<RawValue>>,
@@ -64,16 +62,14 @@ fn without_tasks(capabilities: &RawValue) -> Option<Box<RawValue>> {
     to_raw_value(&members).ok()
 }
 
-/// What a server says about itself.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Greeting {
+pub(super) struct InitializeResult {
     pub(super) capabilities: Option<Map<String, Value>>,
     server_info: Option<Info>,
     instructions: Value,
 }
 
-/// The instructions that a server sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum SentInstructions {
     /// It was not connected yet.
@@ -81,7 +77,6 @@ pub enum SentInstructions {
     Unknown,
     /// It sends none.
     Absent,
-    /// These.
     Text(Arc<str>),
     /// More than is used, with so many bytes.
     TooLong(usize),
@@ -93,7 +88,7 @@ struct Info {
     name: String,
 }
 
-impl Greeting {
+impl InitializeResult {
     /// Reads it; what cannot be read says nothing.
     pub(super) fn read(raw: &RawValue) -> Self {
         serde_json::from_str(raw.get()).unwrap_or_default()
@@ -109,7 +104,6 @@ impl Greeting {
         self.capabilities.as_ref().is_some_and(|capabilities| capabilities.contains_key("tools"))
     }
 
-    /// Its instructions for its users.
     pub(super) fn instructions(&self) -> SentInstructions {
         match self.instructions.as_str().map(str::trim) {
             None | Some("") => SentInstructions::Absent,
@@ -118,7 +112,6 @@ impl Greeting {
         }
     }
 
-    /// What it can do.
     pub(super) fn into_capabilities(self) -> Arc<Map<String, Value>> {
         Arc::new(self.capabilities.unwrap_or_default())
     }
@@ -171,21 +164,21 @@ mod tests {
 
     #[test]
     fn instructions_are_read_whatever_else_is_wrong() {
-        let of = |text: &str| Greeting::read(&raw(text)).instructions();
+        let of = |text: &str| InitializeResult::read(&raw(text)).instructions();
         assert_eq!(of(r#"{"instructions":" Be kind.\n"}"#), SentInstructions::Text("Be kind.".into()));
         for text in ["{}", r#"{"instructions":null}"#, r#"{"instructions":" \n"}"#, r#"{"instructions":7}"#] {
             assert_eq!(of(text), SentInstructions::Absent, "{text}");
         }
         let long = format!(r#"{{"instructions":"{}"}}"#, "x".repeat(LONGEST + 1));
         assert_eq!(of(&long), SentInstructions::TooLong(LONGEST + 1));
-        let odd = Greeting::read(&raw(r#"{"capabilities":{"tools":{}},"instructions":[1]}"#));
+        let odd = InitializeResult::read(&raw(r#"{"capabilities":{"tools":{}},"instructions":[1]}"#));
         assert!(odd.has_tools(), "the rest is read all the same");
     }
 
     // spec: N-06
     #[test]
     fn a_broker_is_known_by_its_name() {
-        let of = |text: &str| Greeting::read(&raw(text));
+        let of = |text: &str| InitializeResult::read(&raw(text));
         assert!(of(r#"{"serverInfo":{"name":"embody-broker","x":1}}"#).is_broker());
         for text in [r#"{"serverInfo":{"name":"embody"}}"#, r#"{"serverInfo":7}"#, "{}", "[]"] {
             assert!(!of(text).is_broker(), "{text}");

@@ -1,4 +1,4 @@
-//! What is known of a server at this moment.
+//! The current state of one upstream, as the supervisor maintains it and as callers read it.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -8,10 +8,9 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::greeting::SentInstructions;
-use super::{Away, RawTool};
+use super::initialize::SentInstructions;
+use super::{RawTool, Unavailable};
 
-/// Characters of a reason.
 const REASON_MAX_CHARS: usize = 500;
 
 /// Whether a server can be used.
@@ -19,7 +18,6 @@ const REASON_MAX_CHARS: usize = 500;
 pub enum Health {
     /// It is being connected for the first time.
     Connecting,
-    /// It can.
     Connected,
     /// It cannot; it is tried again and again.
     Unavailable,
@@ -35,9 +33,8 @@ impl Health {
     }
 }
 
-/// How a server is.
 #[derive(Debug, Clone)]
-pub struct State {
+pub struct UpstreamStatus {
     /// Whether it can be used.
     pub health: Health,
     /// Why it cannot, or what does not work although it can.
@@ -46,7 +43,6 @@ pub struct State {
     pub since_ms: i64,
     /// How it is reached, while it is.
     pub transport: Option<&'static str>,
-    /// The protocol revision that both sides speak.
     pub version: Option<&'static str>,
     /// Whether the connection is of the stateless era.
     pub is_stateless: Option<bool>,
@@ -54,7 +50,6 @@ pub struct State {
     pub restarts: u32,
     /// How often it was stopped because nobody needed it.
     pub idle_stops: u32,
-    /// How many tools it has.
     pub tool_count: usize,
     /// The last lines of its stderr, also of the process before.
     pub stderr: Vec<String>,
@@ -64,15 +59,13 @@ pub struct State {
     pub checked_ms: Option<i64>,
 }
 
-/// The same, as the supervisor keeps it.
 #[derive(Debug)]
-pub(super) struct Now {
+pub(super) struct UpstreamState {
     pub(super) health: Health,
     pub(super) reason: Option<String>,
     pub(super) since: Instant,
     pub(super) link: Option<Arc<Link>>,
-    /// Where what is said on that connection is heard.
-    pub(super) said: Option<mpsc::Sender<ServerMessage>>,
+    pub(super) messages: Option<mpsc::Sender<ServerMessage>>,
     pub(super) tools: Arc<[RawTool]>,
     pub(super) capabilities: Option<Arc<Map<String, Value>>>,
     pub(super) instructions: SentInstructions,
@@ -85,21 +78,18 @@ pub(super) struct Now {
     pub(super) idle_stops: u32,
     /// Attempts that have failed so far.
     pub(super) tried: u64,
-    /// Failures in a row, and the last of them.
     pub(super) failures: u32,
     pub(super) failed_at: Option<Instant>,
-    /// An attempt runs.
     pub(super) is_trying: bool,
     /// Somebody has wanted the connection since there was one.
     pub(super) is_wanted: bool,
     pub(super) is_settled: bool,
     /// The tools are those that it listed before this session, or it is part of this program.
     pub(super) is_remembered: bool,
-    /// Nothing will be tried any more.
     pub(super) is_over: bool,
 }
 
-impl Now {
+impl UpstreamState {
     /// Before the first attempt; `tools` are those of a server that is part of this program.
     pub(super) fn new(tools: Option<Arc<[RawTool]>>) -> Self {
         Self {
@@ -107,7 +97,7 @@ impl Now {
             reason: None,
             since: Instant::now(),
             link: None,
-            said: None,
+            messages: None,
             capabilities: None,
             instructions: SentInstructions::Unknown,
             stderr: Vec::new(),
@@ -133,9 +123,9 @@ impl Now {
     }
 
     /// Where what is said on this connection is heard, while it is the one in use.
-    pub(super) fn said_on(&self, link: &Arc<Link>) -> Option<mpsc::Sender<ServerMessage>> {
-        let is_it = |now: &&Arc<Link>| Arc::ptr_eq(now, link);
-        self.link.as_ref().filter(is_it).and_then(|_| self.said.clone())
+    pub(super) fn messages_on(&self, link: &Arc<Link>) -> Option<mpsc::Sender<ServerMessage>> {
+        let is_it = |state: &&Arc<Link>| Arc::ptr_eq(state, link);
+        self.link.as_ref().filter(is_it).and_then(|_| self.messages.clone())
     }
 
     /// The connection, if it is open.
@@ -144,27 +134,27 @@ impl Now {
     }
 
     /// Why there is none.
-    pub(super) fn away(&self) -> Away {
-        let lost = self.link.as_ref().and_then(|link| link.closed()).map(|error| told(&error));
+    pub(super) fn unavailable(&self) -> Unavailable {
+        let lost = self.link.as_ref().and_then(|link| link.closed()).map(|error| error_text(&error));
         let reason = lost.or_else(|| self.reason.clone());
-        Away(reason.unwrap_or_else(|| "it is not connected yet".to_owned()))
+        Unavailable(reason.unwrap_or_else(|| "it is not connected yet".to_owned()))
     }
 
     /// The end of a connection is known here before the supervisor has seen it.
-    pub(super) fn health_now(&self) -> Health {
+    pub(super) fn current_health(&self) -> Health {
         let is_lost = self.health == Health::Connected && self.open_link().is_none();
         if is_lost { Health::Unavailable } else { self.health }
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn status(&self) -> UpstreamStatus {
         let link = self.open_link();
         let elapsed_ms = |at: Instant| i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX);
         let stderr = link.as_ref().map(|link| link.stderr()).filter(|lines| !lines.is_empty());
-        let health = self.health_now();
+        let health = self.current_health();
         let is_lost = health != self.health;
-        State {
+        UpstreamStatus {
             health,
-            reason: if is_lost { Some(self.away().0) } else { self.reason.clone() },
+            reason: if is_lost { Some(self.unavailable().0) } else { self.reason.clone() },
             since_ms: elapsed_ms(self.since),
             transport: link.as_ref().map(|link| link.transport()),
             version: link.as_ref().map(|link| link.protocol_version()),
@@ -187,8 +177,7 @@ impl Now {
     }
 }
 
-/// An error with its causes, in one line.
-pub(super) fn told(error: &embody_wire::Error) -> String {
+pub(super) fn error_text(error: &embody_wire::Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

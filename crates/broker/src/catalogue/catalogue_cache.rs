@@ -1,62 +1,59 @@
-//! Catalogues that were built, so that sessions whose servers show the same share one. Owns nothing but that: what is in
-//! a catalogue follows from the listings, from what the operator says about their servers, and from the pins; all of it is
-//! compared.
+//! Caches built catalogues, so that sessions with equal upstream listings share one. The key covers everything that a
+//! catalogue depends on: listings, upstream settings and pins.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use embody_store::{PinsMark, Store};
 
-use super::{Catalogue, Listed, Source};
+use super::{Catalogue, FirstListing, Source};
 use crate::builtin_tools;
 use crate::upstream::{RawTool, Role};
 
-/// Catalogues that are kept: sessions differ while their servers start, and hardly otherwise.
-const MOST: usize = 16;
+/// CatalogueCache that are kept: sessions differ while their servers start, and hardly otherwise.
+const CAPACITY: usize = 16;
 
-/// The catalogues of one broker.
 #[derive(Debug, Default)]
-pub struct Catalogues(Mutex<VecDeque<(Key, Catalogue)>>);
+pub struct CatalogueCache(Mutex<VecDeque<(CacheKey, Catalogue)>>);
 
-/// What a catalogue was built from.
 #[derive(Debug)]
-struct Key {
+struct CacheKey {
     /// None where nothing is pinned.
     pins: Option<PinsMark>,
-    shown: Vec<Shown>,
+    shown: Vec<SourceKey>,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct SourceKey {
     upstream: Arc<str>,
     role: Role,
     is_embedded: bool,
     is_live: bool,
-    listed: Listed,
+    first_listing: FirstListing,
     tools: Arc<[RawTool]>,
 }
 
-impl Key {
+impl CacheKey {
     fn of(pins: Option<PinsMark>, sources: &[Source<'_>]) -> Self {
-        let shown = |source: &Source<'_>| Shown {
+        let shown = |source: &Source<'_>| SourceKey {
             upstream: Arc::clone(&source.upstream),
             role: source.role.clone(),
             is_embedded: source.is_embedded,
             is_live: source.is_live,
-            listed: source.listed,
+            first_listing: source.first_listing,
             tools: Arc::clone(&source.tools),
         };
         Self { pins, shown: sources.iter().map(shown).collect() }
     }
 
-    fn is_of(&self, pins: Option<&PinsMark>, sources: &[Source<'_>]) -> bool {
+    fn matches(&self, pins: Option<&PinsMark>, sources: &[Source<'_>]) -> bool {
         self.pins.as_ref() == pins
             && self.shown.len() == sources.len()
             && self.shown.iter().zip(sources).all(|(shown, source)| shown.is(source))
     }
 }
 
-impl Shown {
+impl SourceKey {
     /// Listings are shared, but for those that are empty.
     fn is(&self, source: &Source<'_>) -> bool {
         let (tools, others) = (&self.tools, &source.tools);
@@ -64,12 +61,12 @@ impl Shown {
             && self.role == *source.role
             && self.is_embedded == source.is_embedded
             && self.is_live == source.is_live
-            && self.listed == source.listed
+            && self.first_listing == source.first_listing
             && (Arc::ptr_eq(tools, others) || (tools.is_empty() && others.is_empty()))
     }
 }
 
-impl Catalogues {
+impl CatalogueCache {
     /// The catalogue of these listings and of the pins as they are.
     ///
     /// # Errors
@@ -88,7 +85,7 @@ impl Catalogues {
         let known = self
             .built()
             .iter()
-            .find(|(key, _)| key.is_of(pins.as_ref(), sources))
+            .find(|(key, _)| key.matches(pins.as_ref(), sources))
             .map(|(_, known)| known.clone());
         if let Some(known) = known {
             return Ok(known);
@@ -96,13 +93,13 @@ impl Catalogues {
         let catalogue = Catalogue::build(store, sources, &builtin_tools::NAMES).await?;
         let mut built = self.built();
         // Another session may have built the same meanwhile.
-        built.retain(|(key, _)| !key.is_of(pins.as_ref(), sources));
-        built.truncate(MOST - 1);
-        built.push_front((Key::of(pins, sources), catalogue.clone()));
+        built.retain(|(key, _)| !key.matches(pins.as_ref(), sources));
+        built.truncate(CAPACITY - 1);
+        built.push_front((CacheKey::of(pins, sources), catalogue.clone()));
         Ok(catalogue)
     }
 
-    fn built(&self) -> MutexGuard<'_, VecDeque<(Key, Catalogue)>> {
+    fn built(&self) -> MutexGuard<'_, VecDeque<(CacheKey, Catalogue)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -129,7 +126,7 @@ mod tests {
         let store = Store::open(DatabaseUrl::File(folder.path().join("embody.db"))).await.unwrap();
         let (role, catalogues) = (
             Role::Body(BodySpec { allow: vec![Glob::new("*")], ..BodySpec::default() }),
-            Catalogues::default(),
+            CatalogueCache::default(),
         );
         let of = async |tools: &Arc<[RawTool]>| {
             let (upstream, tools) = (Arc::from("mail"), Arc::clone(tools));
@@ -139,7 +136,7 @@ mod tests {
                 is_embedded: false,
                 tools,
                 is_live: true,
-                listed: Listed::Before,
+                first_listing: FirstListing::BeforeSession,
             };
             catalogues.of(&store, &[source]).await.unwrap()
         };
@@ -161,9 +158,10 @@ mod tests {
     #[tokio::test]
     async fn what_another_process_accepts_holds_at_once_and_an_embedded_one_is_another() {
         let folder = tempfile::tempdir().unwrap();
-        let place = DatabaseUrl::File(folder.path().join("embody.db"));
-        let (store, other) = (Store::open(place.clone()).await.unwrap(), Store::open(place).await.unwrap());
-        let catalogues = Catalogues::default();
+        let position = DatabaseUrl::File(folder.path().join("embody.db"));
+        let (store, other) =
+            (Store::open(position.clone()).await.unwrap(), Store::open(position).await.unwrap());
+        let catalogues = CatalogueCache::default();
         let body = |deny: &[&str]| {
             let deny = deny.iter().map(|glob| Glob::new(glob)).collect();
             Role::Body(BodySpec { allow: vec![Glob::new("*")], deny, ..BodySpec::default() })
@@ -173,7 +171,14 @@ mod tests {
             catalogues
                 .of(
                     &store,
-                    &[Source { upstream, role, is_embedded, tools, is_live: true, listed: Listed::Before }],
+                    &[Source {
+                        upstream,
+                        role,
+                        is_embedded,
+                        tools,
+                        is_live: true,
+                        first_listing: FirstListing::BeforeSession,
+                    }],
                 )
                 .await
                 .unwrap()

@@ -1,11 +1,10 @@
-//! How often and how long: every bound of the supervisor in one struct, and the wait between attempts.
+//! Intervals and limits of the supervisor, and the delay between connection attempts.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// The supervisor's bounds in time.
 #[derive(Debug, Clone)]
-pub struct Pace {
+pub struct Backoff {
     /// Before the second attempt; twice that before the next, and so on.
     pub retry_first: Duration,
     /// At most.
@@ -14,13 +13,10 @@ pub struct Pace {
     pub stable: Duration,
     /// Failures in a row from which on the server is left alone between attempts.
     pub failures_max: u32,
-    /// How long it is left alone, whoever asks.
-    pub rest: Duration,
+    pub cooldown: Duration,
     /// How often an idle server is asked whether it lives.
     pub ping_interval: Duration,
-    /// How long its answer may take.
     pub ping_timeout: Duration,
-    /// Answers missed in a row that end the connection.
     pub misses_max: u32,
     /// Between two listings, however often the tools are said to have changed.
     pub listing_gap: Duration,
@@ -28,14 +24,14 @@ pub struct Pace {
     pub start_factor: u32,
 }
 
-impl Default for Pace {
+impl Default for Backoff {
     fn default() -> Self {
         Self {
             retry_first: Duration::from_millis(200),
             retry_max: Duration::from_secs(5),
             stable: Duration::from_secs(10),
             failures_max: 5,
-            rest: Duration::from_secs(1),
+            cooldown: Duration::from_secs(1),
             ping_interval: Duration::from_secs(30),
             ping_timeout: Duration::from_secs(10),
             misses_max: 3,
@@ -45,7 +41,7 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
+impl Backoff {
     /// How long to wait after this many failures in a row: between half of the time and all of it, so that many who lost
     /// the same server do not come back at once.
     pub(super) fn wait(&self, failures: u32) -> Duration {
@@ -66,12 +62,12 @@ mod tests {
     // spec: N-13
     #[test]
     fn waits_double_up_to_a_bound_and_differ() {
-        let pace = Pace::default();
+        let backoff = Backoff::default();
         for (failures, most_ms) in
             [(0, 200), (1, 200), (2, 400), (3, 800), (5, 3200), (6, 5000), (40, 5000), (u32::MAX, 5000)]
         {
             let most = Duration::from_millis(most_ms);
-            let waits: Vec<_> = (0..50).map(|_| pace.wait(failures)).collect();
+            let waits: Vec<_> = (0..50).map(|_| backoff.wait(failures)).collect();
             assert!(waits.iter().all(|wait| *wait >= most / 2 && *wait <= most), "{failures}: {waits:?}");
             assert!(waits.iter().any(|wait| *wait != waits[0]), "{failures}");
         }

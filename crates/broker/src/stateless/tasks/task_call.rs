@@ -1,4 +1,4 @@
-//! A call that its server goes on with as a task: what is remembered of it, and what the mind hears when it is over.
+//! A call that continues as a task: what is remembered of it, and the audit record and observation of its end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use embody_wire::{Error, Outcome};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::id::Named;
-use super::told::{End, Said};
+use super::task_id::TaskRef;
+use super::task_state::{TaskEnd, TaskState};
 use crate::Broker;
 use crate::arguments::{Arguments, Members};
 use crate::forward;
@@ -26,12 +26,10 @@ use crate::upstream::Role;
 
 /// How long a task is remembered of which its server does not say how long it keeps it.
 const KEPT: Duration = Duration::from_secs(3600);
-/// Arguments that are remembered for the mind.
 const LONGEST_ARGUMENTS: usize = 16 * 1024;
 /// Characters of a server's own words that are on record.
 const MESSAGE: usize = 500;
 
-/// What is remembered of the call.
 pub(crate) struct TaskCall {
     call_id: String,
     tool: String,
@@ -49,8 +47,8 @@ pub(crate) struct TaskCall {
 }
 
 impl TaskCall {
-    fn of(act: &ToolCall<'_>, said: &Said<'_>) -> Self {
-        let kept = said.ttl_ms().map_or(KEPT, Duration::from_millis).min(forward::LONGEST_RUN);
+    fn of(act: &ToolCall<'_>, state: &TaskState<'_>) -> Self {
+        let kept = state.ttl_ms().map_or(KEPT, Duration::from_millis).min(forward::LONGEST_RUN);
         let begun = Self {
             call_id: act.id.clone(),
             tool: act.tool.tool.clone(),
@@ -65,12 +63,10 @@ impl TaskCall {
         if begun.argument_bytes() > LONGEST_ARGUMENTS { begun.without_arguments() } else { begun }
     }
 
-    /// Its id and its tool.
     pub(crate) fn named(&self) -> (String, String) {
         (self.call_id.clone(), self.tool.clone())
     }
 
-    /// How long the arguments are that are remembered.
     pub(crate) fn argument_bytes(&self) -> usize {
         self.arguments.canonical().len()
     }
@@ -85,117 +81,118 @@ impl TaskCall {
     }
 }
 
-impl Broker {
-    /// What came of a call, and what its server calls the task that it goes on with it as, if it does: the host is told by
-    /// which id to ask for it. Of a task that the host cannot follow nobody will know what came.
-    pub(crate) async fn begun(
-        &self,
-        act: &ToolCall<'_>,
-        carried: CallResult,
-    ) -> (CallResult, Option<String>) {
-        let has_sessions = !act.link.as_ref().is_ok_and(|link| link.is_stateless());
-        let is_alone = act.request.host.era() == Era::Stateless;
-        // Between two sides with sessions these words have no meaning.
-        if has_sessions && !is_alone {
-            return (carried, None);
-        }
-        let result = match &carried {
-            CallResult::Answered(Outcome::Result(result)) if is_task(result) => result,
-            _ => return (carried, None),
-        };
-        if has_sessions || !is_alone || !act.request.host.client_info().has_extension(TASKS) {
-            let error = Error::Protocol("it made a task of the call, which this host cannot follow");
-            return (CallResult::Lost(error), None);
-        }
-        // What seldom happens makes room for itself: every call would carry it.
-        match Box::pin(self.named_for_host(act, result)).await {
-            Ok((told, task)) => (CallResult::Answered(Outcome::Result(told)), Some(task)),
-            Err(error) => (CallResult::Lost(error), None),
-        }
+/// What came of a call, and what its server calls the task that it goes on with it as, if it does: the host is told by
+/// which id to ask for it. Of a task that the host cannot follow nobody will know what came.
+pub(crate) async fn register_task(
+    broker: &Broker,
+    act: &ToolCall<'_>,
+    carried: CallResult,
+) -> (CallResult, Option<String>) {
+    let has_sessions = !act.link.as_ref().is_ok_and(|link| link.is_stateless());
+    let is_stateless = act.request.host.era() == Era::Stateless;
+    // Between two sides with sessions these words have no meaning.
+    if has_sessions && !is_stateless {
+        return (carried, None);
     }
-
-    /// A new task, as the host hears of it, and what its server calls it. From now on it is known.
-    async fn named_for_host(
-        &self,
-        act: &ToolCall<'_>,
-        result: &RawValue,
-    ) -> Result<(Box<RawValue>, String), Error> {
-        let unclear = || Error::Protocol("it made a task of the call that cannot be told from others");
-        let said = Said::read(result).ok_or_else(unclear)?;
-        let (session, upstream) = (act.session, &act.tool.upstream);
-        let process = match &act.link {
-            Ok(link) if act.upstream.spec().is_process() => session.known.process(upstream, link.number()),
-            _ => Some(String::new()),
-        };
-        let process = process.ok_or(Error::NoAnswer)?;
-        let named = Named {
-            session: super::key_of(&session.id).to_owned(),
-            process,
-            upstream: upstream.to_string(),
-            task: said.task.clone(),
-        };
-        let id = self.task_id(&act.request.host.principal, &named).await.map_err(|reason| {
-            tracing::error!(call = act.id, session = session.id, reason, "a task has no id for its host");
-            Error::Protocol("it made a task of the call, which cannot be named")
-        })?;
-        let asker = super::asker(session, upstream, act.request);
-        let dressed = said.dressed(&id, &asker).ok_or_else(unclear)?;
-        session.known.begin_task(upstream, &named.task, TaskCall::of(act, &said));
-        forward::keep(session, upstream);
-        Ok((dressed, named.task))
+    let result = match &carried {
+        CallResult::Answered(Outcome::Result(result)) if is_task(result) => result,
+        _ => return (carried, None),
+    };
+    if has_sessions || !is_stateless || !act.request.host.client_info().has_extension(TASKS) {
+        let error = Error::Protocol("it made a task of the call, which this host cannot follow");
+        return (CallResult::Lost(error), None);
     }
-
-    /// A server said how a task is. If it is over, that is put on record if its call was, and the mind hears what came of it:
-    /// once, and when the host does.
-    pub(super) async fn heard_of_task(&self, session: &Session, upstream: &str, said: &Said<'_>) {
-        let Some(end) = said.end() else { return };
-        let Some(begun) = session.known.end_task(upstream, &said.task) else { return };
-        forward::keep(session, upstream);
-        let came = match end {
-            End::Completed(result) => Some(CallResult::Answered(Outcome::Result(result.to_owned()))),
-            End::Failed(error) => Some(CallResult::Answered(Outcome::Error(error.to_owned()))),
-            End::Cancelled => None,
-        };
-        if begun.class != Class::Read {
-            let (outcome, detail) = match &came {
-                Some(came) => ended_by(came),
-                None => (Ended::Unknown, cancelled(begun.is_told_to_stop, said.message().as_deref())),
-            };
-            let end = CallEnd { call_id: begun.call_id.clone(), outcome, detail: Some(detail) };
-            self.record_end(session, end).await;
-        }
-        if !begun.is_observed {
-            return;
-        }
-        let told = match &came {
-            Some(came) => ObservedResult::of(came),
-            None => Some(ObservedResult::Failed("cancelled", "the task was cancelled".to_owned())),
-        };
-        let after = FinishedCall {
-            who: Arc::clone(&session.who),
-            call_id: format!("{}-task", begun.call_id),
-            body: upstream.into(),
-            tool: begun.tool,
-            class: begun.class,
-            arguments: begun.arguments,
-            read: None,
-            told,
-        };
-        self.post_calls.add(after).await;
-    }
-
-    /// Puts on record how the task of a write ended.
-    async fn record_end(&self, session: &Session, end: CallEnd) {
-        let call = end.call_id.clone();
-        let record = Record { actor: session.who.actor.clone(), event: Event::Outcome(end) };
-        if let Err(error) = self.config.store.audit_soon(record).await {
-            self.config.meter.unrecorded.add(1);
-            tracing::error!(call, session = session.id, reason = %error, "the end of a task is not on record");
-        }
+    // What seldom happens makes room for itself: every call would carry it.
+    match Box::pin(new_task_for_host(broker, act, result)).await {
+        Ok((told, task)) => (CallResult::Answered(Outcome::Result(told)), Some(task)),
+        Err(error) => (CallResult::Lost(error), None),
     }
 }
 
-/// How a task ended of which something came, for the record.
+/// A new task, as the host hears of it, and what its server calls it. From now on it is known.
+async fn new_task_for_host(
+    broker: &Broker,
+    act: &ToolCall<'_>,
+    result: &RawValue,
+) -> Result<(Box<RawValue>, String), Error> {
+    let unclear = || Error::Protocol("it made a task of the call that cannot be told from others");
+    let state = TaskState::read(result).ok_or_else(unclear)?;
+    let (session, upstream) = (act.session, &act.tool.upstream);
+    let process = match &act.link {
+        Ok(link) if act.upstream.spec().is_process() => session.routes.process(upstream, link.number()),
+        _ => Some(String::new()),
+    };
+    let process = process.ok_or(Error::NoAnswer)?;
+    let named = TaskRef {
+        session: super::key_of(&session.id).to_owned(),
+        process,
+        upstream: upstream.to_string(),
+        task: state.task.clone(),
+    };
+    let id = super::task_id::encode(broker, &act.request.host.principal, &named).await.map_err(|reason| {
+        tracing::error!(call = act.id, session = session.id, reason, "a task has no id for its host");
+        Error::Protocol("it made a task of the call, which cannot be named")
+    })?;
+    let asker = super::asker(session, upstream, act.request);
+    let for_host = state.for_host(&id, &asker).ok_or_else(unclear)?;
+    session.routes.begin_task(upstream, &named.task, TaskCall::of(act, &state));
+    forward::update_keep_alive(session, upstream);
+    Ok((for_host, named.task))
+}
+
+/// A server said how a task is. If it is over, that is put on record if its call was, and the mind hears what came of it:
+/// once, and when the host does.
+pub(super) async fn record_task_end(
+    broker: &Broker,
+    session: &Session,
+    upstream: &str,
+    state: &TaskState<'_>,
+) {
+    let Some(end) = state.end() else { return };
+    let Some(begun) = session.routes.end_task(upstream, &state.task) else { return };
+    forward::update_keep_alive(session, upstream);
+    let came = match end {
+        TaskEnd::Completed(result) => Some(CallResult::Answered(Outcome::Result(result.to_owned()))),
+        TaskEnd::Failed(error) => Some(CallResult::Answered(Outcome::Error(error.to_owned()))),
+        TaskEnd::Cancelled => None,
+    };
+    if begun.class != Class::Read {
+        let (outcome, detail) = match &came {
+            Some(came) => ended_by(came),
+            None => (Ended::Unknown, cancelled(begun.is_told_to_stop, state.message().as_deref())),
+        };
+        let end = CallEnd { call_id: begun.call_id.clone(), outcome, detail: Some(detail) };
+        audit_end(broker, session, end).await;
+    }
+    if !begun.is_observed {
+        return;
+    }
+    let told = match &came {
+        Some(came) => ObservedResult::of(came),
+        None => Some(ObservedResult::Failed("cancelled", "the task was cancelled".to_owned())),
+    };
+    let after = FinishedCall {
+        who: Arc::clone(&session.identity),
+        call_id: format!("{}-task", begun.call_id),
+        body: upstream.into(),
+        tool: begun.tool,
+        class: begun.class,
+        arguments: begun.arguments,
+        read: None,
+        told,
+    };
+    broker.post_calls.add(after).await;
+}
+
+async fn audit_end(broker: &Broker, session: &Session, end: CallEnd) {
+    let call = end.call_id.clone();
+    let record = Record { actor: session.identity.actor.clone(), event: Event::Outcome(end) };
+    if let Err(error) = broker.config.store.audit_soon(record).await {
+        broker.config.meter.unrecorded.add(1);
+        tracing::error!(call, session = session.id, reason = %error, "the end of a task is not on record");
+    }
+}
+
 fn ended_by(came: &CallResult) -> (Ended, String) {
     match outcome_of(came) {
         (Ended::Done, _) => (Ended::Done, "the task has completed".to_owned()),
@@ -229,9 +226,9 @@ fn is_task(result: &RawValue) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forward::Known;
+    use crate::forward::RoutingTable;
 
-    fn begun(until: Instant) -> TaskCall {
+    fn task_call(until: Instant) -> TaskCall {
         TaskCall {
             call_id: "c".to_owned(),
             tool: "t".to_owned(),
@@ -272,44 +269,44 @@ mod tests {
 
     #[test]
     fn a_session_stays_for_a_task_until_it_is_over_unwanted_or_old() {
-        let (known, later) = (Known::default(), Instant::now() + KEPT);
+        let (known, later) = (RoutingTable::default(), Instant::now() + KEPT);
         assert!(!known.is_busy());
-        known.begin_task("a", "1", begun(later));
-        known.begin_task("b", "1", begun(Instant::now()));
+        known.begin_task("a", "1", task_call(later));
+        known.begin_task("b", "1", task_call(Instant::now()));
         assert!(known.is_busy() && known.has_task("a", "", "1") && known.has_task("b", "", "1"));
         assert!(known.end_task("a", "1").is_some() && known.end_task("a", "1").is_none());
         assert!(!known.is_busy() && known.has_task("a", "", "1"), "what came of it can still be asked for");
-        known.begin_task("a", "2", begun(later));
+        known.begin_task("a", "2", task_call(later));
         known.leave_task("a", "2");
         assert!(!known.is_busy() && known.end_task("a", "2").is_some());
-        known.begin_task("remote", "1", TaskCall { is_of_session: false, ..begun(later) });
+        known.begin_task("remote", "1", TaskCall { is_of_session: false, ..task_call(later) });
         assert!(!known.is_busy() && known.end_task("remote", "1").is_some(), "it is found again without one");
         for number in 3..2_000 {
-            known.begin_task("a", &number.to_string(), begun(later));
+            known.begin_task("a", &number.to_string(), task_call(later));
         }
         assert!(!known.has_task("a", "", "3") && known.has_task("a", "", "1999"), "the oldest makes room");
     }
 
     #[test]
     fn a_task_is_gone_with_its_process() {
-        let (known, later) = (Known::default(), Instant::now() + KEPT);
+        let (known, later) = (RoutingTable::default(), Instant::now() + KEPT);
         let first = known.process("a", 1).unwrap();
         assert_eq!(known.process("a", 1).as_ref(), Some(&first));
-        known.begin_task("a", "1", begun(later));
+        known.begin_task("a", "1", task_call(later));
         assert!(known.is_busy() && known.has_task("a", &first, "1"));
         let second = known.process("a", 2).unwrap();
         assert!(!known.is_busy() && first != second && known.process("a", 1).is_none());
         // The new process numbers its tasks in the same way.
-        known.begin_task("a", "1", begun(later));
+        known.begin_task("a", "1", task_call(later));
         assert!(known.has_task("a", &second, "1") && !known.has_task("a", &first, "1"));
     }
 
     #[test]
     fn what_is_remembered_of_tasks_is_bounded() {
-        let (known, later) = (Known::default(), Instant::now() + KEPT);
+        let (known, later) = (RoutingTable::default(), Instant::now() + KEPT);
         let text = raw(&json!({"text": "x".repeat(LONGEST_ARGUMENTS - 20)}));
         let arguments = Arc::new(Arguments::read(Some(&text)).unwrap());
-        let long = || TaskCall { arguments: Arc::clone(&arguments), ..begun(later) };
+        let long = || TaskCall { arguments: Arc::clone(&arguments), ..task_call(later) };
         for number in 0..200 {
             known.begin_task(if number % 2 == 0 { "a" } else { "b" }, &number.to_string(), long());
         }
@@ -317,11 +314,11 @@ mod tests {
         assert_eq!(kept("a", "0"), arguments.canonical().len());
         assert!(kept("b", "199") < 100);
         // What is past its time goes when another begins, or when it is looked for.
-        known.begin_task("a", "old", begun(Instant::now()));
-        known.begin_task("b", "new", begun(later));
+        known.begin_task("a", "old", task_call(Instant::now()));
+        known.begin_task("b", "new", task_call(later));
         assert!(known.end_task("a", "old").is_none());
-        known.begin_task("a", "old", begun(Instant::now()));
-        known.tidy_tasks();
+        known.begin_task("a", "old", task_call(Instant::now()));
+        known.expire_tasks();
         assert!(known.end_task("a", "old").is_none() && known.end_task("b", "new").is_some());
     }
 }

@@ -1,5 +1,5 @@
-//! Which session a request of the stateless era belongs to. On a pipe that is the pipe: a host that is started again begins a
-//! new conversation. Over HTTP it is the same for all requests with one token by one program, whichever process they reach.
+//! Which session a stateless request belongs to: on a pipe, that pipe; over HTTP, all requests of one client with one token,
+//! whichever process they reach.
 
 use embody_wire::Secret;
 use embody_wire::server::{ClientInfo, Host};
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::Principal;
 
 /// The session's id. It is a digest: what a host says about itself is no secret, but no name either.
-pub(super) fn of(host: &Host<Principal>) -> String {
+pub(super) fn session_id(host: &Host<Principal>) -> String {
     let token = host.bearer().map(Secret::expose);
     digest(&host.principal, &host.client_info(), host.connection.as_deref(), token)
 }
@@ -36,24 +36,21 @@ fn digest(
     hasher.update(&[u8::from(*may_approve)]);
     let digest = hasher.finalize().to_hex();
     let digest = digest.as_str().get(..32).unwrap_or_default();
-    session_of(&if connection.is_empty() { format!("{HTTP}{digest}") } else { digest.to_owned() })
+    session_of(&if connection.is_empty() { format!("{HTTP_PREFIX}{digest}") } else { digest.to_owned() })
 }
 
-/// What such an id begins with.
-const ALONE: &str = "stateless-";
-/// What the id of a session over HTTP begins with.
+const PREFIX: &str = "stateless-";
+/// What the id of a session over HTTP_PREFIX begins with.
 pub(super) const OVER_HTTP: &str = "stateless-http-";
 /// What the key of such a session begins with.
-const HTTP: &str = "http-";
+const HTTP_PREFIX: &str = "http-";
 
-/// The session of this key.
 pub(super) fn session_of(key: &str) -> String {
-    format!("{ALONE}{key}")
+    format!("{PREFIX}{key}")
 }
 
-/// What is one session's own in its id.
 pub(super) fn key_of(session: &str) -> &str {
-    session.strip_prefix(ALONE).unwrap_or(session)
+    session.strip_prefix(PREFIX).unwrap_or(session)
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::printable;
-use super::route::Asking;
+use super::route::HostRequest;
 use crate::arguments::{Arguments, Members};
-use crate::catalogue::Offered;
+use crate::catalogue::CatalogTool;
 use crate::gate::{Approval, Decision, Mind, MindDown, Permit, Pin, Situation, decide};
 use crate::meta::{self, member};
 use crate::meter::Timing;
@@ -29,7 +29,7 @@ use crate::upstream::{Role, Upstream};
 use crate::{BrokerConfig, builtin_tools};
 
 /// What the rules say about something that a server has besides tools: it is a read, unless a rule makes it more.
-pub(super) fn ruled(
+pub(super) fn evaluate_rules(
     config: &BrokerConfig,
     session: &Session,
     upstream: &Upstream,
@@ -65,7 +65,7 @@ pub(crate) fn permit(
     upstream: &Upstream,
     method: &str,
 ) -> Option<Permit> {
-    let ruled = ruled(config, session, upstream, &Kind::Method.name(method), &json!({}));
+    let ruled = evaluate_rules(config, session, upstream, &Kind::Method.name(method), &json!({}));
     let gate = if ruled.gate == Gate::Deny { Gate::Deny } else { Gate::Allow };
     let situation = Situation {
         class: Class::Read,
@@ -83,7 +83,6 @@ pub(crate) fn permit(
     }
 }
 
-/// The answer to a request of this method that is denied.
 pub(crate) fn denied(upstream: &Upstream, method: &str) -> Outcome {
     let (name, method) = (&upstream.spec().name, printable(method));
     failure(code::INVALID_REQUEST, format!("a rule of the operator forbids `{method}` for `{name}`"))
@@ -91,23 +90,24 @@ pub(crate) fn denied(upstream: &Upstream, method: &str) -> Outcome {
 
 /// Sends a request to this upstream, as a read of this, if the gate lets it pass; otherwise the refusal.
 pub(super) async fn send(
-    asking: Asking<'_>,
+    request: HostRequest<'_>,
     upstream: &Arc<Upstream>,
     what: &str,
     params: Option<&RawValue>,
 ) -> Result<CallResult, Outcome> {
-    let Asking { broker, session, call } = asking;
+    let HostRequest { broker, session, call } = request;
     let shown = params.and_then(without_meta);
     let max_bytes = upstream.spec().role.arguments_max_bytes();
     let arguments = Arguments::read_within(shown.as_deref().or(params), max_bytes).map_err(|error| {
         pipeline::respond::rejected(&broker.config, code::INVALID_PARAMS, error.to_string())
     })?;
     let bytes = arguments.canonical().len();
-    let ruled = off_runtime(bytes, || ruled(&broker.config, session, upstream, what, arguments.value()));
+    let ruled =
+        off_runtime(bytes, || evaluate_rules(&broker.config, session, upstream, what, arguments.value()));
     let link = match ruled.gate {
         // Nothing is started for what is denied anyway.
         Gate::Deny => Err("it is not asked".to_owned()),
-        Gate::Allow | Gate::Ask => match upstream.link().await {
+        Gate::Allow | Gate::Ask => match upstream.lease().await {
             Ok(link) => Ok(link),
             Err(away) => return Ok(CallResult::Unavailable(away.to_string())),
         },
@@ -117,7 +117,7 @@ pub(super) async fn send(
     let act = pipeline::ToolCall {
         session,
         request: call,
-        tool: &Offered::without_definition(upstream.spec(), what),
+        tool: &CatalogTool::without_definition(upstream.spec(), what),
         upstream,
         link,
         method: &call.request.method,
@@ -136,13 +136,13 @@ pub(super) async fn send(
 
 /// Whether a rule denies this read to every host.
 pub(super) fn is_denied(
-    asking: Asking<'_>,
+    request: HostRequest<'_>,
     upstream: &Upstream,
     what: &str,
     params: Option<&RawValue>,
 ) -> bool {
     let args = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_else(|| json!({}));
-    ruled(&asking.broker.config, asking.session, upstream, what, &args).gate == Gate::Deny
+    evaluate_rules(&request.broker.config, request.session, upstream, what, &args).gate == Gate::Deny
 }
 
 /// The parameters as they are shown and recorded: without `_meta`. `None` if they have no `_meta`.
@@ -165,7 +165,7 @@ pub(super) async fn may_watch(
 ) -> bool {
     let what = Kind::Resource.name(uri);
     let args = json!({ "uri": uri });
-    let ruled = ruled(config, session, upstream, &what, &args);
+    let ruled = evaluate_rules(config, session, upstream, &what, &args);
     let call = ToolCall {
         call_id: uuid::Uuid::now_v7().simple().to_string(),
         body: upstream.spec().name.clone(),
@@ -175,7 +175,7 @@ pub(super) async fn may_watch(
     };
     let may_watch = ruled.gate == Gate::Allow && ruled.class == Class::Read;
     let outcome = if may_watch { Ended::Done } else { Ended::Denied };
-    let record = Record { actor: session.who.actor.clone(), event: Event::Read(Read { call, outcome }) };
+    let record = Record { actor: session.identity.actor.clone(), event: Event::Read(Read { call, outcome }) };
     if let Err(error) = config.store.audit_soon(record).await {
         config.meter.unrecorded.add(1);
         tracing::error!(session = session.id, reason = %error, "that a resource is watched is not on record");

@@ -1,5 +1,5 @@
-//! What a session has learnt on the way: who listed what, who runs which task, and what holds for connections. Bounded for
-//! each upstream by itself, so that one that lists without end does not make another's things forgotten.
+//! Which upstream listed which resource, template, prompt and task in one session, and what its connection was sent. Bounded per
+//! upstream, so that one server cannot evict the entries of another.
 
 mod tasks;
 
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 pub(crate) use self::tasks::LONGEST_RUN;
 use self::tasks::Tasks;
-use super::lane::Lane;
+use super::notification_queue::NotificationQueue;
 use super::template;
 use crate::session::lock;
 use crate::upstream::Upstream;
@@ -27,31 +27,26 @@ const SUBSCRIPTIONS: usize = 1_000;
 /// Bytes of anything that is remembered.
 const LONGEST: usize = 4_096;
 
-/// What a session has learnt.
 #[derive(Default)]
-pub(crate) struct Known {
-    upstreams: Mutex<HashMap<String, Learnt>>,
+pub(crate) struct RoutingTable {
+    upstreams: Mutex<HashMap<String, UpstreamRoutes>>,
     /// The parameters of the last `logging/setLevel`.
     pub(super) level: Mutex<Option<Box<RawValue>>>,
     /// Whether the host watches the broker's own resource.
     pub(super) watches_status: AtomicBool,
-    /// The names of prompts that the host has got.
     given_prompts: Mutex<HashSet<String>>,
-    /// Prompts are collected by one at a time.
     pub(super) collecting: tokio::sync::Mutex<()>,
-    pub(super) to_host: Mutex<HashMap<String, Lane>>,
-    pub(super) to_upstreams: Mutex<HashMap<String, Lane>>,
+    pub(super) to_host: Mutex<HashMap<String, NotificationQueue>>,
+    pub(super) to_upstreams: Mutex<HashMap<String, NotificationQueue>>,
 }
 
-/// What was learnt of one upstream.
 #[derive(Default)]
-struct Learnt {
+struct UpstreamRoutes {
     uris: HashSet<String>,
     templates: Vec<String>,
     tasks: Tasks,
     prompts: Vec<String>,
     has_prompts: bool,
-    /// The parameters by which each was subscribed to.
     subscriptions: BTreeMap<String, Box<RawValue>>,
     /// The connection that was told what holds.
     told: Weak<Link>,
@@ -61,11 +56,11 @@ struct Learnt {
     missed: BTreeSet<&'static str>,
 }
 
-impl Known {
-    fn of<T>(&self, upstream: &str, then: impl FnOnce(&mut Learnt) -> T) -> T {
+impl RoutingTable {
+    fn with<T>(&self, upstream: &str, then: impl FnOnce(&mut UpstreamRoutes) -> T) -> T {
         let mut upstreams = lock(&self.upstreams);
         match upstreams.get_mut(upstream) {
-            Some(learnt) => then(learnt),
+            Some(routes) => then(routes),
             None => then(upstreams.entry(upstream.to_owned()).or_default()),
         }
     }
@@ -74,50 +69,49 @@ impl Known {
     fn first<'a>(
         &self,
         upstreams: impl Iterator<Item = &'a Arc<Upstream>>,
-        is_so: impl Fn(&Learnt) -> bool,
+        is_so: impl Fn(&UpstreamRoutes) -> bool,
     ) -> Option<&'a Arc<Upstream>> {
         let known = lock(&self.upstreams);
         upstreams.into_iter().find(|upstream| known.get(&upstream.spec().name).is_some_and(&is_so))
     }
 
-    /// A list of URIs that begins anew is the whole list.
     pub(super) fn forget_resources(&self, upstream: &str) {
-        self.of(upstream, |learnt| learnt.uris.clear());
+        self.with(upstream, |routes| routes.uris.clear());
     }
 
     pub(super) fn forget_templates(&self, upstream: &str) {
-        self.of(upstream, |learnt| learnt.templates.clear());
+        self.with(upstream, |routes| routes.templates.clear());
     }
 
-    pub(super) fn learn_uri(&self, upstream: &str, uri: String) {
-        self.of(upstream, |learnt| {
-            if uri.len() <= LONGEST && learnt.uris.len() < URIS {
-                learnt.uris.insert(uri);
+    pub(super) fn add_uri(&self, upstream: &str, uri: String) {
+        self.with(upstream, |routes| {
+            if uri.len() <= LONGEST && routes.uris.len() < URIS {
+                routes.uris.insert(uri);
             }
         });
     }
 
-    pub(super) fn learn_template(&self, upstream: &str, template: String) {
-        self.of(upstream, |learnt| {
+    pub(super) fn add_template(&self, upstream: &str, template: String) {
+        self.with(upstream, |routes| {
             if template.len() <= LONGEST
-                && learnt.templates.len() < TEMPLATES
-                && !learnt.templates.contains(&template)
+                && routes.templates.len() < TEMPLATES
+                && !routes.templates.contains(&template)
             {
-                learnt.templates.push(template);
+                routes.templates.push(template);
             }
         });
     }
 
     /// Keeps it, if something on it waits for the host: a resource that is watched, or a task that runs. Nothing of that
     /// changes before it is set: of two that set it the later knows more.
-    pub(super) fn keep(&self, upstream: &Upstream) {
-        self.of(&upstream.spec().name, |learnt| {
-            upstream.keep(!learnt.subscriptions.is_empty() || learnt.tasks.are_running());
+    pub(super) fn update_keep_alive(&self, upstream: &Upstream) {
+        self.with(&upstream.spec().name, |routes| {
+            upstream.set_keep_alive(!routes.subscriptions.is_empty() || routes.tasks.are_running());
         });
     }
 
-    pub(super) fn learn_prompts(&self, upstream: &str, names: Vec<String>) {
-        self.of(upstream, |learnt| (learnt.prompts, learnt.has_prompts) = (names, true));
+    pub(super) fn set_prompts(&self, upstream: &str, names: Vec<String>) {
+        self.with(upstream, |routes| (routes.prompts, routes.has_prompts) = (names, true));
     }
 
     /// Remembers that the host gets these names of prompts in a list.
@@ -134,97 +128,98 @@ impl Known {
 
     /// Whether this upstream has listed its prompts.
     pub(super) fn has_prompts(&self, upstream: &str) -> bool {
-        self.of(upstream, |learnt| learnt.has_prompts)
+        self.with(upstream, |routes| routes.has_prompts)
     }
 
-    /// The prompts of each upstream, as they were last listed.
     pub(super) fn prompts(&self) -> Vec<(String, Vec<String>)> {
         let known = lock(&self.upstreams);
-        known.iter().map(|(upstream, learnt)| (upstream.clone(), learnt.prompts.clone())).collect()
+        known.iter().map(|(upstream, routes)| (upstream.clone(), routes.prompts.clone())).collect()
     }
 
     /// Whose resource it is: of whoever listed it, else of whoever has a template for it.
-    pub(super) fn owner<'a, I>(&self, upstreams: impl Fn() -> I, uri: &str) -> Option<&'a Arc<Upstream>>
+    pub(super) fn owner_of_uri<'a, I>(
+        &self,
+        upstreams: impl Fn() -> I,
+        uri: &str,
+    ) -> Option<&'a Arc<Upstream>>
     where
         I: Iterator<Item = &'a Arc<Upstream>>,
     {
         if uri.len() > LONGEST {
             return None;
         }
-        let listed = self.first(upstreams(), |learnt| learnt.uris.contains(uri));
-        let same = || self.first(upstreams(), |learnt| learnt.templates.iter().any(|one| one == uri));
-        let fits = |learnt: &Learnt| learnt.templates.iter().any(|one| template::fits(one, uri));
+        let listed = self.first(upstreams(), |routes| routes.uris.contains(uri));
+        let same = || self.first(upstreams(), |routes| routes.templates.iter().any(|one| one == uri));
+        let fits = |routes: &UpstreamRoutes| routes.templates.iter().any(|one| template::fits(one, uri));
         listed.or_else(same).or_else(|| self.first(upstreams(), fits))
     }
 
-    pub(super) fn runner<'a>(
+    pub(super) fn owner_of_task<'a>(
         &self,
         upstreams: impl Iterator<Item = &'a Arc<Upstream>>,
         task: &str,
     ) -> Option<&'a Arc<Upstream>> {
-        self.first(upstreams, |learnt| learnt.tasks.has(task))
+        self.first(upstreams, |routes| routes.tasks.has(task))
     }
 
-    /// Where a host subscribed to it.
-    pub(super) fn watched<'a>(
+    pub(super) fn subscribed_upstream<'a>(
         &self,
         upstreams: impl Iterator<Item = &'a Arc<Upstream>>,
         uri: &str,
     ) -> Option<&'a Arc<Upstream>> {
-        self.first(upstreams, |learnt| learnt.subscriptions.contains_key(uri))
+        self.first(upstreams, |routes| routes.subscriptions.contains_key(uri))
     }
 
     pub(super) fn subscribe(&self, upstream: &str, uri: String, params: Box<RawValue>) {
-        self.of(upstream, |learnt| {
+        self.with(upstream, |routes| {
             if uri.len() <= LONGEST
                 && params.get().len() <= 2 * LONGEST
-                && learnt.subscriptions.len() < SUBSCRIPTIONS
+                && routes.subscriptions.len() < SUBSCRIPTIONS
             {
-                learnt.subscriptions.insert(uri, params);
+                routes.subscriptions.insert(uri, params);
             }
         });
     }
 
     pub(super) fn unsubscribe(&self, upstream: &str, uri: &str) {
-        self.of(upstream, |learnt| learnt.subscriptions.remove(uri));
+        self.with(upstream, |routes| routes.subscriptions.remove(uri));
     }
 
     pub(super) fn subscriptions(&self, upstream: &str) -> Vec<Box<RawValue>> {
-        self.of(upstream, |learnt| learnt.subscriptions.values().cloned().collect())
+        self.with(upstream, |routes| routes.subscriptions.values().cloned().collect())
     }
 
     /// A list of what belongs to this capability is given, with this upstream's part or without it.
-    pub(super) fn listed(&self, upstream: &str, capability: &'static str, is_there: bool) {
-        self.of(upstream, |learnt| {
-            if is_there {
-                learnt.missed.remove(capability);
+    pub(super) fn note_listed(&self, upstream: &str, capability: &'static str, is_connected: bool) {
+        self.with(upstream, |routes| {
+            if is_connected {
+                routes.missed.remove(capability);
             } else {
-                learnt.missed.insert(capability);
+                routes.missed.insert(capability);
             }
         });
     }
 
     /// The capabilities whose list the host got without it, once.
     pub(super) fn take_missed(&self, upstream: &str) -> BTreeSet<&'static str> {
-        self.of(upstream, |learnt| std::mem::take(&mut learnt.missed))
+        self.with(upstream, |routes| std::mem::take(&mut routes.missed))
     }
 
-    /// The host's level is sent to this connection as it comes.
-    pub(super) fn sends_level(&self, upstream: &str, link: &Arc<Link>) {
-        self.of(upstream, |learnt| learnt.levelled = Arc::downgrade(link));
+    pub(super) fn mark_level_sent(&self, upstream: &str, link: &Arc<Link>) {
+        self.with(upstream, |routes| routes.levelled = Arc::downgrade(link));
     }
 
     /// Whether it was, so that it need not be sent again.
     pub(super) fn has_level(&self, upstream: &str, link: &Arc<Link>) -> bool {
-        self.of(upstream, |learnt| learnt.levelled.ptr_eq(&Arc::downgrade(link)))
+        self.with(upstream, |routes| routes.levelled.ptr_eq(&Arc::downgrade(link)))
     }
 
     /// Whether this connection is a new one, which has to be told; from now on it counts as told.
-    pub(super) fn is_new(&self, upstream: &str, link: &Arc<Link>) -> bool {
+    pub(super) fn is_new_connection(&self, upstream: &str, link: &Arc<Link>) -> bool {
         let link = Arc::downgrade(link);
-        self.of(upstream, |learnt| {
-            let is_new = !learnt.told.ptr_eq(&link);
-            learnt.told = link;
+        self.with(upstream, |routes| {
+            let is_new = !routes.told.ptr_eq(&link);
+            routes.told = link;
             is_new
         })
     }

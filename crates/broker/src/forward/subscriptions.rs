@@ -1,6 +1,5 @@
-//! What holds for a connection until something else is said: the log level, and the resources that the host watches. A new
-//! connection to the same server is told again; and a host that was given a list without that server hears that there is
-//! more now.
+//! The log level and resource subscriptions of a host. A new connection to the same server receives them again, and a host that
+//! got a list without that server is notified.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +12,8 @@ use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::route::{Asking, ask, declares, is_done, is_there, outcome_for_host};
-use super::{lane, params, printable};
+use super::route::{HostRequest, ask, declares, is_connected, is_done, outcome_for_host};
+use super::{notification_queue, params, printable};
 use crate::pipeline::respond::raw;
 use crate::pipeline::send::CallResult;
 use crate::policy::Kind;
@@ -31,14 +30,14 @@ const SET_LEVEL: &str = "logging/setLevel";
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 #[derive(Deserialize)]
-struct Given {
+struct Params {
     level: String,
 }
 
 /// Answers `logging/setLevel`: all that log are told, also those that come later.
-pub(super) async fn set_level(asking: Asking<'_>) -> Outcome {
-    let level = match params::read("logging/setLevel", asking.params()) {
-        Ok(Given { level }) => level,
+pub(super) async fn set_level(request: HostRequest<'_>) -> Outcome {
+    let level = match params::read("logging/setLevel", request.params()) {
+        Ok(Params { level }) => level,
         Err(outcome) => return outcome,
     };
     if !LEVELS.contains(&&*level) {
@@ -46,13 +45,13 @@ pub(super) async fn set_level(asking: Asking<'_>) -> Outcome {
     }
     // Nothing but the level is kept: whatever else came with it belongs to this request.
     let params = raw(&json!({"level": level}));
-    *lock(&asking.session.known.level) = Some(params.clone());
+    *lock(&request.session.routes.level) = Some(params.clone());
     let mut told = JoinSet::new();
-    for upstream in asking.session.upstreams().filter(|one| is_there(one) && declares(one, "logging")) {
-        let (session, upstream, params) = (Arc::clone(asking.session), Arc::clone(upstream), params.clone());
+    for upstream in request.session.upstreams().filter(|one| is_connected(one) && declares(one, "logging")) {
+        let (session, upstream, params) = (Arc::clone(request.session), Arc::clone(upstream), params.clone());
         told.spawn(async move {
-            let link = upstream.link().await.ok()?;
-            session.known.sends_level(&upstream.spec().name, &link);
+            let link = upstream.lease().await.ok()?;
+            session.routes.mark_level_sent(&upstream.spec().name, &link);
             let asked = ask(&upstream, &link, SET_LEVEL, Some(&params), LEVEL).await?;
             Some((upstream, asked))
         });
@@ -61,50 +60,54 @@ pub(super) async fn set_level(asking: Asking<'_>) -> Outcome {
     let is_refused = answers.iter().all(|(_, answer)| !is_done(answer));
     match answers.into_iter().next() {
         Some((upstream, refusal)) if is_refused => {
-            outcome_for_host(asking.session, &upstream, &Kind::Method.name(SET_LEVEL), refusal).await
+            outcome_for_host(request.session, &upstream, &Kind::Method.name(SET_LEVEL), refusal).await
         }
         _ => Outcome::Result(raw(&json!({}))),
     }
 }
 
 /// A request of a stateless host wants to hear log messages from this level on: those that log are asked for that much.
-pub(crate) fn wants_level(session: &Arc<Session>, level: &str) {
+pub(crate) fn request_log_level(session: &Arc<Session>, level: &str) {
     let Some(wanted) = severity(level) else { return };
     let params = raw(&json!({ "level": level }));
     {
-        let mut known = lock(&session.known.level);
-        let has = known.as_deref().and_then(|known| serde_json::from_str::<Given>(known.get()).ok());
+        let mut known = lock(&session.routes.level);
+        let has = known.as_deref().and_then(|known| serde_json::from_str::<Params>(known.get()).ok());
         if has.and_then(|has| severity(&has.level)).is_some_and(|has| has <= wanted) {
             return;
         }
         *known = Some(params.clone());
     }
-    tell_level(session, &params);
+    send_level(session, &params);
 }
 
-/// What the host has set for its session through another process.
-pub(crate) fn set_elsewhere(config: &Arc<BrokerConfig>, session: &Arc<Session>, method: &str, params: &str) {
+pub(crate) fn apply_remote_setting(
+    config: &Arc<BrokerConfig>,
+    session: &Arc<Session>,
+    method: &str,
+    params: &str,
+) {
     #[derive(Deserialize)]
     struct Uri {
         uri: String,
     }
     if method == "logging/setLevel" {
-        let Ok(Given { level }) = serde_json::from_str(params) else { return };
+        let Ok(Params { level }) = serde_json::from_str(params) else { return };
         let params = raw(&json!({ "level": level }));
-        *lock(&session.known.level) = Some(params.clone());
-        tell_level(session, &params);
+        *lock(&session.routes.level) = Some(params.clone());
+        send_level(session, &params);
     } else if let Ok(Uri { uri }) = serde_json::from_str(params) {
         super::watch(config, session, vec![uri], method == "resources/subscribe");
     }
 }
 
 /// Tells those that log. Nobody waits for it.
-fn tell_level(session: &Arc<Session>, params: &RawValue) {
-    for upstream in session.upstreams().filter(|one| is_there(one) && declares(one, "logging")) {
+fn send_level(session: &Arc<Session>, params: &RawValue) {
+    for upstream in session.upstreams().filter(|one| is_connected(one) && declares(one, "logging")) {
         let (session, upstream, params) = (Arc::clone(session), Arc::clone(upstream), params.to_owned());
         tokio::spawn(async move {
-            let link = upstream.link().await.ok()?;
-            session.known.sends_level(&upstream.spec().name, &link);
+            let link = upstream.lease().await.ok()?;
+            session.routes.mark_level_sent(&upstream.spec().name, &link);
             ask(&upstream, &link, "logging/setLevel", Some(&params), LEVEL).await
         });
     }
@@ -112,13 +115,13 @@ fn tell_level(session: &Arc<Session>, params: &RawValue) {
 
 /// Whether whoever made a call hears this of it: a stateless host gets the log messages that its request asks for, and no
 /// others.
-pub(crate) fn is_wanted(call: &Call<Principal>, notification: &Notification) -> bool {
+pub(crate) fn passes_log_level(call: &Call<Principal>, notification: &Notification) -> bool {
     if notification.method != "notifications/message" || call.host.era() != Era::Stateless {
         return true;
     }
     let wanted = call.host.client_info().log_level.as_deref().and_then(severity);
     let params = notification.params.as_deref().map_or("{}", |params| params.get());
-    let said = serde_json::from_str::<Given>(params).ok().and_then(|said| severity(&said.level));
+    let said = serde_json::from_str::<Params>(params).ok().and_then(|said| severity(&said.level));
     wanted.is_some_and(|wanted| said.is_none_or(|said| said >= wanted))
 }
 
@@ -128,42 +131,42 @@ fn severity(level: &str) -> Option<usize> {
 
 /// Tells a new connection what holds; one that was told already, or an upstream that is away, nothing.
 pub(super) fn restore(session: &Arc<Session>, upstream: &Arc<Upstream>) {
-    if !is_there(upstream) {
+    if !is_connected(upstream) {
         return;
     }
     let (session, upstream) = (Arc::clone(session), Arc::clone(upstream));
     tokio::spawn(async move {
         let name = &upstream.spec().name;
-        if timeout(ALL, tell(&session, &upstream)).await.is_err() {
+        if timeout(ALL, restore_connection(&session, &upstream)).await.is_err() {
             tracing::warn!(upstream = name, "a new connection does not take what held for the old one");
         }
     });
 }
 
-async fn tell(session: &Session, upstream: &Upstream) {
+async fn restore_connection(session: &Session, upstream: &Upstream) {
     let name = &upstream.spec().name;
-    let Ok(link) = upstream.link().await else { return };
-    if !session.known.is_new(name, &link) {
+    let Ok(link) = upstream.lease().await else { return };
+    if !session.routes.is_new_connection(name, &link) {
         return;
     }
-    if session.is_alone() && upstream.spec().is_process() {
+    if session.is_stateless() && upstream.spec().is_process() {
         // Nothing waits any more for what was under way in the process before.
-        session.known.process(name, link.number());
-        session.known.keep(upstream);
+        session.routes.process(name, link.number());
+        session.routes.update_keep_alive(upstream);
     }
-    for capability in session.known.take_missed(name) {
+    for capability in session.routes.take_missed(name) {
         if declares(upstream, capability) {
             let method = format!("notifications/{capability}/list_changed");
-            lane::to_host(session, name, Notification { method, params: None });
+            notification_queue::to_host(session, name, Notification { method, params: None });
         }
     }
-    let level = lock(&session.known.level).clone().filter(|_| declares(upstream, "logging"));
+    let level = lock(&session.routes.level).clone().filter(|_| declares(upstream, "logging"));
     // A connection that was just made may have got it from the host already; a second one would come between its calls.
-    if let Some(level) = level.filter(|_| !session.known.has_level(name, &link)) {
+    if let Some(level) = level.filter(|_| !session.routes.has_level(name, &link)) {
         ask(upstream, &link, "logging/setLevel", Some(&level), LEVEL).await;
     }
-    session.ear.listeners.watch_at(name, &link);
-    for params in session.known.subscriptions(name) {
+    session.notifier.listeners.send_watched_tasks(name, &link);
+    for params in session.routes.subscriptions(name) {
         ask(upstream, &link, "resources/subscribe", Some(&params), LEVEL).await;
     }
 }

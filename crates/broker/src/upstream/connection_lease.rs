@@ -1,4 +1,4 @@
-//! Who uses a connection: as long as somebody does, its server is not stopped for being idle.
+//! Counts the users of a connection: a server in use is not stopped for being idle.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,16 +10,16 @@ use tokio::time::Instant;
 
 /// A connection that is in use. Dropping it says that it no longer is.
 #[derive(Debug)]
-pub struct Hold {
+pub struct ConnectionLease {
     link: Arc<Link>,
     number: u32,
-    _in_use: Use,
+    _in_use: ConnectionUse,
 }
 
-impl Hold {
+impl ConnectionLease {
     /// Called where the connection cannot be taken away meanwhile.
-    pub(super) fn new(link: Arc<Link>, number: u32, uses: &Arc<Uses>) -> Self {
-        Self { link, number, _in_use: Use::new(uses) }
+    pub(super) fn new(link: Arc<Link>, number: u32, uses: &Arc<ConnectionUses>) -> Self {
+        Self { link, number, _in_use: ConnectionUse::new(uses) }
     }
 
     /// Which of its upstream's connections it is: a later one has a higher number.
@@ -28,7 +28,7 @@ impl Hold {
     }
 }
 
-impl Deref for Hold {
+impl Deref for ConnectionLease {
     type Target = Arc<Link>;
 
     fn deref(&self) -> &Arc<Link> {
@@ -38,16 +38,16 @@ impl Deref for Hold {
 
 /// One use, of a connection that is there or that somebody waits for: before he had it, it could be gone again.
 #[derive(Debug)]
-pub(super) struct Use(Arc<Uses>);
+pub(super) struct ConnectionUse(Arc<ConnectionUses>);
 
-impl Use {
-    pub(super) fn new(uses: &Arc<Uses>) -> Self {
+impl ConnectionUse {
+    pub(super) fn new(uses: &Arc<ConnectionUses>) -> Self {
         uses.count.fetch_add(1, Ordering::AcqRel);
         Self(Arc::clone(uses))
     }
 }
 
-impl Drop for Use {
+impl Drop for ConnectionUse {
     fn drop(&mut self) {
         self.0.touch();
         if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -56,36 +56,34 @@ impl Drop for Use {
     }
 }
 
-/// The uses of one upstream's connections.
 #[derive(Debug)]
-pub(super) struct Uses {
+pub(super) struct ConnectionUses {
     count: AtomicUsize,
     /// Something on the server waits for somebody, without a call.
-    is_kept: AtomicBool,
+    keep_alive: AtomicBool,
     last: Mutex<Instant>,
     released: Notify,
 }
 
-impl Default for Uses {
+impl Default for ConnectionUses {
     fn default() -> Self {
         Self {
             count: AtomicUsize::new(0),
-            is_kept: AtomicBool::new(false),
+            keep_alive: AtomicBool::new(false),
             last: Mutex::new(Instant::now()),
             released: Notify::new(),
         }
     }
 }
 
-impl Uses {
-    /// It was just used.
+impl ConnectionUses {
     pub(super) fn touch(&self) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// Whether it must not be stopped although nobody calls it.
-    pub(super) fn keep(&self, is_kept: bool) {
-        if self.is_kept.swap(is_kept, Ordering::AcqRel) && !is_kept {
+    pub(super) fn set_keep_alive(&self, keep_alive: bool) {
+        if self.keep_alive.swap(keep_alive, Ordering::AcqRel) && !keep_alive {
             self.touch();
             self.released.notify_one();
         }
@@ -93,13 +91,12 @@ impl Uses {
 
     /// Since when nobody uses it; `None` while somebody does.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        if self.count.load(Ordering::Acquire) > 0 || self.is_kept.load(Ordering::Acquire) {
+        if self.count.load(Ordering::Acquire) > 0 || self.keep_alive.load(Ordering::Acquire) {
             return None;
         }
         Some(*self.last.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns when somebody stops using it.
     pub(super) async fn released(&self) {
         self.released.notified().await;
     }

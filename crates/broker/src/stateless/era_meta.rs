@@ -1,4 +1,4 @@
-//! Parameters and results of one era in the other. Everything that both have stays as it was written.
+//! Strips the members of the stateless era from requests and results, and adds them. Shared members stay byte-identical.
 
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
@@ -12,15 +12,15 @@ use crate::broker;
 pub(super) use crate::meta::member;
 
 /// What the stateless era puts into `_meta` begins like this.
-const ERA: &str = "io.modelcontextprotocol/";
+const ERA_PREFIX: &str = "io.modelcontextprotocol/";
 /// What the broker puts into the `_meta` of a result begins like this.
-const OURS: &str = "embody/";
+const EMBODY_PREFIX: &str = "embody/";
 /// How long a host may believe a list, in milliseconds. Whoever listens hears of changes besides.
 const LIST_TTL_MS: u32 = 5_000;
 
 /// The parameters of this method without what the stateless era adds to them, and without what it no longer has: who makes a
 /// task of a call is the server.
-pub(crate) fn without_era(params: Option<Box<RawValue>>, method: &str) -> Option<Box<RawValue>> {
+pub(crate) fn strip_era_params(params: Option<Box<RawValue>>, method: &str) -> Option<Box<RawValue>> {
     let params = params?;
     let Ok(Members(members)) = serde_json::from_str::<Members<'_>>(params.get()) else { return Some(params) };
     let mut kept = Vec::with_capacity(members.len());
@@ -30,8 +30,9 @@ pub(crate) fn without_era(params: Option<Box<RawValue>>, method: &str) -> Option
             "inputResponses" if method == "tasks/update" => kept.push(member(&name, value.get())),
             "inputResponses" | "requestState" => {}
             "task" if method == "tools/call" => {}
-            "_meta" => kept
-                .extend(meta_without(value, |name| name.starts_with(ERA)).map(|meta| member(&name, &meta))),
+            "_meta" => kept.extend(
+                meta_without(value, |name| name.starts_with(ERA_PREFIX)).map(|meta| member(&name, &meta)),
+            ),
             _ => kept.push(member(&name, value.get())),
         }
     }
@@ -49,20 +50,20 @@ fn meta_without(meta: &RawValue, is_removed: impl Fn(&str) -> bool) -> Option<St
 }
 
 /// The outcome of a server without the keys that only the broker may set, in `_meta` or in the `data` of an error.
-pub(crate) fn without_ours(outcome: Outcome) -> Outcome {
+pub(crate) fn strip_embody_keys(outcome: Outcome) -> Outcome {
     match outcome {
-        Outcome::Result(result) => Outcome::Result(without_our_keys(result, "_meta")),
-        Outcome::Error(error) => Outcome::Error(without_our_keys(error, "data")),
+        Outcome::Result(result) => Outcome::Result(strip_embody_members(result, "_meta")),
+        Outcome::Error(error) => Outcome::Error(strip_embody_members(error, "data")),
     }
 }
 
-fn without_our_keys(result: Box<RawValue>, place: &str) -> Box<RawValue> {
+fn strip_embody_members(result: Box<RawValue>, place: &str) -> Box<RawValue> {
     // A key may be written with escapes.
-    if !result.get().contains(OURS) && !result.get().contains("\\u00") {
+    if !result.get().contains(EMBODY_PREFIX) && !result.get().contains("\\u00") {
         return result;
     }
     let Ok(Members(members)) = serde_json::from_str::<Members<'_>>(result.get()) else { return result };
-    let is_ours = |name: &str| name.starts_with(OURS);
+    let is_ours = |name: &str| name.starts_with(EMBODY_PREFIX);
     let meta = members.iter().find(|(name, _)| name == place).map(|(_, meta)| *meta);
     let keys = meta.and_then(|meta| serde_json::from_str::<Members<'_>>(meta.get()).ok());
     if !keys.is_some_and(|Members(keys)| keys.iter().any(|(name, _)| is_ours(name))) {
@@ -77,7 +78,7 @@ fn without_our_keys(result: Box<RawValue>, place: &str) -> Box<RawValue> {
 }
 
 /// The result of this method without the members that only the stateless era has.
-pub(crate) fn result_without_era(result: Box<RawValue>, method: &str) -> Box<RawValue> {
+pub(crate) fn strip_era_result(result: Box<RawValue>, method: &str) -> Box<RawValue> {
     let is_era = |name: &str| match name {
         "resultType" => true,
         "ttlMs" | "cacheScope" => is_cacheable(method),
@@ -109,16 +110,15 @@ fn is_cacheable(method: &str) -> bool {
     )
 }
 
-/// An outcome as the stateless era wants it.
-pub(super) fn result(outcome: Outcome, method: &str) -> Outcome {
+pub(super) fn add_era_meta(outcome: Outcome, method: &str) -> Outcome {
     match outcome {
-        Outcome::Result(result) => Outcome::Result(dressed(result, method)),
-        Outcome::Error(error) if method == "resources/read" => Outcome::Error(known_code(error)),
+        Outcome::Result(result) => Outcome::Result(with_era_members(result, method)),
+        Outcome::Error(error) if method == "resources/read" => Outcome::Error(without_resource_code(error)),
         error @ Outcome::Error(_) => error,
     }
 }
 
-fn dressed(result: Box<RawValue>, method: &str) -> Box<RawValue> {
+fn with_era_members(result: Box<RawValue>, method: &str) -> Box<RawValue> {
     let Ok(Members(members)) = serde_json::from_str::<Members<'_>>(result.get()) else { return result };
     let has = |name: &str| members.iter().any(|(known, _)| known == name);
     let mut added = Vec::new();
@@ -138,7 +138,7 @@ fn dressed(result: Box<RawValue>, method: &str) -> Box<RawValue> {
     }
     add("_meta", json!({SERVER_INFO: broker::about()}));
     if is_foreign {
-        return completed(added, &members).unwrap_or(result);
+        return as_complete(added, &members).unwrap_or(result);
     }
     if added.is_empty() {
         return result;
@@ -162,7 +162,7 @@ fn is_foreign(members: &[(String, &RawValue)], may_be_a_task: bool) -> bool {
 }
 
 /// The same members as those of a whole result, after these.
-fn completed(mut written: Vec<String>, members: &[(String, &RawValue)]) -> Option<Box<RawValue>> {
+fn as_complete(mut written: Vec<String>, members: &[(String, &RawValue)]) -> Option<Box<RawValue>> {
     written.push(member("resultType", "\"complete\""));
     let rest = members.iter().filter(|(name, _)| name != "resultType");
     written.extend(rest.map(|(name, value)| member(name, value.get())));
@@ -170,15 +170,15 @@ fn completed(mut written: Vec<String>, members: &[(String, &RawValue)]) -> Optio
 }
 
 /// What came of a task, if it says of itself what only the broker may say: without that.
-pub(super) fn scrubbed(result: &RawValue) -> Option<Box<RawValue>> {
+pub(super) fn scrub_result(result: &RawValue) -> Option<Box<RawValue>> {
     let Members(members) = serde_json::from_str(result.get()).ok()?;
-    if is_foreign(&members, false) { completed(Vec::new(), &members) } else { None }
+    if is_foreign(&members, false) { as_complete(Vec::new(), &members) } else { None }
 }
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// The stateless era has no code of its own for a resource that is not there.
-fn known_code(error: Box<RawValue>) -> Box<RawValue> {
+fn without_resource_code(error: Box<RawValue>) -> Box<RawValue> {
     let Ok(read) = serde_json::from_str::<ErrorObject>(error.get()) else { return error };
     if read.code != code::RESOURCE_NOT_FOUND {
         return error;
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_server_cannot_set_the_keys_of_the_broker() {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
-        let without = |text: &str| match without_ours(Outcome::Result(raw(text))) {
+        let without = |text: &str| match strip_embody_keys(Outcome::Result(raw(text))) {
             Outcome::Result(result) => result.get().to_owned(),
             Outcome::Error(error) => panic!("{error}"),
         };
@@ -220,13 +220,15 @@ mod tests {
             assert_eq!(without(same), same, "no byte changes");
         }
         let forged = r#"{"code":-32000,"message":"m","data":{"embody/decision":{"decision":"deny"}}}"#;
-        let Outcome::Error(error) = without_ours(Outcome::Error(raw(forged))) else { panic!("a result") };
+        let Outcome::Error(error) = strip_embody_keys(Outcome::Error(raw(forged))) else {
+            panic!("a result")
+        };
         assert_eq!(error.get(), r#"{"code":-32000,"message":"m"}"#);
     }
 
     #[test]
     fn parameters_lose_only_what_is_the_eras() {
-        let of = |text: &str, method| without_era(Some(raw(text)), method).unwrap().get().to_owned();
+        let of = |text: &str, method| strip_era_params(Some(raw(text)), method).unwrap().get().to_owned();
         let without = |text: &str| of(text, "tools/call");
         let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
         assert_eq!(
@@ -236,7 +238,7 @@ mod tests {
             r#"{"name":"x","arguments":{"a":1.0, "b":1},"_meta":{"progressToken":1.0}}"#
         );
         assert_eq!(without(&format!(r#"{{"_meta":{{{meta}}}}}"#)), "{}");
-        assert!(without_era(None, "tools/call").is_none());
+        assert!(strip_era_params(None, "tools/call").is_none());
         let answers = r#"{"taskId":"t","inputResponses":{"a":{"x":1.0}}}"#;
         assert_eq!(of(answers, "tasks/update"), answers);
         let task = r#"{"name":"x","task":{"ttl":1}}"#;
@@ -249,7 +251,7 @@ mod tests {
     #[test]
     fn results_gain_what_is_missing_and_keep_the_rest() {
         let dressed = |text: &str, method: &str| {
-            let Outcome::Result(result) = result(Outcome::Result(raw(text)), method) else { panic!() };
+            let Outcome::Result(result) = add_era_meta(Outcome::Result(raw(text)), method) else { panic!() };
             result.get().to_owned()
         };
         let list: Value = serde_json::from_str(&dressed(r#"{"tools":[]}"#, "tools/list")).unwrap();
@@ -267,7 +269,7 @@ mod tests {
 
     #[test]
     fn results_lose_only_what_is_the_eras() {
-        let without = |text: &str, method| result_without_era(raw(text), method).get().to_owned();
+        let without = |text: &str, method| strip_era_result(raw(text), method).get().to_owned();
         let called = r#"{"resultType":"complete", "content":[{"x":1.0, "resultType":"y"}],"ttlMs":1}"#;
         assert_eq!(without(called, "tools/call"), r#"{"content":[{"x":1.0, "resultType":"y"}],"ttlMs":1}"#);
         let read = r#"{"contents":[ ],"result\u0054ype":"complete","ttlMs":0,"cacheScope":"private"}"#;
@@ -285,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_server_does_not_ask_past_the_broker() {
-        let dressed = |text: &str| match result(Outcome::Result(raw(text)), "tools/call") {
+        let dressed = |text: &str| match add_era_meta(Outcome::Result(raw(text)), "tools/call") {
             Outcome::Result(result) => result.get().to_owned(),
             Outcome::Error(_) => panic!("an error"),
         };
@@ -296,20 +298,20 @@ mod tests {
         ] {
             assert_eq!(dressed(asks), r#"{"resultType":"complete","inputRequests":{},"_meta":{}}"#);
             // Nor by what came of a task.
-            let of_task = scrubbed(&raw(asks)).unwrap();
+            let of_task = scrub_result(&raw(asks)).unwrap();
             assert_eq!(of_task.get(), r#"{"resultType":"complete","inputRequests":{},"_meta":{}}"#);
         }
         let task = raw(r#"{"resultType":"task","taskId":"x"}"#);
-        assert_eq!(scrubbed(&task).unwrap().get(), r#"{"resultType":"complete","taskId":"x"}"#);
+        assert_eq!(scrub_result(&task).unwrap().get(), r#"{"resultType":"complete","taskId":"x"}"#);
         for whole in [r#"{"content":[]}"#, r#"{"resultType":"complete","content":[1.0]}"#, "[]"] {
-            assert!(scrubbed(&raw(whole)).is_none(), "{whole}");
+            assert!(scrub_result(&raw(whole)).is_none(), "{whole}");
         }
     }
 
     #[test]
     fn a_resource_that_is_not_there_has_the_code_of_its_era() {
         let error = raw(r#"{"code":-32002,"message":"no","data":{"uri":"x"}}"#);
-        let Outcome::Error(error) = result(Outcome::Error(error), "resources/read") else { panic!() };
+        let Outcome::Error(error) = add_era_meta(Outcome::Error(error), "resources/read") else { panic!() };
         let error: Value = serde_json::from_str(error.get()).unwrap();
         assert_eq!((&error["code"], &error["data"]["uri"]), (&json!(-32602), &json!("x")));
     }

@@ -1,4 +1,4 @@
-//! What hosts say to tasks that run, on record: that one is to stop, and the answers to what it asks.
+//! Audit records for what a host sends to a running task: cancellation and answers.
 
 use embody_store::{Arguments as Kept, Event, Outcome as Ended, Record, TaskWord, ToTask};
 use serde::Deserialize;
@@ -8,35 +8,32 @@ use crate::BrokerConfig;
 use crate::arguments::canonical;
 use crate::session::Session;
 
-/// What a host says to a task.
-pub(crate) struct Saying {
+pub(crate) struct TaskAudit {
     said: TaskWord,
     answers: Option<Kept>,
 }
 
-/// The task that it is said to.
-pub(crate) struct SaidTo<'a> {
+pub(crate) struct TaskTarget<'a> {
     pub(crate) body: &'a str,
-    /// What the body calls it.
     pub(crate) task: &'a str,
     /// The id of the call that it was, and the tool, where that is known.
     pub(crate) call: Option<(String, String)>,
 }
 
-impl Saying {
+impl TaskAudit {
     /// Reads it; nothing, if it only asks how the task is.
     pub(crate) fn read(method: &str, params: Option<&RawValue>) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Given<'a> {
+        struct Params<'a> {
             #[serde(borrow)]
             input_responses: &'a RawValue,
         }
         match method {
             "tasks/cancel" => Some(Self { said: TaskWord::Cancel, answers: None }),
             "tasks/update" => {
-                let given = params.and_then(|params| serde_json::from_str::<Given<'_>>(params.get()).ok());
-                let answers = given.map(|Given { input_responses }| {
+                let given = params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
+                let answers = given.map(|Params { input_responses }| {
                     let text = input_responses.get();
                     Kept::of(canonical(text).as_deref().unwrap_or(text))
                 });
@@ -51,14 +48,14 @@ impl Saying {
         self,
         config: &BrokerConfig,
         session: &Session,
-        to: SaidTo<'_>,
+        to: TaskTarget<'_>,
         (outcome, detail): (Ended, Option<String>),
     ) {
-        let SaidTo { body, task, call } = to;
+        let TaskTarget { body, task, call } = to;
         let (call_id, tool) = call.unzip();
         let (body, task) = (body.to_owned(), task.to_owned());
         let said = ToTask { call_id, body, tool, task, said: self.said, args: self.answers, outcome, detail };
-        let record = Record { actor: session.who.actor.clone(), event: Event::Task(said) };
+        let record = Record { actor: session.identity.actor.clone(), event: Event::Task(said) };
         if let Err(error) = config.store.audit_soon(record).await {
             config.meter.unrecorded.add(1);
             tracing::error!(session = session.id, reason = %error, "what was said to a task is not on record");
@@ -76,14 +73,14 @@ mod tests {
             r#"{"taskId":"t","inputResponses":{"b":{"token":"secret"},"a":1}}"#.to_owned(),
         )
         .unwrap();
-        assert!(Saying::read("tasks/get", Some(&params)).is_none());
-        assert!(Saying::read("tasks/result", Some(&params)).is_none());
-        let stop = Saying::read("tasks/cancel", Some(&params)).unwrap();
+        assert!(TaskAudit::read("tasks/get", Some(&params)).is_none());
+        assert!(TaskAudit::read("tasks/result", Some(&params)).is_none());
+        let stop = TaskAudit::read("tasks/cancel", Some(&params)).unwrap();
         assert!(stop.said == TaskWord::Cancel && stop.answers.is_none());
-        let told = Saying::read("tasks/update", Some(&params)).unwrap().answers.unwrap();
+        let told = TaskAudit::read("tasks/update", Some(&params)).unwrap().answers.unwrap();
         assert_eq!(told.excerpt().to_string(), r#"{"a":1,"b":{"token":"[redacted]"}}"#);
         // The order in which they are written is not part of what they say.
         assert_eq!(told, Kept::of(r#"{"a":1,"b":{"token":"secret"}}"#));
-        assert!(Saying::read("tasks/update", None).unwrap().answers.is_none());
+        assert!(TaskAudit::read("tasks/update", None).unwrap().answers.is_none());
     }
 }

@@ -2,7 +2,7 @@
 //! The mark is stored before a request for content is sent, so that no byte of the answer comes before it; once a minute, since
 //! reads do not wait for the disk. Where the text came from is kept here and stored without waiting. Whatever else a body says is
 //! marked where it leaves for the host: answers and errors in `forward::words`, notifications in
-//! [`Ear::pass_on`](super::Ear::pass_on), questions in `reverse`, reasons, stderr and quoted definitions in `status` and `words`.
+//! [`HostNotifier::pass_on`](super::HostNotifier::pass_on), questions in `reverse`, reasons, stderr and quoted definitions in `status` and `words`.
 //! What an agent leaves for its later turns needs the owner's approval after that.
 
 use std::collections::VecDeque;
@@ -16,13 +16,13 @@ use serde_json::json;
 
 use super::packet::object;
 use super::{Session, lock};
+use crate::BrokerConfig;
 use crate::approval::APPROVAL_TEXT_LIMIT;
 use crate::arguments::Arguments;
-use crate::catalogue::{HoldReason, Offered};
+use crate::catalogue::{CatalogTool, QuarantineReason};
 use crate::pipeline::respond::raw;
 use crate::policy::{Gate, Ruling};
 use crate::upstream::{Role, Upstream};
-use crate::{Broker, BrokerConfig};
 
 /// The key in `_meta` under which the embedded mind is asked what a change would be, and the one under which a server of ours
 /// learns that the owner has approved the call.
@@ -31,7 +31,6 @@ pub(crate) const APPROVED_KEY: &str = "embody/approved";
 
 /// A stored mark is not written again so soon after, in microseconds.
 const FRESH_MICROS: i64 = 60 * 1_000_000;
-/// Origins that a reason names.
 const NAMED: usize = 3;
 /// How long the mind may take to say what a change would be.
 const PREVIEW: Duration = Duration::from_secs(5);
@@ -39,46 +38,60 @@ const PREVIEW: Duration = Duration::from_secs(5);
 /// The parts of a body's text that belong to no tool, resource, prompt or method.
 pub(crate) const ERRORS: &str = "errors";
 
-/// What this session has marked its agent with.
-pub(crate) struct Exposure {
+pub(crate) struct UntrustedReads {
     config: Arc<BrokerConfig>,
-    reads: Reads,
+    reads: ReadLog,
 }
 
-/// What the agent has read in this session.
-struct Reads {
+struct ReadLog {
     store: Store,
     scope: Scope,
     session: String,
-    marks: Mutex<Marks>,
+    marks: Mutex<ReadMarks>,
 }
 
 #[derive(Default)]
-struct Marks {
+struct ReadMarks {
     /// When the mark was stored last, in microseconds since 1970.
     stored_at: Option<i64>,
     /// The latest origins, the latest first, as many as the store keeps.
-    latest: VecDeque<Read>,
+    latest: VecDeque<MarkedRead>,
 }
 
-struct Read {
+struct MarkedRead {
     origin: ReadOrigin,
     /// When the store got it last, in microseconds since 1970.
     sent_at: Option<i64>,
 }
 
-impl Marks {
+impl ReadMarks {
     /// Notes that text of this origin is read. Whether the store has a fresh mark and the origin.
     fn note(&mut self, origin: &str, now: i64) -> bool {
         let origin = ReadOrigin::new(origin, now);
         let known = self.latest.iter().position(|read| read.origin.origin == origin.origin);
         let sent_at = known.and_then(|known| self.latest.remove(known)).and_then(|read| read.sent_at);
-        self.latest.push_front(Read { origin, sent_at });
+        self.latest.push_front(MarkedRead { origin, sent_at });
         self.latest.truncate(ORIGINS_LIMIT);
         is_fresh(self.stored_at, now) && is_fresh(sent_at, now)
     }
 
-    /// The store has got this origin.
+    /// The same for an origin that the store already has, without building its name. `false`, and nothing is noted, if the store
+    /// does not have it.
+    fn note_again(&mut self, upstream: &str, what: &str, now: i64) -> bool {
+        let is_this = |read: &MarkedRead| {
+            let rest = read.origin.origin.strip_prefix(upstream);
+            rest.and_then(|rest| rest.strip_prefix('/')) == Some(what) && is_fresh(read.sent_at, now)
+        };
+        let Some(position) = self.latest.iter().position(is_this) else { return false };
+        if !is_fresh(self.stored_at, now) {
+            return false;
+        }
+        let Some(mut read) = self.latest.remove(position) else { return false };
+        read.origin.at = now;
+        self.latest.push_front(read);
+        true
+    }
+
     fn sent(&mut self, origin: &ReadOrigin) {
         if let Some(read) = self.latest.iter_mut().find(|read| read.origin.origin == origin.origin) {
             read.sent_at = Some(origin.at);
@@ -90,7 +103,7 @@ fn is_fresh(at: Option<i64>, now: i64) -> bool {
     at.is_some_and(|at| at >= now.saturating_sub(FRESH_MICROS))
 }
 
-impl Reads {
+impl ReadLog {
     /// Notes that the agent reads text of this origin. Waits until the mark is stored, unless a recent one is; the origin alone
     /// is stored with the next commit. If the store fails, this session still knows.
     async fn mark(&self, origin: &str, now: i64) {
@@ -150,10 +163,8 @@ impl Reads {
     }
 }
 
-/// What the owner approves, beside the arguments.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Lasting {
-    /// The difference that it makes, line by line.
+pub(crate) struct LastingWrite {
     pub(crate) difference: Vec<String>,
     /// What a server of ours is told once the owner has approved.
     pub(crate) approved: Option<serde_json::Value>,
@@ -161,14 +172,13 @@ pub(crate) struct Lasting {
     pub(crate) origins: Vec<String>,
 }
 
-impl Exposure {
+impl UntrustedReads {
     pub(super) fn new(config: &Arc<BrokerConfig>, scope: &Scope, session: &str) -> Arc<Self> {
         let (store, scope, session) = (config.store.clone(), scope.clone(), session.to_owned());
-        let reads = Reads { store, scope, session, marks: Mutex::default() };
+        let reads = ReadLog { store, scope, session, marks: Mutex::default() };
         Arc::new(Self { config: Arc::clone(config), reads })
     }
 
-    /// Stores that the agent reads text of this origin.
     pub(crate) async fn mark(&self, origin: &str) {
         self.reads.mark(origin, (self.config.clock)()).await;
     }
@@ -187,21 +197,28 @@ impl Session {
 
     /// Notes the same of what a request brings. The origin, if the store does not have it: it is to be marked before the request
     /// is sent.
-    pub(crate) fn unmarked(&self, upstream: &str, what: &str, method: &str) -> Option<String> {
-        let origin = self.origin(upstream, what).filter(|_| returns_content(method))?;
-        let now = (self.exposure.config.clock)();
-        (!lock(&self.exposure.reads.marks).note(&origin, now)).then_some(origin)
+    pub(crate) fn unmarked_origin(&self, upstream: &str, what: &str, method: &str) -> Option<String> {
+        if !returns_content(method) {
+            return None;
+        }
+        let now = (self.untrusted_reads.config.clock)();
+        let mut marks = lock(&self.untrusted_reads.reads.marks);
+        if marks.note_again(upstream, what, now) {
+            return None;
+        }
+        let origin = self.origin(upstream, what)?;
+        (!marks.note(&origin, now)).then_some(origin)
     }
 
     /// Stores that the agent reads what this upstream says here, if the owner did not write it.
     pub(crate) async fn mark_read(&self, upstream: &str, what: &str) {
         if let Some(origin) = self.origin(upstream, what) {
-            self.exposure.mark(&origin).await;
+            self.untrusted_reads.mark(&origin).await;
         }
     }
 
     /// The same of the definition of a tool, if the reason why it is quarantined quotes it.
-    pub(crate) async fn mark_quoted(&self, tool: &Offered, reason: &HoldReason) {
+    pub(crate) async fn mark_quoted(&self, tool: &CatalogTool, reason: &QuarantineReason) {
         if reason.quotes() {
             self.mark_read(&tool.upstream, &tool.tool).await;
         }
@@ -217,41 +234,40 @@ impl Session {
     }
 }
 
-impl Broker {
-    /// What the agent leaves for its later turns (standing instructions, schedules) needs the owner's approval once it has
-    /// read text that the owner did not write. Where no person can be asked, the embedded mind makes a proposal of a change of
-    /// the instructions.
-    pub(crate) async fn guard_lasting(
-        &self,
-        session: &Session,
-        tool: &Offered,
-        upstream: &Upstream,
-        arguments: &Arguments,
-        ruled: Ruling,
-    ) -> (Ruling, Option<Lasting>) {
-        let is_mind = upstream.spec().role.is_mind();
-        let is_lasting = match &*tool.tool {
-            "update_instructions" => is_mind,
-            "schedule_run" => !is_mind && upstream.spec().is_embedded(),
-            _ => false,
-        };
-        if !is_lasting || ruled.gate == Gate::Deny {
-            return (ruled, None);
-        }
-        let Some(origins) = session.exposure.origins().await else { return (ruled, None) };
-        let lasting = match (is_mind, upstream.spec().is_embedded()) {
-            (true, true) => match preview(session, arguments).await.filter(|_| session.can_ask()) {
-                Some(lasting) => lasting,
-                None => return (ruled, None),
-            },
-            (false, true) => Lasting { approved: Some(json!(true)), ..Lasting::default() },
-            (_, false) => Lasting::default(),
-        };
-        (ruled.asked(&reason(&origins)), Some(Lasting { origins, ..lasting }))
+/// Whether a tool leaves something for later turns of the agent: standing instructions, or a schedule.
+pub(crate) fn is_lasting(tool: &CatalogTool, upstream: &Upstream) -> bool {
+    let is_mind = upstream.spec().role.is_mind();
+    match &*tool.tool {
+        "update_instructions" => is_mind,
+        "schedule_run" => !is_mind && upstream.spec().is_embedded(),
+        _ => false,
     }
 }
 
-/// Why the owner is asked, with the latest origins.
+/// A call for which [`is_lasting`] holds needs the owner's approval once the agent has read text that the owner did not write.
+/// Where no person can be asked, the embedded mind turns a change of the instructions into a proposal.
+pub(crate) async fn guard_lasting(
+    session: &Session,
+    upstream: &Upstream,
+    arguments: &Arguments,
+    ruled: Ruling,
+) -> (Ruling, Option<LastingWrite>) {
+    let is_mind = upstream.spec().role.is_mind();
+    if ruled.gate == Gate::Deny {
+        return (ruled, None);
+    }
+    let Some(origins) = session.untrusted_reads.origins().await else { return (ruled, None) };
+    let lasting = match (is_mind, upstream.spec().is_embedded()) {
+        (true, true) => match preview(session, arguments).await.filter(|_| session.can_ask()) {
+            Some(lasting) => lasting,
+            None => return (ruled, None),
+        },
+        (false, true) => LastingWrite { approved: Some(json!(true)), ..LastingWrite::default() },
+        (_, false) => LastingWrite::default(),
+    };
+    (ruled.asked(&reason(&origins)), Some(LastingWrite { origins, ..lasting }))
+}
+
 fn reason(origins: &[String]) -> String {
     let named = origins.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     match origins.len().checked_sub(NAMED) {
@@ -277,25 +293,30 @@ fn is_foreign(upstream: &Upstream) -> bool {
 }
 
 /// The difference that a change of the instructions makes, from the embedded mind. None if it cannot be said or shown whole.
-async fn preview(session: &Session, arguments: &Arguments) -> Option<Lasting> {
+async fn preview(session: &Session, arguments: &Arguments) -> Option<LastingWrite> {
     #[derive(Deserialize)]
     struct Preview {
         diff: String,
         base_version: i64,
     }
-    let link = session.mind.link().await.ok()?;
-    let given = serde_json::from_str(arguments.canonical()).ok()?;
+    let link = session.mind.lease().await.ok()?;
+    let announced = serde_json::from_str(arguments.canonical()).ok()?;
     let meta = raw(&json!({ PREVIEW_KEY: true }));
-    let asked =
-        crate::pipeline::send::call_mind_with_meta(&link, "update_instructions", given, Some(&meta), PREVIEW)
-            .await;
+    let asked = crate::pipeline::send::call_mind_with_meta(
+        &link,
+        "update_instructions",
+        announced,
+        Some(&meta),
+        PREVIEW,
+    )
+    .await;
     let members = asked.and_then(object).ok()?;
     let preview: Preview = serde_json::from_value(members.into()).ok()?;
     let size = arguments.canonical().len() + preview.diff.len();
-    (size <= APPROVAL_TEXT_LIMIT / 2).then(|| Lasting {
+    (size <= APPROVAL_TEXT_LIMIT / 2).then(|| LastingWrite {
         difference: preview.diff.lines().filter(|line| !line.starts_with("@@ ")).map(str::to_owned).collect(),
         approved: Some(json!(preview.base_version)),
-        ..Lasting::default()
+        ..LastingWrite::default()
     })
 }
 
@@ -309,14 +330,14 @@ mod tests {
 
     const NOW: i64 = 1_800_000_000_000_000;
 
-    async fn reads() -> Reads {
+    async fn reads() -> ReadLog {
         let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let scope = Scope::new("owner", "default").unwrap();
-        Reads { store, scope, session: "s".to_owned(), marks: Mutex::default() }
+        ReadLog { store, scope, session: "s".to_owned(), marks: Mutex::default() }
     }
 
     /// Whether a mark is done without waiting for anything.
-    async fn is_done_at_once(reads: &Reads, origin: &str, now: i64) -> bool {
+    async fn is_done_at_once(reads: &ReadLog, origin: &str, now: i64) -> bool {
         let mut marking = Box::pin(reads.mark(origin, now));
         let polled = marking.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         if polled == Poll::Pending {
@@ -349,6 +370,21 @@ mod tests {
         let stored = reads.store.read_origins(&reads.scope, "default", NOW + 21).await.unwrap();
         assert_eq!(stored.iter().map(|read| &*read.origin).collect::<Vec<_>>(), names);
         assert_eq!(reads.origins(NOW + 24 * 60 * FRESH_MICROS + 21).await, None, "after a day");
+    }
+
+    #[tokio::test]
+    async fn an_origin_that_the_store_has_is_noted_again_without_its_name() {
+        let reads = reads().await;
+        let again = |what: &str, now: i64| lock(&reads.marks).note_again("desk", what, now);
+        assert!(!again("a", NOW), "nothing was read");
+        reads.mark("desk/a", NOW).await;
+        reads.mark("desk/b", NOW).await;
+        assert!(!again("c", NOW) && !again("", NOW) && !again("/a", NOW));
+        assert!(again("a", NOW + 1));
+        let latest = reads.latest(NOW + 1);
+        let latest: Vec<(&str, i64)> = latest.iter().map(|read| (&*read.origin, read.at)).collect();
+        assert_eq!(latest, [("desk/a", NOW + 1), ("desk/b", NOW)]);
+        assert!(!again("a", NOW + FRESH_MICROS + 1), "it is stored again after a minute");
     }
 
     #[tokio::test]

@@ -1,5 +1,4 @@
-//! The results of the definition scan, so that each definition is scanned once. A definition is known by its hash, which is
-//! over all the texts that are scanned.
+//! Caches results of the definition scan by definition hash, which covers all scanned texts.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,14 +8,13 @@ use super::Finding;
 /// Definitions that are remembered. When there are more it starts anew.
 const MOST: usize = 8192;
 
-pub(super) struct Examined(Mutex<BTreeMap<String, Option<Finding>>>);
+pub(super) struct ScanCache(Mutex<BTreeMap<String, Option<Finding>>>);
 
-impl Examined {
+impl ScanCache {
     pub(super) const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    /// What the scan of the definition with this hash finds.
     pub(super) fn finding(&self, hash: &str, scan: impl FnOnce() -> Option<Finding>) -> Option<Finding> {
         let known = |known: &Mutex<BTreeMap<_, _>>| {
             known.lock().unwrap_or_else(PoisonError::into_inner).get(hash).cloned()
@@ -43,15 +41,15 @@ mod tests {
     fn each_definition_is_scanned_once_and_not_all_are_remembered() {
         use crate::catalogue::{Part, Suspicion};
         let found = |suspicion| Some(Finding { suspicion, part: Part::Description, excerpt: "x".to_owned() });
-        let (examined, frame) = (Examined::new(), found(Suspicion::Frame));
-        assert_eq!(examined.finding("a", || frame.clone()), frame);
-        assert_eq!(examined.finding("b", || None), None);
-        assert_eq!(examined.finding("a", || panic!("it was scanned")), frame);
-        assert_eq!(examined.finding("b", || panic!("it was scanned")), None);
+        let (scan_cache, frame) = (ScanCache::new(), found(Suspicion::Frame));
+        assert_eq!(scan_cache.finding("a", || frame.clone()), frame);
+        assert_eq!(scan_cache.finding("b", || None), None);
+        assert_eq!(scan_cache.finding("a", || panic!("it was scanned")), frame);
+        assert_eq!(scan_cache.finding("b", || panic!("it was scanned")), None);
         for number in 0..MOST {
-            examined.finding(&number.to_string(), || None);
+            scan_cache.finding(&number.to_string(), || None);
         }
-        assert!(examined.0.lock().unwrap().len() <= MOST);
-        assert_eq!(examined.finding("a", || found(Suspicion::Secrecy)), found(Suspicion::Secrecy));
+        assert!(scan_cache.0.lock().unwrap().len() <= MOST);
+        assert_eq!(scan_cache.finding("a", || found(Suspicion::Secrecy)), found(Suspicion::Secrecy));
     }
 }

@@ -1,7 +1,5 @@
-//! Notifications that belong to no call, on a way of their own for each upstream and each direction: in their order, and
-//! nobody waits for somebody who does not listen.
-//!
-//! What finds no room is dropped. What says that something has changed is kept once, however often it is said meanwhile.
+//! Queues of notifications that belong to no call, one per upstream and direction: in order, and a slow receiver blocks nobody.
+//! Refuses what does not fit; equal change notifications are queued once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,87 +10,84 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::route::is_there;
+use super::route::is_connected;
 use crate::session::{Session, lock};
 use crate::upstream::{Roots, Upstream};
 
 /// Notifications that wait on one way, and their bytes.
-const WAITING: usize = 1_024;
-const WAITING_BYTES: usize = 4 * 1024 * 1024;
-/// Changes that wait beyond that.
-const CHANGES: usize = 256;
+const QUEUE_LENGTH: usize = 1_024;
+const QUEUE_BYTES: usize = 4 * 1024 * 1024;
+const RESERVED_FOR_CHANGES: usize = 256;
 /// How long one notification may wait for an upstream that does not read.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is said there counts as read from this part of an upstream.
 const NOTIFICATIONS: &str = "notifications";
 
-/// One way.
-pub(super) struct Lane {
-    waiting: Arc<Waiting>,
+pub(super) struct NotificationQueue {
+    waiting: Arc<PendingQueue>,
     work: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Waiting {
-    queue: Mutex<Queue>,
+struct PendingQueue {
+    queue: Mutex<BoundedQueue>,
     news: Notify,
 }
 
 #[derive(Default)]
-struct Queue {
+struct BoundedQueue {
     notifications: VecDeque<Notification>,
     bytes: usize,
 }
 
-/// To the host, from this upstream.
 pub(super) fn to_host(session: &Session, upstream: &str, notification: Notification) {
-    let mut lanes = lock(&session.known.to_host);
-    let lane = lanes.entry(upstream.to_owned()).or_insert_with(|| {
-        let (ear, origin) =
-            (session.ear.clone(), session.origin(upstream, NOTIFICATIONS).map(Arc::<str>::from));
-        Lane::start(move |notification| {
-            let (ear, origin) = (ear.clone(), origin.clone());
-            async move { ear.pass_on(origin.as_deref(), notification).await }
+    let mut queues = lock(&session.routes.to_host);
+    let queue = queues.entry(upstream.to_owned()).or_insert_with(|| {
+        let (notifier, origin) =
+            (session.notifier.clone(), session.origin(upstream, NOTIFICATIONS).map(Arc::<str>::from));
+        NotificationQueue::start(move |notification| {
+            let (notifier, origin) = (notifier.clone(), origin.clone());
+            async move { notifier.forward(origin.as_deref(), notification).await }
         })
     });
-    lane.push(notification);
+    queue.push(notification);
 }
 
 /// To every upstream that is connected. That the host's roots have changed is said to those that may ask for them.
 pub(super) fn to_upstreams(session: &Session, notification: &Notification) {
     let is_of_roots = notification.method == "notifications/roots/list_changed";
     let concerns = |upstream: &Upstream| !is_of_roots || *upstream.spec().role.roots() == Roots::Forward;
-    let mut lanes = lock(&session.known.to_upstreams);
-    for upstream in session.upstreams().filter(|upstream| is_there(upstream) && concerns(upstream)) {
-        let lane = lanes.entry(upstream.spec().name.clone()).or_insert_with(|| {
+    let mut queues = lock(&session.routes.to_upstreams);
+    for upstream in session.upstreams().filter(|upstream| is_connected(upstream) && concerns(upstream)) {
+        let queue = queues.entry(upstream.spec().name.clone()).or_insert_with(|| {
             let upstream = Arc::clone(upstream);
-            Lane::start(move |Notification { method, params }| {
+            NotificationQueue::start(move |Notification { method, params }| {
                 let upstream = Arc::clone(&upstream);
                 async move {
                     // A server that comes back asks for everything anew.
-                    if !is_there(&upstream) {
+                    if !is_connected(&upstream) {
                         return;
                     }
-                    let told = async {
-                        if let Ok(link) = upstream.link().await {
+                    let sending = async {
+                        if let Ok(link) = upstream.lease().await {
                             let _ = link.notify(&method, params.as_deref()).await;
                         }
                     };
-                    let _ = timeout(PATIENCE, told).await;
+                    let _ = timeout(SEND_TIMEOUT, sending).await;
                 }
             })
         });
-        lane.push(notification.clone());
+        queue.push(notification.clone());
     }
 }
 
-impl Lane {
+impl NotificationQueue {
     fn start<F>(deliver: impl Fn(Notification) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send,
     {
-        let waiting = Arc::<Waiting>::default();
+        let waiting = Arc::<PendingQueue>::default();
         let work = tokio::spawn({
             let waiting = Arc::clone(&waiting);
             async move {
@@ -112,13 +107,13 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for NotificationQueue {
     fn drop(&mut self) {
         self.work.abort();
     }
 }
 
-impl Waiting {
+impl PendingQueue {
     async fn next(&self) -> Notification {
         loop {
             if let Some(notification) = lock(&self.queue).pop() {
@@ -129,16 +124,17 @@ impl Waiting {
     }
 }
 
-impl Queue {
+impl BoundedQueue {
     fn push(&mut self, notification: Notification) -> bool {
         let (count, size) = (self.notifications.len(), size(&notification));
         let is_change = is_change(&notification.method);
         if is_change && self.notifications.iter().any(|known| is_same(known, &notification)) {
             return false;
         }
-        let has_room = count == 0 || (count < WAITING && self.bytes + size <= WAITING_BYTES);
+        let has_room = count == 0 || (count < QUEUE_LENGTH && self.bytes + size <= QUEUE_BYTES);
         // The last places are for changes, which are small.
-        let has_last = is_change && count < WAITING + CHANGES && size <= WAITING_BYTES / WAITING;
+        let has_last =
+            is_change && count < QUEUE_LENGTH + RESERVED_FOR_CHANGES && size <= QUEUE_BYTES / QUEUE_LENGTH;
         if !has_room && !has_last {
             return false;
         }
@@ -184,18 +180,18 @@ mod tests {
 
     #[test]
     fn what_is_said_too_often_is_dropped_and_a_change_is_not() {
-        let mut queue = Queue::default();
-        for number in 0..WAITING {
+        let mut queue = BoundedQueue::default();
+        for number in 0..QUEUE_LENGTH {
             assert!(queue.push(note("notifications/message", &number.to_string())));
         }
         assert!(!queue.push(note("notifications/message", "\"one too many\"")));
         assert!(queue.push(note("notifications/resources/list_changed", "{}")));
         assert!(!queue.push(note("notifications/resources/list_changed", "{}")), "it waits already");
         assert!(queue.push(note("notifications/prompts/list_changed", "{}")));
-        for number in 0..2 * CHANGES {
+        for number in 0..2 * RESERVED_FOR_CHANGES {
             queue.push(note("notifications/resources/updated", &number.to_string()));
         }
-        assert_eq!(queue.notifications.len(), WAITING + CHANGES);
+        assert_eq!(queue.notifications.len(), QUEUE_LENGTH + RESERVED_FOR_CHANGES);
         assert_eq!(text(&queue.pop().unwrap()), Some("0"));
         while queue.pop().is_some() {}
         assert_eq!(queue.bytes, 0);
@@ -203,8 +199,8 @@ mod tests {
 
     #[test]
     fn bytes_are_counted_too() {
-        let mut queue = Queue::default();
-        let large = format!("\"{}\"", "x".repeat(WAITING_BYTES));
+        let mut queue = BoundedQueue::default();
+        let large = format!("\"{}\"", "x".repeat(QUEUE_BYTES));
         assert!(queue.push(note("a", &large)), "one that is large by itself passes");
         assert!(!queue.push(note("a", "1")));
         queue.pop();

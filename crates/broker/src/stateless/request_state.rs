@@ -1,0 +1,266 @@
+//! Signs and verifies `requestState`: a ticket with a keyed hash over principal, call, policy and expiry. It is not secret, only
+//! unforgeable. Keys are stored, so that every process verifies the same states; a new key is made daily. Task ids and list
+//! cursors use the same keys.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use embody_store::{SigningKey, Store};
+use embody_wire::server::{Host, code, failure};
+use embody_wire::{Outcome, Request};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::arguments::Arguments;
+use crate::session::lock;
+use crate::{Broker, Principal};
+
+/// How long a state is good. The call that it stands for does not wait longer.
+const STATE_LIFETIME: Duration = Duration::from_secs(900);
+const KEY_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+/// How long it is kept afterwards: a task may be asked for later than a call waits for its answers.
+const KEY_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How often it is looked whether another one has taken its place.
+const KEY_REFRESH: Duration = Duration::from_secs(600);
+const MOST: usize = 16;
+/// The longest state that is looked at.
+const LONGEST: usize = 512;
+const FORM: &str = "1";
+
+/// The keys that are known, the one to seal with first, and when that one was last looked for.
+#[derive(Default)]
+pub(crate) struct RequestStateSigner {
+    known: Mutex<(Vec<SigningKey>, Option<Instant>)>,
+    reading: tokio::sync::Mutex<()>,
+}
+
+impl RequestStateSigner {
+    pub(super) async fn current_key(&self, store: &Store) -> embody_store::Result<SigningKey> {
+        let known = || {
+            let known = lock(&self.known);
+            let is_fresh = known.1.is_some_and(|at| at.elapsed() < KEY_REFRESH);
+            known.0.first().filter(|_| is_fresh).cloned()
+        };
+        if let Some(key) = known() {
+            return Ok(key);
+        }
+        let _one_at_a_time = self.reading.lock().await;
+        if let Some(key) = known() {
+            return Ok(key);
+        }
+        let key = store.current_signing_key(KEY_LIFETIME, KEY_RETENTION).await?;
+        let mut known = lock(&self.known);
+        known.0.retain(|other| other.id != key.id);
+        known.0.insert(0, key.clone());
+        known.0.truncate(MOST);
+        known.1 = Some(Instant::now());
+        Ok(key)
+    }
+
+    pub(super) async fn key(&self, store: &Store, id: &str) -> embody_store::Result<Option<SigningKey>> {
+        // Of what no key can be called nobody needs to be asked.
+        if !is_key_id(id) {
+            return Ok(None);
+        }
+        let known = || lock(&self.known).0.iter().find(|key| key.id == id).cloned();
+        if let Some(key) = known() {
+            return Ok(Some(key));
+        }
+        // Another process has made it.
+        let _one_at_a_time = self.reading.lock().await;
+        if let Some(key) = known() {
+            return Ok(Some(key));
+        }
+        let mut keys = store.signing_keys().await?;
+        keys.truncate(MOST);
+        let found = keys.iter().find(|key| key.id == id).cloned();
+        let mut known = lock(&self.known);
+        // Whichever is to be sealed with is looked for again if it may be another one.
+        let is_same_hash = keys.first().is_some_and(|key| known.0.first() == Some(key));
+        let looked_at = known.1.filter(|_| is_same_hash);
+        *known = (keys, looked_at);
+        Ok(found)
+    }
+}
+
+/// Whether a key can be called so.
+fn is_key_id(id: &str) -> bool {
+    id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// What only whoever has the key can say of these parts for this principal.
+pub(super) fn keyed_hash(key: &SigningKey, whose: &Principal, form: &str, parts: &[&str]) -> String {
+    let Principal { user, agent, channel, shared_conversation: room, .. } = whose;
+    let mut hasher = blake3::Hasher::new_keyed(&key.key);
+    // A room without a name is a room.
+    let room = room.as_ref().map(|room| format!("#{room}")).unwrap_or_default();
+    for part in [form, user, agent, channel, &room].into_iter().chain(parts.iter().copied()) {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+pub(crate) async fn sign_request_state(
+    broker: &Broker,
+    host: &Host<Principal>,
+    request: &Request,
+    ticket: &str,
+) -> Result<String, Outcome> {
+    let now = (broker.config.clock)();
+    let key = broker.signer.current_key(&broker.config.store).await.map_err(|error| unavailable(&error))?;
+    let until = now.saturating_add(i64::try_from(STATE_LIFETIME.as_micros()).unwrap_or(i64::MAX));
+    let proof = ticket_proof(broker, &key, host, request, ticket, until).ok_or_else(invalid_state)?;
+    Ok(written(&key, ticket, until, &proof))
+}
+
+pub(crate) async fn verify_request_state(
+    broker: &Broker,
+    host: &Host<Principal>,
+    request: &Request,
+    state: &str,
+) -> Result<String, Outcome> {
+    if state.len() > LONGEST {
+        return Err(invalid_state());
+    }
+    let parts: Vec<&str> = state.split('.').collect();
+    let [FORM, key, ticket, until, proof] = *parts else { return Err(invalid_state()) };
+    let until: i64 = until.parse().map_err(|_| invalid_state())?;
+    let key = broker.signer.key(&broker.config.store, key).await.map_err(|error| unavailable(&error))?;
+    let key = key.ok_or_else(invalid_state)?;
+    let meant = ticket_proof(broker, &key, host, request, ticket, until).ok_or_else(invalid_state)?;
+    // A time or a proof can be written in other ways too, and none of those was given.
+    if !is_same_hash(proof, &meant) || state != written(&key, ticket, until, &meant) {
+        return Err(invalid_state());
+    }
+    if until < (broker.config.clock)() {
+        let message = "this `requestState` is too old; make the call anew";
+        return Err(failure(code::INVALID_PARAMS, message));
+    }
+    Ok(ticket.to_owned())
+}
+
+/// A keyed hash of these parts, for this principal, that only a process on this store can make, and the name of its key.
+pub(crate) async fn sign_parts(
+    broker: &Broker,
+    whose: &Principal,
+    form: &str,
+    parts: &[&str],
+) -> Result<String, Outcome> {
+    let key = broker.signer.current_key(&broker.config.store).await.map_err(|error| unavailable(&error))?;
+    Ok(format!("{}.{}", key.id, keyed_hash(&key, whose, form, parts)))
+}
+
+/// Whether [`sign_parts`] gives this signature for these parts and this principal.
+pub(crate) async fn verify_parts(
+    broker: &Broker,
+    whose: &Principal,
+    form: &str,
+    parts: &[&str],
+    signature: &str,
+) -> Result<bool, Outcome> {
+    let Some((key, proof)) = signature.split_once('.') else { return Ok(false) };
+    let key = broker.signer.key(&broker.config.store, key).await.map_err(|error| unavailable(&error))?;
+    Ok(key.is_some_and(|key| is_same_hash(proof, &keyed_hash(&key, whose, form, parts))))
+}
+
+/// What only whoever has the key can say of this ticket; `None` if the request could be read in two ways.
+fn ticket_proof(
+    broker: &Broker,
+    key: &SigningKey,
+    host: &Host<Principal>,
+    request: &Request,
+    ticket: &str,
+    until: i64,
+) -> Option<String> {
+    let (what, until) = (CallSubject::read(request)?, until.to_string());
+    // An approval that was asked of a host with the right to give it is not answered by one without.
+    let right = if host.principal.may_approve { "may approve" } else { "" };
+    let parts = [
+        &*request.method,
+        &*what.name,
+        &*what.uri,
+        &*what.arguments,
+        &*broker.config.policy_version,
+        &*until,
+        ticket,
+        right,
+        host.principal.token.as_deref().unwrap_or_default(),
+    ];
+    Some(keyed_hash(key, &host.principal, FORM, &parts))
+}
+
+fn written(key: &SigningKey, ticket: &str, until: i64, proof: &str) -> String {
+    [FORM, &key.id, ticket, &until.to_string(), proof].join(".")
+}
+
+/// Whether two proofs say the same: compared as hashes, in constant time.
+pub(super) fn is_same_hash(one: &str, other: &str) -> bool {
+    let (one, other) = (blake3::Hash::from_hex(one).ok(), blake3::Hash::from_hex(other).ok());
+    one.zip(other).is_some_and(|(one, other)| one == other)
+}
+
+/// What a request asks for: the same each time that it is sent.
+struct CallSubject {
+    name: String,
+    uri: String,
+    arguments: String,
+}
+
+impl CallSubject {
+    fn read(request: &Request) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Params<'a> {
+            #[serde(default)]
+            name: String,
+            #[serde(default)]
+            uri: String,
+            #[serde(borrow, default)]
+            arguments: Option<&'a RawValue>,
+        }
+        let params = request.params.as_deref().map_or("{}", RawValue::get);
+        // The items of a list could be taken for members.
+        if !params.starts_with('{') {
+            return None;
+        }
+        let Params { name, uri, arguments } = serde_json::from_str(params).ok()?;
+        let arguments = Arguments::read(arguments.filter(|given| given.get() != "null")).ok()?;
+        Some(Self { name, uri, arguments: arguments.canonical().to_owned() })
+    }
+}
+
+fn invalid_state() -> Outcome {
+    let message = "this `requestState` was not given for this call; make the call anew, without it";
+    failure(code::INVALID_PARAMS, message)
+}
+
+pub(super) fn unavailable(error: &embody_store::Error) -> Outcome {
+    tracing::error!(reason = %error, "the keys of states and tasks cannot be read");
+    failure(
+        code::INTERNAL_ERROR,
+        "what belongs to this call, task or list cannot be read or sealed: the store does not answer; try again",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use embody_store::DatabaseUrl;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_names_keys_that_are_not_there_changes_nothing() {
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
+        let signer = RequestStateSigner::default();
+        let key = signer.current_key(&store).await.unwrap();
+        assert_eq!(signer.key(&store, &key.id).await.unwrap().as_ref(), Some(&key));
+        let looked_at = lock(&signer.known).1;
+        assert!(looked_at.is_some());
+        let upper = key.id.to_uppercase();
+        for id in ["", "x", &"0".repeat(32), &"g".repeat(32), &"0".repeat(33), &upper[..31]] {
+            assert!(signer.key(&store, id).await.unwrap().is_none(), "{id}");
+            assert_eq!(lock(&signer.known).1, looked_at, "{id}");
+        }
+        assert!(is_key_id(&key.id) && !is_key_id(&"g".repeat(32)) && !is_key_id("0"));
+    }
+}
