@@ -396,15 +396,11 @@ fn unreadable(error: serde_json::Error) -> InvalidArguments {
 fn look_alike(members: &[(Cow<'_, str>, Node<'_>)]) -> Option<(String, String)> {
     // The usual object has few members: comparing each with each costs less than a table.
     if members.len() <= FEW_MEMBERS {
-        let mut rest = members;
-        while let [(key, _), others @ ..] = rest {
-            let is_alike = |other: &&(Cow<'_, str>, Node<'_>)| other.0 != *key && is_alike(&other.0, key);
-            if let Some((other, _)) = others.iter().find(is_alike) {
-                return Some((in_short(key), in_short(other)));
-            }
-            rest = others;
-        }
-        return None;
+        return members.iter().enumerate().find_map(|(index, (key, _))| {
+            let mut earlier = members.iter().take(index).map(|(key, _)| key);
+            let other = earlier.find(|other| *other != key && is_alike(other, key))?;
+            Some((in_short(other), in_short(key)))
+        });
     }
     let mut seen: HashMap<String, &str> = HashMap::with_capacity(members.len());
     for (key, _) in members {
@@ -480,6 +476,16 @@ mod tests {
         }
         // What lies deeper is data.
         assert!(read(r#"{"env":{"path":"a","PATH":"b"}}"#).is_ok());
+    }
+
+    #[test]
+    fn the_same_two_keys_are_named_in_small_and_large_objects() {
+        for others in [0, FEW_MEMBERS] {
+            let others: String = (0..others).map(|number| format!(",\"k{number}\":0")).collect();
+            let error =
+                read(&format!("{{\"a\":0,\"b\":0,\"B\":0,\"A\":0{others}}}")).unwrap_err().to_string();
+            assert!(error.contains("the keys `b` and `B` are the same"), "{error}");
+        }
     }
 
     #[test]

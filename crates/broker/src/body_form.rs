@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use embody_wire::splice;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -113,8 +114,8 @@ impl<'a> Edits<'a> {
     }
 
     fn replace(&mut self, value: &RawValue, by: String) -> Result<(), String> {
-        let start = (value.get().as_ptr() as usize).checked_sub(self.text.as_ptr() as usize);
-        let start = start.ok_or_else(|| "the form cannot be read".to_owned())?;
+        let start =
+            splice::offset(self.text, value.get()).ok_or_else(|| "the form cannot be read".to_owned())?;
         self.replaced.push((start..start + value.get().len(), Value::from(by).to_string()));
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use embody_wire::splice;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -106,7 +107,7 @@ pub(crate) fn with_meta(object: &RawValue, key: &str, value: &Value) -> Option<B
         None => (text, format!("\"_meta\":{{{entry}}}")),
     };
     let inside = object.strip_prefix('{')?;
-    let place = (inside.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    let place = splice::offset(text, inside)?;
     let comma = if inside.trim_start().starts_with('}') { "" } else { "," };
     let (before, after) = (text.get(..place)?, text.get(place..)?);
     RawValue::from_string(format!("{before}{entry}{comma}{after}")).ok()

@@ -150,7 +150,7 @@ pub(crate) fn add_stored_parts(
 ) -> Result<Vec<ToolPin>, CliError> {
     let scope = args.scope.resolve()?;
     let found = with_existing(context, async |store| {
-        Ok((stored_parts(store, &scope, args.task.as_deref()).await?, pins(store, MAX_PINS).await?))
+        Ok((stored_parts(store, &scope, args.task.as_deref()).await?, pins(store, MAX_PINS, |_| true).await?))
     })?;
     let Some((parts, pins)) = found else { return Ok(Vec::new()) };
     parts.add_to(request, &scope);
@@ -174,16 +174,19 @@ pub(crate) async fn add_open_store_parts(
     Ok(())
 }
 
-/// The pinned definitions, page by page, until there are at least `limit`.
-pub(crate) async fn pins(store: &Store, limit: usize) -> Result<Vec<ToolPin>, CliError> {
+/// The pinned definitions that `keep` selects, page by page, until there are at least `limit`.
+pub(crate) async fn pins(
+    store: &Store,
+    limit: usize,
+    keep: impl Fn(&ToolPin) -> bool,
+) -> Result<Vec<ToolPin>, CliError> {
     let mut pins: Vec<ToolPin> = Vec::new();
+    let mut last = (String::new(), String::new());
     while pins.len() < limit {
-        let after = pins.last().map_or(("", ""), |last| (&*last.body, &*last.tool));
-        let page = store.pins(after, PIN_PAGE).await?;
-        if page.is_empty() {
-            break;
-        }
-        pins.extend(page);
+        let page = store.pins((&last.0, &last.1), PIN_PAGE).await?;
+        let Some(end) = page.last() else { break };
+        last = (end.body.clone(), end.tool.clone());
+        pins.extend(page.into_iter().filter(&keep));
     }
     Ok(pins)
 }

@@ -65,7 +65,9 @@ pub(crate) fn subscription_id(params: &RawValue) -> Option<u64> {
     members(outer.meta?).map(|WithSubscription { id }| id)
 }
 
-fn replace_raw(whole: &RawValue, part: &RawValue, by: &str) -> Option<Box<RawValue>> {
+/// [`replace`] for JSON values. `None` also if the result is not JSON.
+#[must_use]
+pub fn replace_raw(whole: &RawValue, part: &RawValue, by: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(replace(whole.get(), part.get(), by)?).ok()
 }
 

@@ -5,6 +5,7 @@
 //! form that does not depend on the order of keys, nor in schemas on the order of sets (`required`, `enum`, `anyOf`, …).
 //! Icons and `_meta` may change freely.
 
+use embody_wire::splice;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -161,14 +162,11 @@ pub(super) fn annotations(definition: &RawValue) -> Annotations {
 }
 
 pub(super) fn renamed(definition: &RawValue, name: &str) -> Option<Box<RawValue>> {
-    let (whole, part) = (definition.get(), parts(definition).ok()?.name.get());
-    if serde_json::from_str::<String>(part).ok()? == name {
+    let part = parts(definition).ok()?.name;
+    if serde_json::from_str::<String>(part.get()).ok()? == name {
         return Some(definition.to_owned());
     }
-    // The part is a slice of the whole: where it starts is the distance between the two.
-    let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
-    let (before, after) = (whole.get(..start)?, whole.get(start + part.len()..)?);
-    RawValue::from_string(format!("{before}{}{after}", Value::from(name))).ok()
+    splice::replace_raw(definition, part, &Value::from(name).to_string())
 }
 
 fn parts(definition: &RawValue) -> Result<Parts<'_>, RejectReason> {

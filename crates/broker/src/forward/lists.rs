@@ -196,7 +196,7 @@ async fn pass_on(
         // To common hosts an empty cursor is the end.
         None => String::new(),
     };
-    let passed_on = params::exchanged(&result, part, &next);
+    let passed_on = params::replace_text(&result, part, &next);
     Ok(Outcome::Result(passed_on.unwrap_or_else(|| raw(&Value::Null))))
 }
 

@@ -1,7 +1,7 @@
-//! The few members of parameters that decide where a request goes, read and exchanged in place.
+//! The few members of parameters that decide where a request goes, read and replaced in place.
 
-use embody_wire::Outcome;
 use embody_wire::server::{code, failure};
+use embody_wire::{Outcome, splice};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -29,12 +29,9 @@ pub(super) fn check_length(what: &str, name: &str) -> Result<(), Outcome> {
     Err(failure(code::INVALID_PARAMS, words))
 }
 
-/// The text with `part`, a slice of it, exchanged for this string; no other byte changes.
-pub(super) fn exchanged(whole: &RawValue, part: &RawValue, by: &str) -> Option<Box<RawValue>> {
-    let (whole, part) = (whole.get(), part.get());
-    let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
-    let (before, after) = (whole.get(..start)?, whole.get(start + part.len()..)?);
-    RawValue::from_string(format!("{before}{}{after}", Value::from(by))).ok()
+/// The value with `part`, a slice of it, replaced by this string; no other byte changes.
+pub(super) fn replace_text(whole: &RawValue, part: &RawValue, by: &str) -> Option<Box<RawValue>> {
+    splice::replace_raw(whole, part, &Value::from(by).to_string())
 }
 
 /// The parameters of a list with this cursor and no other. What else a list needs is in `_meta`, as far as that is known.

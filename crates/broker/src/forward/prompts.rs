@@ -112,7 +112,7 @@ pub(super) async fn send(request: HostRequest<'_>, part: &RawValue) -> Outcome {
         return failure(code::INTERNAL_ERROR, "an upstream is gone for good");
     };
     let spliced = match request.params() {
-        Some(params) if own != name => params::exchanged(params, part, &own),
+        Some(params) if own != name => params::replace_text(params, part, &own),
         _ => None,
     };
     request.read(upstream, &Kind::Prompt.name(&own), spliced.as_deref().or(request.params())).await
@@ -217,7 +217,7 @@ fn listed(
         return Some(prompt.to_owned());
     }
     let named: Named<'_> = serde_json::from_str(prompt.get()).ok()?;
-    params::exchanged(prompt, named.name, listed)
+    params::replace_text(prompt, named.name, listed)
 }
 
 impl Names {

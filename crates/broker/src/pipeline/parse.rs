@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use embody_wire::Outcome;
 use embody_wire::server::{code, failure};
+use embody_wire::{Outcome, splice};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -159,11 +159,8 @@ impl CallParams {
         if self.name == tool {
             return None;
         }
-        let text = self.params.get();
-        let read: Params<'_> = serde_json::from_str(text).ok()?;
-        let start = (read.name.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
-        let (before, after) = (text.get(..start)?, text.get(start + read.name.get().len()..)?);
-        RawValue::from_string(format!("{before}{}{after}", serde_json::Value::from(tool))).ok()
+        let read: Params<'_> = serde_json::from_str(self.params.get()).ok()?;
+        splice::replace_raw(&self.params, read.name, &serde_json::Value::from(tool).to_string())
     }
 }
 

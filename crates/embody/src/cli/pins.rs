@@ -71,8 +71,9 @@ pub(crate) fn run(command: &PinsCommand, context: &Context) -> Result<ExitCode, 
 }
 
 fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let mut pins = store::with_existing(context, async |store| store::pins(store, usize::MAX).await)?
-        .unwrap_or_default();
+    let mut pins =
+        store::with_existing(context, async |store| store::pins(store, usize::MAX, |_| true).await)?
+            .unwrap_or_default();
     let seen = pins.len();
     pins.retain(|pin| args.all || is_waiting(pin));
     if context.json {
@@ -92,7 +93,7 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
 }
 
 fn accept(args: &AcceptArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let pins = store::with_existing(context, async |store| store::pins(store, usize::MAX).await)?
+    let pins = store::with_existing(context, async |store| store::pins(store, usize::MAX, |_| true).await)?
         .unwrap_or_default();
     if let Some(glob) = glob(&args.tool) {
         return accept_all(args, &glob, pins, context);

@@ -254,9 +254,11 @@ fn resolve_tool(text: &str, body: Option<&str>, context: &Context) -> Result<Res
         Some((prefix, rest)) if is_body(prefix, context) => (Some(prefix), rest),
         _ => (body, text),
     };
-    let pins = store::with_existing(context, async |store| store::pins(store, usize::MAX).await)?;
+    let pins = store::with_existing(context, async |store| {
+        store::pins(store, usize::MAX, |pin| pin.tool == tool).await
+    })?;
     let mut pins = pins.unwrap_or_default();
-    pins.retain(|pin| pin.tool == tool && is_body(&pin.body, context));
+    pins.retain(|pin| is_body(&pin.body, context));
     if let (Some((prefix, _)), None, true) = (split, named, pins.is_empty()) {
         return Err(no_body(prefix, context)
             .hint(format!("for a tool that is called `{tool}` name its body with `--body`")));

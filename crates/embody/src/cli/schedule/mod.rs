@@ -87,7 +87,7 @@ fn resume(args: &OneArgs, context: &Context) -> Result<ExitCode, CliError> {
         Ok(Schedule { enabled: true, quarantined: false, next_at: Some(next), ..schedule })
     })?;
     let schedule = resumed.ok_or_else(|| not_found(&args.id, &user))?;
-    let due = list::due(&schedule)?;
+    let due = if context.json { String::new() } else { list::due(&schedule)? };
     context.print_plain(&list::as_json(&schedule, None), || format!("{} goes on\n{due}", args.id))
 }
 

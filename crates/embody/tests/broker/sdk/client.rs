@@ -39,7 +39,7 @@ impl Sdk {
 
     fn command(self, mut plan: Value) -> Command {
         let script = |name: &str| -> PathBuf {
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/broker/sdk").join(name)
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broker/sdk").join(name)
         };
         plan["era"] = if self.version() == "2025-11-25" { "legacy" } else { "auto" }.into();
         match self {
