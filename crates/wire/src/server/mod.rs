@@ -1,12 +1,11 @@
-//! The server side: a [`Service`] behind faces that hosts can reach.
+//! The server side: a [`Service`] behind the transports that hosts use.
 //!
-//! A face carries messages and keeps the rules of its transport: stdio lines ([`lines`]), streamable HTTP and legacy
-//! HTTP+SSE ([`http`]), both protocol eras on each. What a method means is the service's: a face reads of a request only
-//! what its transport needs (id, method, the era's `_meta`, the names that headers mirror) and passes payloads on as
-//! they came.
+//! A transport carries messages and enforces its own rules: stdio lines ([`lines`]), streamable HTTP and legacy
+//! HTTP+SSE ([`http`]), with both protocol eras on each. The service defines the methods: a transport reads only what
+//! it needs (id, method, the era's `_meta`, the names that headers mirror) and passes payloads on unchanged.
 //!
-//! What a call says on its way (progress, logs, questions to the host) and its answer travel in one ordered queue, so
-//! nothing ever arrives after the answer. Queues are bounded: a host that does not read holds up its own calls only.
+//! The messages of a call (progress, logs, server requests) and its response share one ordered queue, so nothing
+//! arrives after the response. Queues are bounded: a host that does not read delays only its own calls.
 
 mod connection;
 mod era;
