@@ -38,6 +38,7 @@ pub enum ReplicaEvent {
     SessionDeleted { session: String },
     /// The other process resumes a call that is suspended here.
     CallClaimed {
+        /// The ticket it is suspended under.
         ticket: String,
     },
     /// The host answered, in the other process, the server requests of a call that is suspended here.
