@@ -9,6 +9,7 @@ const INTERRUPTED: &str = "(no result: the call was interrupted, and it is not k
 /// Consecutive messages of one role.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step<'a> {
+    /// The user's texts.
     User(Vec<&'a str>),
     /// The model's text and calls.
     Assistant { texts: Vec<&'a str>, calls: Vec<&'a ToolRequest> },
