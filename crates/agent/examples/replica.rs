@@ -1,8 +1,6 @@
 //! One of several processes that run the schedules of one store, for tests that kill it. A run logs its start, takes a
-//! moment, and logs its end.
-//!
-//! `replica URL KEYS LOG` runs until it is killed or signalled. Each line of LOG is `START|END PID SCHEDULE DUE
-//! MILLIS`.
+//! moment, and logs its end. `replica URL KEYS LOG` runs until it is killed or signalled. Each line of LOG is `START|END PID
+//! SCHEDULE DUE MILLIS`.
 
 use std::error::Error;
 use std::fs::{File, OpenOptions};

@@ -1,7 +1,6 @@
-//! The error type of this crate, and a coarse kind for decisions.
-//!
-//! No error text contains a secret: URLs are shown without user, password and query, server messages are masked before
-//! they are stored, and causes from the HTTP stack are stripped of their URL.
+//! The error type of this crate, and a coarse kind for decisions. No error text contains a secret: URLs are shown without
+//! user, password and query, server messages are masked before they are stored, and causes from the HTTP stack are stripped
+//! of their URL.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
-//! The HTTP client that both transports share: the token, the meaning of a status, bounded bodies and streams.
-//!
-//! Does not follow redirects (they would carry the token elsewhere) and does not resend: a message is sent once, and
-//! once more only if it was rejected because of its token. Has no knowledge of sessions.
+//! The HTTP client that both transports share: the token, the meaning of a status, bounded bodies and streams. Does not
+//! follow redirects (they would carry the token elsewhere) and does not resend: a message is sent once, and once more only if
+//! it was rejected because of its token. Has no knowledge of sessions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

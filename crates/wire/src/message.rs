@@ -1,8 +1,6 @@
-//! The JSON-RPC 2.0 envelope: parsing, printing and ids; payloads (`params`, `result`, `error`) stay raw text.
-//!
-//! Rejects text that is too long, too deeply nested, or not exactly one request, notification or response; a message
-//! without an id is a notification only if its method starts with `notifications/`. Unknown envelope fields are
-//! ignored; the last of repeated fields counts, as in every common JSON parser. Does not panic on any input.
+//! The JSON-RPC 2.0 envelope: parsing, printing and ids; payloads stay raw text. Rejects text that is too long, too deeply
+//! nested, or not exactly one request, notification (`notifications/*`) or response. Unknown envelope fields are ignored, and
+//! the last of repeated fields counts. Does not panic on any input.
 
 mod envelope;
 mod id;

@@ -1,8 +1,6 @@
-//! Selects the proxy for an address, if any. Pure: the caller reads the environment. Loopback addresses never use a
-//! proxy, whatever the exceptions say: the request may carry a token, and the proxy's own loopback is another machine.
-//!
-//! Does not display a proxy's user and password, and does not resolve names: the proxy does that. (Only with
-//! `socks5://` does this machine resolve the name, when it connects.)
+//! Selects the proxy for an address. Pure: the caller reads the environment. Loopback never uses a proxy: a request may carry a
+//! token, and the proxy's own loopback is another machine. Does not display a proxy's credentials. Does not resolve names: the
+//! proxy does (only with `socks5://` does this machine resolve them, when it connects).
 
 use std::fmt;
 use std::net::IpAddr;
@@ -115,7 +113,7 @@ impl Proxies {
         (!is_direct).then_some(proxy)
     }
 
-    /// Configures a client that applies these rules to this address.
+    /// Configures a client to choose its proxies by these rules. Loads certificates only if `url` needs TLS.
     pub fn apply(&self, builder: ClientBuilder, url: &Url) -> ClientBuilder {
         // Otherwise reqwest reads the proxies from the environment.
         let mut builder = builder.no_proxy();

@@ -1,7 +1,6 @@
-//! An incremental parser of server-sent events with a size limit. Does no IO.
-//!
-//! Follows the WHATWG grammar (CR, LF and CRLF; a leading BOM; comments; `event`, `data`, `id`, `retry`) with one
-//! exception: text that is not UTF-8 is an error, because replacing bytes would silently change a payload.
+//! An incremental parser of server-sent events with a size limit. Does no IO. Follows the WHATWG grammar (CR, LF and CRLF; a
+//! leading BOM; comments; `event`, `data`, `id`, `retry`) with one exception: text that is not UTF-8 is an error, because
+//! replacing bytes would silently change a payload.
 
 use std::collections::VecDeque;
 use std::mem;

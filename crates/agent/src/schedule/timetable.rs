@@ -1,8 +1,6 @@
-//! Timetables: when a schedule is due, in its time zone, across clock changes. Pure: the time is a parameter.
-//!
-//! A local time that the clocks skip is due at the moment of the change; one that they show twice is due the first
-//! time. A schedule that matches every hour follows the running clock: skipped times are not made up, and a repeated
-//! hour counts twice.
+//! Timetables: when a schedule is due, in its time zone, across clock changes. Pure: the time is a parameter. A local time
+//! that the clocks skip is due at the moment of the change; one that they show twice is due the first time. A schedule that
+//! matches every hour follows the running clock: skipped times are not made up, and a repeated hour counts twice.
 
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};

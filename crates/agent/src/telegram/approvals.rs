@@ -1,8 +1,6 @@
-//! Calls that wait for approval, shown with two buttons in the private chat of the owner.
-//!
-//! The text is the same as on every other channel. A call that cannot be shown whole, or that the rules do not allow to
-//! be approved on Telegram, has no buttons. A press counts only from a decider in their private chat; the store decides
-//! its effect.
+//! Calls that wait for approval, shown with two buttons in the private chat of the owner. The text is the same as on every
+//! other channel. A call that cannot be shown whole, or that the rules do not allow to be approved on Telegram, has no
+//! buttons. A press counts only from a decider in their private chat; the store decides its effect.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

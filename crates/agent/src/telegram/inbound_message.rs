@@ -1,7 +1,6 @@
-//! A message to the bot, as the store keeps it until it is answered, and as the agent reads it.
-//!
-//! A sender's name, a quoted message and a forwarded one are other people's words: they are marked as quoted data, on
-//! separate lines, and are not instructions.
+//! A message to the bot, as the store keeps it until it is answered, and as the agent reads it. A sender's name, a quoted
+//! message and a forwarded one are other people's words: they are marked as quoted data, on separate lines, and are not
+//! instructions.
 
 use embody_broker::visible;
 use serde::{Deserialize, Serialize};

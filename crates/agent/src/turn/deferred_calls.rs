@@ -1,7 +1,6 @@
-//! Calls that were waiting for the owner's approval when their turn ended. After the approval exactly that call is
-//! made, without asking the model; its result is stored in the thread first, and then the conversation continues. The
-//! waiting calls are in the store, so another process or a restarted one can continue. The process that claims a call
-//! makes it; if it dies before sending, the call is not made and the approval expires unused.
+//! Calls that were waiting for approval when their turn ended. After the approval exactly that call is made, without asking the
+//! model; its result is stored in the thread, and then the conversation continues. The process that claims a call from the
+//! store makes it; if it dies before sending, the call is not made and the approval expires unused.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,8 +1,6 @@
-//! Determines the protocol era of a request, and reads what it says about its host. Pure.
-//!
-//! A request with the modern `_meta` is of the stateless era, wherever it arrives; every other request belongs to a
-//! session opened by `initialize`. `server/discover` exists in the stateless era only, so its rules apply even when
-//! `_meta` is missing.
+//! Determines the protocol era of a request, and reads what it says about its host. Pure. A request with the modern `_meta`
+//! is of the stateless era, wherever it arrives; every other request belongs to a session opened by `initialize`.
+//! `server/discover` exists in the stateless era only, so its rules apply even when `_meta` is missing.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,6 @@
-//! A pipe with one message per line: standard streams, or any pair of byte streams.
-//!
-//! Ends at the end of the input or at shutdown; then running calls get a grace period, and their responses are still
-//! written. An oversized line is answered with an error, with its id if that can be found, and skipped.
+//! A pipe with one message per line: standard streams, or any pair of byte streams. Ends at the end of the input or at
+//! shutdown; then running calls get a grace period, and their responses are still written. An oversized line is answered with
+//! an error, with its id if that can be found, and skipped.
 
 use std::future::poll_fn;
 use std::mem::MaybeUninit;

@@ -1,11 +1,6 @@
-//! The server side: a [`Service`] behind the transports that hosts use.
-//!
-//! A transport carries messages and enforces its own rules: stdio lines ([`lines`]), streamable HTTP and legacy
-//! HTTP+SSE ([`http`]), with both protocol eras on each. The service defines the methods: a transport reads only what
-//! it needs (id, method, the era's `_meta`, the names that headers mirror) and passes payloads on unchanged.
-//!
-//! The messages of a call (progress, logs, server requests) and its response share one ordered queue, so nothing
-//! arrives after the response. Queues are bounded: a host that does not read delays only its own calls.
+//! The server side: a [`Service`] behind the transports that hosts use: stdio lines ([`lines`]), streamable HTTP and legacy
+//! HTTP+SSE ([`http`]), with both protocol eras on each. A transport reads only what it needs and passes payloads on unchanged.
+//! The messages of a call and its response share one ordered, bounded queue, so nothing arrives after the response.
 
 mod connection;
 mod era;

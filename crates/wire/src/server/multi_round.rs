@@ -1,8 +1,6 @@
-//! Calls of the stateless era that ask their host for input, and so take several requests.
-//!
-//! The response to a request asks the host (`input_required`), and the host sends another request with the answers and
-//! the state it was given. In between the call waits in [`SuspendedCalls`] for a bounded time; each state is valid for
-//! one request of the call's owner. The service decides how to seal a state.
+//! Calls of the stateless era that ask their host for input (`input_required`). The host sends another request with the answers
+//! and the state it was given; until then the call waits in [`SuspendedCalls`] for a bounded time. Each state is valid for one
+//! request of the call's owner. The service decides how to seal a state.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

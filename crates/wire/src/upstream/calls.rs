@@ -15,6 +15,12 @@ use crate::message::{Id, Notification, Request, Response};
 use crate::splice;
 
 /// The stream on which a message arrived. It limits which calls the message can belong to.
+///
+/// A server on a pipe or a legacy event stream does not say which call a request or a log message belongs to. A message
+/// with a progress token belongs to that call. Otherwise it belongs to the only running call; a server request, to the
+/// only running call that does not wait for an answer itself. If there is no such call, the message goes to the
+/// connection's stream. The connection's own listen request is not counted. Over streamable HTTP, messages on the
+/// stream of a call belong to the call. Change notifications always belong to the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MessageSource {
     Shared,

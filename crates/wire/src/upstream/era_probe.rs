@@ -1,7 +1,6 @@
 //! Detects the protocol era of a server and initializes it accordingly: `server/discover` first, then `initialize`.
-//!
-//! Session-era servers answer the probe with any error, do not answer it, or exit. The Python SDK up to 1.8.1 stops
-//! reading and exits at the next message, so the exit may come only after `initialize`.
+//! Session-era servers answer the probe with any error, do not answer it, or exit. The Python SDK up to 1.8.1 stops reading
+//! and exits at the next message, so the exit may come only after `initialize`.
 
 use std::sync::Arc;
 use std::time::Duration;

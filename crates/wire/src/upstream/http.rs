@@ -1,8 +1,6 @@
-//! A server behind streamable HTTP: every message is a separate POST.
-//!
-//! Messages on the response stream of a POST belong to its call; others arrive on a GET stream, if the server offers
-//! one and the connection has a listener. A call is sent once. When its stream breaks, it is resumed if the server sent
-//! an event id; otherwise the call is lost.
+//! A server behind streamable HTTP: every message is a separate POST. Messages on the response stream of a POST belong to its
+//! call; others arrive on a GET stream, if the server offers one and the connection has a listener. A call is sent once. When
+//! its stream breaks, it is resumed if the server sent an event id; otherwise the call is lost.
 
 mod listening;
 

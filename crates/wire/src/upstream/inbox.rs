@@ -1,8 +1,6 @@
-//! Routes the messages of a server to the call they belong to, or to the listener of the connection.
-//!
-//! Never waits, so that a server that floods the connection cannot delay responses. Messages that do not fit are
-//! dropped, except change notifications: these are merged and delivered once there is room. Capacity is counted in
-//! messages and in bytes, because a single message may be large.
+//! Routes the messages of a server to their call, or to the listener of the connection. Never waits, so that a server that
+//! floods the connection cannot delay responses. Messages that do not fit (in number or in bytes) are dropped, except change
+//! notifications: these are merged and delivered once there is room.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -30,6 +30,11 @@ use crate::version::Version;
 
 /// An open session with a server. Calls may run concurrently. Dropping it kills a process with everything it started,
 /// and leaves an HTTP session to expire; [`Link::close`] shuts both down gracefully.
+///
+/// Messages about a call (progress, logs, server requests) arrive in the call's own ordered stream before its response;
+/// all others arrive in the connection's stream. A stateless server is used in the same way: the link keeps what a
+/// session would store, and such a server requests input with an `input_required` response (see
+/// [`Link::input_required`]).
 pub struct Link {
     transport: Arc<Transport>,
     calls: Arc<Calls>,

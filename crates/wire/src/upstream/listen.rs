@@ -1,9 +1,6 @@
-//! The long-lived `subscriptions/listen` request to a stateless server, on which it reports changes. If the server ends
-//! the request, it is sent again after a delay; if it rejects it, the delay grows.
-//!
-//! When the watched set changes, a new request replaces the old one. The old one is read until the server acknowledges
-//! the new one, and a little longer, as they may use different connections. After a gap without a request, everything
-//! is reported as changed.
+//! The long-lived `subscriptions/listen` request to a stateless server. It is sent again when it ends; after rejections the
+//! delay grows. When the watched set changes, a new request replaces it; the old one is read until shortly after the server
+//! acknowledges the new one. After a gap without a request, everything is reported as changed.
 
 use std::sync::Arc;
 use std::time::Duration;

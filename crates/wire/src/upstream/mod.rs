@@ -1,19 +1,5 @@
-//! The client side of a connection to an upstream server: one connection, shared by many callers, with raw payloads
-//! both ways.
-//!
-//! Where [`Client`](crate::Client) makes a call and waits, a [`Link`] exposes the whole exchange: messages about a call
-//! (progress, logs, server requests) arrive in the call's own ordered stream before its response; all others arrive in
-//! the connection's stream. Ids and progress tokens are rewritten on the wire and restored on the way back; the rest of
-//! a payload is not changed.
-//!
-//! A server on a pipe or a legacy event stream does not say which call a request or a log message belongs to. A message
-//! with a progress token belongs to that call. Otherwise it belongs to the only running call; a server request, to the
-//! only running call that does not wait for an answer itself. If there is no such call, the message goes to the
-//! connection's stream. The connection's own listen request is not counted. Over streamable HTTP, messages on the
-//! stream of a call belong to the call. Change notifications always belong to the connection.
-//!
-//! A server may be of either era. A stateless server is used through the same [`Link`], which keeps what a session
-//! would store. Such a server requests input with an `input_required` response: see [`Link::input_required`].
+//! The client side of a connection to an upstream server: one [`Link`], shared by many callers, with raw payloads both ways.
+//! Ids and progress tokens are rewritten on the wire and restored on the way back; the rest of a payload is not changed.
 
 mod call_channel;
 mod calls;

@@ -1,8 +1,6 @@
-//! A server behind legacy HTTP+SSE: one GET stream delivers every message, and its first event names the URL to POST
-//! to.
-//!
-//! The stream is the connection: it is not resumed when it ends. A POST URL of another origin is rejected, because the
-//! token would be sent there.
+//! A server behind legacy HTTP+SSE: one GET stream delivers every message, and its first event names the URL to POST to. The
+//! stream is the connection: it is not resumed when it ends. A POST URL of another origin is rejected, because the token
+//! would be sent there.
 
 use std::sync::Arc;
 

@@ -1,9 +1,6 @@
-//! Finds the transport behind a URL: streamable HTTP at the URL, then at `/mcp` below it, then legacy SSE at the URL
-//! and at `/sse` below it.
-//!
-//! Continues only when a response means "not here". Stops at once when the server is unreachable, wants other
-//! credentials, times out, or is an MCP server that rejects the connection: another path on the same host would not
-//! change that.
+//! Finds the transport behind a URL: streamable HTTP at the URL, then at `/mcp` below it, then legacy SSE at the URL and at
+//! `/sse` below it. Continues only when a response means "not here"; an unreachable server, wrong credentials, a timeout or an
+//! incompatible MCP server would be the same on another path.
 
 use reqwest::Url;
 use tokio::sync::mpsc;

@@ -1,8 +1,6 @@
-//! Three processes on one PostgreSQL, killed repeatedly, while the server's clock is set forward and back across a
-//! daylight saving change: no run is repeated or left out, and interrupted runs are listed as unknown.
-//!
-//! The server's clock decides what is due, so the test sets that one: in its own database `clock_timestamp()` is a
-//! function that reads a table.
+//! Three processes on one PostgreSQL, killed repeatedly, while the server's clock is set forward and back across a daylight
+//! saving change: no run is repeated or left out, and interrupted runs are listed as unknown. The server's clock decides what
+//! is due, so the test sets that one: in its own database `clock_timestamp()` is a function that reads a table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;

@@ -1,9 +1,6 @@
-//! Accepts connections and enforces their limits: in total, per address, and in time. At a limit, the connection that
-//! has waited longest for (the rest of) a request is closed for the new one; if none waits, the one whose client has
-//! not read a complete response for longest; if all serve requests, the new one is rejected.
-//!
-//! Some connections are reserved for everything but the protocol, so that the owner can still open the console when
-//! hosts hold all others.
+//! Accepts connections and enforces their limits. At a limit, the connection that has waited longest for a request is closed
+//! for the new one, or else the one whose client has not read a response for longest; if all serve requests, the new one is
+//! rejected. Some connections are reserved for the console, so that hosts cannot block it.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

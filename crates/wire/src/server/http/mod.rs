@@ -1,8 +1,6 @@
-//! The HTTP server: streamable HTTP at `/mcp` (both eras), legacy HTTP+SSE at `/sse`, and the protected resource
-//! metadata.
-//!
-//! Every request passes `auth` first: `Host` and `Origin` are checked, then the token. A session belongs to the token
-//! that opened it, and ends with it; for other tokens it does not exist.
+//! The HTTP server: streamable HTTP at `/mcp` (both eras), legacy HTTP+SSE at `/sse`, and the protected resource metadata.
+//! Every request passes `auth` first: `Host` and `Origin` are checked, then the token. A session belongs to the token that
+//! opened it, and ends with it; for other tokens it does not exist.
 
 mod auth;
 mod connections;

@@ -1,7 +1,5 @@
-//! `POST /mcp`: requests, notifications and responses of both eras.
-//!
-//! A call that sends nothing before its response is answered with a JSON body. A call that reports progress, sends a
-//! server request or takes long is answered with an event stream.
+//! `POST /mcp`: requests, notifications and responses of both eras. A call that sends nothing before its response is answered
+//! with a JSON body. A call that reports progress, sends a server request or takes long is answered with an event stream.
 
 use std::future::poll_fn;
 use std::pin::Pin;

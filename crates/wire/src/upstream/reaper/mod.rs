@@ -1,11 +1,5 @@
-//! Kills the servers' processes when ours dies without cleaning up (e.g. `kill -9`): a helper process that knows each
-//! of them and reads from a pipe that only we write to.
-//!
-//! A server is registered before it starts, and again with its process id. If we are killed in between, the reaper
-//! finds the process by its stderr pipe; until `exec`, that process also holds our end of the reaper's pipe open. A
-//! process that leaves the server's group on purpose is not killed.
-//!
-//! - `process`: the code of the helper process
+//! Kills the servers' processes when ours dies without cleaning up (e.g. `kill -9`): a helper process that knows each of them
+//! and reads from a pipe that only we write to. `process` is the code of the helper.
 
 mod process;
 
@@ -43,6 +37,10 @@ pub struct ReaperSpec {
 
 /// Watches all processes that are started with it. The helper process starts with the first of them, is replaced if it
 /// exits early, and exits when this is dropped.
+///
+/// A server is registered before it starts, and again with its process id. If we are killed in between, the helper
+/// finds the process by its stderr pipe; until `exec`, that process also holds our end of the helper's pipe open. A
+/// process that leaves the server's group on purpose is not killed.
 #[derive(Debug)]
 pub struct Reaper {
     spec: ReaperSpec,
