@@ -63,7 +63,7 @@ impl PromptRequest {
             let is_due = if every_hour {
                 self.has(shown)
             } else {
-                // The minutes since the latest local time reached so far.
+                // Checks the minutes since the latest local time reached so far.
                 let mut passed = false;
                 while highest < shown {
                     highest += 1.minute();
