@@ -1,7 +1,6 @@
-//! One of several processes that run the schedules of one store, for tests that kill it. A run writes down that it began,
-//! takes a moment, and writes down that it ended.
-//!
-//! `replica URL KEYS LOG` works until it is killed or told to end. Each line of LOG is `START|END PID SCHEDULE DUE MILLIS`.
+//! One of several processes that run the schedules of one store, for tests that kill it. A run logs its start, takes a
+//! moment, and logs its end. `replica URL KEYS LOG` runs until it is killed or signalled. Each line of LOG is `START|END PID
+//! SCHEDULE DUE MILLIS`.
 
 use std::error::Error;
 use std::fs::{File, OpenOptions};
@@ -43,7 +42,7 @@ async fn run(args: Vec<String>) -> Result<(), Box<dyn Error>> {
         let log = Arc::clone(&log);
         async move {
             note(&log, "START", &claim)?;
-            // Runs differ, so that they do not end together.
+            // Runs take different times, so that they do not end together.
             let took = 20 + (claim.due_at / 1_000_000 + claim.fence * 37).rem_euclid(180).unsigned_abs();
             tokio::time::sleep(Duration::from_millis(took)).await;
             note(&log, "END", &claim)?;

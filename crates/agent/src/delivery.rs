@@ -1,4 +1,4 @@
-//! Messages that leave for the web: each becomes one more message of a thread, where the page finds it.
+//! Delivers queued messages to the web channel: each becomes a message of a thread, where the page finds it.
 
 use std::time::Duration;
 
@@ -7,18 +7,17 @@ use embody_wire::server::CancellationToken;
 
 use crate::model::ChatMessage;
 
-/// The channel's name.
 const WEB: &str = "web";
-/// Messages taken at once, for so long.
+/// Messages claimed at once, and the duration of the claim.
 const AT_ONCE: u32 = 32;
 const LEASE: Duration = Duration::from_secs(30);
-/// How long the store is left alone after it failed, and looked at without being told to.
+/// Delay after a store error, and the polling interval without a notification.
 const REST: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
-/// The user's threads that are looked at for the newest of the web.
+/// How many of the user's threads are searched for the newest web thread.
 const THREADS: u32 = 50;
 
-/// Delivers until the end.
+/// Runs until shutdown.
 pub async fn deliver_to_web(store: Store, owner: String, ending: CancellationToken) {
     let mut news = store.changes(Topic::Outgoing);
     let lease = Lease { owner, duration: LEASE };
@@ -43,9 +42,9 @@ pub async fn deliver_to_web(store: Store, owner: String, ending: CancellationTok
     }
 }
 
-/// Delivers what waits now; whether there may be more.
+/// Delivers the waiting messages. Returns whether there may be more.
 async fn deliver(store: &Store, lease: &Lease) -> Result<bool> {
-    // A message and its end are one write: whatever was under way when somebody was killed waits again.
+    // The message and its completion are one write, so a message whose process died can be queued again.
     store.settle_lost_outgoing(WEB, AT_ONCE).await?;
     let claims = store.claim_outgoing(WEB, lease, AT_ONCE).await?;
     let is_full = claims.len() >= AT_ONCE as usize;
@@ -62,11 +61,11 @@ async fn deliver_one(store: &Store, claim: &OutgoingClaim) -> Result<()> {
     let said = ChatMessage::Assistant { text: message.text.clone(), calls: Vec::new() };
     let content = serde_json::to_string(&said).unwrap_or_default();
     let kept = NewMessage { role: "assistant".to_owned(), content };
-    // One that somebody else has taken over is theirs.
+    // If the claim is lost, another process delivers the message.
     store.finish_in_thread(claim, &thread, kept).await.map(drop)
 }
 
-/// The thread that it names, else the newest of the web, else a new one.
+/// The named thread, else the newest web thread, else a new one.
 async fn thread(store: &Store, scope: &Scope, named: &str) -> Result<String> {
     if let Some(thread) = store.thread(scope.user(), named).await? {
         return Ok(thread.id);

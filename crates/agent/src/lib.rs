@@ -1,15 +1,15 @@
-//! One turn of an agent: prompt, model, tools, reply; and the channels that it takes place on. It acts only through the
-//! broker, reads no file and no environment, and keeps nothing that is not in the store.
+//! The agent: turns (prompt, model, tools, reply) and the channels they run on. It acts only through the broker, reads
+//! no file and no environment, and keeps all state in the store.
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`model`] | asking a model: two wire formats, one answer |
+//! | [`model`] | the chat model client: two wire formats, one interface |
 //! | [`turn`] | one turn, the same for every channel |
-//! | [`delivery`] | messages that leave for the web |
+//! | [`delivery`] | outgoing messages of the web channel |
 //! | [`telegram`] | the Telegram channel |
-//! | [`schedule`] | when a schedule is due, and running what is |
-//! | [`title`] | what a conversation is called |
-//! | [`turns`] | turns that go on when the page that began them goes away |
+//! | [`schedule`] | timetables, and the scheduler that runs due jobs |
+//! | [`title`] | conversation titles |
+//! | [`turns`] | web turns that continue when the page that started them closes |
 
 pub mod delivery;
 pub mod model;

@@ -1,9 +1,9 @@
-//! What a conversation is called in a list: its first words, on whichever channel they were said.
+//! The title of a conversation in a list: its first words, on any channel.
 
 /// The longest title, in characters.
 const LONGEST: usize = 60;
 
-/// The first line that says something; nothing if none does.
+/// The first non-empty line; `None` if there is none.
 #[must_use]
 pub fn of(text: &str) -> Option<String> {
     let clean = |line: &str| -> String { line.chars().filter(|c| !c.is_control()).collect() };

@@ -1,4 +1,4 @@
-//! Where a server is on the web, and how it is spoken to.
+//! The URL of a server on the web, and its transport.
 
 use std::fmt;
 
@@ -7,7 +7,6 @@ use reqwest::Url;
 use crate::error::Error;
 use crate::secret;
 
-/// Where a server is, and how it is spoken to.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Address {
     Http(Url),
@@ -47,14 +46,14 @@ impl Address {
         }
     }
 
-    /// The URL, if it is one of the web.
+    /// The URL, if its scheme is `http` or `https`.
     pub(crate) fn check(&self) -> Result<&Url, Error> {
         let url = self.url();
         if is_web(url) { Ok(url) } else { Err(Error::Url { url: secret::place(url) }) }
     }
 }
 
-/// Reads an `http` or `https` URL.
+/// Parses an `http` or `https` URL.
 pub(crate) fn parse_url(text: &str) -> Result<Url, Error> {
     Url::parse(text).ok().filter(is_web).ok_or_else(|| Error::Url { url: secret::place_of_text(text) })
 }
@@ -63,7 +62,7 @@ fn is_web(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https") && url.has_host()
 }
 
-/// A URL may carry a user, a password or a token: only its place is shown.
+/// A URL may contain a user, a password or a token, which are not shown.
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at `{}`", self.transport(), secret::place(self.url()))

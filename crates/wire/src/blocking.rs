@@ -1,12 +1,12 @@
-//! Work on a large text outside the runtime's threads: those carry everybody's calls, and signals.
+//! Runs work on a large text without blocking the runtime's threads, which serve all calls and signals.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Below this many bytes the change of threads costs more than the work.
+/// Below this many bytes, switching threads costs more than the work.
 const LARGE: usize = 64 * 1024;
 
-/// Does work on a text of this many bytes. For a large one the runtime gets another thread in place of this one; a runtime
-/// with one thread has no other.
+/// Runs work on a text of this many bytes. For a large one the runtime moves its other tasks to another thread; a
+/// single-threaded runtime cannot.
 pub fn off_runtime<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     let has_others =
         || Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);

@@ -1,6 +1,6 @@
-//! A session with one server for whoever makes a call and waits: requests, notifications, close.
+//! A session with one server, for callers that make a call and wait: requests, notifications, close.
 //!
-//! Owns the time limits. Refuses every question of the server: a client that declared no capabilities owes no answer.
+//! Enforces the timeouts. Rejects every server request, because this client declares no capabilities.
 
 use std::time::Duration;
 
@@ -20,18 +20,17 @@ use crate::upstream::{
 };
 use crate::version::Version;
 
-/// Where to connect, and on which terms.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     pub address: Address,
     pub options: ClientOptions,
 }
 
-/// What a client brings along wherever it connects.
+/// What a client uses for every connection.
 #[derive(Debug, Clone, Default)]
 pub struct ClientOptions {
     pub implementation: Implementation,
-    /// SendNotifier as `Authorization: Bearer`, to the server's own origin only.
+    /// Sent as `Authorization: Bearer`, to the server's own origin only.
     pub bearer: Option<Secret>,
     pub proxies: Proxies,
     pub limits: Limits,
@@ -49,15 +48,15 @@ impl Default for Implementation {
     }
 }
 
-/// An open session. Calls may run at the same time. Dropped without [`Client::close`], an HTTP session is left to
-/// expire on the server.
+/// An open session. Calls may run concurrently. Dropped without [`Client::close`], an HTTP session is left to expire on
+/// the server.
 #[derive(Debug)]
 pub struct Client {
     link: Link,
     limits: Limits,
 }
 
-/// Opens a session with the server behind `url`, whichever transport it speaks.
+/// Opens a session with the server behind `url`, over whichever transport it supports.
 ///
 /// # Errors
 /// [`Error::Dial`] with every attempt and its reason; [`Error::Url`], [`Error::Token`] or [`Error::Setup`] when none
@@ -70,7 +69,7 @@ impl Client {
     /// Opens a session at exactly this address.
     ///
     /// # Errors
-    /// When the server is not reached, refuses, is too slow, or speaks another protocol.
+    /// When the server cannot be reached, rejects the connection, times out, or speaks another protocol.
     pub async fn connect(endpoint: Endpoint) -> Result<Self, Error> {
         let route = match endpoint.address {
             Address::Http(url) => Route::Http { url },
@@ -85,23 +84,23 @@ impl Client {
         let tokens = options.bearer.clone().map(TokenSource::fixed);
         let (proxies, limits, era) = (options.proxies.clone(), options.limits.clone(), EraCache::sessions());
         let options = ConnectOptions { route, client_info, tokens, proxies, limits, era };
-        // Nobody listens to what the server says on its own.
+        // Messages that belong to no call are discarded.
         let (said, _) = mpsc::channel(1);
         Ok(Self { link: Link::open(&options, said).await?, limits: options.limits })
     }
 
-    /// Calls a method and returns its result as written.
+    /// Calls a method and returns its result as raw JSON.
     ///
     /// # Errors
-    /// [`Error::Rpc`] when the server answers with an error; others when no answer was had.
+    /// [`Error::Rpc`] when the server answers with an error; others when there is no response.
     pub async fn request(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>, Error> {
         into_result(self.call(method, Some(params)).await?, self.link.redactor())
     }
 
-    /// Calls a method and returns what came of it as written, be it a result or a JSON-RPC error.
+    /// Calls a method and returns its outcome as raw JSON, a result or a JSON-RPC error.
     ///
     /// # Errors
-    /// When no answer was had.
+    /// When there is no response.
     pub async fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Outcome, Error> {
         let what = || format!("the answer to `{method}`");
         within(self.limits.request_timeout, what, self.answer(OutgoingCall { method, params })).await
@@ -117,23 +116,23 @@ impl Client {
                 CallEvent::Request(request) => {
                     let refusal = Response::failure(request.id, code::METHOD_NOT_FOUND, "method not found");
                     let limit = self.limits.courtesy_timeout;
-                    // The server learns of a lost reply by its own time limit; our call goes on.
+                    // If the reply is lost, the server's own request times out; our call continues.
                     let _ = tokio::time::timeout(limit, self.link.answer(refusal)).await;
                 }
             }
         }
     }
 
-    /// Sends a notification and waits until the server has taken it.
+    /// Sends a notification and waits until the server has accepted it.
     ///
     /// # Errors
-    /// When the server did not take it.
+    /// When the server did not accept it.
     pub async fn notify(&self, method: &str, params: Option<&RawValue>) -> Result<(), Error> {
         let what = || format!("the acceptance of `{method}`");
         within(self.limits.request_timeout, what, self.link.notify(method, params)).await
     }
 
-    /// Ends the session, as far as the server lets itself be told in a short time.
+    /// Ends the session. A server that does not respond in a short time is left to expire it.
     pub async fn close(self) {
         self.link.close().await;
     }
@@ -143,13 +142,13 @@ impl Client {
         self.link.version()
     }
 
-    /// The server's answer to `initialize`, as written.
+    /// The server's `initialize` result as raw JSON.
     #[must_use]
     pub fn initialize_result(&self) -> &RawValue {
         self.link.initialize_result()
     }
 
-    /// The transport's short name: `http` or `sse`.
+    /// `http` or `sse`.
     #[must_use]
     pub fn transport(&self) -> &'static str {
         self.link.transport()

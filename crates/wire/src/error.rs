@@ -1,7 +1,6 @@
-//! What can go wrong on the wire: one error, and one coarse kind to decide by.
-//!
-//! No text in here holds a secret: URLs are shown without user, password and query, a server's words are masked before
-//! they are taken in, and causes from the HTTP stack are stripped of their URL.
+//! The error type of this crate, and a coarse kind for decisions. No error text contains a secret: URLs are shown without
+//! user, password and query, server messages are masked before they are stored, and causes from the HTTP stack are stripped
+//! of their URL.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,23 +10,21 @@ use crate::message::MessageError;
 use crate::proxies::Proxy;
 use crate::sse::SseError;
 
-/// Anything that can go wrong between a client and a server.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("`{url}` is not an http or https URL")]
     Url {
-        /// The text, without user, password and query.
+        /// Without user, password and query.
         url: String,
     },
     #[error("the token has characters that cannot stand in an HTTP header")]
     Token,
-    /// The HTTP client could not be set up.
     #[error("cannot set up the HTTP client")]
     Setup(#[source] reqwest::Error),
-    /// The server was not reached: name, TCP or TLS.
+    /// DNS, TCP or TLS failed.
     #[error("cannot connect")]
     Unreachable(#[source] reqwest::Error),
-    /// The server was not reached: the proxy before it is away, or refuses to connect.
+    /// The proxy is unreachable, or refuses to connect.
     #[error("cannot connect through the proxy `{proxy}`")]
     Proxy { proxy: String, source: reqwest::Error },
     /// The connection broke while it was in use.
@@ -35,7 +32,7 @@ pub enum Error {
     Lost(#[source] reqwest::Error),
     #[error("{what} took longer than {} ms", limit.as_millis())]
     Timeout {
-        /// What was waited for.
+        /// The operation that timed out.
         what: String,
         limit: Duration,
     },
@@ -47,62 +44,59 @@ pub enum Error {
     #[error("the server refused with HTTP status {status}{}", Detail(detail))]
     Status {
         status: u16,
-        /// The server's words, masked and cut; may be empty.
+        /// The server's message, masked and truncated; may be empty.
         detail: String,
     },
-    /// A redirect, which is never followed: it would carry the token to a place nobody configured.
+    /// Redirects are never followed: they could carry the token to a host that is not configured.
     #[error("the server redirects with HTTP status {status} to `{location}`, which is not followed")]
     Redirect {
         status: u16,
-        /// Where to, without user, password and query.
+        /// The target, without user, password and query.
         location: String,
     },
-    /// The session is gone on the server.
+    /// The server no longer knows the session.
     #[error("the server no longer knows the session")]
     SessionLost,
-    /// The answer is of a type MCP does not use.
+    /// The response has a content type that MCP does not use.
     #[error("the answer has content type `{content_type}`, which is neither JSON nor an event stream")]
     ContentType { content_type: String },
-    /// The legacy stream names an address elsewhere.
+    /// The legacy stream names a POST URL of another origin.
     #[error("the server names `{endpoint}` for messages, which is not of its own origin")]
     ForeignEndpoint {
-        /// The address, without user, password and query.
+        /// Without user, password and query.
         endpoint: String,
     },
     #[error("{0}")]
     Protocol(&'static str),
-    /// The stream or body ended before the answer.
+    /// The stream or body ended before the response.
     #[error("the stream ended without the answer")]
     NoAnswer,
     #[error("the stream was cut off within an event")]
     Truncated,
     #[error("the server speaks protocol version `{version}`, which is not of the session era")]
     Version { version: String },
-    /// More bytes than the bound.
     #[error("{what} is larger than {max_bytes} bytes")]
     TooLarge { what: &'static str, max_bytes: usize },
-    /// A text that is not a message.
     #[error("the server sent an unreadable message")]
     Message(#[source] MessageError),
-    /// An event stream that cannot be read on.
+    /// The event stream is malformed.
     #[error("the server sent an unreadable event stream")]
     Sse(#[source] SseError),
-    /// The connection all answers come on is over.
+    /// The connection that delivers all responses is closed.
     #[error("the connection to the server is over")]
     Closed(#[source] Arc<Error>),
     /// The server answered with a JSON-RPC error.
     #[error("the server answered with error {code}: {message}")]
     Rpc { code: i64, message: String },
-    /// A server's process could not be started.
     #[error("cannot start `{program}`")]
     Start { program: String, source: std::io::Error },
     #[error("the server's process ended: {how}{}", Words(words))]
     Ended {
         how: String,
-        /// The last thing that it wrote to stderr, cut; may be empty.
+        /// The last line that it wrote to stderr, truncated; may be empty.
         words: String,
     },
-    /// No token could be had for a server that wants one.
+    /// The server needs a token, and the source supplied none.
     #[error("no token for the server: {reason}")]
     NoToken { reason: String },
     #[error("it was closed on purpose")]
@@ -114,9 +108,9 @@ pub enum Error {
     /// No transport was found behind a URL.
     #[error("no MCP session at `{url}`{}", List(attempts))]
     Dial {
-        /// The URL asked for, without user, password and query.
+        /// Without user, password and query.
         url: String,
-        /// What was tried, in order.
+        /// In the order in which they were made.
         attempts: Vec<Attempt>,
     },
 }
@@ -124,7 +118,7 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Attempt {
     pub transport: &'static str,
-    /// Where, without user, password and query.
+    /// Without user, password and query.
     pub url: String,
     pub error: Error,
 }
@@ -132,22 +126,22 @@ pub struct Attempt {
 /// What an error means to a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Nothing was tried: the URL, the token or this machine's set-up cannot be used.
+    /// Nothing was tried: the URL, the token or the local setup is unusable.
     Invalid,
     /// No connection, or a lost one.
     Unreachable,
-    /// The server is there and says no.
+    /// The server is reachable and rejects the request.
     Refused,
     Unauthorized,
     Timeout,
-    /// What came is not MCP, or not of the session era.
+    /// The response is not MCP, or not of the session era.
     Protocol,
     TooLarge,
     Rpc,
 }
 
 impl Error {
-    /// What the error means. For a failed dial: what its last attempt came to.
+    /// What the error means. For a failed dial, the kind of its last attempt.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -185,8 +179,8 @@ impl Error {
         }
     }
 
-    /// Whether it is certain that a call that failed with this was not done: it did not reach the server, or the server
-    /// refused to take it. Of everything else nobody knows.
+    /// Whether a call that failed with this error was certainly not executed: it did not reach the server, or the
+    /// server rejected it. For all other errors the outcome is unknown.
     #[must_use]
     pub fn was_not_executed(&self) -> bool {
         match self {
@@ -201,7 +195,7 @@ impl Error {
             | Self::SessionLost
             | Self::Start { .. }
             | Self::Busy { .. } => true,
-            // Others may come from somebody in between who gave up waiting.
+            // Other statuses may come from an intermediary that timed out.
             Self::Status { status, .. } => matches!(status, 400 | 404 | 405 | 406 | 407 | 413 | 415 | 429),
             _ => false,
         }
@@ -211,7 +205,7 @@ impl Error {
         Self::Timeout { what: what.into(), limit }
     }
 
-    /// A failure of the HTTP stack; its URL may carry secrets and goes.
+    /// Converts an error of the HTTP stack and removes its URL, which may contain secrets.
     pub(crate) fn from_http(error: reqwest::Error) -> Self {
         let error = error.without_url();
         if error.is_builder() {
@@ -223,7 +217,7 @@ impl Error {
         }
     }
 
-    /// The same, with the proxy that was to connect.
+    /// The same error, with the proxy that was used.
     pub(crate) fn through(self, proxy: Option<&Proxy>) -> Self {
         match (self, proxy) {
             (Self::Unreachable(source), Some(proxy)) => Self::Proxy { proxy: proxy.to_string(), source },
@@ -248,7 +242,7 @@ impl fmt::Display for Words<'_> {
     }
 }
 
-/// The attempts stand in the message, each with its root cause: a list of errors has no single source.
+/// Lists the attempts in the message, each with its root cause: several errors have no single source.
 struct List<'a>(&'a [Attempt]);
 
 impl fmt::Display for List<'_> {
@@ -256,7 +250,7 @@ impl fmt::Display for List<'_> {
         for (index, attempt) in self.0.iter().enumerate() {
             let lead = if index == 0 { ": " } else { "; " };
             write!(f, "{lead}{} at `{}`: {}", attempt.transport, attempt.url, attempt.error)?;
-            // The layers in between only say that they passed it on.
+            // The causes in between add no information.
             let causes =
                 std::iter::successors(std::error::Error::source(&attempt.error), |error| error.source());
             if let Some(root) = causes.last() {

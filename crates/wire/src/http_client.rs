@@ -1,7 +1,6 @@
-//! The HTTP plumbing both transports share: one client, the token, what a status means, bounded bodies and streams.
-//!
-//! Refuses redirects (they would carry the token elsewhere) and resending: a message goes out once, and once more only when
-//! the first was refused for its token. Knows nothing of sessions.
+//! The HTTP client that both transports share: the token, the meaning of a status, bounded bodies and streams. Does not
+//! follow redirects (they would carry the token elsewhere) and does not resend: a message is sent once, and once more only if
+//! it was rejected because of its token. Has no knowledge of sessions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,8 +19,8 @@ use crate::send_receipt::{MessageBody, SendNotifier};
 use crate::sse::{End, Event, Parser, SseError};
 use crate::upstream::{ConnectOptions, Freshness, TokenSource};
 
-/// An idle connection is not used again after this time: many servers close theirs after five seconds, and a call that
-/// meets such an end is lost.
+/// An idle connection is not reused after this time: many servers close theirs after five seconds, and a call that is
+/// sent on a closing connection is lost.
 const IDLE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone)]
@@ -39,7 +38,7 @@ pub(crate) struct HttpRequest<'a> {
     pub(crate) headers: HeaderMap,
     pub(crate) text: Option<Bytes>,
     pub(crate) sent: Option<SendNotifier>,
-    /// Whether a refusal may be the answer: where there are no sessions, some errors have a status of their own.
+    /// Whether an error status may carry the response: in the stateless era some errors have their own status.
     pub(crate) hears_refusals: bool,
 }
 
@@ -71,7 +70,7 @@ impl HttpClient {
         Arc::clone(&self.redactor)
     }
 
-    /// Sends, and lets nothing but success through, and refusals that may be the answer.
+    /// Sends a request. Returns success responses, and error responses that may carry the message.
     pub(crate) async fn send(&self, request: HttpRequest<'_>) -> Result<Response, Error> {
         let max_bytes = self.limits.message_max_bytes;
         if request.text.as_ref().is_some_and(|text| text.len() > max_bytes) {
@@ -79,7 +78,7 @@ impl HttpClient {
         }
         let token = self.token(Freshness::Any).await?;
         let mut response = self.send_with(&request, token.as_ref()).await?;
-        // What was refused was not done, so it may be sent again.
+        // A rejected request was not executed, so it may be sent again.
         if response.status() == StatusCode::UNAUTHORIZED
             && let Some(refused) = token
             && let Some(other) = self.other_token(&refused).await?
@@ -123,10 +122,10 @@ impl HttpClient {
         Ok(Some(token))
     }
 
-    /// Another token than the refused one, if there is one.
+    /// A token other than the rejected one, if the source has one.
     async fn other_token(&self, refused: &Secret) -> Result<Option<Secret>, Error> {
         let is_other = |token: &Secret| token.expose() != refused.expose();
-        // Another message may have met the same refusal first.
+        // Another message may have met the same rejection first.
         if let Some(token) = self.token(Freshness::Any).await?.filter(is_other) {
             return Ok(Some(token));
         }
@@ -149,7 +148,7 @@ impl HttpClient {
         Err(Error::Status { status: status.as_u16(), detail: self.detail(response).await })
     }
 
-    /// Tells by its content type what an answer carries.
+    /// Classifies a response by its content type.
     pub(crate) fn body(&self, response: Response) -> Result<Body, Error> {
         let given = media_type(&response);
         match given.to_ascii_lowercase().as_str() {
@@ -159,7 +158,6 @@ impl HttpClient {
         }
     }
 
-    /// Reads a JSON body to its end.
     pub(crate) async fn read_json(&self, response: Response) -> Result<Vec<Message>, Error> {
         let bytes = read_bounded(response, self.limits.message_max_bytes).await?;
         self.messages(&bytes)
@@ -169,7 +167,7 @@ impl HttpClient {
         message::parse_frame(bytes, &self.limits).map_err(Error::Message)
     }
 
-    /// The reason a server gives for a refusal, if it gives one briefly and in plain text or as a JSON-RPC error.
+    /// The reason a server gives for a rejection, if it is short plain text or a JSON-RPC error.
     async fn detail(&self, response: Response) -> String {
         const MAX_BYTES: usize = 8 * 1024;
         let is_json = match media_type(&response).to_ascii_lowercase().as_str() {
@@ -185,7 +183,7 @@ impl HttpClient {
         Message::parse(&bytes, &self.limits).map_or_else(|_| String::new(), |said| self.reason(&said))
     }
 
-    /// The words of an error; none if it is none.
+    /// The message of an error response; empty for any other message.
     pub(crate) fn reason(&self, said: &Message) -> String {
         let Message::Response(message::Response { outcome: Outcome::Error(object), .. }) = said else {
             return String::new();
@@ -203,12 +201,12 @@ pub(crate) struct EventStream {
     place: ResumePoint,
 }
 
-/// Where a stream is taken up again.
+/// The point from which a stream is resumed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResumePoint {
-    /// The id of the last event that was whole.
+    /// The id of the last complete event.
     pub(crate) id: Option<Arc<str>>,
-    /// How long the server wants to be left alone.
+    /// The delay that the server asks for.
     pub(crate) retry: Option<Duration>,
 }
 
@@ -229,7 +227,7 @@ impl EventStream {
             }
             let Some(parser) = &mut self.parser else { return Ok(None) };
             match self.response.chunk().await.map_err(Error::from_http)? {
-                // What was complete before a fault is handed out first.
+                // Events that were complete before a fault are returned first.
                 Some(chunk) => {
                     self.fault = parser.push(&chunk, &mut self.ready).err();
                     self.place = ResumePoint { id: parser.last_id(), retry: parser.retry() };
@@ -244,7 +242,7 @@ impl EventStream {
 }
 
 impl EventStream {
-    /// Where to take it up when all that came was taken out.
+    /// Where to resume once all received events are read.
     pub(crate) fn place(&self) -> &ResumePoint {
         &self.place
     }

@@ -1,28 +1,28 @@
 //! JSON-RPC with raw payloads, and the transports that carry it.
 //!
-//! This crate owns envelopes, ids, transports and bounds. It knows nothing of tools or personas, reads no environment,
-//! no file and no wall clock, and never re-serializes a payload: `params`, `result` and `error` go out as they came in.
+//! This crate owns envelopes, ids, transports and limits. It does not know tools or personas, reads no environment, no
+//! file and no wall clock, and never re-serializes a payload: `params`, `result` and `error` are passed on unchanged.
 //!
-//! The client side speaks the session era (2024-11-05 to 2025-11-25), the server side ([`server`]) both:
+//! `Client` uses the session era (2024-11-05 to 2025-11-25); [`upstream`] and [`server`] support both eras:
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`message`] | the envelope: parse, print, ids, batches |
-//! | [`sse`] | a capped, incremental parser of server-sent events; pure |
-//! | [`secret`] | text that cannot be printed, and its removal from errors |
+//! | [`message`] | the envelope: parsing, printing, ids, batches |
+//! | [`sse`] | an incremental parser of server-sent events with a size limit; pure |
+//! | [`secret`] | secret text, and its removal from errors |
 //! | [`server`] | the server side: a service behind stdio, streamable HTTP and legacy SSE |
-//! | [`upstream`] | the way to a server behind us, for whole conversations |
-//! | `limits` | every bound in one struct |
+//! | [`upstream`] | connections to upstream servers, with progress, server requests and notifications |
+//! | `limits` | all limits in one struct |
 //! | `version` | the revisions of the session era |
-//! | `error` | one [`Error`], one [`Kind`] |
-//! | `address` | where a server is on the web |
-//! | `proxies` | which proxy stands before which address |
-//! | `http_client` | the HTTP plumbing both transports share: token, status, bodies, event streams |
-//! | `send_receipt` | whether a message has begun to go out |
-//! | `blocking` | work on large texts outside the runtime's threads |
-//! | `client` | a call and its answer, for whoever wants no more |
+//! | `error` | [`Error`] and [`Kind`] |
+//! | `address` | the URL and transport of a server |
+//! | `proxies` | selects the proxy for an address |
+//! | `http_client` | the HTTP client both transports share: token, status, bodies, event streams |
+//! | `send_receipt` | tracks whether a message has started to be sent |
+//! | `blocking` | runs work on large texts without blocking the runtime |
+//! | `client` | requests and their responses, without the other messages of a call |
 //!
-//! Reading order: `message`, [`upstream`], then its transports; [`server`] stands on its own.
+//! Reading order: `message`, [`upstream`], then its transports; [`server`] is independent of them.
 
 mod address;
 mod blocking;

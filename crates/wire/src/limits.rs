@@ -1,49 +1,49 @@
-//! Every bound of the wire in one struct, with the values used when nobody asks for others.
+//! All limits of this crate in one struct, with their defaults.
 
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Bytes in one message, whichever way it goes: a body or one event.
+    /// Bytes in one message, inbound or outbound: a body or one event.
     pub message_max_bytes: usize,
     /// Levels of nesting in one message, the envelope included.
     pub depth_max: usize,
     pub batch_max: usize,
-    /// Time to reach the server: name, TCP and TLS.
+    /// Time to reach the server: DNS, TCP and TLS.
     pub connect_timeout: Duration,
-    /// Time for one attempt at opening a session, connecting included.
+    /// Time for one attempt to open a session, including connecting.
     pub attempt_timeout: Duration,
-    /// Time for finding the transport behind a URL, all attempts together.
+    /// Time to find the transport behind a URL, all attempts together.
     pub dial_timeout: Duration,
-    /// Time from sending a request to holding its whole answer; for a notification, to its acceptance.
+    /// Time from sending a request to its complete response; for a notification, to its acceptance.
     pub request_timeout: Duration,
     /// Time for a host to send the body of a request.
     pub body_timeout: Duration,
     /// Time for a host to send the head of a request, and for an idle connection to send the next one.
     pub header_timeout: Duration,
-    /// Connections over HTTP that are open at the same time.
+    /// Open HTTP connections.
     pub connections_max: usize,
-    /// Those from one address among them; of IPv6, from one /64.
+    /// Open HTTP connections from one address; for IPv6, from one /64.
     pub connections_each_max: usize,
-    /// Those that do not serve the protocol, of all and of one address: they are for the console.
+    /// Connections that do not serve the protocol, of the total and of each address: they are reserved for the console.
     pub connections_reserved: usize,
-    /// Bytes of requests that are read and that something still works on, also while they wait for a person: all over HTTP.
+    /// Bytes of requests in flight over HTTP, including those that wait for a person.
     pub in_flight_max_bytes: usize,
-    /// Those of one token among them; of a host on a pipe, all of its own.
+    /// Bytes of requests in flight of one token, or of the host on a pipe.
     pub in_flight_each_max_bytes: usize,
-    /// Requests that run at the same time: of one session, or of one token without sessions.
+    /// Concurrent requests of one session, or of one token without sessions.
     pub calls_max: usize,
-    /// Sessions that are open over HTTP at the same time.
+    /// Open HTTP sessions.
     pub sessions_max: usize,
-    /// Those of one token among them; one more closes the one that was unused for longest.
+    /// Open HTTP sessions of one token; one more closes the least recently used.
     pub sessions_each_max: usize,
-    /// Time after which a session over HTTP that nobody uses is closed.
+    /// Time after which an idle HTTP session is closed.
     pub session_idle_timeout: Duration,
-    /// Messages that wait for a host to read them, for each of its streams.
+    /// Unread messages for each stream of a host.
     pub unread_max: usize,
-    /// Time without a word on an open stream, after which an empty comment keeps it open.
+    /// Idle time on an open stream after which an empty comment keeps it open.
     pub keep_alive_interval: Duration,
-    /// Time given to each courtesy: an answer to a server's request, the farewell at close.
+    /// Time for best-effort messages: the reply to a server request, the session's DELETE.
     pub courtesy_timeout: Duration,
 }
 

@@ -1,8 +1,6 @@
-//! The JSON-RPC 2.0 envelope. Owns parse, print and ids; payloads (`params`, `result`, `error`) stay raw text.
-//!
-//! Refuses what is too long, too deep, or not one clear request, notification or response; a message without an id is a
-//! notification only if its method starts with `notifications/`. Unknown envelope fields are
-//! ignored; of a repeated one the last counts, as in every common JSON reader. Nothing here panics on any input.
+//! The JSON-RPC 2.0 envelope: parsing, printing and ids; payloads stay raw text. Rejects text that is too long, too deeply
+//! nested, or not exactly one request, notification (`notifications/*`) or response. Unknown envelope fields are ignored, and
+//! the last of repeated fields counts. Does not panic on any input.
 
 mod envelope;
 mod id;
@@ -28,19 +26,19 @@ pub enum Message {
 pub struct Request {
     pub id: Id,
     pub method: String,
-    /// The parameters as written, absent if there were none.
+    /// The raw parameters; `None` if the member is absent.
     pub params: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Notification {
     pub method: String,
-    /// The parameters as written, absent if there were none.
+    /// The raw parameters; `None` if the member is absent.
     pub params: Option<Box<RawValue>>,
 }
 
-/// Whether a message with this method may lack an id: MCP has no other notifications. Read and written messages are held to
-/// it alike.
+/// Whether a message with this method may lack an id: MCP has no other notifications. Applies to inbound and outbound
+/// messages.
 #[must_use]
 pub fn is_notification(method: &str) -> bool {
     method.starts_with("notifications/")
@@ -55,13 +53,13 @@ pub struct Response {
 
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// The `result` member as written.
+    /// The raw `result` member.
     Result(Box<RawValue>),
-    /// The `error` member as written.
+    /// The raw `error` member.
     Error(Box<RawValue>),
 }
 
-/// The two members of an `error` object that a person needs.
+/// The readable members of an `error` object.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ErrorObject {
     pub code: i64,
@@ -69,17 +67,15 @@ pub struct ErrorObject {
     pub message: String,
 }
 
-/// Why a text is not a message.
 #[derive(Debug, thiserror::Error)]
 pub enum MessageError {
     #[error("a message is longer than {max_bytes} bytes")]
     TooLong { max_bytes: usize },
     #[error("a message is nested deeper than {max_depth} levels")]
     TooDeep { max_depth: usize },
-    /// More messages in one batch than the bound.
     #[error("a batch has more than {max_messages} messages")]
     BatchTooLong { max_messages: usize },
-    /// A batch where one message is wanted.
+    /// A batch where a single message is expected.
     #[error("a batch stands where one message is wanted")]
     Batch,
     #[error("a message is not JSON")]
@@ -89,10 +85,10 @@ pub enum MessageError {
     Malformed(&'static str),
 }
 
-/// Reads what one body, line or event carries: a message, or a batch of them (legal in 2025-03-26 only, but harmless).
+/// Parses a body, line or event: a message, or a batch of messages (valid only in 2025-03-26, but accepted).
 ///
 /// # Errors
-/// When the text breaks a bound or any of it is not a message.
+/// When the text exceeds a limit or any part of it is not a message.
 pub fn parse_frame(bytes: &[u8], limits: &Limits) -> Result<Vec<Message>, MessageError> {
     off_runtime(bytes.len(), || read_frame(bytes, limits))
 }
@@ -113,10 +109,10 @@ fn read_frame(bytes: &[u8], limits: &Limits) -> Result<Vec<Message>, MessageErro
 }
 
 impl Message {
-    /// Reads exactly one message; a batch is refused.
+    /// Parses exactly one message; rejects a batch.
     ///
     /// # Errors
-    /// When the text breaks a bound, is a batch, or is not a message.
+    /// When the text exceeds a limit, is a batch, or is not a message.
     pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Self, MessageError> {
         off_runtime(bytes.len(), || {
             check_bounds(bytes, limits)?;
@@ -127,7 +123,7 @@ impl Message {
         })
     }
 
-    /// The message as JSON text. Payloads go in untouched, so a payload that came with line breaks keeps them.
+    /// The message as JSON text. Payloads are inserted unchanged, including their line breaks.
     #[must_use]
     pub fn print(&self) -> String {
         match self {
@@ -168,7 +164,7 @@ impl Response {
     #[must_use]
     pub fn failure(id: Id, code: i64, message: &str) -> Self {
         let object = format!(r#"{{"code":{code},"message":{}}}"#, Value::from(message));
-        // The text above is JSON by construction; `null` would still be a readable refusal.
+        // The text above is JSON by construction; `null` would still be a readable error.
         let object = RawValue::from_string(object).unwrap_or_else(|_| RawValue::NULL.to_owned());
         Self { id: Some(id), outcome: Outcome::Error(object) }
     }
@@ -180,19 +176,19 @@ impl Response {
     }
 }
 
-/// The id of a text that is no message, for the error that answers it.
+/// The id of a text that is not a valid message, for the error response.
 pub(crate) fn find_id(bytes: &[u8]) -> Option<Id> {
     envelope::find_id(bytes)
 }
 
-/// Whether a payload can have a member of this name, at any depth: told at a glance, so that what most have not need not
-/// be looked for. A name of plain letters only: with escapes it can be written otherwise, so whatever has any may have it.
+/// Whether a payload can contain a member of this name, at any depth: a cheap check that avoids parsing most payloads.
+/// The name must consist of ASCII letters. An escape could spell any name, so a payload with escapes always passes.
 #[must_use]
 pub fn may_contain(payload: &RawValue, name: &str) -> bool {
     payload.get().as_bytes().contains(&b'\\') || payload.get().contains(name)
 }
 
-/// The members of an object. A list has none, though a reader could take its items for them.
+/// The members of an object. An array is rejected, although serde would accept its items as members.
 pub(crate) fn members<'a, T: Deserialize<'a>>(payload: &'a RawValue) -> Option<T> {
     payload.get().starts_with('{').then(|| serde_json::from_str(payload.get()).ok()).flatten()
 }
@@ -207,9 +203,9 @@ fn check_bounds(bytes: &[u8], limits: &Limits) -> Result<(), MessageError> {
     Ok(())
 }
 
-/// Raw payloads are skipped, not built, so the JSON reader itself never counts their depth.
+/// Raw payloads are skipped, not built, so the JSON parser never counts their depth.
 fn is_deeper_than(bytes: &[u8], max: usize) -> bool {
-    // Most have fewer brackets than that, in strings and outside: no need to tell which.
+    // Most messages have fewer brackets than that, inside and outside strings: no need to distinguish.
     if bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= max {
         return false;
     }
@@ -231,13 +227,13 @@ fn is_deeper_than(bytes: &[u8], max: usize) -> bool {
     false
 }
 
-/// Goes on after the end of the string that has begun; to the end of the text if it has none.
+/// Skips to the end of the current string, or to the end of the text.
 fn skip_string(rest: &mut std::slice::Iter<'_, u8>) {
     while let Some(end) = memchr::memchr2(b'"', b'\\', rest.as_slice()) {
         if rest.nth(end) == Some(&b'"') {
             return;
         }
-        // What is escaped ends nothing.
+        // An escaped character does not end the string.
         rest.next();
     }
     *rest = [].iter();

@@ -1,8 +1,8 @@
-//! Arguments that headers mirror in the stateless era: a tool's schema says which, with `x-mcp-header`. Pure.
+//! Arguments that headers mirror in the stateless era, marked with `x-mcp-header` in a tool's schema. Pure.
 
 use serde_json::Value;
 
-/// The headers of these arguments: their names without the prefix, and their values.
+/// The headers for these arguments: names without the prefix, and values.
 #[must_use]
 pub fn headers(schema: &Value, arguments: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
@@ -24,7 +24,7 @@ fn collect(schema: &Value, arguments: &Value, found: &mut Vec<(String, String)>)
     }
 }
 
-/// The first argument whose header does not say what it says, if there is one, in words.
+/// A description of the first argument that differs from its header, if any.
 #[must_use]
 pub fn mismatch(schema: &Value, arguments: &Value, headers: &[(String, String)]) -> Option<String> {
     let properties = schema.get("properties")?.as_object()?;
@@ -53,7 +53,7 @@ fn is_same(value: &Value, stated: &str) -> bool {
     match value {
         Value::String(text) => text == stated,
         Value::Bool(truth) => stated == if *truth { "true" } else { "false" },
-        // As fractions, large whole numbers that differ would look the same.
+        // Large integers that differ would compare equal as floating-point numbers.
         Value::Number(number) if number.is_i64() && stated.parse::<i64>().is_ok() => {
             stated.parse().ok() == number.as_i64()
         }

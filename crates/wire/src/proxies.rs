@@ -1,9 +1,6 @@
-//! The way out of this machine: which proxy stands before an address, if any. Pure: whoever reads the environment hands
-//! the values in. What is on this machine never goes through a proxy, whatever the exceptions say: it may come with a
-//! token, and the proxy's own loopback is another one.
-//!
-//! Refuses to show a proxy's user and password, and to look a name up: through a proxy, the proxy does that. (Only
-//! `socks5://` has this machine look it up, when it connects.)
+//! Selects the proxy for an address. Pure: the caller reads the environment. Loopback never uses a proxy: a request may carry a
+//! token, and the proxy's own loopback is another machine. Does not display a proxy's credentials. Does not resolve names: the
+//! proxy does (only with `socks5://` does this machine resolve them, when it connects).
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,19 +8,19 @@ use std::sync::Arc;
 
 use reqwest::{ClientBuilder, Url};
 
-/// Where SOCKS is spoken if nothing else is said.
+/// The default port for SOCKS.
 const SOCKS_PORT: u16 = 1080;
 
-/// A proxy. Shown as host and port only.
+/// A proxy. Displayed as host and port only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy(Url);
 
 impl Proxy {
-    /// By its address: `http://`, `https://` or one of SOCKS, or a host and a port alone, with user and password before an
-    /// `@` if it wants them. What desktops call `socks://` is taken for the newest of it, which looks names up.
+    /// Parses `http://`, `https://` or SOCKS URLs, or host and port alone, with an optional `user:password@`.
+    /// `socks://`, which desktops use, is treated as the newest variant, where the proxy resolves names.
     ///
     /// # Errors
-    /// When that is no such address; the words, which go on after "it", do not repeat it.
+    /// When the text is not such an address; the message continues a sentence after "it" and does not repeat the text.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let text = text.trim();
         let whole = match text.split_once("://") {
@@ -36,7 +33,7 @@ impl Proxy {
         if !matches!(url.scheme(), "http" | "https" | "socks4" | "socks4a" | "socks5" | "socks5h") {
             return Err("is not an http://, https:// or socks5h:// address");
         }
-        // Whoever connects reads it once more, as a URI, and would go without a proxy if it were none.
+        // The HTTP client parses it again as a URI, and would connect without a proxy if that failed.
         let uri = url.as_str().parse::<axum::http::Uri>().map_err(|_| unreadable)?;
         if url.host_str().is_none_or(str::is_empty) || uri.host() != url.host_str() {
             return Err(unreadable);
@@ -64,7 +61,7 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// Which proxy stands before which address. By default none stands before any.
+/// The proxy rules. By default no address uses a proxy.
 #[derive(Debug, Clone, Default)]
 pub struct Proxies(Option<Arc<Rules>>);
 
@@ -76,9 +73,8 @@ struct Rules {
 }
 
 impl Proxies {
-    /// The proxies before `http` and before `https` addresses, and the addresses that are reached without: `*`, or names
-    /// (with all below them), addresses and networks, each perhaps with a port, separated by commas or blanks. What is
-    /// none of these is no exception.
+    /// The proxies for `http` and `https` addresses, and the exceptions: `*`, or names (with all subdomains), addresses
+    /// and networks, each with an optional port, separated by commas or spaces. Invalid entries are ignored.
     #[must_use]
     pub fn new(http: Option<Proxy>, https: Option<Proxy>, exceptions: &str) -> Self {
         if http.is_none() && https.is_none() {
@@ -89,19 +85,19 @@ impl Proxies {
         Self(Some(Arc::new(Rules { http, https, exceptions })))
     }
 
-    /// The proxy before `http` addresses.
+    /// The proxy for `http` addresses.
     #[must_use]
     pub fn http(&self) -> Option<&Proxy> {
         self.0.as_ref()?.http.as_ref()
     }
 
-    /// The proxy before `https` addresses.
+    /// The proxy for `https` addresses.
     #[must_use]
     pub fn https(&self) -> Option<&Proxy> {
         self.0.as_ref()?.https.as_ref()
     }
 
-    /// The proxy that stands before this address.
+    /// The proxy for this address.
     #[must_use]
     pub fn proxy_for(&self, url: &Url) -> Option<&Proxy> {
         let rules = self.0.as_ref()?;
@@ -117,9 +113,9 @@ impl Proxies {
         (!is_direct).then_some(proxy)
     }
 
-    /// A client that reaches this address, and whatever else it is sent to, as these rules say.
+    /// Configures a client to choose its proxies by these rules. Loads certificates only if `url` needs TLS.
     pub fn apply(&self, builder: ClientBuilder, url: &Url) -> ClientBuilder {
-        // Without this the environment would be read.
+        // Otherwise reqwest reads the proxies from the environment.
         let mut builder = builder.no_proxy();
         if self.0.is_some() {
             let rules = self.clone();
@@ -128,13 +124,13 @@ impl Proxies {
         }
         let is_plain = |url: &Url| url.scheme() != "https";
         if is_plain(url) && self.proxy_for(url).is_none_or(|proxy| is_plain(&proxy.0)) {
-            // Plain HTTP must work on a machine without certificates, and need not load them.
+            // Plain HTTP must work on a machine without certificates, so none are loaded.
             builder = builder.tls_certs_only([]);
         }
         builder
     }
 
-    /// Why an address could not be reached, with the proxy that stands before it.
+    /// Adds the proxy to the reason why an address could not be reached.
     #[must_use]
     pub fn describe_error(&self, url: &Url, why: String) -> String {
         match self.proxy_for(url) {
@@ -161,13 +157,13 @@ impl Host {
     fn is_this_machine(&self) -> bool {
         match self {
             Self::Name(name) => is_below(name, "localhost"),
-            // Whoever connects to no address in particular connects to this machine.
+            // Connecting to the unspecified address reaches this machine.
             Self::Ip(ip) => ip.is_loopback() || ip.is_unspecified(),
         }
     }
 }
 
-/// What is reached without a proxy.
+/// An address that is reached without a proxy.
 #[derive(Debug, PartialEq, Eq)]
 enum Exception {
     All,
@@ -192,7 +188,7 @@ impl Exception {
             None => (text, None),
         };
         let host = host.strip_prefix('*').unwrap_or(host).trim_start_matches('.');
-        // Written as it stands in an address: small letters, and names of other scripts in their ASCII form.
+        // Normalized as in a URL: lower case, and internationalized names in their ASCII form.
         let url = Url::parse(&format!("http://{host}/")).ok()?;
         Some(match Host::of(url.host_str()?) {
             Host::Ip(net) => Self::Net { net, bits: width(net), port },
@@ -211,7 +207,7 @@ impl Exception {
     }
 }
 
-/// Whether it is this name, or one below it.
+/// Whether `host` is this name, or a subdomain of it.
 fn is_below(host: &str, name: &str) -> bool {
     let proxy_for = host.strip_suffix(name);
     !name.is_empty() && proxy_for.is_some_and(|proxy_for| proxy_for.is_empty() || proxy_for.ends_with('.'))
@@ -223,7 +219,7 @@ fn is_within(ip: IpAddr, net: IpAddr, bits: u32) -> bool {
         (IpAddr::V6(ip), IpAddr::V6(net)) => ip.to_bits() ^ net.to_bits(),
         _ => return false,
     };
-    // A network of all addresses leaves nothing to compare.
+    // A network of all addresses has no bits to compare.
     let free = width(net).saturating_sub(bits);
     differing.checked_shr(free).unwrap_or(0) == 0
 }
@@ -256,7 +252,7 @@ mod tests {
             "http://[::ffff:127.0.0.1]/",
             "http://0.0.0.0:80/",
             "http://[::]/",
-            // Another way to write 127.0.0.1.
+            // Another notation for 127.0.0.1.
             "http://2130706433/",
         ] {
             for exceptions in ["", "example.com", "nothing"] {
@@ -346,7 +342,7 @@ mod tests {
             "http://a b",
             "ftp://hunter2.example",
             "socks6://hunter2@127.0.0.1:1080",
-            // Left over from a template, or from a file whose quotes nobody took off.
+            // An unexpanded template, or quotes left over from a file.
             "http://${HUNTER2}:3128",
             "http://{hunter2}",
             "\"proxy.example\"",

@@ -1,6 +1,6 @@
-//! Text that cannot be printed, and its removal from text that can.
+//! Secret text, and its removal from other text.
 //!
-//! Refuses to be shown or serialized: the only way to the text is [`Secret::expose`], which is easy to search for.
+//! A [`Secret`] cannot be displayed or serialized: the only access is [`Secret::expose`], which is easy to search for.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,13 +10,13 @@ use reqwest::Url;
 
 const MASK: &str = "[secret]";
 
-/// Shorter users and query values are not hidden: masking `1` would shred every message.
+/// Shorter users and query values are not masked: masking `1` would garble every message.
 const PART_MIN_BYTES: usize = 6;
 
-/// Tokens come and go; a server that repeats older ones than these repeats what is long out of use.
+/// Number of recent tokens that are masked. Older ones are long expired.
 const TOKENS_MOST: usize = 16;
 
-/// A token, a password: text that must not reach a log, a prompt or an error.
+/// A token or a password: text that must not reach a log, a prompt or an error.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Secret(String);
 
@@ -26,7 +26,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for the one place that has to send it.
+    /// The text itself, for the code that has to send it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -51,7 +51,7 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Everything one connection must not repeat: its bearer, and what its URL carries besides the address.
+/// All secrets of one connection: its bearer, and the secret parts of its URL.
 #[derive(Debug, Default)]
 pub(crate) struct Redactor {
     secrets: Vec<Secret>,
@@ -63,7 +63,7 @@ impl Redactor {
         let mut secrets = Vec::new();
         secrets.extend(url.password().map(Secret::new));
         secrets.extend(url.query().map(Secret::new));
-        // Some services take a token as the user, others as one value of the query.
+        // Some services take a token as the user, others as a query value.
         let parts = url.query_pairs().map(|(_, value)| value.into_owned()).chain([url.username().to_owned()]);
         secrets.extend(parts.filter(|part| part.len() >= PART_MIN_BYTES).map(Secret));
         Self { secrets, tokens: RwLock::default() }
@@ -89,10 +89,10 @@ impl Redactor {
         secrets.into_iter().fold(text.to_owned(), |text, secret| secret.redact(&text))
     }
 
-    /// A stranger's words made fit for an error: no secret, no control characters, not long.
+    /// Prepares foreign text for an error: secrets masked, control characters removed, truncated.
     pub(crate) fn quote(&self, text: &str) -> String {
         const MAX_CHARS: usize = 200;
-        // Masked before it is cut: a cut could leave the first half of a secret standing.
+        // Masked before it is truncated: truncation could leave the first half of a secret.
         let text = self.redact(text);
         let mut shown: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         shown.retain(|c| !c.is_control());
@@ -103,9 +103,9 @@ impl Redactor {
         shown
     }
 
-    /// The place a server refers to from `base`, made fit for an error.
+    /// The URL that a server refers to from `base`, prepared for an error.
     pub(crate) fn quote_place(&self, base: &Url, reference: &str) -> String {
-        // Masked before it is read: reading a URL lowers its host and escapes its path, which would hide a secret.
+        // Masked before it is parsed: parsing lowers the host and escapes the path, which would hide a secret.
         let reference = self.redact(reference);
         let shown = base.join(&reference).map_or_else(|_| place_of_text(&reference), |url| place(&url));
         self.quote(&shown)
@@ -122,13 +122,13 @@ pub(crate) fn place(url: &Url) -> String {
     let mut bare = url.clone();
     bare.set_query(None);
     bare.set_fragment(None);
-    // Both fail only for URLs that cannot have a user at all.
+    // Both fail only for URLs that cannot have a user.
     let _ = bare.set_username("");
     let _ = bare.set_password(None);
     bare.into()
 }
 
-/// The same for text that is not a URL, as far as one can guess.
+/// The same for text that may not be a valid URL, as a best effort.
 pub(crate) fn place_of_text(text: &str) -> String {
     let address = text.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = address.split_once("://").map_or(("", address), |(scheme, rest)| (scheme, rest));

@@ -1,4 +1,4 @@
-//! Knows whether a message has begun to go out: before that it can still be said that it was not sent.
+//! Tracks whether a message has started to be sent: until then it is certain that it was not sent.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,12 +12,12 @@ use crate::error::Error;
 
 type ReceiptSender = oneshot::Sender<Result<(), Error>>;
 
-/// Where a caller hears whether its message went out.
+/// Resolves once the message is sent or has failed.
 pub(crate) struct SendReceipt(oneshot::Receiver<Result<(), Error>>);
 
 impl SendReceipt {
-    /// Waits until the message goes out, fails, or is given up: `None` if it was given up before it went out, and then it
-    /// never will. The inner error is a sender that has left without a word.
+    /// Waits until the message is sent, fails, or is cancelled: `None` if it was cancelled before it was sent, and then
+    /// it never will be. The inner error means that the sender was dropped.
     pub(crate) async fn unless(
         mut self,
         given_up: impl Future<Output = ()>,
@@ -26,7 +26,7 @@ impl SendReceipt {
             biased;
             told = &mut self.0 => Some(told),
             () = given_up => {
-                // Between the last look and now it may have gone out; after this it cannot.
+                // It may have been sent since the last poll; after this it cannot be.
                 self.0.close();
                 self.0.try_recv().ok().map(Ok)
             }
@@ -34,7 +34,7 @@ impl SendReceipt {
     }
 }
 
-/// Tells a caller, once, whether its message went out.
+/// Reports, once, whether the message was sent.
 #[derive(Clone)]
 pub(crate) struct SendNotifier(Arc<Mutex<Option<ReceiptSender>>>);
 
@@ -44,12 +44,12 @@ impl SendNotifier {
         (Self(Arc::new(Mutex::new(Some(told)))), SendReceipt(heard))
     }
 
-    /// It goes out; `false` if the caller has left before it did.
+    /// Reports that the message is being sent; returns `false` if the caller has left.
     pub(crate) fn went_out(&self) -> bool {
         self.take().is_none_or(|told| told.send(Ok(())).is_ok())
     }
 
-    /// It failed: the error comes back if the message had gone out before, and was told to the caller otherwise.
+    /// Reports a failure. Returns the error if the message was already sent; otherwise passes it to the caller.
     pub(crate) fn failed(&self, error: Error) -> Option<Error> {
         let Some(told) = self.take() else { return Some(error) };
         let _ = told.send(Err(error));
@@ -61,7 +61,7 @@ impl SendNotifier {
     }
 }
 
-/// A message as a body. It is asked for when there is a connection to write it to.
+/// A message as an HTTP body. hyper polls it once there is a connection to write it to.
 pub(crate) struct MessageBody {
     bytes: Option<Bytes>,
     sent: Option<SendNotifier>,
@@ -81,7 +81,7 @@ impl Body for MessageBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        // A caller that has left was told, or will believe, that nothing was sent.
+        // The caller has left and assumes that nothing was sent.
         if self.sent.take().is_some_and(|sent| !sent.went_out()) {
             return Poll::Ready(Some(Err(std::io::Error::other("nobody waits for this message"))));
         }
@@ -107,7 +107,7 @@ mod tests {
         assert!(heard.unless(std::future::ready(())).await.is_none());
         assert!(!sent.went_out(), "nobody waits for it");
 
-        // It goes out just as it is given up: after the last look at it.
+        // The message is sent just as it is cancelled: after the last poll.
         let (sent, heard) = SendNotifier::new();
         let given_up = async {
             assert!(sent.went_out());

@@ -1,18 +1,19 @@
-//! Replaces one value in a JSON text and leaves every other byte as it is: the only place that computes with addresses.
+//! Replaces one value in a JSON text and leaves every other byte unchanged. The only module that uses pointer
+//! arithmetic.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::message::{may_contain, members};
 
-/// Where `part`, a slice of `whole`, begins in it; `None` if it is not such a slice.
+/// The offset of `part` in `whole`; `None` if it is not a slice of it.
 #[must_use]
 pub fn offset(whole: &str, part: &str) -> Option<usize> {
     let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     (start.checked_add(part.len())? <= whole.len()).then_some(start)
 }
 
-/// The text with `part`, a slice of it, replaced.
+/// Replaces `part`, a slice of the text.
 #[must_use]
 pub fn replace(whole: &str, part: &str, by: &str) -> Option<String> {
     let start = offset(whole, part)?;
@@ -31,7 +32,7 @@ struct WithToken<'a> {
     token: Option<&'a RawValue>,
 }
 
-/// The parameters with this progress token in place of the caller's, and the caller's; `None` if they have none.
+/// Replaces the caller's progress token with ours, and returns both; `None` if the parameters have none.
 pub(crate) fn exchange_token(params: &RawValue, token: u64) -> Option<(Box<RawValue>, Box<RawValue>)> {
     if !may_contain(params, "progressToken") {
         return None;
@@ -48,13 +49,13 @@ pub(crate) fn progress_token(params: &RawValue) -> Option<u64> {
     serde_json::from_str(params.token?.get()).ok()
 }
 
-/// The parameters of a progress notification with the caller's token in place of ours.
+/// Restores the caller's token in the parameters of a progress notification.
 pub(crate) fn restore_token(params: &RawValue, theirs: &RawValue) -> Option<Box<RawValue>> {
     let inner: WithToken<'_> = members(params)?;
     replace_raw(params, inner.token?, theirs.get())
 }
 
-/// The request of ours on which a server tells of something, if it says so.
+/// The id of our listen request that a notification belongs to, if it names one.
 pub(crate) fn subscription_id(params: &RawValue) -> Option<u64> {
     #[derive(Deserialize)]
     struct WithSubscription {

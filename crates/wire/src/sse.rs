@@ -1,7 +1,6 @@
-//! Server-sent events, read as the bytes come. Owns the grammar and the cap; does no IO.
-//!
-//! Follows the WHATWG grammar (CR, LF and CRLF; a leading BOM; comments; `event`, `data`, `id`, `retry`) but for one
-//! point: text that is not UTF-8 is an error, because replacing bytes would change a payload without a word.
+//! An incremental parser of server-sent events with a size limit. Does no IO. Follows the WHATWG grammar (CR, LF and CRLF; a
+//! leading BOM; comments; `event`, `data`, `id`, `retry`) with one exception: text that is not UTF-8 is an error, because
+//! replacing bytes would silently change a payload.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -12,7 +11,7 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The `event` field; `message` when there was none.
+    /// The `event` field; `message` by default.
     pub name: String,
     /// The `data` lines, joined by line feeds.
     pub data: String,
@@ -27,10 +26,9 @@ pub enum End {
     Truncated,
 }
 
-/// Why a stream cannot be read on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SseError {
-    /// An event (or a line) is longer than the cap.
+    /// An event (or a line) exceeds the limit.
     #[error("an event is longer than {max_bytes} bytes")]
     TooLong { max_bytes: usize },
     /// A field is not UTF-8.
@@ -38,16 +36,16 @@ pub enum SseError {
     NotUtf8,
 }
 
-/// The parser's state between two chunks. How a stream is cut into chunks never changes its events.
+/// The parser's state between two chunks. The chunking of a stream never changes its events.
 #[derive(Debug)]
 pub struct Parser {
     max_bytes: usize,
     line: Vec<u8>,
     name: String,
     data: Option<String>,
-    /// Shared, not copied: one long id on many short events must not multiply.
+    /// Shared, not copied, so that one long id on many short events does not multiply.
     last_id: Option<Arc<str>>,
-    /// The id as of the last event that was whole.
+    /// The id as of the last complete event.
     whole_id: Option<Arc<str>>,
     retry: Option<Duration>,
     at_start: bool,
@@ -57,7 +55,7 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// A parser that keeps at most `max_bytes` of one event.
+    /// A parser that accepts at most `max_bytes` per event.
     #[must_use]
     pub fn new(max_bytes: usize) -> Self {
         Self {
@@ -75,11 +73,11 @@ impl Parser {
         }
     }
 
-    /// Reads a chunk and appends the events it completes to `events`.
+    /// Parses a chunk and appends the events it completes to `events`.
     ///
     /// # Errors
-    /// When an event breaks the cap or is not UTF-8; from then on every call fails alike. Events completed before
-    /// stay valid.
+    /// When an event exceeds the limit or is not UTF-8; from then on every call fails with the same error. Events
+    /// completed before stay valid.
     pub fn push(&mut self, chunk: &[u8], events: &mut VecDeque<Event>) -> Result<(), SseError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -89,14 +87,14 @@ impl Parser {
         outcome
     }
 
-    /// Ends the stream: an event without its blank line is dropped, and said so.
+    /// Ends the stream. An event without its blank line is dropped and reported as [`End::Truncated`].
     #[must_use]
     pub fn finish(self) -> End {
         let open_line = self.line.first().is_some_and(|byte| *byte != b':');
         if self.within_event || open_line { End::Truncated } else { End::Complete }
     }
 
-    /// The last id that the server gave up to the last event that was whole, with data or without.
+    /// The id as of the last complete event, with or without data.
     #[must_use]
     pub fn last_id(&self) -> Option<Arc<str>> {
         self.whole_id.clone()

@@ -1,6 +1,6 @@
-//! The protocol revisions of the session era. Refuses every other: the stateless era is not opened by `initialize`.
+//! The protocol revisions of the session era. All others are rejected: the stateless era does not use `initialize`.
 
-/// A protocol revision that opens with `initialize`. Ordered by age.
+/// A protocol revision that uses `initialize`. Ordered by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// 2024-11-05, the first.
@@ -18,7 +18,7 @@ impl Version {
 
     pub const ALL: [Self; 4] = [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25];
 
-    /// The revision as it stands on the wire.
+    /// The revision as on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ impl Version {
         }
     }
 
-    /// The revision of that name, if it is of the session era.
+    /// The revision with this name, if it is of the session era.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.as_str() == text)

@@ -2,14 +2,16 @@
 //! Anthropic's wire formats by the first rule of the script that matches, and logs every request whole (keys masked).
 //!
 //! ```json
-//! [{"when": {"system": "part", "user": "part of the last user message", "results": 1, "channel": "telegram", "tool": "a tool on offer"},
+//! [{"when": {"system": "part", "user": "part of the last user message", "results": 1, "channel": "telegram",
+//!            "tool": "an available tool"},
 //!   "reply": {"text": "You said $USER, it said $RESULT", "calls": [{"name": "look", "arguments": {"at": "$USER"}}],
 //!             "status": 429, "retry_after": 1, "cut": true, "delay_ms": 50, "chunk": 7, "repeat": 1000},
 //!   "times": 1}]
 //! ```
 //!
-//! `results` counts the tool results since the last user message; `cut` ends the stream before its end mark; `delay_ms`
-//! waits before each event, of which each has `chunk` characters; arguments that are a string go out as they stand, broken or not.
+//! `results` counts the tool results since the last user message; `cut` ends the stream before its end marker;
+//! `delay_ms` waits before each event, and each event has `chunk` characters; arguments given as a string are sent
+//! literally, valid or not.
 
 #![allow(clippy::indexing_slicing, reason = "a JSON value answers `null` for what it lacks")]
 
@@ -104,7 +106,7 @@ async fn main() -> io::Result<()> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}", listener.local_addr()?);
     io::stdout().flush()?;
-    // What is said at once is sent at once: a reader that waits would be measured with it.
+    // Small writes must be sent at once: Nagle's algorithm would distort measurements.
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     axum::serve(listener, router).await
 }
@@ -155,7 +157,7 @@ impl Server {
             .collect();
         let line = json!({"path": uri.path(), "headers": headers, "body": body});
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        // One write for one line: a reader sees whole ones only.
+        // One write per line, so that a reader sees complete lines only.
         if let Err(error) = log.write_all(format!("{line}\n").as_bytes()) {
             eprintln!("the log cannot be written: {error}");
         }
@@ -181,7 +183,7 @@ impl Rule {
 }
 
 impl Reply {
-    /// With the words of the question in their places.
+    /// Replaces the placeholders with texts of the request.
     fn filled(&self, question: &Question) -> Self {
         let last = question.results.last().map_or("", String::as_str);
         let fill = |text: &str| text.replace("$USER", &question.user).replace("$RESULT", last);
@@ -203,7 +205,7 @@ fn fill_value(value: &mut Value, fill: &impl Fn(&str) -> String) {
     }
 }
 
-/// How long a piece is held back.
+/// The delay before an event.
 fn delay(reply: &Reply) -> Option<Duration> {
     (reply.delay_ms > 0).then(|| Duration::from_millis(reply.delay_ms))
 }

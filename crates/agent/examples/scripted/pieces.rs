@@ -1,4 +1,4 @@
-//! An answer on the wire: as a stream of events, piece by piece, or whole.
+//! A response on the wire: as a stream of events, or whole.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -88,7 +88,7 @@ fn openai(number: u64, reply: &Reply, input_tokens: u64) -> Vec<String> {
             json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}),
         ));
     }
-    // Interleaved, as parallel calls may come.
+    // Interleaved, as parallel calls may arrive.
     let arguments: Vec<Vec<String>> =
         reply.calls.iter().map(|call| cut(&written(call), reply.chunk)).collect();
     for turn in 0..arguments.iter().map(Vec::len).max().unwrap_or(0) {
@@ -194,7 +194,7 @@ fn output_tokens(reply: &Reply) -> u64 {
     ((reply.text.len() + calls) as u64 / 4).max(1)
 }
 
-/// Arguments as text; a string stands for itself, so that a script can have broken ones.
+/// The arguments as text; a string is used literally, so that a script can send malformed ones.
 fn written(call: &Call) -> String {
     match &call.arguments {
         Value::String(text) => text.clone(),

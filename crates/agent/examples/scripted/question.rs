@@ -1,4 +1,4 @@
-//! What a request asks, whichever format it is in: the system prompt, the user's last words, the results since.
+//! Reads a request in either format: the system prompt, the last user message, the tool results since.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub(crate) enum Format {
 pub(crate) struct Question {
     pub(crate) system: String,
     pub(crate) user: String,
-    /// The texts of the tool results since the user's last words.
+    /// The texts of the tool results since the last user message.
     pub(crate) results: Vec<String>,
     pub(crate) tools: Vec<String>,
 }
@@ -51,7 +51,7 @@ impl Question {
         if words.is_empty() {
             return;
         }
-        // Without native tools results come in marked fences.
+        // Without native tools, results come in marked fences.
         if let Some(results) = fenced_results(&words) {
             self.results.extend(results);
         } else {

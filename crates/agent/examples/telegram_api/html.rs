@@ -1,12 +1,11 @@
-//! Telegram's HTML as its server reads it: which tags there are, what goes wrong and in which words. Written from the
-//! documentation of the Bot API, knowing nothing of the code that it checks.
+//! A parser of Telegram's HTML with the server's tags and error messages. Written from the Bot API documentation,
+//! independently of the code that it checks.
 
 use serde_json::{Value, json};
 
-/// A text that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
-    /// What a person sees.
+    /// The visible text.
     pub text: String,
     /// The entities, with offset and length in UTF-16 units.
     pub entities: Vec<Value>,
@@ -20,12 +19,12 @@ struct Open {
     at: usize,
 }
 
-/// How long a text is by Telegram's count.
+/// The length of a text in Telegram's units.
 pub fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// Reads it; in the server's words, why it cannot be.
+/// Parses a text; the error is the server's message.
 pub fn parse(html: &str) -> Result<Parsed, String> {
     let mut parsed = Parsed { text: String::new(), entities: Vec::new() };
     let mut open: Vec<Open> = Vec::new();
@@ -67,7 +66,7 @@ fn entity(rest: &str) -> (String, usize) {
     ("&".to_owned(), 1)
 }
 
-/// Reads a tag at this place; where it ends.
+/// Parses a tag at this position and returns where it ends.
 fn tag(html: &str, at: usize, parsed: &mut Parsed, open: &mut Vec<Open>) -> Result<usize, String> {
     let length = html[at..].find('>').ok_or(format!("Unclosed start tag at byte offset {at}"))?;
     let inner = &html[at + 1..at + length];
@@ -102,7 +101,7 @@ fn tag(html: &str, at: usize, parsed: &mut Parsed, open: &mut Vec<Open>) -> Resu
         "blockquote" => "blockquote",
         _ => return Err(format!("Unsupported start tag \"{name}\" at byte offset {at}")),
     };
-    // Stricter than the server, which drops in silence what may not stand within the other.
+    // Stricter than the server, which silently drops invalid nesting.
     for around in open.iter() {
         let is_language = around.kind == "pre" && kind == "code" && around.offset == offset;
         let is_wrong = matches!(around.kind, "code" | "pre") && !is_language

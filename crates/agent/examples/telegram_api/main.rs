@@ -1,14 +1,15 @@
-//! A Telegram Bot API for tests, as a program of its own: `telegram_api` prints `http://127.0.0.1:PORT` on its first line.
+//! A fake Telegram Bot API for tests, as a separate program: `telegram_api` prints `http://127.0.0.1:PORT` on its first
+//! line.
 //!
-//! It behaves as the real one where that matters: long polls, offsets that confirm, one poller at a time, bounds in UTF-16
-//! units after entities, the real words of errors. The token is `42:TEST`. Tests steer it:
+//! It behaves like the real one where that matters: long polls, offsets that confirm, one poller at a time, limits in
+//! UTF-16 units after entities, the real error messages. The token is `42:TEST`. Tests control it:
 //!
 //! | request | does |
 //! |---|---|
-//! | `POST /control/updates` | a list of updates; each gets the next `update_id`; answers the ids |
-//! | `GET /control/sent` | everything that it was asked to do, in order |
+//! | `POST /control/updates` | adds a list of updates; each gets the next `update_id`; returns the ids |
+//! | `GET /control/sent` | every call that had an effect, in order |
 //! | `GET /control/state` | `{waiting, offset, polls, sent}` |
-//! | `POST /control/faults` | a list of faults (see `state.rs`) in place of those before |
+//! | `POST /control/faults` | replaces the list of faults (see `state.rs`) |
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -42,7 +43,7 @@ const TOKEN: &str = "42:TEST";
 #[derive(Clone, Default)]
 struct Server {
     state: Arc<Mutex<State>>,
-    /// Something happened that a poll may wait for.
+    /// Signals an event that a poll may wait for.
     news: Arc<Notify>,
 }
 
@@ -91,7 +92,7 @@ async fn handle(Shared(server): Shared<Server>, uri: Uri, body: Bytes) -> Respon
     }
 }
 
-/// The connection ends without a word: the task that serves it does.
+/// Closes the connection without a response by panicking in its task.
 fn cut() -> ! {
     std::panic::resume_unwind(Box::new("cut"))
 }

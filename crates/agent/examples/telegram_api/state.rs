@@ -1,4 +1,4 @@
-//! What the fake Bot API knows: updates that wait, messages that it took, faults that it was told to make.
+//! The state of the fake Bot API: pending updates, accepted messages, and injected faults.
 
 use std::collections::VecDeque;
 
@@ -9,57 +9,51 @@ use crate::html::{self, units};
 
 /// The bot that every token belongs to.
 pub const BOT_ID: i64 = 42;
-/// Its name.
 pub const BOT_NAME: &str = "embody_bot";
 
-/// Everything.
 #[derive(Default)]
 pub struct State {
     updates: VecDeque<(i64, Value)>,
     last_update: i64,
     last_message: i64,
-    /// Calls that did something, in order: `{"method", …its parameters, "message_id", "visible", "entities"}`.
+    /// Calls that had an effect, in order: `{"method", …its parameters, "message_id", "visible", "entities"}`.
     pub sent: Vec<Value>,
-    /// How often each poller was let in; a new one ends the one before.
+    /// The number of polls; a new poll ends the previous one.
     pub polls: u64,
-    /// The highest offset that anybody asked for.
+    /// The highest offset that was requested.
     pub offset: i64,
     pub faults: Vec<Fault>,
     pub webhook: bool,
 }
 
-/// Something that goes wrong.
+/// An injected fault.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Fault {
-    /// In this method.
+    /// The method that fails.
     pub method: String,
     /// Only for this chat.
     pub chat: Option<i64>,
-    /// So many times; always if absent.
+    /// How many times; always if absent.
     pub times: Option<u32>,
-    /// After so many that go well.
+    /// After this many successful calls.
     #[serde(default)]
     pub after: u32,
-    /// The status of the answer.
+    /// The status of the response.
     pub status: Option<u16>,
-    /// Its words.
     pub description: Option<String>,
     /// Seconds to wait, with 429.
     pub retry_after: Option<u64>,
-    /// `before`: the line is cut before anything is done. `after`: it is done, and nobody hears of it.
+    /// `before`: the connection closes before the call is executed. `after`: it is executed, and the response is lost.
     pub cut: Option<String>,
 }
 
-/// How a call ends.
 pub enum End {
-    /// With this result.
     Done(Value),
-    /// With this error.
     Error { status: u16, description: String, retry_after: Option<u64> },
 }
 
 impl State {
-    /// Adds an update and gives it the next number.
+    /// Adds an update with the next id.
     pub fn add(&mut self, mut update: Value) -> i64 {
         self.last_update = self.last_update.max(1000) + 1;
         update["update_id"] = self.last_update.into();
@@ -67,12 +61,12 @@ impl State {
         self.last_update
     }
 
-    /// Updates that nobody confirmed.
+    /// The number of unconfirmed updates.
     pub fn waiting(&self) -> usize {
         self.updates.len()
     }
 
-    /// `getUpdates`: all before the offset are confirmed and gone; a negative one counts from the end.
+    /// `getUpdates`: confirms and drops all before the offset; a negative offset counts from the end.
     pub fn updates(&mut self, offset: i64, limit: usize) -> Vec<Value> {
         let offset = if offset < 0 {
             let left = usize::try_from(-offset).unwrap_or(usize::MAX).min(self.updates.len());
@@ -85,7 +79,7 @@ impl State {
         self.updates.iter().take(limit).map(|(_, update)| update.clone()).collect()
     }
 
-    /// The fault that this call meets, if any; it counts as met.
+    /// The fault for this call, if any; it is counted.
     pub fn fault(&mut self, method: &str, params: &Value) -> Option<Fault> {
         let chat = params["chat_id"].as_i64();
         let met = self.faults.iter_mut().find(|fault| {
@@ -168,7 +162,7 @@ impl State {
     }
 }
 
-/// The text that a person would see, within the bounds.
+/// The visible text, checked against the limits.
 fn read(params: &Value) -> Result<(String, Vec<Value>), String> {
     let text = params["text"].as_str().ok_or("message text is empty")?;
     let (visible, entities) = match params["parse_mode"].as_str() {

@@ -1,4 +1,4 @@
-//! Anthropic's messages. Pure.
+//! The wire format of Anthropic's Messages API. Pure.
 
 mod events;
 mod request;

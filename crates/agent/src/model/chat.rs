@@ -1,125 +1,110 @@
-//! What is said to a model and what it says, in no provider's words. A thread keeps its messages in this form.
+//! Provider-independent requests and responses of a chat model. Threads store messages in this form.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// One question to a model.
 #[derive(Debug, Clone, Copy)]
 pub struct ChatRequest<'a> {
-    /// The system prompt; it is sent byte for byte.
+    /// The system prompt; sent unchanged.
     pub system: &'a str,
-    /// How many bytes of it are the same in the next turn: where a provider may cache up to.
+    /// The length of the prefix, in bytes, that stays the same in the next turn: a provider may cache up to there.
     pub stable_len: usize,
-    /// The conversation, oldest first; the last one is the user's or a tool's.
+    /// The conversation, oldest first; it ends with a user message or a tool result.
     pub messages: &'a [ChatMessage],
-    /// The tools on offer, in this order.
+    /// The available tools, in this order.
     pub tools: &'a [ToolSpec],
 }
 
-/// A tool on offer.
 #[derive(Debug, Clone)]
 pub struct ToolSpec {
-    /// Its name.
     pub name: String,
-    /// What it does.
     pub description: String,
-    /// The JSON schema of its arguments, as its server wrote it.
+    /// The JSON schema of the arguments, as its server wrote it.
     pub schema: Box<RawValue>,
 }
 
-/// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum ChatMessage {
-    /// What a person, or a schedule, says to the agent.
+    /// A message from a person, or from a schedule.
     User {
-        /// The words.
+        /// The message text.
         text: String,
     },
-    /// What the agent says, and what it wants to be done.
+    /// The model's text and tool calls.
     Assistant {
-        /// The words; empty if it only calls.
+        /// Empty if the message only calls tools.
         text: String,
-        /// The tools that it calls.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolRequest>,
     },
-    /// What came of a call.
+    /// The result of a tool call.
     Tool {
-        /// The id of the call.
         call_id: String,
-        /// The tool.
         name: String,
-        /// Its result.
         text: String,
-        /// Whether it failed, or was not made.
+        /// Whether the call failed, or was not made.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
 }
 
-/// A call that a model wants to be made.
+/// A tool call that a model requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRequest {
-    /// Its id, unique within the answer.
+    /// Unique within the response.
     pub id: String,
-    /// The tool.
     pub name: String,
-    /// The arguments: JSON text as the model wrote it; it may be none.
+    /// JSON text as the model wrote it; may be invalid.
     pub arguments: String,
 }
 
-/// Something that happens before the answer is whole.
+/// An update before the response is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta {
     /// More of the text.
     Text(String),
-    /// It begins to write a call of this tool.
+    /// The model starts to write a call of this tool.
     Call {
-        /// The tool.
+        /// The tool's name.
         name: String,
     },
-    /// The provider is asked again after a while.
+    /// The request will be retried after a delay.
     Waiting {
-        /// How long.
         after: Duration,
-        /// Why.
+        /// The error that caused the retry.
         reason: String,
     },
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatResponse {
-    /// What it says; without the blocks that were calls.
+    /// The text, without the blocks that were calls.
     pub text: String,
-    /// What it wants to be done.
     pub calls: Vec<ToolRequest>,
-    /// Calls that could not be read, each with why, for the model.
+    /// An explanation, for the model, of each call that could not be parsed.
     pub malformed: Vec<String>,
-    /// What it cost.
     pub usage: Usage,
-    /// Why it ended.
     pub stop: StopReason,
 }
 
-/// What an answer cost, in tokens, as far as the provider says.
+/// Token counts, as far as the provider reports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Usage {
-    /// Read.
+    /// Prompt tokens, including cached ones.
     pub input: Option<u64>,
-    /// Written.
     pub output: Option<u64>,
-    /// Of those read, from the cache.
+    /// Prompt tokens that were read from the cache.
     pub cache_read: Option<u64>,
-    /// Of those read, put into the cache.
+    /// Prompt tokens that were written to the cache.
     pub cache_write: Option<u64>,
 }
 
 impl Usage {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let sum = |one: Option<u64>, two: Option<u64>| match (one, two) {
@@ -135,15 +120,14 @@ impl Usage {
     }
 }
 
-/// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// It was whole.
+    /// The response is complete.
     End,
-    /// It waits for its calls.
+    /// The model waits for the results of its calls.
     Calls,
-    /// It met the limit of its length.
+    /// The response reached the length limit.
     Length,
-    /// The provider did not let it go on.
+    /// The provider stopped the response.
     Refused,
 }

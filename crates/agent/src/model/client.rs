@@ -1,5 +1,5 @@
-//! One question over HTTP: the request, its retries, the stream and the answer. Refuses redirects, which would carry the
-//! key elsewhere.
+//! Sends one chat request over HTTP: the request, its retries, the stream and the response. Does not follow redirects,
+//! which could carry the key elsewhere.
 
 mod probe;
 
@@ -27,13 +27,12 @@ use super::stream::{Events, cause, error_body};
 use super::text_tool_calls::{StreamSplitter, as_plain_text};
 use super::{anthropic, openai};
 
-/// An idle connection is kept for the next round of a turn, and not much longer.
+/// An idle connection is kept for the next request of a turn, and not much longer.
 const IDLE_CONNECTION: Duration = Duration::from_secs(20);
 
-/// How long to wait for the figures behind an answer that is whole.
+/// How long to wait for usage figures after a complete response.
 const TRAILER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A model that can be asked.
 #[derive(Clone)]
 pub struct ChatModel(Arc<Inner>);
 
@@ -48,10 +47,10 @@ struct Inner {
 type Listener<'a> = &'a mut (dyn FnMut(Delta) + Send);
 
 impl ChatModel {
-    /// A model by its settings. Nothing is sent yet.
+    /// Builds a client. Sends nothing.
     ///
     /// # Errors
-    /// When the settings cannot be used.
+    /// When the settings are invalid.
     pub fn new(settings: ModelSettings) -> Result<Self, ModelError> {
         if settings.model.trim().is_empty() {
             return Err(ModelError::Settings { why: "`model` is empty".to_owned() });
@@ -76,7 +75,6 @@ impl ChatModel {
         Ok(Self(Arc::new(Inner { settings, client, url, headers, context })))
     }
 
-    /// Whose wire format it speaks.
     #[must_use]
     pub fn provider(&self) -> Provider {
         self.0.settings.provider
@@ -88,10 +86,10 @@ impl ChatModel {
         &self.0.settings.model
     }
 
-    /// Asks, and tells what comes while it comes. Dropping the future ends the request.
+    /// Sends a request and reports deltas as they arrive. Dropping the future aborts the request.
     ///
     /// # Errors
-    /// When there is no whole answer. What was told of it until then is to be forgotten.
+    /// When there is no complete response. The caller must discard the deltas reported until then.
     pub async fn complete(
         &self,
         request: ChatRequest<'_>,
@@ -107,7 +105,7 @@ impl ChatModel {
     }
 }
 
-/// A URL may carry a password or a token: only its place is shown.
+/// A URL may contain a password or a token, which are not shown.
 impl fmt::Debug for ChatModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} model `{}` at `{}`", self.provider().name(), self.name(), self.0.context.endpoint)
@@ -146,7 +144,7 @@ impl Inner {
         if self.settings.native_tools && !request.tools.is_empty() {
             return build(&self.settings, request, names);
         }
-        // Calls of old are refused where no tools are on offer.
+        // Providers reject past calls in a request that offers no tools.
         let messages = as_plain_text(request.messages);
         build(&self.settings, &ChatRequest { messages: &messages, tools: &[], ..*request }, names)
     }
@@ -199,12 +197,12 @@ impl Inner {
         if response.status().is_success() { Ok(response) } else { Err(self.response_error(response).await) }
     }
 
-    /// Why a question did not arrive.
+    /// The error for a request that could not be sent.
     fn send_error(&self, error: &reqwest::Error, waited: Duration) -> ModelError {
         let endpoint = self.context.endpoint.clone();
         let blame = |why| self.settings.proxies.describe_error(&self.url, why);
         let limit = self.settings.times.connect;
-        // The system has a limit of its own, which no setting of ours moves.
+        // The operating system has its own timeout, which our settings do not change.
         if error.is_connect() && error.is_timeout() && waited >= limit {
             return ModelError::Unreached { endpoint, why: blame(format!("no connection within {limit:?}")) };
         }
@@ -243,7 +241,7 @@ impl Inner {
         loop {
             let next = events.next();
             let next = if builder.is_whole {
-                // Only figures can follow, and a server may hold the line without ever closing it.
+                // Only usage figures can follow, and a server may keep the connection open for ever.
                 timeout(TRAILER_TIMEOUT, next).await.unwrap_or(Ok(None))
             } else {
                 next.await
@@ -263,7 +261,7 @@ impl Inner {
     }
 }
 
-/// Tells what came; of a model that writes its calls as text, only what is text.
+/// Reports a delta; for a model that writes its calls as text, only the text part.
 fn emit(delta: Delta, splitter: Option<&mut StreamSplitter>, names: &Names, on: Listener<'_>) {
     match (delta, splitter) {
         (Delta::Text(text), Some(splitter)) => {
@@ -275,7 +273,7 @@ fn emit(delta: Delta, splitter: Option<&mut StreamSplitter>, names: &Names, on: 
     }
 }
 
-/// Where questions go. Forgives a `/v1` too many, and a URL that is whole already.
+/// The request URL. Accepts a redundant `/v1`, and a URL that is already complete.
 fn endpoint(settings: &ModelSettings) -> Result<Url, ModelError> {
     let wrong = |why: &str| ModelError::Settings {
         why: format!("`base_url` `{}` {why}", redacted_url(&settings.base_url)),

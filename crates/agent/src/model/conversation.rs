@@ -1,19 +1,19 @@
-//! Messages in an order that every provider takes: results right behind the calls that they answer, no two of one role in
-//! a row, nothing empty. A call without a result (a turn that was cut off) gets one that says so; a result without its
-//! call is left out: in the user's voice it would be an order.
+//! Orders messages so that every provider accepts them: results directly after their calls, no two messages of one role
+//! in a row, nothing empty. A call without a result (an interrupted turn) gets one that says so; a result without its
+//! call is dropped, because as user text it would read as an instruction.
 
 use super::chat::{ChatMessage, ToolRequest};
 
 const INTERRUPTED: &str = "(no result: the call was interrupted, and it is not known whether it took effect)";
 
-/// Some messages of one role.
+/// Consecutive messages of one role.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step<'a> {
-    /// The user's words.
+    /// The user's texts.
     User(Vec<&'a str>),
-    /// The model's words and calls.
+    /// The model's text and calls.
     Assistant { texts: Vec<&'a str>, calls: Vec<&'a ToolRequest> },
-    /// What came of the calls right before, in their order.
+    /// The results of the preceding calls, in their order.
     Results(Vec<CallResult<'a>>),
 }
 
@@ -24,7 +24,6 @@ pub(super) struct CallResult<'a> {
     pub(super) is_error: bool,
 }
 
-/// The conversation as steps.
 pub(super) fn steps(messages: &[ChatMessage]) -> Vec<Step<'_>> {
     let mut steps = Vec::new();
     let mut rest = messages;
@@ -57,7 +56,7 @@ fn say<'a>(steps: &mut Vec<Step<'a>>, text: &'a str) {
 fn answer<'a>(steps: &mut Vec<Step<'a>>, text: &'a str, new: &'a [ToolRequest]) {
     let text = Some(text).filter(|text| !text.trim().is_empty());
     match steps.last_mut() {
-        // One with calls has its results behind it, so this one has none yet.
+        // A step with calls is followed by its results, so this one has no calls yet.
         Some(Step::Assistant { texts, calls }) => {
             texts.extend(text);
             calls.extend(new);
@@ -67,7 +66,7 @@ fn answer<'a>(steps: &mut Vec<Step<'a>>, text: &'a str, new: &'a [ToolRequest]) 
     }
 }
 
-/// The results are looked for up to the model's next words: the user may have spoken in between.
+/// Searches up to the next assistant message: a user message may come in between.
 fn results<'a>(calls: &'a [ToolRequest], after: &'a [ChatMessage]) -> Vec<CallResult<'a>> {
     let mut found: Vec<Option<CallResult<'a>>> = calls.iter().map(|_| None).collect();
     for message in after.iter().take_while(|message| !matches!(message, ChatMessage::Assistant { .. })) {

@@ -1,5 +1,5 @@
-//! What a model's refusal means, in words that a person can act on. Knows the error bodies of the providers; never shows
-//! a key, and nothing of a stranger's words that is long or has control characters.
+//! Classifies the errors of model providers, and explains them to a person. Parses the providers' error bodies; never
+//! shows a key, and truncates and sanitizes foreign text.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,93 +7,82 @@ use std::time::Duration;
 use embody_wire::Secret;
 use serde_json::Value;
 
-/// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// The model cannot be asked with these settings.
+    /// The settings are invalid.
     #[error("the model's settings cannot be used: {why}")]
     Settings {
-        /// Why.
+        /// The invalid setting and the reason.
         why: String,
     },
-    /// The question does not fit the model's context.
+    /// The request exceeds the model's context window.
     #[error("the conversation is too long for the model{}", colon_suffix(message))]
     Overflow {
-        /// What the provider says.
+        /// The provider's message.
         message: String,
     },
-    /// The key is missing, wrong or may not do this.
+    /// The key is missing, wrong or lacks permission.
     #[error("the model at `{endpoint}` does not accept the key (status {status}){}", colon_suffix(message))]
     Unauthorized {
-        /// Where.
         endpoint: String,
         /// 401 or 403.
         status: u16,
-        /// Whether there was a key at all.
         had_key: bool,
-        /// The variable that it is looked for in.
+        /// The environment variable that should hold the key.
         variable: String,
-        /// What the provider says.
+        /// The provider's message.
         message: String,
     },
-    /// There is no such model, or nothing at all, at this address.
+    /// The model or the path does not exist at this address.
     #[error("there is no model `{model}` at `{endpoint}`{}", colon_suffix(message))]
     NotFound {
-        /// Where.
         endpoint: String,
-        /// The model's name.
         model: String,
-        /// What the provider says.
+        /// The provider's message.
         message: String,
     },
-    /// Too many questions.
     #[error("the model at `{endpoint}` gets too many questions{}", colon_suffix(message))]
     RateLimited {
-        /// Where.
         endpoint: String,
-        /// When to ask again, if the provider says so.
+        /// The delay that the provider asks for, if any.
         retry_after: Option<Duration>,
-        /// What the provider says.
+        /// The provider's message.
         message: String,
     },
-    /// It cannot be reached, or is not well.
+    /// The server cannot be reached, or reports an error.
     #[error("the model at `{endpoint}` is not available: {why}")]
     Unavailable {
-        /// Where.
+        /// The URL without user, password and query.
         endpoint: String,
-        /// Why.
         why: String,
     },
-    /// No connection came about in time.
+    /// The connection timed out.
     #[error("the model at `{endpoint}` is not available: {why}")]
     Unreached {
-        /// Where.
         endpoint: String,
-        /// After how long, and through what.
+        /// The time waited, and the proxy, if any.
         why: String,
     },
-    /// It took too long.
+    /// The response timed out.
     #[error("the model at `{endpoint}` took too long: no {what} within {after:?}")]
     Timeout {
-        /// Where.
+        /// The URL without user, password and query.
         endpoint: String,
-        /// What did not come.
         what: TimeoutStage,
-        /// How long was waited.
         after: Duration,
     },
-    /// What came is not a whole answer.
+    /// The response is incomplete or malformed.
     #[error("the model's answer is broken: {why}")]
     Broken {
-        /// Why.
+        /// What is missing or malformed.
         why: String,
     },
-    /// The provider does not answer this.
+    /// The provider rejects the request.
     #[error("the model refused the question (status {status}){}", colon_suffix(message))]
     Refused {
         /// The HTTP status.
         status: u16,
-        /// What the provider says.
+        /// The provider's message.
         message: String,
     },
 }
@@ -137,7 +126,7 @@ impl ModelError {
         Some(hint.to_owned())
     }
 
-    /// Whether the same question may be answered in a while.
+    /// Whether a retry may succeed.
     pub(super) fn is_transient(&self) -> bool {
         matches!(self, Self::RateLimited { .. } | Self::Unavailable { .. } | Self::Unreached { .. })
     }
@@ -147,19 +136,16 @@ impl ModelError {
     }
 }
 
-/// What did not come in time.
+/// What did not arrive in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeoutStage {
-    /// The first byte of an answer.
     FirstByte,
-    /// The next byte of it.
     FurtherByte,
-    /// The whole of it.
     WholeAnswer,
 }
 
 impl TimeoutStage {
-    /// The key of `[model]` that gives it more time.
+    /// The key in `[model]` that sets this timeout.
     fn key(self) -> &'static str {
         match self {
             Self::FirstByte => "first_byte_timeout_s",
@@ -183,7 +169,7 @@ fn colon_suffix(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 
-/// Who answered, for the words of an error.
+/// The server and key, for error messages.
 #[derive(Debug, Clone)]
 pub(super) struct ErrorContext {
     pub(super) endpoint: String,
@@ -192,7 +178,7 @@ pub(super) struct ErrorContext {
     pub(super) key_variable: String,
 }
 
-/// A refusal as it came.
+/// An HTTP error response.
 #[derive(Debug, Default)]
 pub(super) struct ErrorResponse {
     pub(super) status: u16,
@@ -201,7 +187,7 @@ pub(super) struct ErrorResponse {
 }
 
 impl ErrorContext {
-    /// What a refusal means.
+    /// Classifies an HTTP error response.
     pub(super) fn classify(&self, refusal: &ErrorResponse) -> ModelError {
         let body = ErrorBody::read(&refusal.body);
         let message = self.quote(&body.message);
@@ -228,7 +214,7 @@ impl ErrorContext {
         }
     }
 
-    /// What an error within a stream means. It has no status: its type has to do.
+    /// Classifies an error event within a stream. It has no HTTP status, so its type decides.
     pub(super) fn classify_stream_error(&self, data: &str) -> ModelError {
         let body = ErrorBody::read(data);
         let status = match body.kind.as_str() {
@@ -243,10 +229,10 @@ impl ErrorContext {
         self.classify(&ErrorResponse { status, retry_after: None, body: data.to_owned() })
     }
 
-    /// A stranger's words made fit for an error.
+    /// Prepares foreign text for an error.
     pub(super) fn quote(&self, text: &str) -> String {
         const MAX_CHARS: usize = 300;
-        // Masked before it is cut: a cut could leave the first half of a key standing.
+        // Masked before it is truncated: truncation could leave the first half of a key.
         let text = self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.redact(text));
         let mut shown: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         shown.retain(|c| !c.is_control());
@@ -258,7 +244,7 @@ impl ErrorContext {
     }
 }
 
-/// What a provider says in an error body.
+/// The relevant fields of an error body.
 #[derive(Debug, Default)]
 struct ErrorBody {
     message: String,
@@ -269,11 +255,11 @@ struct ErrorBody {
 impl ErrorBody {
     fn read(body: &str) -> Self {
         let Ok(value) = serde_json::from_str::<Value>(body) else {
-            // A page is no message.
+            // An HTML page is not a message.
             let message = if body.trim_start().starts_with('<') { "" } else { body };
             return Self { message: message.to_owned(), ..Self::default() };
         };
-        // Google wraps the object into a list.
+        // Google wraps the object in an array.
         let value = value.get(0).unwrap_or(&value);
         let error = value.get("error").filter(|error| !error.is_null()).unwrap_or(value);
         let text = |key: &str| match error.get(key) {
@@ -312,7 +298,7 @@ impl ErrorBody {
             "request too large for",                        // OpenAI: more at once than a minute may have
             "input is too long",                            // Bedrock
         ];
-        // Those that say who one is or how often one asked never mean the length.
+        // Statuses about authentication or payment never mean the length.
         if matches!(status, 401..=404) {
             return false;
         }

@@ -1,20 +1,20 @@
-//! Asking a model: OpenAI's and Anthropic's wire formats, streamed, and one answer for both.
+//! A chat model client: OpenAI's and Anthropic's wire formats, streamed, behind one interface.
 //!
-//! Owns requests, streams, retries and the words for what goes wrong. Refuses to go on after half an answer, to follow a
-//! redirect with the key, to show the key, and to read a file or the environment.
+//! Covers requests, streams, retries and error messages. Rejects partial responses, does not follow redirects, does not
+//! show the key, and reads no file and no environment.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `chat` | what is said and answered, in no provider's words |
-//! | `client` | one question over HTTP: times, retries, the stream |
-//! | `openai`, `anthropic` | a wire format each: the request, and folding events into a draft; pure |
-//! | `conversation` | messages in an order that every provider takes; pure |
-//! | `names` | tool names that every provider takes; pure |
-//! | `thoughts` | what a model thinks aloud, told from what it says; pure |
-//! | `draft` | the answer as it grows, and its bounds; pure |
-//! | `blocks` | calls that a model writes as text; pure |
-//! | `retry` | whether and when to ask again; pure |
-//! | `errors` | what a refusal means; pure |
+//! | `chat` | provider-independent requests and responses |
+//! | `client` | one request over HTTP: timeouts, retries, the stream |
+//! | `openai`, `anthropic` | one wire format each: the request body, and folding events into a response; pure |
+//! | `conversation` | orders messages so that every provider accepts them; pure |
+//! | `names` | tool names that every provider accepts; pure |
+//! | `reasoning` | separates a model's reasoning from its text; pure |
+//! | `response_builder` | the partial response, and its limits; pure |
+//! | `text_tool_calls` | calls that a model writes as text; pure |
+//! | `retry` | whether and when to retry; pure |
+//! | `errors` | error classification; pure |
 
 mod anthropic;
 mod chat;

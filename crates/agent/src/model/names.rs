@@ -1,5 +1,5 @@
-//! Tool names that every provider takes: at most 64 of `A-Z a-z 0-9 _ -`. Refuses nothing: a name that does not fit gets
-//! another one on the wire, and comes back as it was.
+//! Tool names that every provider accepts: at most 64 of `A-Z a-z 0-9 _ -`. A name that does not fit is replaced on the
+//! wire and restored in the response.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -8,10 +8,10 @@ use super::chat::ToolSpec;
 
 const LONGEST: usize = 64;
 
-/// What the tools of one question are called on the wire.
+/// The wire names of the tools in one request.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Only those that do not fit.
+    /// Only the names that do not fit.
     wire: HashMap<String, String>,
     back: HashMap<String, String>,
 }
@@ -36,7 +36,7 @@ impl Names {
         names
     }
 
-    /// The name on the wire; also of a tool that an old message calls and nobody offers any more.
+    /// The wire name, also of a tool that an old message calls and that is no longer available.
     pub(super) fn wire<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
         match self.wire.get(name) {
             Some(wire) => Cow::Borrowed(wire),
@@ -45,7 +45,7 @@ impl Names {
         }
     }
 
-    /// The tool that a model means.
+    /// The tool for a wire name.
     pub(super) fn back<'a>(&'a self, wire: &'a str) -> &'a str {
         self.back.get(wire).map_or(wire, String::as_str)
     }

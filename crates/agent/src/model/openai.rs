@@ -1,7 +1,6 @@
-//! OpenAI's chat completions. Pure.
-//!
-//! Many servers speak this, each with an accent: ids, indexes or the last `[DONE]` may be missing, arguments may come as
-//! an object, text as a list. What cannot be told apart is refused; a stream without its end mark is not whole.
+//! The wire format of OpenAI's chat completions. Pure. Many servers implement it with deviations: ids, indexes or the final
+//! `[DONE]` may be missing, arguments may come as an object, text as a list. Ambiguous input is rejected; a stream without
+//! its end marker is incomplete.
 
 mod events;
 mod request;

@@ -1,19 +1,19 @@
-//! What a model thinks aloud: some servers send it before the answer, between `<think>` and `</think>`. It is not said, and
-//! not kept. Only what stands at the very beginning counts: later the same words are text about them. Pure.
+//! Removes reasoning that some servers send before the response, between `<think>` and `</think>`. Only a tag at the
+//! very start counts: later tags are ordinary text. Pure.
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
-/// Tells thoughts from words as they come, in pieces of any size.
+/// Separates reasoning from text as it streams, in chunks of any size.
 #[derive(Debug)]
 pub(super) enum ReasoningFilter {
-    /// Nothing has come but what may become a beginning.
+    /// Only input that may still become the opening tag.
     Before(String),
-    /// The last of it, in which the end may have begun.
+    /// The end of the reasoning so far, which may contain part of the closing tag.
     Thinking(String),
-    /// They are over, and the words have not begun.
+    /// The reasoning has ended, and the text has not started.
     Between,
-    /// Everything that comes is said.
+    /// All further input is text.
     Over,
 }
 
@@ -24,7 +24,7 @@ impl Default for ReasoningFilter {
 }
 
 impl ReasoningFilter {
-    /// What of this is said.
+    /// Returns the part of the input that is text.
     pub(super) fn push(&mut self, text: &str) -> String {
         match self {
             Self::Before(held) => {
@@ -62,7 +62,7 @@ impl ReasoningFilter {
         }
     }
 
-    /// What was held back and is said after all: nothing follows.
+    /// Returns the held-back text at the end of the stream.
     pub(super) fn finish(&mut self) -> String {
         match std::mem::replace(self, Self::Over) {
             Self::Before(held) => held,
@@ -75,7 +75,7 @@ impl ReasoningFilter {
 mod tests {
     use super::*;
 
-    /// What is said of a text that comes in pieces of so many characters.
+    /// The text of an input that comes in chunks of `size` characters.
     fn said(text: &str, size: usize) -> String {
         let mut reasoning = ReasoningFilter::default();
         let letters: Vec<char> = text.chars().collect();

@@ -1,4 +1,4 @@
-//! An answer as it grows, and its bounds. Knows no wire format and does no IO.
+//! A response as it streams in, and its limits. Independent of the wire format; does no IO.
 
 use std::collections::HashSet;
 use std::mem;
@@ -10,22 +10,21 @@ use super::chat::{ChatResponse, Delta, StopReason, ToolRequest, Usage};
 use super::errors::ModelError;
 use super::reasoning::ReasoningFilter;
 
-/// Text and arguments of one answer together.
+/// Text and arguments of one response together.
 pub(super) const ANSWER_MAX_BYTES: usize = 4 * 1024 * 1024;
 /// The arguments of one call.
 pub(super) const ARGUMENTS_MAX_BYTES: usize = 1024 * 1024;
 /// The name and the id of one call.
 const NAME_MAX_BYTES: usize = 1024;
-/// The calls of one answer.
+/// The calls of one response.
 pub(super) const MAX_CALLS: usize = 64;
 
-/// What has come of an answer.
 #[derive(Debug, Default)]
 pub(super) struct ResponseBuilder {
     pub(super) usage: Usage,
-    /// Why it ended, if the provider has said so.
+    /// The stop reason, if the provider has sent one.
     pub(super) stop: Option<StopReason>,
-    /// The provider has said that nothing more comes.
+    /// Whether the provider has marked the response as complete.
     pub(super) is_whole: bool,
     reasoning: ReasoningFilter,
     text: String,
@@ -34,19 +33,18 @@ pub(super) struct ResponseBuilder {
     total_bytes: usize,
 }
 
-/// Whether more can come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamState {
-    /// The provider may say more.
+    /// More events may follow.
     Open,
-    /// That was its last word.
+    /// That was the last event.
     Closed,
 }
 
-/// A call as it grows.
+/// A partial call.
 #[derive(Debug, Default)]
 pub(super) struct Call {
-    /// The number that the provider gives it; only ever compared.
+    /// The index that the provider assigns; only compared for equality.
     pub(super) index: Option<i64>,
     pub(super) id: String,
     pub(super) name: String,
@@ -64,7 +62,7 @@ impl ResponseBuilder {
         Ok(())
     }
 
-    /// No more text comes.
+    /// Flushes the text: no more follows.
     pub(super) fn finish_text(&mut self) {
         let said = self.reasoning.finish();
         self.add(said);
@@ -89,7 +87,7 @@ impl ResponseBuilder {
         Ok(self.calls.len() - 1)
     }
 
-    /// More of the call at this place. The id and the name that came first stay.
+    /// Appends to the call at this position. The first id and name are kept.
     pub(super) fn grow_call(
         &mut self,
         position: usize,
@@ -120,17 +118,17 @@ impl ResponseBuilder {
         Ok(())
     }
 
-    /// Whether a person or a tool could have seen anything of it.
+    /// Whether a person or a tool could have seen any part of it.
     pub(super) fn has_begun(&self) -> bool {
         !self.text.is_empty() || !self.calls.is_empty()
     }
 
-    /// What is new since the last time.
+    /// The deltas since the last call.
     pub(super) fn take_deltas(&mut self) -> Vec<Delta> {
         mem::take(&mut self.deltas)
     }
 
-    /// The whole answer; its text as it came, without what was only thought.
+    /// The complete response; its text as received, without reasoning.
     pub(super) fn finish(self) -> Result<ChatResponse, ModelError> {
         if !self.is_whole {
             return Err(ModelError::broken("the stream ended before the answer was whole"));
@@ -153,7 +151,7 @@ impl ResponseBuilder {
         let mut ids = HashSet::new();
         let calls: Vec<ToolRequest> = named.map(|call| call.finish(&mut ids)).collect();
         if !calls.is_empty() && stop == StopReason::End {
-            // Some servers say `stop` where they mean it to wait.
+            // Some servers send `stop` when the model waits for its calls.
             stop = StopReason::Calls;
         }
         Ok(ChatResponse { text: self.text, calls, malformed, usage: self.usage, stop })
@@ -180,11 +178,11 @@ impl Call {
     }
 }
 
-/// Nine letters and digits: the strictest provider takes no other form.
+/// Nine letters and digits: the form that the strictest provider requires.
 pub(super) fn generate_id() -> String {
     const SIGNS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     static TURN: AtomicU64 = AtomicU64::new(0);
-    // Without chance, at least never the same twice.
+    // Without randomness, at least unique within the process.
     let mut number = getrandom::u64().unwrap_or_else(|_| TURN.fetch_add(1, Ordering::Relaxed));
     let mut sign = || {
         let sign = SIGNS.get((number % 36) as usize).copied().unwrap_or(b'x');
@@ -194,7 +192,7 @@ pub(super) fn generate_id() -> String {
     (0..9).map(|_| sign()).collect()
 }
 
-/// Arguments that are a whole JSON object.
+/// The arguments, if they are a complete JSON object.
 pub(super) fn as_json_object(text: &str) -> Option<&RawValue> {
     serde_json::from_str::<&RawValue>(text).ok().filter(|raw| raw.get().starts_with('{'))
 }

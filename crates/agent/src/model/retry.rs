@@ -1,5 +1,5 @@
-//! Whether and when a question is asked again: only while nothing of an answer has come, only for what passes, never for
-//! longer than the time that it has. Pure: the clock and the dice are the caller's.
+//! Decides whether and when to retry a request: only before any part of a response has arrived, only for transient
+//! errors, and within a time limit. Pure: the caller supplies the clock and the random number.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use super::settings::ModelTimes;
 
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
-/// From this attempt on a provider that says "soon" is not believed: our own wait is the least. So a time bounds the attempts.
+/// From this attempt on, our own backoff is the minimum, even if the provider asks for a shorter delay. So the time
+/// limit also bounds the number of attempts.
 const HURRIED_MOST: u32 = 8;
 
-/// A question that was asked in vain.
 #[derive(Debug)]
 pub(super) struct FailedAttempt {
     pub(super) error: ModelError,
-    /// How long the provider wants to be left alone.
+    /// The delay that the provider asks for.
     pub(super) asked_wait: Option<Duration>,
-    /// Some of the answer had come, or the provider says that there is no point.
+    /// Part of the response had arrived, or the provider says that a retry is pointless.
     pub(super) is_final: bool,
 }
 
@@ -29,18 +29,17 @@ impl From<ModelError> for FailedAttempt {
     }
 }
 
-/// What was tried so far.
+/// The attempts so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RetryState {
-    /// How often.
     pub(super) attempts: u32,
-    /// How long, waits included.
+    /// Including delays.
     pub(super) elapsed: Duration,
-    /// How long the last attempt took; the next one is taken to take as long.
+    /// The duration of the last attempt; the next one is assumed to take as long.
     pub(super) last: Duration,
 }
 
-/// How long to wait before the next attempt; `None`: there is none. `dice` is any number.
+/// The delay before the next attempt; `None` for no retry. `dice` is a random number.
 pub(super) fn wait(
     failed: &FailedAttempt,
     state: RetryState,
@@ -52,7 +51,7 @@ pub(super) fn wait(
         return None;
     }
     let doubled = FIRST_WAIT.saturating_mul(1 << state.attempts.saturating_sub(1).min(16)).min(LONGEST_WAIT);
-    // Between half of it and all of it, so that those who failed together do not come back together.
+    // Jitter between half and all of the delay, so that clients that failed together do not retry together.
     let jittered = doubled.mul_f64(0.5 + f64::from(dice) / f64::from(u32::MAX) / 2.0);
     let least = if state.attempts < HURRIED_MOST { jittered.min(FIRST_WAIT) } else { jittered };
     let wait = failed.asked_wait.map_or(jittered, |asked| asked.max(least));
@@ -60,7 +59,7 @@ pub(super) fn wait(
     (end <= times.retrying).then_some(wait)
 }
 
-/// A `Retry-After`: seconds, or a date.
+/// Parses `Retry-After`: seconds, or a date.
 pub(super) fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<f64>() {
@@ -105,7 +104,7 @@ mod tests {
         );
     }
 
-    /// How often and for how long a question is asked that always fails at once.
+    /// How often and for how long a request is tried that always fails at once.
     fn in_vain(times: &ModelTimes, asked_wait: Option<Duration>, dice: u32) -> (u32, Duration) {
         let mut state = state(1, 0, 0);
         while let Some(wait) = wait(&failed(asked_wait), state, times, dice) {

@@ -1,21 +1,21 @@
-//! Which model is asked, and how patiently.
+//! The settings of a model: address, key, timeouts.
 
 use std::fmt;
 use std::time::Duration;
 
 use embody_wire::{Proxies, Secret, Url};
 
-/// Whose wire format a model speaks.
+/// The wire format of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
-    /// OpenAI's chat completions, which most servers speak.
+    /// OpenAI's chat completions, which most servers support.
     OpenAi,
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Anthropic,
 }
 
 impl Provider {
-    /// The name that settings use.
+    /// The name in the settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -25,30 +25,24 @@ impl Provider {
     }
 }
 
-/// A model, and the way to it.
 #[derive(Clone)]
 pub struct ModelSettings {
-    /// Its wire format.
     pub provider: Provider,
-    /// Where it answers: with `/v1` for [`Provider::OpenAi`], without for [`Provider::Anthropic`].
+    /// With `/v1` for [`Provider::OpenAi`], without for [`Provider::Anthropic`].
     pub base_url: Url,
-    /// Its name.
     pub model: String,
-    /// The key; a model on the own machine needs none.
+    /// `None` for a local model that needs no key.
     pub api_key: Option<Secret>,
-    /// The variable that the key is looked for in, for the words of an error.
+    /// The environment variable that should hold the key, for error messages.
     pub key_variable: String,
-    /// Whether it takes tools in its own format. If not, calls are read from its text.
+    /// Whether it supports tools in its wire format. If not, calls are parsed from its text.
     pub native_tools: bool,
-    /// How long an answer may be.
     pub max_output_tokens: u32,
-    /// How patiently it is asked.
     pub times: ModelTimes,
-    /// The proxies before it.
     pub proxies: Proxies,
 }
 
-/// A URL may carry a password or a token: only its place is shown.
+/// A URL may contain a password or a token, which are not shown.
 impl fmt::Debug for ModelSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelSettings")
@@ -70,26 +64,26 @@ pub(super) fn redacted_url(url: &Url) -> String {
     let mut bare = url.clone();
     bare.set_query(None);
     bare.set_fragment(None);
-    // Both fail only for URLs that cannot have a user at all.
+    // Both fail only for URLs that cannot have a user.
     let _ = bare.set_username("");
     let _ = bare.set_password(None);
     bare.into()
 }
 
-/// How long to wait for what.
+/// The timeouts of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelTimes {
-    /// For a connection.
+    /// To connect.
     pub connect: Duration,
-    /// For the first byte of the answer, the connection included.
+    /// To the first byte of the response, including connecting.
     pub first_byte: Duration,
-    /// For the next byte of it.
+    /// Between two reads of the response.
     pub idle: Duration,
-    /// For the whole answer, retries included.
+    /// For the whole response, including retries.
     pub total: Duration,
-    /// From the question on: nothing is tried again that would end after this time.
+    /// From the first attempt on: no retry starts that would end after this time.
     pub retrying: Duration,
-    /// How often it is asked at most; `None`: as often as fits into `retrying`.
+    /// The maximum number of attempts; `None` for as many as fit into `retrying`.
     pub attempts: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! The body of an answer as events: within the times, never past the bounds. Knows no wire format.
+//! Reads the body of a response as events, within timeouts and limits. Independent of the wire format.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -12,13 +12,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::errors::{ErrorContext, ModelError, TimeoutStage};
 use super::settings::ModelTimes;
 
-/// Twice the arguments of a call: JSON within JSON is longer.
+/// Twice the arguments of a call: JSON escaped within JSON is longer.
 const EVENT_MAX_BYTES: usize = 2 * super::response_builder::ARGUMENTS_MAX_BYTES;
-/// An answer that comes as one text, with its frame.
+/// A response that comes as one JSON text, with its envelope.
 const JSON_BODY_MAX_BYTES: usize = 2 * super::response_builder::ANSWER_MAX_BYTES;
-/// What is read of one answer, thoughts and frames included.
+/// All bytes of one response, including reasoning and framing.
 const STREAM_MAX_BYTES: usize = 256 * 1024 * 1024;
-/// What is read of a refusal, and for how long.
+/// Limits for reading an error body, in bytes and in time.
 const REFUSAL_MAX_BYTES: usize = 64 * 1024;
 const REFUSAL_TIME: Duration = Duration::from_secs(5);
 
@@ -27,13 +27,13 @@ pub(super) struct Events<'a> {
     response: Response,
     context: &'a ErrorContext,
     times: ModelTimes,
-    /// When the first byte is due; `None` once it has come.
+    /// When the first byte is due; `None` once it has arrived.
     first_due: Option<Instant>,
     parser: Parser,
     ready: VecDeque<Event>,
     fault: Option<ModelError>,
     read_bytes: usize,
-    /// A server may answer with one JSON text although a stream was asked for: it is one event.
+    /// A server may answer with one JSON text although a stream was requested: it becomes one event.
     whole: Option<Vec<u8>>,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Events<'a> {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
             }
-            // What was complete before a fault is handed out first.
+            // Events that were complete before a fault are returned first.
             if let Some(fault) = self.fault.take() {
                 return Err(fault);
             }
@@ -117,7 +117,7 @@ fn whole_event(bytes: &[u8]) -> Result<Event, ModelError> {
     Ok(Event { name: "message".to_owned(), data: data.to_owned(), id: None })
 }
 
-/// The body of a refusal, as far as it comes soon.
+/// Reads an error body, as far as it arrives in time.
 pub(super) async fn error_body(mut response: Response) -> String {
     let mut body = Vec::new();
     let reading = async {
@@ -129,12 +129,12 @@ pub(super) async fn error_body(mut response: Response) -> String {
             }
         }
     };
-    // What has come by then is enough.
+    // A partial body is good enough.
     let _ = timeout(REFUSAL_TIME, reading).await;
     String::from_utf8_lossy(&body).into_owned()
 }
 
-/// The innermost reason, which is the one that says something; it has no URL in it.
+/// The innermost cause, which is the informative one; it contains no URL.
 #[must_use]
 pub fn cause(error: &reqwest::Error) -> String {
     let mut words = "the request could not be made".to_owned();

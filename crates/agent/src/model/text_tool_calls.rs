@@ -1,8 +1,6 @@
-//! Calls that a model writes as text because it, or its server, has no format of its own for them. Pure.
-//!
-//! A call is a fenced block marked `tool_call` (or `<tool_call>` lines, which some models were taught), never text within
-//! another block: that is an example. An unmarked block counts only when it is the whole answer and exactly a call.
-//! What is marked and cannot be read is told to the model, not guessed.
+//! Tool calls that a model writes as text because it, or its server, does not support them natively. Pure. A call is a block
+//! fenced as `tool_call` (or `<tool_call>` lines), never text within another block. An unmarked block counts only if it is the
+//! whole response and exactly one call. A marked block that cannot be parsed is reported to the model.
 
 mod parse;
 mod render;

@@ -1,4 +1,4 @@
-//! A run is one turn that nobody watches, in the thread that all runs of its schedule share.
+//! Runs a scheduled job as one unattended turn, in the thread that all runs of its schedule share.
 
 use embody_prompt::Audience;
 use embody_store::{NewThread, Result, Schedule, ScheduleClaim, ScheduleOrigin, Scope, Store, Thread};
@@ -7,10 +7,11 @@ use super::JobHandler;
 use crate::title;
 use crate::turn::{Agent, Facts, TurnError, TurnInput};
 
-/// Whatever begins a line.
+/// All characters that break a line.
 const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// Turns of this agent. What is said is kept with the run; a run that fails says why and what to do.
+/// A handler that runs turns of this agent. The reply is stored with the run; a failed run stores the reason and a
+/// hint.
 pub fn agent_job(agent: &Agent) -> JobHandler {
     let agent = agent.clone();
     JobHandler::new(move |claim: ScheduleClaim| {
@@ -25,14 +26,14 @@ pub fn agent_job(agent: &Agent) -> JobHandler {
 }
 
 async fn run_turn(agent: &Agent, schedule: &Schedule) -> std::result::Result<Option<String>, TurnError> {
-    // Without a model no thread is begun.
+    // Without a model no thread is created.
     if !agent.has_model() {
         return Err(TurnError::NoModel);
     }
     let thread = open_schedule_thread(agent.store(), schedule).await?;
     let scope = Scope::new(&schedule.user, &schedule.agent)?;
     if matches!(schedule.origin, ScheduleOrigin::ExposedAgent | ScheduleOrigin::Unknown) {
-        // Its text may repeat what the agent had read.
+        // The schedule's text may repeat untrusted text that the agent had read.
         let store = agent.store();
         let own = format!("schedule:{}", schedule.id);
         let mut origins: Vec<&str> = schedule.origins.iter().map(|read| &*read.origin).collect();
@@ -54,7 +55,7 @@ async fn run_turn(agent: &Agent, schedule: &Schedule) -> std::result::Result<Opt
     Ok(agent.run_turn(input, &mut |_| {}).await?.reply)
 }
 
-/// What the model reads. A text that the agent wrote is its own note: nothing in it comes from the user.
+/// The text for the model. A text that the agent wrote is marked as its own note: it is not from the user.
 fn prompt_text(schedule: &Schedule) -> String {
     let about = match schedule.origin {
         ScheduleOrigin::Owner => return schedule.prompt.clone(),

@@ -1,14 +1,14 @@
-//! Cron expressions: five fields, as in Vixie's cron, and the local times that they name. Knows nothing of time zones.
+//! Cron expressions with five fields, as in Vixie cron, and the local times that they match. Independent of time zones.
 
 use jiff::ToSpan;
 use jiff::civil::{Date, DateTime, Weekday};
 
 use super::TimetableError;
 
-/// The longest time between two 29ths of February, and some days.
+/// The longest time between two 29ths of February, plus a few days.
 const HORIZON_DAYS: i32 = 3000;
 
-/// A field of an expression: what it is called, what it may hold, and words for its values.
+/// A field of an expression: its name, its range, and the names of its values.
 struct Field {
     name: &'static str,
     first: u32,
@@ -43,7 +43,7 @@ const WEEKDAY: Field = Field {
     allowed: "0 to 7 (0 and 7 are Sunday), `sun` to `sat`, `*`, `mon-fri`, `1,3,5`",
 };
 
-/// A cron expression that comes now and then.
+/// A cron expression that matches at least one date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cron {
     minutes: u64,
@@ -52,12 +52,12 @@ pub(super) struct Cron {
     last_day: bool,
     months: u64,
     weekdays: u64,
-    /// Whether a day must match both day fields: one of them starts with a star. Else either will do.
+    /// Whether a day must match both day fields, because one of them starts with a star. Otherwise one match is enough.
     both_days: bool,
 }
 
 impl Cron {
-    /// Reads five fields.
+    /// Parses five fields.
     pub(super) fn parse(text: &str) -> Result<Self, TimetableError> {
         let fields: Vec<&str> = text.split_ascii_whitespace().collect();
         let &[minute, hour, day, month, weekday] = fields.as_slice() else {
@@ -75,19 +75,19 @@ impl Cron {
             weekdays: (weekdays | weekdays >> 7) & 0x7f,
             both_days: day.starts_with('*') || weekday.starts_with('*'),
         };
-        // From a leap year on every day that there is comes within the horizon.
+        // From a leap year on, every existing date comes within the horizon.
         match cron.at_or_after(DateTime::constant(2000, 1, 1, 0, 0, 0, 0)) {
             Some(_) => Ok(cron),
             None => Err(TimetableError::Never { text: text.to_owned() }),
         }
     }
 
-    /// Whether it names no hour of the day.
+    /// Whether it matches every hour of the day.
     pub(super) fn is_every_hour(&self) -> bool {
         self.hours == HOUR.all()
     }
 
-    /// The first local time from `from` on, which is a whole minute.
+    /// The first matching local time at or after `from`, which is a whole minute.
     pub(super) fn at_or_after(&self, from: DateTime) -> Option<DateTime> {
         let last = from.date().checked_add(HORIZON_DAYS.days()).ok()?;
         let mut date = from.date();
@@ -132,7 +132,7 @@ fn has(set: u64, value: i8) -> bool {
     u32::try_from(value).is_ok_and(|value| set.checked_shr(value).unwrap_or(0) & 1 == 1)
 }
 
-/// The first member from `value` on.
+/// The first member at or after `value`.
 fn next(set: u64, value: i8) -> Option<i8> {
     let rest = set & u64::MAX.checked_shl(u32::try_from(value).ok()?)?;
     if rest == 0 { None } else { i8::try_from(rest.trailing_zeros()).ok() }
@@ -151,7 +151,7 @@ impl Field {
         span(self.first, self.last, 1)
     }
 
-    /// A list of values, ranges and steps as a set of bits.
+    /// Parses a list of values, ranges and steps into a bit set.
     fn read(&self, text: &str) -> Result<u64, TimetableError> {
         text.split(',').try_fold(0, |set, part| Ok(set | self.part(part)?))
     }
@@ -164,7 +164,7 @@ impl Field {
         let (first, last) = match range.split_once('-') {
             _ if range == "*" => (self.first, self.last),
             Some((first, last)) => self.range(first, last, part)?,
-            // `5/15` starts at 5 and goes on to the end.
+            // `5/15` starts at 5 and continues to the end of the range.
             None if step.is_some() => (self.value(range, part)?, self.last),
             None => (self.value(range, part)?, self.value(range, part)?),
         };
@@ -173,7 +173,7 @@ impl Field {
 
     fn range(&self, first: &str, last: &str, part: &str) -> Result<(u32, u32), TimetableError> {
         let (from, mut to) = (self.value(first, part)?, self.value(last, part)?);
-        // `sat-sun` and `fri-sun` are what people write: at the end of a range Sunday is the seventh day.
+        // People write `sat-sun` and `fri-sun`: at the end of a range Sunday is the seventh day.
         if self.last == 7 && to == 0 && from > 0 {
             to = 7;
         }
@@ -202,7 +202,7 @@ impl Field {
     }
 }
 
-/// Digits only: `+5` parses as a number too.
+/// Digits only: `+5` would also parse as a number.
 fn number(text: &str) -> Option<u32> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }

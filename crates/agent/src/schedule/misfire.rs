@@ -1,29 +1,30 @@
-//! What becomes of a run that is late: nothing ran when it was due, or the run before it took too long. Pure.
+//! Decides about a run that is late: the scheduler was not running when it was due, or the previous run took too long.
+//! Pure.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::Timetable;
 
-/// How many missed runs are made up for one by one.
+/// How many missed runs are made up individually.
 const CAUGHT_UP: usize = 100;
-/// How far back they are looked for when there are more.
+/// How far back they are searched for when there are more.
 const CAUGHT_UP_MICROS: i64 = 31 * 24 * 3600 * 1_000_000;
 
-/// What becomes of runs that were missed.
+/// The policy for missed runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Misfire {
-    /// They are left out.
+    /// Drop them.
     Skip,
-    /// One run stands for all of them.
+    /// One run replaces all of them.
     #[default]
     Once,
-    /// Each is made up for, in order, the newest hundred.
+    /// Run each, in order, the newest hundred.
     All,
 }
 
 impl Misfire {
-    /// By name; in words, what there is.
+    /// Parses a name; the error lists the valid ones.
     pub fn named(name: &str) -> Result<Self, String> {
         match name {
             "skip" => Ok(Self::Skip),
@@ -33,7 +34,6 @@ impl Misfire {
         }
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Skip => "skip",
@@ -49,19 +49,19 @@ impl fmt::Display for Misfire {
     }
 }
 
-/// What to do with a schedule that is due, and when it is due next.
+/// What to do with a due schedule, and when it is due next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     Run { next: Option<i64> },
     Skip { next: Option<i64> },
 }
 
-/// What is to be decided on.
+/// The input of the decision.
 pub(super) struct DueRun<'a> {
     pub(super) table: &'a Timetable,
     pub(super) due: i64,
     pub(super) now: i64,
-    /// How late a run may be that was not missed.
+    /// How late a run may be without counting as missed.
     pub(super) grace: Duration,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn plan(misfire: Misfire, due_run: &DueRun<'_>) -> Plan {
     }
 }
 
-/// Where the newest hundred begin, if more were missed.
+/// The start of the newest hundred, if more were missed.
 fn newest(table: &Timetable, due: i64, now: i64) -> Option<i64> {
     let missed =
         |from: i64| std::iter::successors(Some(from), |at| table.next_after(*at)).take_while(|at| *at <= now);
@@ -126,13 +126,13 @@ mod tests {
 
     #[test]
     fn a_hundred_are_made_up_for_at_most() {
-        // Due 101 times, now included.
+        // Due 101 times, including now.
         let next = |now| plan_run(Misfire::All, "* * * * *", 0, now);
         assert_eq!(next(99 * MINUTE), Plan::Run { next: Some(MINUTE) });
         assert_eq!(next(100 * MINUTE), Plan::Skip { next: Some(MINUTE) });
         let year = 365 * DAY;
         assert_eq!(next(year), Plan::Skip { next: Some(year - 99 * MINUTE) });
-        // Of the days of a year the last month remains.
+        // Of the days of a year, the last month remains.
         let days = plan_run(Misfire::All, "0 0 * * *", 0, year);
         assert_eq!(days, Plan::Skip { next: Some(year - 30 * DAY) });
     }

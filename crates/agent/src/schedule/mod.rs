@@ -1,13 +1,13 @@
-//! When a schedule is due, and running what is.
+//! Timetables, and the scheduler that runs due jobs.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `cron` | the five fields, and the local times that they name |
-//! | `timetable` | moments: time zones, changes of the clocks, `@every`, `@once` |
-//! | `misfire` | what becomes of runs that are late |
-//! | `scheduler` | looking for what is due, in every process that has one |
-//! | `attend` | one due schedule, from the claim to the end of its run |
-//! | `turns` | a run as a turn of an agent |
+//! | `cron` | the five fields, and the local times that they match |
+//! | `timetable` | instants: time zones, clock changes, `@every`, `@once` |
+//! | `misfire` | the policy for late runs |
+//! | `scheduler` | finds and starts due schedules, in every process that runs one |
+//! | `run_job` | one due schedule, from the claim to the end of its run |
+//! | `agent_job` | a run as a turn of an agent |
 
 mod agent_job;
 mod cron;
@@ -22,7 +22,8 @@ pub use self::run_job::JobHandler;
 pub use self::scheduler::{Scheduler, SchedulerSettings};
 pub use self::timetable::{Timetable, TimetableError, span};
 
-/// When a new schedule is due first, in microseconds since 1970; never for what is past. In words, why it is no timetable.
+/// When a new schedule is first due, in microseconds since 1970; `None` if that is in the past. The error says why the
+/// timetable is invalid.
 pub fn first_due(cron: &str, timezone: &str, now: i64) -> Result<Option<i64>, String> {
     Timetable::parse(cron, timezone).map(|table| table.next_after(now)).map_err(|error| error.to_string())
 }

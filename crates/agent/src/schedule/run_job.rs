@@ -1,5 +1,5 @@
-//! One due schedule, from the claim to the end of its run. What a run did nobody can take back, so a run that was begun is
-//! never begun again: it ends, or it is `unknown`.
+//! One due schedule, from the claim to the end of its run. A run cannot be undone, so a started run is never started
+//! again: it ends, or its outcome is `unknown`.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::misfire::{DueRun, Plan, plan};
 use super::{Misfire, SchedulerSettings, Timetable};
 
-/// The longest output that is kept, in bytes.
+/// The longest output that is stored, in bytes.
 const OUTPUT_LIMIT: usize = 250_000;
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const STOPPED: &str = "stopped: embody was ended before the run was";
 
 type JobFuture = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
-/// What a run is: the output, or in words why it failed. Dropping the future ends the run.
+/// The work of a run. Returns its output, or a text that says why it failed. Dropping the future ends the run.
 pub struct JobHandler(Box<dyn Fn(ScheduleClaim) -> JobFuture + Send + Sync>);
 
 impl JobHandler {
-    /// Called once for every run.
+    /// `handler` is called once for every run.
     pub fn new<F>(handler: impl Fn(ScheduleClaim) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<String, String>> + Send + 'static,
@@ -38,18 +38,17 @@ impl std::fmt::Debug for JobHandler {
     }
 }
 
-/// How far the scheduler is.
+/// The phase of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Runs are begun.
+    /// Runs are started.
     Open,
-    /// None is begun any more; those that go on may end.
+    /// No run is started; running ones may end.
     Draining,
-    /// Those that go on are stopped.
+    /// Running ones are stopped.
     Stopping,
 }
 
-/// What every run needs.
 #[derive(Debug)]
 pub(super) struct JobContext {
     pub(super) store: Store,
@@ -58,16 +57,16 @@ pub(super) struct JobContext {
     pub(super) phase: watch::Sender<Phase>,
 }
 
-/// How the work ended, as far as the scheduler is concerned.
+/// How the work ended, from the scheduler's view.
 enum JobResult {
     Finished(Result<String, String>),
-    /// It was stopped, for this reason. What it had asked others to do may go on.
+    /// It was stopped for this reason. Calls that it had made may still be running.
     Stopped(String),
-    /// The lease is gone, and with it the right to go on and to say how it ended.
+    /// The lease is lost, and with it the right to continue and to record the end.
     Lost,
 }
 
-/// Runs it, or gives it back.
+/// Runs the schedule, or releases the claim.
 pub(super) async fn run_job(context: &JobContext, claim: &ScheduleClaim) {
     let (id, due_at) = (&claim.schedule.id, claim.due_at);
     let result = match plan_run(context, claim) {
@@ -102,7 +101,7 @@ async fn give_back(context: &JobContext, claim: &ScheduleClaim, next: Option<i64
     context.store.return_schedule(claim, next).await.map(drop)
 }
 
-/// A schedule that cannot be read is not run again; its owner finds the reason among its runs.
+/// Disables a schedule with an invalid timetable and records the reason as a run, for its owner.
 async fn record_unreadable(context: &JobContext, claim: &ScheduleClaim, reason: String) -> Result<(), Error> {
     match context.store.start_run(claim).await? {
         RunStart::Started => {
@@ -117,7 +116,7 @@ async fn run(context: &JobContext, claim: &ScheduleClaim, next: Option<i64>) -> 
     match context.store.start_run(claim).await? {
         RunStart::Started => {}
         RunStart::StartedBefore => return give_back(context, claim, next).await,
-        // Whatever its owner made of it meanwhile stays as it is.
+        // Changes that its owner made meanwhile are kept.
         RunStart::Lost => return give_back(context, claim, claim.schedule.next_at).await,
     }
     let (schedule, due_at) = (&claim.schedule.id, claim.due_at);
@@ -136,12 +135,12 @@ async fn run(context: &JobContext, claim: &ScheduleClaim, next: Option<i64>) -> 
     record_end(context, claim, FinishRun { outcome, output, next_at: next }).await
 }
 
-/// Lets the work go on for as long as the lease is ours.
+/// Runs the work for as long as the lease is held.
 async fn run_with_lease(context: &JobContext, claim: &ScheduleClaim) -> JobResult {
     let lease = context.settings.lease;
     let (renew_every, retry_every) = (lease / 3, lease / 20);
     let mut phase = context.phase.subscribe();
-    // As a task it goes on while the lease is renewed, and its panic is its own. Dropped, it ends.
+    // As a task it continues while the lease is renewed, and its panic is isolated. Dropping the set ends it.
     let mut task = JoinSet::new();
     task.spawn((context.handler.0)(claim.clone()));
     let limit = Instant::now() + context.settings.run_limit;
@@ -158,7 +157,7 @@ async fn run_with_lease(context: &JobContext, claim: &ScheduleClaim) -> JobResul
                 match timeout(renew_every, context.store.renew_schedule(claim, lease)).await {
                     Ok(Ok(Fenced::Kept)) => (lease_until, renewal) = (asked + lease, asked + renew_every),
                     Ok(Ok(Fenced::Lost)) => return JobResult::Lost,
-                    // Nobody answers: until the lease is over it is ours.
+                    // The store does not respond: the lease is valid until it expires.
                     Ok(Err(_)) | Err(_) if Instant::now() < lease_until => renewal = Instant::now() + retry_every,
                     Ok(Err(_)) | Err(_) => return JobResult::Lost,
                 }
@@ -168,7 +167,7 @@ async fn run_with_lease(context: &JobContext, claim: &ScheduleClaim) -> JobResul
 }
 
 async fn stopping(phase: &mut watch::Receiver<Phase>) {
-    // Whoever could say so is gone: nobody will.
+    // The scheduler is gone, so the phase cannot change any more.
     if phase.wait_for(|phase| *phase == Phase::Stopping).await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -182,7 +181,7 @@ fn join_error_text(error: &JoinError) -> String {
     format!("the run broke off: {}", if error.is_panic() { "it panicked" } else { "it was cancelled" })
 }
 
-/// Writes down how it ended. A store that does not answer is asked again for as long as a lease lasts.
+/// Records the end. Retries for the duration of a lease if the store does not respond.
 async fn record_end(context: &JobContext, claim: &ScheduleClaim, finish: FinishRun) -> Result<(), Error> {
     let finish = FinishRun { output: truncate_output(&finish.output), ..finish };
     let deadline = Instant::now() + context.settings.lease;
@@ -204,7 +203,7 @@ async fn record_end(context: &JobContext, claim: &ScheduleClaim, finish: FinishR
     }
 }
 
-/// What both databases can hold of it.
+/// Truncates and cleans the output to what both databases can store.
 fn truncate_output(output: &str) -> String {
     let whole = output.replace('\0', "\u{fffd}");
     if whole.len() <= OUTPUT_LIMIT {

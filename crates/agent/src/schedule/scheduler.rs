@@ -1,5 +1,5 @@
-//! The scheduler: begins what is due, a few at a time, in every process that has one. The store decides who runs what and
-//! by which clock: on PostgreSQL by the server's, so that replicas need not agree on the time.
+//! The scheduler: starts due schedules, a few at a time, in every process that runs one. The store decides which
+//! process runs what, and by which clock: on PostgreSQL by the server's, so that replicas need not agree on the time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,33 +12,32 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::run_job::{JobContext, JobHandler, Phase, run_job};
 
-/// The longest sleep: leases run out and clocks are set without anybody saying so.
+/// The longest sleep: leases expire and clocks are set without a notification.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// The shortest: what is due may be on its way to somebody else.
+/// The shortest sleep: another process may be claiming what is due.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
-/// How often lost runs are looked for, at most.
+/// The shortest interval between searches for lost runs.
 const SETTLE_EVERY: Duration = Duration::from_secs(5);
 const PRUNE_EVERY: Duration = Duration::from_secs(3600);
 /// How long the record of a run is kept.
 const RUN_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 const BATCH: u32 = 100;
-/// How long runs that were stopped may take to say so.
+/// How long stopped runs may take to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How the scheduler works.
 #[derive(Clone, Debug)]
 pub struct SchedulerSettings {
-    /// The process; for people to read.
+    /// The name of the process, for people to read.
     pub owner: String,
-    /// How long after a crash its runs are known to be lost.
+    /// How long after a crash its runs count as lost.
     pub lease: Duration,
-    /// How many run at a time.
+    /// How many runs at a time.
     pub concurrency: u32,
     /// How late a run may be before it counts as missed.
     pub grace: Duration,
     /// How long a run may take.
     pub run_limit: Duration,
-    /// How long runs may go on when the process is to end.
+    /// How long runs may continue at shutdown.
     pub shutdown_grace: Duration,
 }
 
@@ -55,13 +54,12 @@ impl Default for SchedulerSettings {
     }
 }
 
-/// Runs what is due.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     context: Arc<JobContext>,
 }
 
-/// When the scheduler last looked after what others left.
+/// When the scheduler last ran its maintenance tasks.
 #[derive(Default)]
 struct Maintenance {
     settled: Option<Instant>,
@@ -69,13 +67,13 @@ struct Maintenance {
 }
 
 impl Scheduler {
-    /// A scheduler that does nothing yet.
+    /// Starts nothing yet.
     pub fn new(store: Store, handler: JobHandler, settings: SchedulerSettings) -> Self {
         let (phase, _) = watch::channel(Phase::Open);
         Self { context: Arc::new(JobContext { store, handler, settings, phase }) }
     }
 
-    /// Runs what is due until the end; then lets what runs end for a while, and stops the rest.
+    /// Runs due schedules until shutdown; then waits for running ones, and stops the rest.
     pub async fn run(self, ending: CancellationToken) {
         let mut changes = self.context.store.changes(Topic::Schedules);
         let mut running = JoinSet::new();
@@ -106,7 +104,8 @@ impl Scheduler {
         self.shut_down(running).await;
     }
 
-    /// Runs one schedule at once and waits for its end; it stays due when it is. The runs of it say how it ended.
+    /// Runs one schedule immediately and waits for its end; its regular due time does not change. Its run records say
+    /// how it ended.
     pub async fn run_now(&self, user: &str, id: &str, ending: CancellationToken) -> Result<ClaimNow> {
         let claimed = self.context.store.claim_schedule_now(user, id, &self.lease()).await?;
         if let ClaimNow::Claimed(claim) = &claimed {
@@ -116,7 +115,7 @@ impl Scheduler {
                 std::future::pending::<()>().await;
             };
             tokio::select! {
-                // First: whoever wants it to end before it begins gets no run.
+                // Biased: a shutdown before the start prevents the run.
                 biased;
                 () = stop_on_shutdown => {}
                 () = run_job(&self.context, claim) => {}
@@ -125,13 +124,13 @@ impl Scheduler {
         Ok(claimed)
     }
 
-    /// Begins what is due, and says how long nothing will be.
+    /// Starts what is due, and returns how long to sleep.
     async fn start_due(&self, running: &mut JoinSet<()>, maintenance: &mut Maintenance) -> Result<Duration> {
         self.maintain(maintenance).await?;
         while running.try_join_next().is_some() {}
         let capacity = self.capacity().saturating_sub(running.len());
         if capacity == 0 {
-            // The end of a run ends the sleep.
+            // The end of a run interrupts the sleep.
             return Ok(LONGEST_SLEEP);
         }
         let next = self.context.store.next_due_schedule().await?;
@@ -160,7 +159,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Nothing is begun any more; what runs may end, and at last must.
+    /// Starts no more runs; waits for the running ones, and finally stops them.
     async fn shut_down(&self, mut running: JoinSet<()>) {
         self.context.phase.send_replace(Phase::Draining);
         let ended = timeout(self.context.settings.shutdown_grace, async {
@@ -182,7 +181,7 @@ impl Scheduler {
     }
 }
 
-/// Whether so much time has passed since it was last so.
+/// Whether `every` has passed since the last time.
 fn is_due(last: &mut Option<Instant>, every: Duration) -> bool {
     let now = Instant::now();
     let due = last.is_none_or(|last| now.duration_since(last) >= every);

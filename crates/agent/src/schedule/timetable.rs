@@ -1,8 +1,6 @@
-//! Timetables: when a schedule is due, in its time zone, over every change of the clocks. Pure: the time is a value.
-//!
-//! A local time that the clocks skip is due at the moment they skip it, one that they show twice is due the first time.
-//! A schedule for every hour names no hour, so it goes by the clock as it runs: nothing is made up for, and an hour that
-//! comes twice is two hours.
+//! Timetables: when a schedule is due, in its time zone, across clock changes. Pure: the time is a parameter. A local time
+//! that the clocks skip is due at the moment of the change; one that they show twice is due the first time. A schedule that
+//! matches every hour follows the running clock: skipped times are not made up, and a repeated hour counts twice.
 
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
@@ -10,14 +8,14 @@ use jiff::{SignedDuration, Timestamp, ToSpan};
 
 use super::cron::Cron;
 
-/// What the store can hold.
+/// The limit of the store.
 const LONGEST_TEXT: usize = 256;
 const SHORTEST_EVERY: SignedDuration = SignedDuration::from_mins(1);
 const LONGEST_SPAN: SignedDuration = SignedDuration::from_hours(24 * 366);
-/// More changes of the clocks than any zone has between two days that an expression can name.
+/// More clock changes than any zone has between two days that an expression can match.
 const PERIODS: usize = 200;
 
-/// Why a text is no timetable. Each names the value and says what is allowed.
+/// Each error names the value and says what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimetableError {
     /// Not five fields.
@@ -25,70 +23,64 @@ pub enum TimetableError {
         "`{text}` has {found} fields; a cron expression has five: minute, hour, day of the month, month, day of the week"
     )]
     Fields {
-        /// What was written.
         text: String,
-        /// How many there are.
+        /// The number of fields in `text`.
         found: usize,
     },
-    /// A field that holds what it cannot.
+    /// A field with an invalid value.
     #[error("`{value}` is no {field}; allowed are {allowed}")]
     Value {
-        /// Which field.
         field: &'static str,
-        /// What it holds.
         value: String,
-        /// What it may hold.
+        /// A description of the valid values.
         allowed: &'static str,
     },
     /// A range whose end comes before its start.
     #[error("the {field} range `{range}` runs backwards; write it as two: `22-23,0-2` for 22 to 2")]
     Backwards {
-        /// Which field.
         field: &'static str,
-        /// The range.
+        /// The range as written.
         range: String,
     },
-    /// A day that no year has.
+    /// A date that no year has.
     #[error("`{text}` never comes: none of these months has such a day")]
     Never {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
-    /// Something after an `@` that is not known.
+    /// An unknown word after `@`.
     #[error(
         "`{text}` is not known; there are @hourly, @daily, @weekly, @monthly, @yearly, `@every 15m` and `@once 2027-01-31T09:00:00Z`"
     )]
     Alias {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
-    /// A span that is none, or too short or too long.
+    /// An invalid duration, or one that is too short or too long.
     #[error("`{text}` is no time span from a minute to a year; write it like 15m, 2h, 1h30m or 3d")]
     Every {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
-    /// A moment that is none.
+    /// An invalid date or time.
     #[error("`{text}` is no moment; write it like 2027-01-31T09:00:00Z or 2027-01-31T09:00:00+01:00")]
     Once {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
-    /// A time zone that nobody knows.
+    /// An unknown time zone.
     #[error("there is no time zone `{name}`; write its name like Europe/Berlin, America/New_York or UTC")]
     Zone {
-        /// What was written.
+        /// The name as written.
         name: String,
     },
-    /// More than the store holds.
     #[error("the expression has {len} bytes; {LONGEST_TEXT} are allowed")]
     TooLong {
-        /// How many it has.
+        /// The length in bytes.
         len: usize,
     },
 }
 
-/// When something is due.
 #[derive(Clone, Debug)]
 pub struct Timetable {
     rule: Rule,
@@ -103,7 +95,7 @@ enum Rule {
 }
 
 impl Timetable {
-    /// Reads a cron expression of five fields, `@hourly` and the like, `@every 15m` or `@once` with an RFC 3339 time.
+    /// Parses a cron expression of five fields, `@hourly` and the like, `@every 15m` or `@once` with an RFC 3339 time.
     pub fn parse(text: &str, zone: &str) -> Result<Self, TimetableError> {
         if text.len() > LONGEST_TEXT {
             return Err(TimetableError::TooLong { len: text.len() });
@@ -113,7 +105,7 @@ impl Timetable {
         Ok(Self { rule: Rule::parse(text.trim())?, zone })
     }
 
-    /// The first time after this one, both in microseconds since 1970. `@every` counts from the time given.
+    /// The first due time after this one, both in microseconds since 1970. `@every` counts from the given time.
     pub fn next_after(&self, micros: i64) -> Option<i64> {
         let after = Timestamp::from_microsecond(micros).ok()?;
         let next = match self.rule {
@@ -125,7 +117,7 @@ impl Timetable {
         Some(next.as_microsecond())
     }
 
-    /// The first time after `now` of those that follow `due`.
+    /// The first due time after `now`, in the series that follows `due`.
     pub fn next_of(&self, due: i64, now: i64) -> Option<i64> {
         if now <= due {
             return self.next_after(due);
@@ -136,12 +128,12 @@ impl Timetable {
         due.checked_add(passed.checked_add(1)?.checked_mul(span)?)
     }
 
-    /// The zone's name, as it is written in the database of zones.
+    /// The zone's name in the time zone database.
     pub fn zone_name(&self) -> &str {
         self.zone.iana_name().unwrap_or("UTC")
     }
 
-    /// A moment as the clocks of the zone show it, with the zone's offset.
+    /// The local time of an instant in the zone, with its offset.
     pub fn local(&self, micros: i64) -> String {
         match Timestamp::from_microsecond(micros) {
             Ok(at) => at.to_zoned(self.zone.clone()).strftime("%a %Y-%m-%d %H:%M:%S %:z").to_string(),
@@ -173,7 +165,7 @@ impl Rule {
     }
 }
 
-/// A span up to a year, such as `15m`, `1h30m` or `3d`; a day is 24 hours.
+/// Parses a duration up to a year, such as `15m`, `1h30m` or `3d`; a day is 24 hours.
 pub fn span(text: &str) -> Option<SignedDuration> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<i64>().ok()?.checked_mul(24));
     let span = match days {
@@ -193,7 +185,7 @@ fn once(text: &str) -> Result<Timestamp, TimetableError> {
     text.parse().map_err(|_| TimetableError::Once { text: text.to_owned() })
 }
 
-/// Every moment at which the clock shows a time of the expression.
+/// The next instant at which the clock shows a matching time.
 fn by_the_clock(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
     let mut from = after.checked_add(1.nanosecond()).ok()?;
     for _ in 0..PERIODS {
@@ -201,7 +193,7 @@ fn by_the_clock(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timest
         let local = whole_minute_from(offset.to_datetime(from))?;
         let at = offset.to_timestamp(cron.at_or_after(local)?).ok()?;
         match zone.following(from).next() {
-            // The clocks change first: what they show then decides.
+            // The clocks change first: continue with the time after the change.
             Some(change) if change.timestamp() <= at => from = change.timestamp(),
             _ => return Some(at),
         }
@@ -209,11 +201,11 @@ fn by_the_clock(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timest
     None
 }
 
-/// Every local time of the expression, once.
+/// The next matching local time, each counted once.
 fn by_the_day(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
     let local = zone.to_datetime(after);
     let mut from = local.date().at(local.hour(), local.minute(), 0, 0);
-    // Ends: only local times that the clocks skip or show twice can lie in the past.
+    // Terminates: only local times that the clocks skip or repeat can lie in the past.
     loop {
         let time = cron.at_or_after(from)?;
         let at = moment(zone, time)?;
@@ -224,7 +216,7 @@ fn by_the_day(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timestam
     }
 }
 
-/// When the clocks show this time first, or would have.
+/// The first instant at which the clocks show this time, or would have.
 fn moment(zone: &TimeZone, time: DateTime) -> Option<Timestamp> {
     match zone.to_ambiguous_timestamp(time).offset() {
         AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(time).ok(),

@@ -1,8 +1,7 @@
-//! Who may speak to the bot, under which name, and who decides about calls.
+//! Who may write to the bot, as which user, and who decides about calls.
 
 use std::collections::BTreeMap;
 
-/// Everybody who is on the list.
 #[derive(Debug, Clone)]
 pub(super) struct Allowlist {
     names: BTreeMap<i64, String>,
@@ -23,12 +22,12 @@ impl Allowlist {
         Self { names, owner: owner.to_owned(), deciders }
     }
 
-    /// The user that this person is; none: a stranger.
+    /// The user for this Telegram id; `None` if it is not on the list.
     pub(super) fn user(&self, person: i64) -> Option<&str> {
         self.names.get(&person).map(String::as_str)
     }
 
-    /// Whether somebody on the list is this user.
+    /// Whether a person on the list is this user.
     pub(super) fn has(&self, user: &str) -> bool {
         self.names.values().any(|name| name == user)
     }
@@ -37,20 +36,20 @@ impl Allowlist {
         user == self.owner
     }
 
-    /// Who decides about calls, whosever they are: the owner. That is whoever the operator has named so, and the first on
-    /// the list where nobody is.
+    /// The people who decide about calls of all users: those on the list whom the operator has mapped to the owner, or
+    /// the first on the list if no mapping names the owner.
     pub(super) fn deciders(&self) -> &[i64] {
         &self.deciders
     }
 }
 
-/// The user that a person on the list is: as the operator has named them, else by their number.
+/// The user for a person on the list: as mapped by the operator, else by Telegram id.
 #[must_use]
 pub fn user_for(person: i64, users: &BTreeMap<i64, String>) -> String {
     users.get(&person).cloned().unwrap_or_else(|| unnamed(person))
 }
 
-/// The user that somebody without a name of the operator's is.
+/// The user for a person without a mapping.
 pub(super) fn unnamed(person: i64) -> String {
     format!("telegram:{person}")
 }
@@ -67,14 +66,14 @@ mod tests {
             (allowlist.user(1), allowlist.user(2), allowlist.user(3)),
             (Some("owner"), Some("telegram:2"), Some("ann"))
         );
-        // Named, but not on the list.
+        // Mapped, but not on the list.
         assert_eq!((allowlist.user(9), allowlist.has("eve"), allowlist.has("ann")), (None, false, true));
         assert_eq!(allowlist.deciders(), [1]);
         let two = BTreeMap::from([(1, "owner".to_owned()), (3, "owner".to_owned())]);
         assert_eq!(Allowlist::new(&[3, 2, 1], &two, "owner").deciders(), [1, 3]);
-        // Nobody is named so: the first on the list.
+        // No mapping names the owner: the first on the list.
         assert_eq!(Allowlist::new(&[5, 2], &BTreeMap::new(), "owner").deciders(), [5]);
-        // The one who is named so was taken off the list, and nobody steps into their place.
+        // The mapped owner was removed from the list, and is not replaced.
         assert_eq!(Allowlist::new(&[2], &users, "owner").deciders(), [0_i64; 0]);
     }
 }

@@ -1,5 +1,5 @@
-//! The few methods of the Bot API that are used. The token stands in the path of every request, and nowhere else: no error
-//! and no log shows it.
+//! The methods of the Bot API that the channel uses. The token is part of every request path; no error and no log
+//! contains it.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 use super::chat_ref::ChatRef;
 use super::error::ApiError;
 
-/// The most bytes of an answer.
+/// The largest response, in bytes.
 const ANSWER_BYTES_MOST: usize = 32 * 1024 * 1024;
-/// Updates in one answer.
+/// Updates in one response.
 const UPDATES_MOST: u32 = 100;
 const CONNECT: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(15);
-/// How long a method may take; a poll may take longer by its own wait.
+/// Timeout of a method; a poll adds its own wait.
 const CALL: Duration = Duration::from_secs(30);
-/// What of Telegram's words is kept.
+/// The longest description of an error that is kept.
 const DESCRIPTION_MOST: usize = 300;
 
-/// The bot itself.
+/// The bot's own account.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Me {
     pub(super) id: i64,
@@ -37,20 +37,17 @@ pub(super) struct NewText<'a> {
     pub(super) text: &'a str,
     /// Whether the text is HTML.
     pub(super) is_html: bool,
-    /// The message that it answers.
+    /// The message that it replies to.
     pub(super) reply_to: Option<i64>,
     /// Buttons in one row: label and data.
     pub(super) buttons: &'a [(&'a str, String)],
 }
 
-/// The way to a bot's API.
 #[derive(Debug, Clone)]
 pub(super) struct Api {
     http: reqwest::Client,
-    /// Where it is.
     base: Url,
     token: Secret,
-    /// The proxies before it.
     proxies: Proxies,
 }
 
@@ -62,10 +59,10 @@ impl Api {
         }
         let builder = reqwest::Client::builder()
             .connect_timeout(CONNECT)
-            // Shorter than servers keep them: a message that goes out on a line that is being closed may have arrived or not.
+            // Shorter than servers keep connections: the outcome of a message sent on a closing connection is unknown.
             .pool_idle_timeout(IDLE)
             .redirect(reqwest::redirect::Policy::none())
-            // A message that may have been sent is never sent again, by nobody.
+            // A message that may have been sent is never sent again, also not by the HTTP client.
             .retry(reqwest::retry::never())
             .referer(false);
         let http = proxies.apply(builder, base).build();
@@ -78,7 +75,7 @@ impl Api {
         Me::deserialize(me).map_err(|error| ApiError::Lost(error.to_string()))
     }
 
-    /// Waits for updates from this number on; all before it are confirmed by that.
+    /// Waits for updates from this id on; confirms all before it.
     pub(super) async fn updates(&self, offset: i64, wait: Duration) -> Result<Vec<Value>, ApiError> {
         let params = json!({
             "offset": offset,
@@ -92,12 +89,12 @@ impl Api {
         }
     }
 
-    /// Updates are to be polled for from now on.
+    /// Switches the bot to polling.
     pub(super) async fn delete_webhook(&self) -> Result<(), ApiError> {
         self.call("deleteWebhook", &json!({ "drop_pending_updates": false }), CALL).await.map(drop)
     }
 
-    /// Sends a message; its number.
+    /// Sends a message and returns its id.
     pub(super) async fn send(&self, new: NewText<'_>) -> Result<i64, ApiError> {
         let mut params = text_params(new.chat_ref, new.text, new.is_html);
         if let Some(topic) = new.chat_ref.topic {
@@ -116,7 +113,7 @@ impl Api {
         Ok(sent.get("message_id").and_then(Value::as_i64).unwrap_or_default())
     }
 
-    /// Shows that somebody is at it; for about five seconds.
+    /// Shows the typing indicator for about five seconds.
     pub(super) async fn typing(&self, chat_ref: ChatRef) -> Result<(), ApiError> {
         let mut params = json!({ "chat_id": chat_ref.chat, "action": "typing" });
         if let Some(topic) = chat_ref.topic {
@@ -125,20 +122,20 @@ impl Api {
         self.call("sendChatAction", &params, CALL).await.map(drop)
     }
 
-    /// Puts another text in the place of a message's, without buttons.
+    /// Replaces the text of a message, and removes its buttons.
     pub(super) async fn edit(&self, chat_ref: ChatRef, message: i64, text: &str) -> Result<(), ApiError> {
         let mut params = text_params(chat_ref, text, false);
         set(&mut params, "message_id", message.into());
         self.call("editMessageText", &params, CALL).await.map(drop)
     }
 
-    /// Takes the buttons away.
+    /// Removes the buttons.
     pub(super) async fn remove_buttons(&self, chat_ref: ChatRef, message: i64) -> Result<(), ApiError> {
         let params = json!({ "chat_id": chat_ref.chat, "message_id": message });
         self.call("editMessageReplyMarkup", &params, CALL).await.map(drop)
     }
 
-    /// Tells whoever pressed a button what came of it.
+    /// Shows the result of a button press.
     pub(super) async fn answer_press(&self, press: &str, text: &str) -> Result<(), ApiError> {
         let params = json!({ "callback_query_id": press, "text": text });
         self.call("answerCallbackQuery", &params, CALL).await.map(drop)
@@ -197,7 +194,7 @@ impl Api {
             None => (status, "not the answer of a Bot API".to_owned(), None),
         };
         let description = self.token.redact(&description).chars().take(DESCRIPTION_MOST).collect();
-        // A server that stumbles may have sent the message before it fell.
+        // A server may have sent the message before it failed.
         if !(400..500).contains(&status) {
             return Err(ApiError::Lost(format!("it answered {status}: {description}")));
         }
@@ -209,7 +206,7 @@ fn text_params(chat_ref: ChatRef, text: &str, is_html: bool) -> Value {
     let mut params = json!({
         "chat_id": chat_ref.chat,
         "text": text,
-        // To show a preview Telegram's servers open the address: a reply must not reach out by itself.
+        // For a preview, Telegram's servers open the URL: a reply must not cause requests by itself.
         "link_preview_options": { "is_disabled": true },
     });
     if is_html {
@@ -224,7 +221,7 @@ fn set(params: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// An error and what is behind it, without the address that it was about.
+/// An error with its causes, without the URL.
 fn why(error: &reqwest::Error, token: &Secret) -> String {
     let kind = if error.is_timeout() {
         "no answer in time"

@@ -1,7 +1,6 @@
-//! Calls that wait for a person, shown in the private chat of the owner, who decides, with two buttons.
-//!
-//! What is shown is what every way of asking shows. What cannot be shown whole, or what the rules do not leave to Telegram,
-//! has no button. A press counts only from the one who decides, in their private chat; the answer is the store's.
+//! Calls that wait for approval, shown with two buttons in the private chat of the owner. The text is the same as on every
+//! other channel. A call that cannot be shown whole, or that the rules do not allow to be approved on Telegram, has no
+//! buttons. A press counts only from a decider in their private chat; the store decides its effect.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,18 +19,18 @@ use super::leader::MIN_BACKOFF;
 use super::update::Press;
 use super::{CHANNEL, Channel, message};
 
-/// The kind of a message that asks for an answer.
+/// The kind of a message that asks for approval.
 pub(super) const KIND: &str = "approval";
-/// Approvals that are looked at at once.
+/// How many approvals are loaded at once.
 const PENDING: u32 = 500;
-/// Of one user's messages so many are looked through for one that has asked already.
+/// How many messages of one user are searched for an earlier request.
 const LOOKED_THROUGH: u32 = 200;
-/// Messages with buttons that are remembered.
+/// How many messages with buttons are kept in memory.
 const SHOWN: usize = 1000;
-/// Names no command: a model may come to read it in a quote.
+/// Names no command, because a model may read it in a quote.
 const ELSEWHERE: &str = "A call waits for your approval. It cannot be shown here whole, so it cannot be approved here: use the console or the terminal.";
 
-/// The messages with buttons that this process has sent, by their approval.
+/// The messages with buttons that this process has sent, by approval.
 #[derive(Debug, Default)]
 pub(super) struct ApprovalMessages(Mutex<HashMap<String, Vec<ApprovalMessage>>>);
 
@@ -69,7 +68,7 @@ impl ApprovalMessages {
     }
 }
 
-/// Asks about what waits, and shows what was decided, until the end.
+/// Asks for pending approvals, and shows decisions, until shutdown.
 pub(super) async fn watch(channel: &Channel, ending: CancellationToken) {
     let mut news = channel.store.changes(Topic::Approvals);
     let mut asked = HashSet::new();
@@ -88,8 +87,7 @@ pub(super) async fn watch(channel: &Channel, ending: CancellationToken) {
     }
 }
 
-/// Queues a message for each that waits and that nobody was asked about here. One that cannot be asked about keeps no other
-/// from it, and its turn comes again.
+/// Queues a message for each pending approval that has none yet. A failure does not affect the others and is retried.
 async fn queue_pending(channel: &Channel, asked: &mut HashSet<String>) -> Result<()> {
     let pending = channel.store.all_approvals(ApprovalFilter::Pending, PENDING).await?;
     asked.retain(|id| pending.iter().any(|approval| approval.id == *id));
@@ -126,7 +124,7 @@ async fn queue_approval(channel: &Channel, approval: &Approval) -> Result<()> {
     Ok(())
 }
 
-/// Whether a process before this one has asked.
+/// Whether an earlier process has asked.
 async fn is_queued(channel: &Channel, approval: &Approval) -> Result<bool> {
     let known = channel.store.outgoing(&approval.user, LOOKED_THROUGH).await?;
     let is_about = |one: &Outgoing| {
@@ -135,14 +133,14 @@ async fn is_queued(channel: &Channel, approval: &Approval) -> Result<bool> {
     Ok(known.iter().any(is_about))
 }
 
-/// The words of an approval, if Telegram shows every one of them.
+/// The text of an approval, if Telegram shows all of it.
 fn full_text(approval: &Approval) -> Option<String> {
     let words = approval_text(&ApprovalView::from(approval)).ok()?;
     let parts = format::verbatim(&words);
     (parts.iter().map(|part| part.plain.as_str()).collect::<String>() == words).then_some(words)
 }
 
-/// The buttons of a message that asks; an empty list where a press would not count, nothing where nobody waits any more.
+/// The buttons of a message; empty if a press would not count, `None` if the approval is no longer pending.
 pub(super) async fn buttons(
     channel: &Channel,
     outgoing: &Outgoing,
@@ -160,7 +158,7 @@ pub(super) async fn buttons(
     Ok(Some(vec![("✅ Approve", format!("approve:{id}")), ("⛔ Deny", format!("deny:{id}"))]))
 }
 
-/// Shows what became of those that were asked about.
+/// Shows the decisions on the messages that asked.
 async fn close_decided(channel: &Channel) {
     for (id, user) in channel.shown.all() {
         let approval = match channel.store.approval(&user, &id).await {
@@ -180,7 +178,7 @@ async fn close_decided(channel: &Channel) {
     }
 }
 
-/// Takes the buttons away and says how it ended.
+/// Removes the buttons and shows the outcome.
 async fn close(channel: &Channel, (chat_ref, message, text): (ChatRef, i64, &str), outcome: &str) {
     let text = format!("{}\n\n{outcome}", text.trim_end());
     let closed = if text.encode_utf16().count() <= PART_UNITS {
@@ -207,7 +205,7 @@ fn outcome(approval: &Approval) -> String {
     }
 }
 
-/// Somebody pressed a button.
+/// Handles a button press.
 pub(super) async fn handle_press(channel: &Channel, press: &Press) -> Result<()> {
     let (text, closes) = match decide(channel, press).await? {
         Ok(approval) => {
@@ -225,7 +223,7 @@ pub(super) async fn handle_press(channel: &Channel, press: &Press) -> Result<()>
     Ok(())
 }
 
-/// What a press decides; in words, why it decides nothing.
+/// Applies a press; the inner error says why it has no effect.
 async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<Approval, &'static str>> {
     let answer = match press.data.split_once(':') {
         Some(("approve", id)) => Some((Answer::Approve, id)),

@@ -1,9 +1,8 @@
-//! Where a message is said: a chat, or a topic in it. Written `CHAT` or `CHAT/TOPIC`; that is what the store calls it.
+//! A chat, or a topic in it. Written `CHAT` or `CHAT/TOPIC`, as in the store.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A chat, or a topic in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ChatRef {
     pub(super) chat: i64,
@@ -11,12 +10,12 @@ pub(super) struct ChatRef {
 }
 
 impl ChatRef {
-    /// The private chat with a person; it has that person's number.
+    /// The private chat with a person; it has the person's id.
     pub(super) fn private(person: i64) -> Self {
         Self { chat: person, topic: None }
     }
 
-    /// Whether more than one person reads there. Telegram gives such chats numbers below zero.
+    /// Whether more than one person reads the chat. Such chats have negative ids.
     pub(super) fn is_shared(self) -> bool {
         self.chat < 0
     }
@@ -31,7 +30,7 @@ impl fmt::Display for ChatRef {
     }
 }
 
-/// A text that names no place.
+/// The text that is not a chat reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the number of a Telegram chat")]
 pub(super) struct InvalidChatRef(String);

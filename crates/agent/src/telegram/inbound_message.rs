@@ -1,7 +1,6 @@
-//! What was said to the bot, as the store keeps it until it is answered, and as the agent reads it.
-//!
-//! A sender's name, the message that is answered and one that was forwarded are other people's words: they stand there as
-//! quoted data, on lines of their own, and command nothing.
+//! A message to the bot, as the store keeps it until it is answered, and as the agent reads it. A sender's name, a quoted
+//! message and a forwarded one are other people's words: they are marked as quoted data, on separate lines, and are not
+//! instructions.
 
 use embody_broker::visible;
 use serde::{Deserialize, Serialize};
@@ -10,57 +9,55 @@ use super::api::Me;
 use super::chat_ref::ChatRef;
 use super::update::{Mark, Message, RepliedMessage};
 
-/// What of a name, and of the message that is answered, is shown to the agent, in characters.
+/// The longest name, and the longest quote, that the agent sees, in characters.
 const NAME_MOST: usize = 64;
 const QUOTED_MOST: usize = 1000;
 
-/// What arrived.
+/// The content of an incoming row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Content {
-    /// Somebody who may speak said something.
+    /// A message of a person on the allowlist.
     #[serde(rename = "said")]
     Message(InboundMessage),
-    /// Somebody who may not.
+    /// A message of a person who is not on the allowlist.
     Stranger {
-        /// Their number.
+        /// Their Telegram id.
         person: i64,
     },
-    /// A conversation goes on by itself.
+    /// A conversation continues without a message.
     #[serde(rename = "go_on")]
     Resume {
-        /// With this.
+        /// The text to continue with.
         text: String,
-        /// In this thread.
         thread: String,
     },
 }
 
-/// Something that was said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct InboundMessage {
-    /// The number of the message in its chat.
+    /// The id of the message in its chat.
     pub(super) message: i64,
-    /// Who, by their number.
+    /// The sender's Telegram id.
     pub(super) person: i64,
-    /// Who, as Telegram calls them.
+    /// The sender's display name.
     pub(super) name: String,
     pub(super) text: String,
-    /// There was something that cannot be read.
+    /// Whether it had content that cannot be read.
     #[serde(default)]
     pub(super) has_more: bool,
-    /// The text is somebody else's, handed on.
+    /// Whether the text was forwarded.
     #[serde(default)]
     pub(super) is_forward: bool,
-    /// What it answers.
+    /// The text of the message that it replies to.
     pub(super) quoted: Option<String>,
-    /// What it answers was written neither by the bot nor by the same person.
+    /// Whether that message was written neither by the bot nor by the sender.
     #[serde(default)]
     pub(super) quotes_others: bool,
     pub(super) language: Option<String>,
-    /// When it was changed last, in Telegram's seconds.
+    /// The time of the last edit, in Telegram's seconds.
     pub(super) edited_at: Option<i64>,
-    /// It was answered before it was changed.
+    /// Whether it was answered before it was edited.
     #[serde(default)]
     pub(super) is_edit: bool,
 }
@@ -88,7 +85,7 @@ impl InboundMessage {
         }
     }
 
-    /// What the agent reads.
+    /// The text for the agent.
     pub(super) fn prompt_text(&self, chat_ref: ChatRef) -> String {
         let mut lines = Vec::new();
         if chat_ref.is_shared() {
@@ -113,13 +110,13 @@ impl InboundMessage {
         lines.join("\n")
     }
 
-    /// Where the words of other people in it came from; empty if there are none.
+    /// The origins of other people's words in it; empty if there are none.
     pub(super) fn origins(&self) -> Vec<&'static str> {
         let parts = [(self.is_forward, "telegram:forward"), (self.quotes_others, "telegram:quote")];
         parts.into_iter().filter_map(|(is_there, origin)| is_there.then_some(origin)).collect()
     }
 
-    /// The command that it is, in lower case, and what follows it.
+    /// The command, in lower case, and its arguments, if the message is one.
     pub(super) fn command(&self) -> Option<(String, &str)> {
         let rest = self.text.strip_prefix('/').filter(|_| !self.is_forward)?;
         let (name, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
@@ -128,13 +125,13 @@ impl InboundMessage {
     }
 }
 
-/// Other people's words, with a mark before every line: whatever breaks a line, none of theirs passes for one of ours.
+/// Other people's words with a mark before every line, whatever the line break: none of their lines can pass for ours.
 fn as_quote(text: &str) -> String {
     let breaks = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
     format!("> {}", text.replace("\r\n", "\n").replace(breaks, "\n> "))
 }
 
-/// Whether a message in a group is for the bot: it names it, answers it, or commands it.
+/// Whether a message in a group is for the bot: it mentions it, replies to it, or is a command.
 pub(super) fn is_for_us(message: &Message, me: &Me) -> bool {
     if message.is_private || message.answers.as_ref().is_some_and(|answered| answered.from == Some(me.id)) {
         return true;
@@ -154,7 +151,7 @@ fn is_us(mention: &str, me: &Me) -> bool {
         .is_some_and(|name| !me.username.is_empty() && name.eq_ignore_ascii_case(&me.username))
 }
 
-/// The text without the bot's own name at its start, which only says who is meant.
+/// The text without the bot's own mention at its start.
 fn without_mention<'a>(message: &'a Message, me: &Me) -> &'a str {
     let text = message.text.trim_start();
     let word = text.split(char::is_whitespace).next().unwrap_or_default();

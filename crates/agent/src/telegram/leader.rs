@@ -1,5 +1,5 @@
-//! Being the one process that is the bot: the post is taken, kept while everything runs, and left at the end. Whoever loses
-//! it stops at once and waits for it again.
+//! Leader election: one process at a time is the bot. It takes the lease, renews it while it runs, and releases it at
+//! the end. A process that loses the lease stops at once and waits for it again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use tokio::time::sleep;
 use super::api::Me;
 use super::{Bot, CHANNEL, Channel, TurnHandler, approvals, orphans, poller, sender, worker};
 
-/// How long Telegram is left alone after it failed us, at first and at most.
+/// Backoff after a Telegram error, at first and at most.
 pub(super) const MIN_BACKOFF: Duration = Duration::from_secs(1);
 pub(super) const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// Whoever waits for the post.
+/// A process that waits for the lease.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) bot: Bot,
@@ -49,7 +49,7 @@ pub(super) async fn run_when_leader(candidate: Candidate, ending: CancellationTo
     }
 }
 
-/// Everything that the bot does, for as long as the post is ours.
+/// Runs the bot for as long as the lease is held.
 async fn run_as_leader(
     bot: &Bot,
     turns: &Arc<TurnHandler>,
@@ -76,7 +76,7 @@ async fn run_as_leader(
         let is_over = over.clone();
         let working = async {
             worker::run(&channel, ending.clone()).await;
-            // Replies to the last turns leave before the end.
+            // The replies of the last turns are sent before the end.
             is_over.cancel();
         };
         tokio::join!(
@@ -97,7 +97,7 @@ async fn run_as_leader(
     }
 }
 
-/// Returns when the post is lost.
+/// Returns when the lease is lost.
 async fn hold_lease(store: &Store, leader: &LeaderLease, lease: Duration) {
     loop {
         sleep(lease / 4).await;
@@ -109,7 +109,7 @@ async fn hold_lease(store: &Store, leader: &LeaderLease, lease: Duration) {
     }
 }
 
-/// Who the bot is, as soon as Telegram says so.
+/// Fetches the bot's own account, with retries.
 async fn fetch_identity(bot: &Bot, ending: &CancellationToken) -> Option<Me> {
     let mut pause = MIN_BACKOFF;
     while !ending.is_cancelled() {
@@ -132,7 +132,7 @@ async fn fetch_identity(bot: &Bot, ending: &CancellationToken) -> Option<Me> {
     None
 }
 
-/// For so long, or until the end.
+/// Waits for this time, or until shutdown.
 pub(super) async fn wait_or_end(time: Duration, ending: &CancellationToken) {
     tokio::select! {
         () = sleep(time) => {}

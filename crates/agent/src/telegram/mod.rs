@@ -1,26 +1,27 @@
-//! The Telegram channel: updates in, messages out, each once.
+//! The Telegram channel: updates in, messages out, each at most once.
 //!
 //! ```text
 //! getUpdates ─► incoming rows, with the offset ─► one turn per chat at a time ─► outgoing rows ─► sendMessage, part by part
 //! ```
-//! An update is durable before Telegram is told that we have it; a part is written down before it is sent. What was under
-//! way when a process was killed is never done again: it is `unknown`, and listed. One process at a time is the bot.
+//! An update is stored before it is confirmed to Telegram; a part is recorded before it is sent. Work that was in
+//! progress when a process died is never repeated: its outcome is `unknown`, and it is listed. One process at a time is
+//! the bot.
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`format`] | Markdown to messages |
 //! | `api` | the methods of the Bot API |
-//! | `error` | what it means when one of them fails |
+//! | `error` | the errors of the Bot API |
 //! | `update` | an update as Telegram sends it |
-//! | `said` | what was said, as it is kept and as the agent reads it |
-//! | `place` | a chat, or a topic in it |
-//! | `people` | who may speak, and who decides |
-//! | `poll` | updates into the store |
-//! | `work` | turns |
-//! | `deliver` | messages out of the store |
-//! | `approvals` | calls that wait for a person, with buttons |
-//! | `lost` | what was under way when somebody was killed |
-//! | `post` | being the one process that is the bot |
+//! | `inbound_message` | a message as it is stored and as the agent reads it |
+//! | `chat_ref` | a chat, or a topic in it |
+//! | `allowlist` | who may write, and who decides |
+//! | `poller` | updates into the store |
+//! | `worker` | turns |
+//! | `sender` | messages out of the store |
+//! | `approvals` | calls that wait for approval, with buttons |
+//! | `orphans` | work that was in progress when a process died |
+//! | `leader` | leader election |
 
 mod allowlist;
 mod api;
@@ -52,44 +53,37 @@ pub use self::error::ApiError;
 pub use self::worker::resume_conversation;
 use crate::turn::{Agent, TurnInput};
 
-/// The channel's name.
 pub const CHANNEL: &str = "telegram";
 
-/// What the operator says about the bot.
+/// The operator's settings.
 #[derive(Debug, Clone)]
 pub struct BotSettings {
-    /// The bot's token.
     pub token: Secret,
-    /// Where the Bot API is.
     pub api_url: Url,
-    /// The proxies before it.
     pub proxies: Proxies,
     /// The Telegram users that may write.
     pub allow_users: Vec<i64>,
-    /// The users that they are, where it is not `telegram:ID`.
+    /// The embody users for Telegram users, where they are not `telegram:ID`.
     pub users: BTreeMap<i64, String>,
     /// The user who runs the agent.
     pub owner: String,
-    /// The agent that answers.
     pub agent: String,
     /// The time, in microseconds since 1970.
     pub clock: fn() -> i64,
-    /// How long things take.
     pub times: BotTimes,
 }
 
-/// How long things take.
 #[derive(Debug, Clone)]
 pub struct BotTimes {
-    /// How long work belongs to whoever began it, unless they say that they are still at it.
+    /// The lease on a piece of work, which is renewed while it runs.
     pub lease: Duration,
     /// How long one poll waits.
     pub poll: Duration,
-    /// How often it is shown that somebody is at it.
+    /// How often the typing indicator is renewed.
     pub typing: Duration,
-    /// How long turns may take to come to an end when the process ends.
+    /// How long turns may take to end at shutdown.
     pub ending: Duration,
-    /// How often the store is looked at without being told to.
+    /// How often the store is polled without a notification.
     pub look: Duration,
 }
 
@@ -105,7 +99,7 @@ impl Default for BotTimes {
     }
 }
 
-/// A bot that is ready to be run.
+/// A bot that is ready to run.
 #[derive(Debug, Clone)]
 pub struct Bot {
     api: Api,
@@ -116,10 +110,10 @@ pub struct Bot {
 }
 
 impl Bot {
-    /// By these settings. Nobody is asked for anything.
+    /// Builds a bot. Makes no request.
     ///
     /// # Errors
-    /// When the token cannot be one.
+    /// When the token is malformed.
     pub fn new(settings: &BotSettings) -> Result<Self, ApiError> {
         Ok(Self {
             api: Api::new(&settings.api_url, &settings.token, &settings.proxies)?,
@@ -130,24 +124,23 @@ impl Bot {
         })
     }
 
-    /// The name of the bot, as Telegram knows it; for `doctor`.
+    /// The bot's user name, for `doctor`.
     ///
     /// # Errors
-    /// When Telegram cannot be asked, or does not know the token.
+    /// When Telegram cannot be reached, or rejects the token.
     pub async fn name(&self) -> Result<String, ApiError> {
         self.api.me().await.map(|me| me.username)
     }
 }
 
-/// What a turn says, or in words why it says nothing.
+/// The reply of a turn, if any, or a text that says why it failed.
 pub type TurnReply = Result<Option<String>, String>;
 type TurnFuture = Pin<Box<dyn Future<Output = TurnReply> + Send>>;
 
-/// Who answers what is said.
 pub struct TurnHandler(Box<dyn Fn(TurnInput) -> TurnFuture + Send + Sync>);
 
 impl TurnHandler {
-    /// Called for every message. Dropping what it returns breaks the turn off.
+    /// `turn` is called for every message. Dropping the future interrupts the turn.
     pub fn new<F>(turn: impl Fn(TurnInput) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = TurnReply> + Send + 'static,
@@ -184,7 +177,7 @@ impl fmt::Debug for TurnHandler {
     }
 }
 
-/// Lines to copy stay as they are.
+/// Fences lines that are meant to be copied.
 fn fenced(hint: &str) -> String {
     match hint.split_once('\n') {
         Some((first, lines)) => format!("{first}\n```\n{lines}\n```"),
@@ -192,7 +185,7 @@ fn fenced(hint: &str) -> String {
     }
 }
 
-/// Runs the bot until the end, whenever no other process on this store does.
+/// Runs the bot until shutdown, whenever no other process on this store does.
 pub async fn run(bot: Bot, turns: TurnHandler, store: Store, ending: CancellationToken) {
     let channel = leader::Candidate { bot, turns, store };
     leader::run_when_leader(channel, ending).await;
@@ -209,7 +202,7 @@ struct Channel {
     times: BotTimes,
     turns: std::sync::Arc<TurnHandler>,
     store: Store,
-    /// Who works, for people to read in the store.
+    /// The name of the worker in the store, for people to read.
     worker: String,
     shown: approvals::ApprovalMessages,
 }
@@ -219,7 +212,7 @@ impl Channel {
         Scope::new(user, &self.agent)
     }
 
-    /// Queues a notice to the chat of a user. One that cannot be queued keeps nobody else's from it.
+    /// Queues a notice to the chat of a user. A failure is logged and does not affect others.
     async fn notify(&self, notice: NewOutgoing) {
         let user = notice.scope.user().to_owned();
         if let Err(error) = self.store.add_outgoing(notice).await {

@@ -1,5 +1,5 @@
-//! What was under way when somebody was killed. It is never done again: it ends as `unknown`, is listed for the operator, and
-//! the chat is told once.
+//! Settles work that was in progress when a process died. It is never repeated: its outcome is `unknown`, it is listed
+//! for the operator, and the chat gets one notice.
 
 use embody_store::{Incoming, NewOutgoing, OutgoingState, Result, Scope};
 use embody_wire::server::CancellationToken;
@@ -8,10 +8,10 @@ use super::leader::wait_or_end;
 use super::worker::INTERRUPTED;
 use super::{CHANNEL, Channel, message};
 
-/// Settled at once.
+/// How many are settled at once.
 const AT_ONCE: u32 = 100;
 
-/// Looks for such until the end.
+/// Runs until shutdown.
 pub(super) async fn run(channel: &Channel, ending: CancellationToken) {
     while !ending.is_cancelled() {
         if let Err(error) = settle_orphans(channel).await {
@@ -27,7 +27,7 @@ async fn settle_orphans(channel: &Channel) -> Result<()> {
         Ok(orphans) => orphans,
         Err(error) => {
             tracing::warn!(reason = %error, "what was interrupted is settled without telling of it at once");
-            // A notice that cannot be queued keeps no other from it.
+            // A notice that cannot be queued does not affect the others.
             let orphans = channel.store.settle_lost_incoming(CHANNEL, AT_ONCE, |_| None).await?;
             for notice in orphans.iter().filter_map(notice) {
                 channel.notify(notice).await;
@@ -54,7 +54,7 @@ async fn settle_orphans(channel: &Channel) -> Result<()> {
     Ok(())
 }
 
-/// What the chat is told of it.
+/// The notice for the chat.
 fn notice(orphans: &Incoming) -> Option<NewOutgoing> {
     let scope = Scope::new(&orphans.user, &orphans.agent).ok()?;
     let notice = message(scope, &orphans.conversation, "notice", INTERRUPTED.to_owned());

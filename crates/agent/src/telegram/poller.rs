@@ -1,5 +1,5 @@
-//! Updates into the store. An update is taken together with how far we have read, in one transaction; only the next poll
-//! tells Telegram so. Whatever happens in between, it comes again and is known.
+//! Stores updates. Updates and the new offset are stored in one transaction; only the next poll confirms them to
+//! Telegram. After a failure in between they arrive again and are recognized.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use super::leader::{MAX_BACKOFF, MIN_BACKOFF, wait_or_end};
 use super::update::{Message, Update, read};
 use super::{CHANNEL, Channel, approvals, message};
 
-/// How long somebody else who reads our updates is waited for.
+/// How long to wait while another process polls our updates.
 const OTHERS: Duration = Duration::from_secs(20);
 
-/// Polls until the end.
+/// Polls until shutdown.
 pub(super) async fn poll(channel: &Channel, ending: CancellationToken) {
     let mut offset: Option<i64> = None;
     let mut pause = MIN_BACKOFF;
@@ -36,7 +36,6 @@ pub(super) async fn poll(channel: &Channel, ending: CancellationToken) {
     }
 }
 
-/// Why nothing could be read.
 enum PollError {
     Telegram(ApiError),
     Store,
@@ -53,7 +52,7 @@ impl PollError {
     }
 }
 
-/// One poll. The offset in memory follows Telegram even where its numbers begin anew; the one in the store never goes back.
+/// One poll. The offset in memory follows Telegram even if its ids restart; the stored one never decreases.
 async fn poll_once(channel: &Channel, offset: &mut Option<i64>) -> std::result::Result<(), PollError> {
     let stored = |error: embody_store::Error| {
         tracing::warn!(reason = %error, "updates from Telegram wait for the store");
@@ -94,7 +93,7 @@ fn cursor_name(channel: &Channel) -> String {
     format!("{CHANNEL}:{}", channel.me.id)
 }
 
-/// Takes these updates in their order; the number of the last.
+/// Stores these updates in order and returns the id of the last.
 async fn store_updates(channel: &Channel, updates: &[Value]) -> Result<Option<i64>> {
     let mut last = None;
     let mut new = Vec::new();
@@ -104,7 +103,7 @@ async fn store_updates(channel: &Channel, updates: &[Value]) -> Result<Option<i6
         match update {
             Update::Message(message) => new.extend(to_incoming(channel, &message)),
             Update::Edited(message) => {
-                // What it changes may be among those that are not in the store yet.
+                // The edited message may be among those that are not stored yet.
                 store_incoming(channel, std::mem::take(&mut new), None).await?;
                 new.extend(apply_edit(channel, &message).await?);
             }
@@ -131,7 +130,7 @@ async fn store_incoming(channel: &Channel, new: Vec<NewIncoming>, cursor: Option
     Ok(())
 }
 
-/// A message as the store takes it, if it is for us.
+/// A message as the store takes it, if it is for the bot.
 fn to_incoming(channel: &Channel, message: &Message) -> Option<NewIncoming> {
     if message.from.is_bot {
         return None;
@@ -152,7 +151,7 @@ fn to_incoming(channel: &Channel, message: &Message) -> Option<NewIncoming> {
     )
 }
 
-/// Somebody who is not on the list is told so once, and only in private.
+/// A person who is not on the list gets one notice, and only in private.
 fn stranger_notice(channel: &Channel, message: &Message) -> Option<NewIncoming> {
     if !message.is_private {
         return None;
@@ -168,7 +167,7 @@ fn stranger_notice(channel: &Channel, message: &Message) -> Option<NewIncoming> 
     )
 }
 
-/// What is said by an edit: nothing if the message waits and now says so, or says what it said before.
+/// The message for an edit: `None` if the original still waits and was updated, or if the text is unchanged.
 async fn apply_edit(channel: &Channel, message: &Message) -> Result<Option<NewIncoming>> {
     let Some(user) = channel.allowlist.user(message.from.id) else { return Ok(None) };
     if message.from.is_bot || !is_for_us(message, &channel.me) {
@@ -204,7 +203,7 @@ async fn apply_edit(channel: &Channel, message: &Message) -> Result<Option<NewIn
     ))
 }
 
-/// What a message is called for good. Two bots number their private chats alike.
+/// The permanent id of a message. It includes the bot, because two bots number their private chats alike.
 fn external_id(channel: &Channel, message: &Message) -> String {
     format!("{}:{}:{}", channel.me.id, message.chat_ref.chat, message.id)
 }

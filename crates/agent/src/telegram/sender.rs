@@ -1,5 +1,5 @@
-//! Messages out of the store, part by part. A part is written down before it is sent; it is sent again only where it was
-//! surely not sent.
+//! Sends messages from the store, part by part. A part is recorded before it is sent, and sent again only if it was
+//! certainly not sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,23 +16,23 @@ use super::format::{self, Part};
 use super::leader::{MAX_BACKOFF, MIN_BACKOFF};
 use super::{CHANNEL, Channel, approvals};
 
-/// Messages on their way at the same time, each to another chat.
+/// Messages sent concurrently, each to another chat.
 const AT_ONCE: usize = 8;
-/// How often a message is tried; with the rests in between most of an hour.
+/// How often a message is tried; with the backoff, over most of an hour.
 const TRIES: i64 = 60;
-/// The store's clock may be a little behind.
+/// The store's clock may be slightly behind.
 const MARGIN: Duration = Duration::from_millis(50);
-/// How often it is tried to write down how far a message has come; with the rests in between about as long as a lease.
+/// How often recording the progress of a message is tried; with the backoff, about the duration of a lease.
 const WRITES: u32 = 5;
-/// The last messages have so long at the end.
+/// Time for the last messages at shutdown.
 const LAST: Duration = Duration::from_secs(5);
 
-/// Delivers until the end, and then what waits.
+/// Delivers until shutdown, and then what is still waiting.
 pub(super) async fn deliver(channel: &Arc<Channel>, over: CancellationToken) {
     let mut news = channel.store.changes(Topic::Outgoing);
     let mut sending = JoinSet::new();
     let mut until: Option<Instant> = None;
-    // A message that waits for its time wakes nobody.
+    // A message with a later due time sends no notification.
     let mut due: Option<Instant> = None;
     loop {
         if over.is_cancelled() {
@@ -68,7 +68,7 @@ pub(super) async fn deliver(channel: &Arc<Channel>, over: CancellationToken) {
     while sending.join_next().await.is_some() {}
 }
 
-/// Sends one message while its claim is kept; when it is to be tried again.
+/// Sends one message while its claim is renewed. Returns when to try again.
 async fn send_with_lease(channel: Arc<Channel>, claim: OutgoingClaim) -> Option<Duration> {
     let sent = tokio::select! {
         sent = send(&channel, &claim) => sent,
@@ -77,7 +77,7 @@ async fn send_with_lease(channel: Arc<Channel>, claim: OutgoingClaim) -> Option<
     match sent {
         Ok(again) => again,
         Err(error) => {
-            // Its lease runs out, and whatever it was doing is settled by that.
+            // Its lease expires, and the outcome is then settled.
             tracing::warn!(reason = %error, message = claim.outgoing.id, "how far a message has come could not be written down");
             None
         }
@@ -134,18 +134,17 @@ async fn send(channel: &Channel, claim: &OutgoingClaim) -> Result<Option<Duratio
     Ok(wait)
 }
 
-/// How far a message has come.
+/// The progress of a message.
 enum Step {
     /// This part is about to be sent.
     Begin(i64),
-    /// This part has left, and another follows.
+    /// This part was sent, and another follows.
     Sent(i64),
-    /// Sending has ended.
     End(OutgoingEnd),
 }
 
-/// Writes down how far a message has come, again where the store stumbles: what has left must not end as unknown for that.
-/// Whoever loses the claim meanwhile stops us.
+/// Records the progress of a message, with retries: a part that was sent must not end as unknown because of a store
+/// error. If the claim is lost meanwhile, sending stops.
 async fn record_step(channel: &Channel, claim: &OutgoingClaim, step: &Step) -> Result<Fenced> {
     let mut pause = MIN_BACKOFF;
     let mut has_failed = false;
@@ -156,7 +155,8 @@ async fn record_step(channel: &Channel, claim: &OutgoingClaim, step: &Step) -> R
             Step::End(end) => channel.store.finish_outgoing(claim, end.clone()).await,
         };
         match tried {
-            // The claim is ours alone: the try that seemed to fail has begun the part, and nothing was sent since.
+            // The claim is exclusive: the attempt that seemed to fail has recorded the part, and nothing was sent
+            // since.
             Err(error) if has_failed && error.kind() == ErrorKind::Conflict => break,
             Err(error) if attempt < WRITES && error.kind() != ErrorKind::Conflict => {
                 tracing::warn!(reason = %error, "how far a message has come waits for the store");
@@ -170,7 +170,6 @@ async fn record_step(channel: &Channel, claim: &OutgoingClaim, step: &Step) -> R
     Ok(Fenced::Kept)
 }
 
-/// A message that is ready to be sent.
 struct PreparedMessage {
     chat_ref: ChatRef,
     parts: Vec<Part>,
@@ -178,7 +177,7 @@ struct PreparedMessage {
     buttons: Vec<(&'static str, String)>,
 }
 
-/// The message as Telegram gets it; in words, why it never can.
+/// The message in Telegram's form; the inner error says why it can never be sent.
 async fn prepare(
     channel: &Channel,
     outgoing: &Outgoing,
@@ -201,14 +200,14 @@ async fn prepare(
         return Ok(Err("there is nothing to see in it".to_owned()));
     }
     if chat_ref.is_shared() {
-        // Among several people an answer says what it answers.
+        // In a group, a reply refers to its message.
         let named = outgoing.about.as_deref().and_then(|about| about.splitn(3, ':').nth(2));
         prepared.reply_to = named.and_then(|id| id.split(':').next()?.parse().ok());
     }
     Ok(Ok(prepared))
 }
 
-/// Sends what is left of it; how it ended, unless it belongs to somebody else by now.
+/// Sends the remaining parts. Returns the outcome, unless the claim was lost.
 async fn send_parts(
     channel: &Channel,
     claim: &OutgoingClaim,
@@ -242,7 +241,7 @@ async fn send_parts(
             }
             Ok(_) if is_last => {}
             Ok(_) => {
-                // Whoever is killed before the next part leaves something to go on with, and nothing unknown.
+                // If the process dies before the next part, sending can continue, and no part is unknown.
                 if record_step(channel, claim, &Step::Sent(number)).await? == Fenced::Lost {
                     return Ok(None);
                 }

@@ -1,25 +1,20 @@
-//! One update as Telegram sends it. Updates are read one by one: one that cannot be read, or is of a kind that nobody here
-//! knows, is passed over and holds nothing up.
+//! Parses one update of Telegram. Each is parsed separately: an update that is malformed or of an unknown kind is
+//! skipped and does not block others.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::chat_ref::ChatRef;
 
-/// What happened.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Update {
-    /// Somebody said something.
     Message(Message),
-    /// Somebody changed what they had said.
     Edited(Message),
-    /// Somebody pressed a button.
     Pressed(Press),
-    /// Nothing for us.
+    /// Not relevant for the bot.
     Other,
 }
 
-/// Something that was said.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Message {
     pub(super) id: i64,
@@ -27,16 +22,16 @@ pub(super) struct Message {
     pub(super) is_private: bool,
     pub(super) from: Person,
     pub(super) text: String,
-    /// Besides the text there is something that is none, such as a picture.
+    /// Whether it has content besides the text, such as a picture.
     pub(super) has_more: bool,
-    /// Somebody else's words, handed on.
+    /// Whether it was forwarded.
     pub(super) is_forward: bool,
     pub(super) marks: Vec<Mark>,
     pub(super) answers: Option<RepliedMessage>,
     pub(super) edited_at: Option<i64>,
 }
 
-/// Whoever said it.
+/// The sender.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Person {
     pub(super) id: i64,
@@ -48,18 +43,18 @@ pub(super) struct Person {
     pub(super) language_code: Option<String>,
 }
 
-/// A piece of the text that names somebody or commands something.
+/// A part of the text that mentions a person or is a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mark {
     /// `@name`.
     Mention(String),
-    /// Somebody without such a name.
+    /// A person without a user name.
     Person(i64),
     /// `/command` or `/command@name`.
     Command(String),
 }
 
-/// The message that is answered.
+/// The message that it replies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RepliedMessage {
     pub(super) from: Option<i64>,
@@ -67,17 +62,17 @@ pub(super) struct RepliedMessage {
     pub(super) is_forward: bool,
 }
 
-/// A button that was pressed.
+/// A button press.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Press {
     pub(super) id: String,
     pub(super) from: i64,
     pub(super) data: String,
-    /// The message that it belongs to, and its text, unless it is too old.
+    /// The message of the button, and its text, unless it is too old.
     pub(super) message: Option<(ChatRef, i64, String)>,
 }
 
-/// Reads an update; its number, if it has one.
+/// Parses an update and returns its id, if it has one.
 pub(super) fn read(update: &Value) -> (Option<i64>, Update) {
     let id = update.get("update_id").and_then(Value::as_i64);
     let message = |key: &str| RawMessage::deserialize(update.get(key)?).ok()?.message();
@@ -132,7 +127,7 @@ struct RawPress {
     message: Option<Value>,
 }
 
-/// What a message may carry instead of text. Anything else without text says that something happened to the chat.
+/// What a message may carry instead of text. Any other message without text is a service message.
 const ATTACHMENTS: [&str; 13] = [
     "animation",
     "audio",
@@ -149,7 +144,7 @@ const ATTACHMENTS: [&str; 13] = [
     "voice",
 ];
 
-/// What says that a message was forwarded: the first for some years, the others before.
+/// The members that mark a forwarded message: the first is current, the others are older.
 const FORWARDED: [&str; 5] =
     ["forward_origin", "forward_from", "forward_from_chat", "forward_sender_name", "forward_date"];
 
@@ -250,7 +245,7 @@ mod tests {
             assert_eq!(read(&update), (Some(9), Update::Other), "{update}");
         }
         assert_eq!(read(&json!("x")), (None, Update::Other));
-        // Somebody joined.
+        // A person joined.
         assert_eq!(read(&message(json!({"new_chat_members": []}))).1, Update::Other);
     }
 

@@ -1,5 +1,5 @@
-//! Turns: what waits in the store is answered, a few chats at a time, one message of a chat at a time. The reply is queued
-//! in the transaction that ends the message.
+//! Runs turns for stored messages, several chats concurrently, one message of a chat at a time. The reply is queued in
+//! the transaction that ends the message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use super::{CHANNEL, Channel, message, poller};
 use crate::title;
 use crate::turn::{Facts, TurnInput};
 
-/// Turns at the same time.
+/// Concurrent turns.
 const AT_ONCE: usize = 8;
-/// How often the end of a turn is written down before it is given up; with the rests in between about half a minute.
+/// How often recording the end of a turn is tried; with the backoff, over about half a minute.
 const TRIES: u32 = 6;
 
 const HELLO: &str =
@@ -31,7 +31,7 @@ const NEW: &str = "A new conversation begins here.";
 const NO_TEXT: &str = "I can read only text so far.";
 pub(super) const INTERRUPTED: &str = "I was interrupted while I was working on your last message, and cannot say how far I had come. Send it again if it still matters.";
 
-/// Works until the end; turns that are under way then have a while to end.
+/// Runs until shutdown; running turns then get a grace period.
 pub(super) async fn run(channel: &Arc<Channel>, ending: CancellationToken) {
     let mut news = channel.store.changes(Topic::Incoming);
     let mut turns = JoinSet::new();
@@ -59,7 +59,7 @@ pub(super) async fn run(channel: &Arc<Channel>, ending: CancellationToken) {
     while turns.join_next().await.is_some() {}
 }
 
-/// Works on one message and says how it ended.
+/// Processes one message and records the outcome.
 async fn process(channel: Arc<Channel>, claim: IncomingClaim, ending: CancellationToken) {
     let finish = tokio::select! {
         finish = process_message(&channel, &claim.incoming) => finish,
@@ -89,7 +89,7 @@ async fn process(channel: Arc<Channel>, claim: IncomingClaim, ending: Cancellati
     );
 }
 
-/// Keeps the claim; returns when it is lost.
+/// Renews the claim; returns when it is lost.
 async fn lease_lost(channel: &Channel, claim: &IncomingClaim) {
     loop {
         sleep(channel.times.lease / 4).await;
@@ -109,7 +109,7 @@ async fn shutdown_deadline(ending: CancellationToken, patience: Duration) {
 async fn process_message(channel: &Channel, incoming: &Incoming) -> FinishIncoming {
     let replied = match read(incoming) {
         Ok((content, chat_ref)) if !is_allowed(channel, incoming, &content, chat_ref) => {
-            // Nothing is said: there may be a reason why they were taken off.
+            // No reply: the operator may have removed them on purpose.
             let reason = Some("whoever said it is not in `allow_users` any more".to_owned());
             return FinishIncoming { state: IncomingState::Failed, reason, replies: Vec::new() };
         }
@@ -138,7 +138,7 @@ fn read(incoming: &Incoming) -> std::result::Result<(Content, ChatRef), String> 
     Ok((content, chat_ref))
 }
 
-/// Whether it may have a turn: the list may have changed while it waited.
+/// Whether it may have a turn: the allowlist may have changed while it waited.
 fn is_allowed(channel: &Channel, incoming: &Incoming, content: &Content, chat_ref: ChatRef) -> bool {
     let allowlist = &channel.allowlist;
     match content {
@@ -149,7 +149,7 @@ fn is_allowed(channel: &Channel, incoming: &Incoming, content: &Content, chat_re
     }
 }
 
-/// What is said to it; none: nothing.
+/// The reply, if any.
 async fn reply(
     channel: &Channel,
     incoming: &Incoming,
@@ -227,7 +227,7 @@ async fn run_turn(
     }
 }
 
-/// Shows that somebody is at it, for as long as somebody is.
+/// Shows the typing indicator until it is dropped.
 async fn show_typing(channel: &Channel, chat_ref: ChatRef) {
     loop {
         if let Err(error) = channel.api.typing(chat_ref).await {
@@ -248,7 +248,7 @@ fn notice(channel: &Channel, incoming: &Incoming, text: &str) -> Vec<embody_stor
     replies(channel, incoming, "notice", text.to_owned())
 }
 
-/// A reply as the store takes it. Longer than the store takes no model writes.
+/// A reply as the store takes it. No model writes more than the store's limit.
 fn replies(
     channel: &Channel,
     incoming: &Incoming,
@@ -266,8 +266,8 @@ fn replies(
     scope.map(reply).into_iter().collect()
 }
 
-/// The thread of a chat: the first, `CHAT`, or the one that the last `/new` began, `CHAT#NUMBER`. What goes on in an older one
-/// changes nothing about that.
+/// The current thread of a chat: the first, `CHAT`, or the one that the last `/new` started, `CHAT#NUMBER`. Activity in
+/// an older thread does not change this.
 async fn current_thread(
     store: &Store,
     scope: &Scope,
@@ -281,14 +281,15 @@ async fn current_thread(
     }
 }
 
-/// Makes another thread the current one of a chat. Messages of a chat are worked on one at a time, so nobody else counts.
+/// Starts a new current thread for a chat. Messages of a chat are processed one at a time, so there is no concurrent
+/// count.
 async fn start_new_thread(store: &Store, scope: &Scope, chat_ref: ChatRef) -> Result<()> {
     let name = counter_name(&find_or_open(store, scope, chat_ref.to_string(), None).await?);
     let value = store.cursor(&name).await?.unwrap_or(0).saturating_add(1);
     store.take_incoming(Vec::new(), Some(Cursor { name: &name, value })).await.map(drop)
 }
 
-/// Where it is counted how often a chat has begun anew: by its first thread, which is one user's with one agent.
+/// The name of the counter of a chat's threads: based on its first thread, which belongs to one user and one agent.
 fn counter_name(first: &Thread) -> String {
     format!("{CHANNEL}:new:{}", first.id)
 }
@@ -298,7 +299,7 @@ fn chat_ref_of(thread: &Thread) -> Option<ChatRef> {
     external.split_once('#').map_or(external, |(chat_ref, _)| chat_ref).parse().ok()
 }
 
-/// The thread of this name; it is called so if it is new.
+/// The thread with this key; `title` applies if it is new.
 async fn find_or_open(
     store: &Store,
     scope: &Scope,
@@ -309,11 +310,11 @@ async fn find_or_open(
     store.open_thread(scope, new).await
 }
 
-/// Lets a conversation of this channel go on by itself, as when a call that waited was approved: durable, in its turn, and
-/// the reply goes to the chat.
+/// Queues the continuation of a conversation of this channel, for example after an approval. It is durable, runs in
+/// order, and its reply goes to the chat.
 ///
 /// # Errors
-/// When the store fails. A thread that belongs to no chat is passed over.
+/// When the store fails. A thread that belongs to no chat is ignored.
 pub async fn resume_conversation(store: &Store, input: &TurnInput) -> Result<()> {
     let thread = store.thread(input.scope.user(), &input.thread).await?;
     let Some(chat_ref) = thread.as_ref().filter(|thread| thread.channel == CHANNEL).and_then(chat_ref_of)

@@ -1,7 +1,6 @@
-//! Calls that waited for the owner when their turn ended. Once the owner says yes the very same call is made, by us and not
-//! by the model's memory of it; what came of it stands in the thread before anything else happens, and the conversation goes
-//! on. What waits is in the store: after a restart, or in another process, it goes on as well. Whoever takes a call out makes
-//! it; if that one is killed before the call is sent, it is not made, and the approval runs out unused.
+//! Calls that were waiting for approval when their turn ended. After the approval exactly that call is made, without asking the
+//! model; its result is stored in the thread, and then the conversation continues. The process that claims a call from the
+//! store makes it; if it dies before sending, the call is not made and the approval expires unused.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,9 +18,9 @@ use super::tool_loop::result_of;
 use super::{Agent, Facts, TurnError, TurnInput};
 use crate::model::{ChatMessage, ToolRequest};
 
-/// Calls that are looked at together.
+/// How many calls are loaded at once.
 const AT_ONCE: u32 = 100;
-/// How often they are looked at without being told to.
+/// How often the store is polled without a notification.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
@@ -30,7 +29,7 @@ struct DeferredCall {
     call: ToolRequest,
 }
 
-/// What is kept of a call beside itself.
+/// What is stored with a call.
 #[derive(Serialize, Deserialize)]
 struct Content {
     channel: String,
@@ -60,7 +59,7 @@ impl DeferredCall {
         }
     }
 
-    /// None of one that another version wrote.
+    /// `None` if another version wrote it.
     fn read(deferred: CallAwaitingApproval) -> Option<Self> {
         let CallAwaitingApproval { scope, thread, tool, arguments, content, .. } = deferred;
         let Content { channel, audience, background, task, call_id } = serde_json::from_str(&content).ok()?;
@@ -78,7 +77,7 @@ impl DeferredCall {
     }
 }
 
-/// This call waits for an approval, if it does; its turn goes on without it.
+/// Stores a call that waits for an approval; its turn continues without it.
 pub(super) async fn defer_if_pending(
     store: &Store,
     called: &ToolOutcome,
@@ -94,7 +93,7 @@ pub(super) async fn defer_if_pending(
     }
 }
 
-/// The model makes these calls by itself: what waits of them waits no more.
+/// Drops the stored calls that the model now repeats itself.
 pub(super) async fn drop_repeated(store: &Store, input: &TurnInput, calls: &[ToolRequest]) {
     let user = input.scope.user();
     let found = async {
@@ -112,17 +111,17 @@ pub(super) async fn drop_repeated(store: &Store, input: &TurnInput, calls: &[Too
     }
 }
 
-/// The calls that somebody in this process sees to.
+/// The calls that a task in this process handles.
 type InFlight = Arc<Mutex<HashSet<(String, String)>>>;
 
-/// Sees to one of them until it is dropped.
+/// Marks a call as handled until it is dropped.
 struct CallGuard {
     in_flight: InFlight,
     which: (String, String),
 }
 
 impl CallGuard {
-    /// None if somebody does already.
+    /// `None` if another task already handles it.
     fn to(in_flight: &InFlight, deferred: &CallAwaitingApproval) -> Option<Self> {
         let which = (deferred.scope.user().to_owned(), deferred.approval.clone());
         let is_new = in_flight.lock().unwrap_or_else(PoisonError::into_inner).insert(which.clone());
@@ -137,7 +136,8 @@ impl Drop for CallGuard {
 }
 
 impl Agent {
-    /// Makes calls that were approved after their turn, until the end. `go_on` gets what the conversation goes on with.
+    /// Makes calls that were approved after their turn, until shutdown. `go_on` receives the input that continues the
+    /// conversation.
     pub async fn run_deferred_calls<F>(
         &self,
         ending: CancellationToken,
@@ -179,11 +179,11 @@ impl Agent {
                 });
             }
         }
-        // What was sent must not be dropped before its result is kept.
+        // A call that was sent must not be dropped before its result is stored.
         while making.join_next().await.is_some() {}
     }
 
-    /// What the conversation goes on with, if it does.
+    /// The input that continues the conversation, if any.
     async fn settle(&self, kept: CallAwaitingApproval) -> Result<Option<TurnInput>, embody_store::Error> {
         let (user, approval) = (kept.scope.user().to_owned(), kept.approval.clone());
         let found = self.store().approval(&user, &approval).await?;
@@ -206,11 +206,11 @@ impl Agent {
                         "[embody: the owner has approved the call of {name} that waited, but it could not be made. Why stands above.]"
                     )
                 }
-                // It waits again, or somebody else makes it.
+                // The call waits again, or another process makes it.
                 Ok(None) => return Ok(None),
                 Err(error) => {
                     tracing::warn!(reason = %error, tool = name, "an approved call was not made");
-                    // If it was taken out it may have been made: nobody is told to do so again.
+                    // If it was already claimed it may have been made, so the model must not be asked to repeat it.
                     if !self.store().claim_call_awaiting_approval(&user, &approval).await? {
                         return Ok(None);
                     }
@@ -228,7 +228,7 @@ impl Agent {
                 )
             }
             ApprovalStatus::Pending => return Ok(None),
-            // Somebody has made it, or it is too late.
+            // The call was made elsewhere, or the approval has expired.
             ApprovalStatus::Used | ApprovalStatus::Expired => {
                 self.store().claim_call_awaiting_approval(&user, &approval).await?;
                 return Ok(None);
@@ -237,8 +237,8 @@ impl Agent {
         Ok(Some(TurnInput { text, ..deferred.input }))
     }
 
-    /// Makes the call while no turn of its thread goes on, and keeps it with its result; nothing if it waits again, or is
-    /// somebody else's by now.
+    /// Makes the call while no turn of its thread runs, and stores it with its result; `None` if it waits again or
+    /// another process has claimed it.
     async fn execute(
         &self,
         deferred: &DeferredCall,
@@ -248,7 +248,7 @@ impl Agent {
         let _lock = self.0.thread_locks.lock(&input.thread).await;
         let prepared = self.prepare(input).await?;
         let Some(local) = prepared.session.local() else { return Err(TurnError::Empty) };
-        // As late as can be: between this and the record of the call nothing is waited for.
+        // As late as possible: nothing is awaited between this and the record of the call.
         if !self.store().claim_call_awaiting_approval(input.scope.user(), approval).await? {
             return Ok(None);
         }

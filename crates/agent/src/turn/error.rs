@@ -1,47 +1,43 @@
-//! Why a turn did not happen, in words for whoever waits for the reply.
+//! Errors of a turn, phrased for the person who waits for the reply.
 
 use embody_broker::InProcessError;
 
 use crate::model::ModelError;
 
-/// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
-    /// No model is configured.
     #[error("no model is configured, so nobody can answer")]
     NoModel,
-    /// The model was asked in vain.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The model said nothing and did nothing.
+    /// The model returned neither text nor calls.
     #[error("the model gave an empty answer")]
     Empty,
-    /// The model calls tools without end.
+    /// The model does not stop calling tools.
     #[error("the model has called tools in {rounds} rounds and has not come to an end")]
     Endless {
-        /// How often it was asked.
+        /// How often the model was called.
         rounds: u32,
     },
-    /// The message is too long to be said at once.
+    /// The user's message is too long.
     #[error("the message has {bytes} bytes; at most {most} are taken")]
     TooLong {
-        /// Its length.
         bytes: usize,
-        /// The most.
+        /// The limit in bytes.
         most: usize,
     },
-    /// There is no prompt.
+    /// The prompt could not be built.
     #[error("the prompt cannot be built: {0}")]
     Compose(String),
-    /// The tools cannot be reached.
+    /// The tools are unavailable.
     #[error("the tools cannot be reached")]
     Tools(#[from] InProcessError),
-    /// The conversation cannot be read or kept.
+    /// The conversation cannot be read or stored.
     #[error("the conversation cannot be kept")]
     Store(#[from] embody_store::Error),
 }
 
-/// The lines that make a model known.
+/// The settings that configure a model.
 pub const MODEL_CONFIG_EXAMPLE: &str = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
 
 impl TurnError {

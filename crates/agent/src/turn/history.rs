@@ -1,5 +1,5 @@
-//! A conversation as the model sees it: what the thread keeps, mended where a turn was broken off, and shortened when it is
-//! too long. What is left out is summed up; the system prompt is not a part of it and is never shortened here.
+//! A conversation as the model sees it: the stored messages, repaired where a turn was interrupted, and shortened when
+//! too long. Removed messages are summarized; the system prompt is not part of it.
 
 use std::collections::HashMap;
 
@@ -10,24 +10,23 @@ use serde::{Deserialize, Serialize};
 use super::TurnError;
 use crate::model::{ChatMessage, ToolRequest};
 
-/// The newest messages that are looked at.
+/// How many of the newest messages are loaded.
 const LOOKED_AT: u32 = 400;
-/// The role of a message that sums up what stands before it.
+/// The role of a message that summarizes those before it.
 const SUMMARY: &str = "summary";
-/// What of an old tool's result is kept when the conversation is too long, in bytes.
+/// How many bytes of an old tool result are kept when the conversation is too long.
 const EXCERPT: usize = 500;
-/// Messages at the end that are never left out.
+/// Messages at the end that are never removed.
 const LAST: usize = 2;
 
-/// A summary of what a model need not see word for word any more.
+/// A summary of messages that the model no longer sees.
 #[derive(Debug, Serialize, Deserialize)]
 struct Summary {
     text: String,
-    /// The last message that it stands for.
+    /// The last message that it covers.
     through: i64,
 }
 
-/// A conversation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
     entries: Vec<Entry>,
@@ -35,18 +34,18 @@ pub(super) struct History {
 
 #[derive(Debug, Clone)]
 struct Entry {
-    /// Its place in the thread; none if the thread does not have it.
+    /// Its sequence number in the thread; `None` if it is not stored there.
     seq: Option<i64>,
     message: ChatMessage,
 }
 
-/// A call, and what came of it.
+/// A call, and its result.
 struct Slot {
     call: ToolRequest,
     result: Option<Entry>,
 }
 
-/// What a tool returned, without marks that a chat template of the model would read as its own.
+/// Removes tokens from a tool result that the model's chat template would interpret.
 fn strip_template_marks(message: ChatMessage) -> ChatMessage {
     match message {
         ChatMessage::Tool { call_id, name, text, is_error } => {
@@ -58,7 +57,7 @@ fn strip_template_marks(message: ChatMessage) -> ChatMessage {
 }
 
 impl History {
-    /// What the thread has.
+    /// Loads the messages of a thread.
     pub(super) async fn load(store: &Store, scope: &Scope, thread: &str) -> Result<Self, TurnError> {
         let kept = store.last_messages(scope.user(), thread, LOOKED_AT).await?;
         Ok(Self::read(&kept))
@@ -76,7 +75,7 @@ impl History {
             Some(Entry { seq: Some(message.seq), message: strip_template_marks(said) })
         });
         let mut entries: Vec<Entry> = said.collect();
-        // What answers a call that is not there any more means nothing.
+        // A result without its call has no meaning.
         let begin = entries.iter().position(|entry| matches!(entry.message, ChatMessage::User { .. }));
         entries.drain(..begin.unwrap_or(entries.len()));
         if let Some(summary) = summary {
@@ -87,21 +86,20 @@ impl History {
         history
     }
 
-    /// The messages.
     pub(super) fn messages(&self) -> Vec<ChatMessage> {
         self.entries.iter().map(|entry| entry.message.clone()).collect()
     }
 
-    /// Adds what is said now.
+    /// Appends a message.
     pub(super) fn push(&mut self, message: ChatMessage) {
         self.entries.push(Entry { seq: None, message: strip_template_marks(message) });
     }
 
-    /// Puts every result behind its call, whatever was said in between, in the order of the calls. A turn that was broken
-    /// off left calls without results, which no provider takes: they get one that says so. What answers no call goes.
+    /// Moves every result behind its call, in the order of the calls. Calls without results (an interrupted turn),
+    /// which no provider accepts, get one that says so. Results without a call are dropped.
     fn repair(&mut self) {
         let mut mended: Vec<(Entry, Vec<Slot>)> = Vec::with_capacity(self.entries.len());
-        // Where the result of a call belongs; of an id that was used again, the later one.
+        // Where the result of a call belongs; for a reused id, the later call.
         let mut open: HashMap<String, (usize, usize)> = HashMap::new();
         for entry in self.entries.drain(..) {
             if let ChatMessage::Tool { call_id, .. } = &entry.message {
@@ -130,7 +128,7 @@ impl History {
         }
     }
 
-    /// Cuts the results of tools before the last message of the user. Whether there was something to cut.
+    /// Truncates tool results before the last user message. Returns whether any was truncated.
     pub(super) fn cut_results(&mut self) -> bool {
         let last_user = self
             .entries
@@ -151,8 +149,8 @@ impl History {
         has_cut
     }
 
-    /// Takes out the older half, up to a message of the user; what was taken out, to be summed up. Nothing when what is left
-    /// is the last exchange.
+    /// Removes the older half, up to a user message, and returns it for summarizing; `None` if only the last exchange
+    /// is left.
     pub(super) fn take_older_half(&mut self) -> Option<RemovedMessages> {
         let is_user = |entry: &Entry| matches!(entry.message, ChatMessage::User { .. });
         let half = self.entries.len().div_ceil(2);
@@ -165,13 +163,12 @@ impl History {
         Some(RemovedMessages { through, messages: taken.into_iter().map(|entry| entry.message).collect() })
     }
 
-    /// Puts a summary where the older half was.
+    /// Inserts a summary in place of the older half.
     pub(super) fn sum_up(&mut self, text: &str) {
         self.entries.insert(0, Entry { seq: None, message: summary_message(text) });
     }
 }
 
-/// What was taken out of a conversation.
 #[derive(Debug)]
 pub(super) struct RemovedMessages {
     pub(super) messages: Vec<ChatMessage>,
@@ -179,7 +176,7 @@ pub(super) struct RemovedMessages {
 }
 
 impl RemovedMessages {
-    /// The messages as one text for whoever sums them up, at most so long: the newest of it.
+    /// The messages as one text for the summarizer, limited to the last `most` bytes.
     pub(super) fn transcript(&self, most: usize) -> String {
         let line = |message: &ChatMessage| match message {
             ChatMessage::User { text } => format!("User: {text}"),
@@ -199,14 +196,14 @@ impl RemovedMessages {
         whole.get(start..).unwrap_or_default().to_owned()
     }
 
-    /// The summary as the thread keeps it, if it stands for something that the thread has.
+    /// The summary as a stored message, if it covers stored messages.
     pub(super) fn summary_row(&self, text: &str) -> Option<NewMessage> {
         let summary = Summary { text: text.to_owned(), through: self.through? };
         Some(NewMessage { role: SUMMARY.to_owned(), content: serde_json::to_string(&summary).ok()? })
     }
 }
 
-/// A message as a thread keeps it.
+/// A message as stored in a thread.
 pub(super) fn to_stored(message: &ChatMessage) -> NewMessage {
     let role = match message {
         ChatMessage::User { .. } => "user",
@@ -216,10 +213,10 @@ pub(super) fn to_stored(message: &ChatMessage) -> NewMessage {
     NewMessage { role: role.to_owned(), content: serde_json::to_string(message).unwrap_or_default() }
 }
 
-/// What the broker decided instead of a call. A thread keeps it beside the result for whoever shows it; no model reads it.
+/// The broker's decision about a call. A thread stores it with the result for display; models do not see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallDecision {
-    /// `pending`, `deny`, `bounce`, `held`, `timeout` or `blocked`; none of a call that was made.
+    /// `pending`, `deny`, `bounce`, `held`, `timeout` or `blocked`; `None` if the call was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<String>,
     /// The approval that it waits for.
@@ -227,7 +224,7 @@ pub struct CallDecision {
     pub approval: Option<String>,
 }
 
-/// A result as a thread keeps it, with what was decided about its call.
+/// A result as stored in a thread, with the decision about its call.
 pub(super) fn to_stored_with(result: &ChatMessage, decided: &CallDecision) -> NewMessage {
     #[derive(Serialize)]
     struct Both<'a> {

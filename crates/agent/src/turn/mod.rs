@@ -1,5 +1,6 @@
-//! One turn of an agent, the same for every channel: who speaks → workspace and store → prompt → model → tools through the
-//! broker → reply. The prompt is built anew for every turn and its receipt is kept. Nothing here knows a channel.
+//! One turn of an agent, the same for every channel: resolve the user → workspace and store → prompt → model → tools
+//! through the broker → reply. The prompt is built anew for every turn and its receipt is stored. Independent of
+//! channels.
 
 mod deferred_calls;
 mod error;
@@ -27,18 +28,15 @@ use crate::model::{ChatMessage, ChatModel, ToolSpec, Usage};
 
 /// The longest message of a user, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
-/// How often unused sessions are looked for.
+/// How often idle sessions are closed.
 const SWEEP: Duration = Duration::from_secs(30);
 
-/// What an agent is made of.
 pub struct AgentSetup {
-    /// Where its tools are, and its gates.
     pub broker: Arc<Broker>,
-    /// Where conversations are kept.
+    /// Stores the conversations.
     pub store: Store,
-    /// Who answers; none: nobody.
+    /// `None` if no model is configured.
     pub model: Option<ChatModel>,
-    /// Where its prompt comes from.
     pub prompt_source: PromptSource,
 }
 
@@ -48,7 +46,6 @@ impl fmt::Debug for AgentSetup {
     }
 }
 
-/// Agents, ready for a turn.
 #[derive(Clone)]
 pub struct Agent(Arc<Inner>);
 
@@ -58,88 +55,79 @@ struct Inner {
     thread_locks: ThreadLocks,
 }
 
-/// What one turn is about.
 #[derive(Debug, Clone)]
 pub struct TurnInput {
-    /// Whose, and with which agent.
+    /// The user and the agent.
     pub scope: Scope,
-    /// The channel that it comes through, and that the reply goes to.
+    /// The channel of the message and of its reply.
     pub channel: String,
-    /// The thread that it is a part of.
     pub thread: String,
-    /// What is said.
+    /// The user's message.
     pub text: String,
-    /// What the request says about itself.
+    /// Facts about the request.
     pub facts: Facts,
     /// Who will read the reply.
     pub audience: Audience,
-    /// Whether nobody sees the reply.
+    /// Whether no person sees the reply.
     pub background: bool,
-    /// The task that it is about.
+    /// The task that the turn is about.
     pub task: Option<String>,
 }
 
-/// Something that happens in a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnEvent {
     /// More of the reply.
     Text(String),
-    /// A tool is called.
+    /// A tool call starts.
     Tool {
-        /// The call.
+        /// The id of the call.
         id: String,
-        /// The tool.
         name: String,
     },
-    /// The call is over.
+    /// A tool call ends.
     ToolDone {
-        /// The call.
+        /// The id of the call.
         id: String,
-        /// The tool.
         name: String,
         /// Whether it failed, or was not made.
         is_error: bool,
-        /// What the broker decided, if it was not made: `pending`, `deny` …
+        /// The broker's decision, if the call was not made: `pending`, `deny` …
         decision: Option<String>,
         /// The approval that it waits for.
         approval: Option<String>,
     },
-    /// The model is asked again after a while.
+    /// The model request is retried after a delay.
     Waiting {
-        /// How long.
         after: Duration,
-        /// Why.
+        /// The error that caused the retry.
         reason: String,
     },
 }
 
-/// What a turn came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnResult {
-    /// What is said to the user; none is silence, and reaches no channel.
+    /// `None` is silence, and no channel receives anything.
     pub reply: Option<String>,
-    /// Whether the model met the limit of its length.
+    /// Whether the model reached its output limit.
     pub is_cut: bool,
-    /// What it cost.
     pub usage: Usage,
-    /// The receipt of its prompt.
+    /// The receipt id of its prompt.
     pub receipt: String,
-    /// How often the model was asked.
+    /// How often the model was called.
     pub rounds: u32,
 }
 
-/// A conversation in which tools can be called.
+/// A conversation with an open session for tool calls.
 struct PreparedTurn<'a> {
     session: SessionGuard<'a>,
     tools: Vec<ToolSpec>,
     prompt: BuiltPrompt,
 }
 
-/// Hears what happens in a turn.
 pub type OnEvent<'a> = &'a mut (dyn FnMut(TurnEvent) + Send);
 
 impl Agent {
-    /// Agents that act through this broker and keep their conversations in this store.
+    /// Agents that act through this broker and store their conversations in this store.
     #[must_use]
     pub fn new(setup: AgentSetup) -> Self {
         let agent = Self(Arc::new(Inner {
@@ -158,22 +146,20 @@ impl Agent {
         agent
     }
 
-    /// Whether there is a model.
     #[must_use]
     pub fn has_model(&self) -> bool {
         self.0.setup.model.is_some()
     }
 
-    /// The store that conversations are kept in.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.0.setup.store
     }
 
-    /// Runs one turn. Dropping it breaks it off: what was said and done by then stays in the thread.
+    /// Runs one turn. Dropping the future interrupts it: messages and results stored by then stay in the thread.
     ///
     /// # Errors
-    /// When there is no reply; what the user said is in the thread unless nothing could be kept.
+    /// When there is no reply. The user's message is in the thread unless the store failed.
     pub async fn run_turn(&self, input: TurnInput, on: OnEvent<'_>) -> Result<TurnResult, TurnError> {
         let Inner { setup, thread_locks, .. } = &*self.0;
         let model = setup.model.as_ref().ok_or(TurnError::NoModel)?;
@@ -205,7 +191,7 @@ impl Agent {
         })
     }
 
-    /// The session of the conversation, with a prompt of this moment that holds for what is called in it.
+    /// Opens the session of the conversation and builds a prompt that applies to the calls of this turn.
     async fn prepare(&self, input: &TurnInput) -> Result<PreparedTurn<'_>, TurnError> {
         let Inner { setup, sessions, .. } = &*self.0;
         let principal = Principal::new(input.scope.user(), input.scope.agent(), &input.channel);
@@ -223,7 +209,7 @@ impl Agent {
         Ok(PreparedTurn { session, tools, prompt })
     }
 
-    /// Ends the sessions that wait for another turn.
+    /// Ends the idle sessions.
     pub async fn close_sessions(&self) {
         self.0.sessions.end().await;
     }

@@ -1,5 +1,4 @@
-//! Where a turn's prompt comes from: whoever reads workspace and store gives a closure, and the turn gives what only it
-//! knows.
+//! Builds a turn's prompt: the owner of workspace and store supplies a closure, and the turn passes what only it knows.
 
 use std::fmt;
 use std::pin::Pin;
@@ -10,60 +9,56 @@ use embody_store::{NewReceipt, Scope};
 
 use crate::model::ToolSpec;
 
-/// What the request itself says, for the runtime section.
+/// Facts about the request, for the runtime section.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The conversation's key.
     pub session: Option<String>,
-    /// The languages that it asks for.
+    /// The `Accept-Language` of the request.
     pub accept_language: Option<String>,
-    /// Its address.
     pub remote_ip: Option<String>,
-    /// Where it comes from.
+    /// Where the request comes from.
     pub location: Option<String>,
 }
 
-/// What a turn knows of the prompt that it needs.
+/// What a turn knows about the prompt that it needs.
 #[derive(Debug, Clone)]
 pub struct PromptRequest {
-    /// Whose, and with which agent.
+    /// The user and the agent.
     pub scope: Scope,
-    /// The channel that the reply goes to.
+    /// The channel of the reply.
     pub channel: String,
     /// Who will read the reply.
     pub audience: Audience,
-    /// Whether nobody sees it.
+    /// Whether no person sees the reply.
     pub background: bool,
-    /// The task that it is about.
+    /// The task that the turn is about.
     pub task: Option<String>,
-    /// What the request says.
     pub facts: Facts,
-    /// The tools on offer.
+    /// The available tools.
     pub tools: Vec<ToolSpec>,
-    /// What the bodies behind them say about themselves.
+    /// The instructions of the servers behind the tools.
     pub servers: ServerInstructions,
     /// Only the first sentence: for a summary.
     pub minimal: bool,
 }
 
-/// A prompt, and the account of it that is kept.
+/// A prompt, and its receipt.
 #[derive(Debug, Clone)]
 pub struct BuiltPrompt {
-    /// Exactly what is sent.
+    /// Exactly the text that is sent.
     pub text: String,
-    /// How many bytes of it stay the same in the next turn.
+    /// The length of the prefix, in bytes, that stays the same in the next turn.
     pub stable_len: usize,
-    /// The account.
     pub receipt: NewReceipt,
 }
 
 type Composing = Pin<Box<dyn Future<Output = Result<BuiltPrompt, String>> + Send>>;
 
-/// Where prompts come from.
 pub struct PromptSource(Box<dyn Fn(PromptRequest) -> Composing + Send + Sync>);
 
 impl PromptSource {
-    /// Called for every turn; in words, why there is no prompt.
+    /// `build` is called for every turn. Its error is a text that says why there is no prompt.
     pub fn new<F>(build: impl Fn(PromptRequest) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<BuiltPrompt, String>> + Send + 'static,

@@ -1,5 +1,5 @@
-//! The broker's sessions of conversations that are going on: opened with the first turn, ended when nobody has spoken for a
-//! while. A turn that finds none opens another; what must outlive a session is in the store.
+//! The broker sessions of active conversations: opened with the first turn, closed when idle. A turn without a session
+//! opens a new one; the store holds everything that must outlive a session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,15 +11,14 @@ use tokio::time::Instant;
 
 /// How long a session waits for the next turn.
 const IDLE: Duration = Duration::from_secs(300);
-/// Sessions that wait at the same time: each takes a quarter of a megabyte, and to open another takes a few milliseconds.
+/// Maximum number of idle sessions: each takes a quarter of a megabyte, and opening another takes a few milliseconds.
 const WAITING: usize = 128;
 
 type Cell = Arc<OnceCell<InProcessClient>>;
 
-/// Whose session: the principal, the thread, and whether others read it.
+/// The session's owner: the principal, the thread, and whether others read it.
 type Key = (String, String, String, String, bool);
 
-/// The open sessions.
 #[derive(Default)]
 pub(super) struct Sessions {
     open: Mutex<HashMap<Key, Slot>>,
@@ -30,7 +29,7 @@ struct Slot {
     used: Instant,
 }
 
-/// How long the ends of sessions may take together.
+/// How long closing all sessions may take together.
 const END_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A session while a turn uses it.
@@ -47,7 +46,7 @@ impl SessionGuard<'_> {
 }
 
 impl Drop for SessionGuard<'_> {
-    /// A long turn does not make its session an idle one.
+    /// The idle time starts at the end of a turn.
     fn drop(&mut self) {
         let mut open = self.sessions.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slot) = open.get_mut(&self.key) {
@@ -57,7 +56,7 @@ impl Drop for SessionGuard<'_> {
 }
 
 impl Sessions {
-    /// The conversation's session.
+    /// Returns the conversation's session, and opens it if needed.
     pub(super) async fn acquire(
         &self,
         broker: &Arc<Broker>,
@@ -83,7 +82,7 @@ impl Sessions {
         Ok(SessionGuard { cell, key, sessions: self })
     }
 
-    /// Ends those that nobody has used for a while, and the longest unused of too many.
+    /// Closes sessions that were idle too long, and the least recently used beyond the limit.
     pub(super) async fn sweep(&self) {
         let idle = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +91,7 @@ impl Sessions {
         end(idle).await;
     }
 
-    /// Ends all; turns that go on keep theirs until they are over.
+    /// Closes all sessions; running turns keep theirs until they end.
     pub(super) async fn end(&self) {
         let all: Vec<Cell> = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,9 +101,9 @@ impl Sessions {
     }
 }
 
-/// Takes out those that have waited too long, and the longest unused of too many.
+/// Removes sessions that were idle too long, and the least recently used beyond the limit.
 fn take_idle(open: &mut HashMap<Key, Slot>, now: Instant) -> Vec<Cell> {
-    // Whoever uses one holds it too.
+    // A turn that uses a session holds a reference to it.
     let mut unused: Vec<(Instant, Key)> = open
         .iter()
         .filter(|(_, slot)| Arc::strong_count(&slot.cell) == 1)
@@ -119,7 +118,7 @@ fn take_idle(open: &mut HashMap<Key, Slot>, now: Instant) -> Vec<Cell> {
     goes.filter_map(|(_, (_, key))| open.remove(key)).map(|slot| slot.cell).collect()
 }
 
-/// Ends them side by side. A turn that still holds one keeps it; its end is then the drop.
+/// Closes sessions concurrently. A session that a turn still holds is closed when the turn drops it.
 async fn end(cells: Vec<Cell>) {
     let mut ends = tokio::task::JoinSet::new();
     for local in cells.into_iter().filter_map(|cell| Arc::into_inner(cell)?.into_inner()) {

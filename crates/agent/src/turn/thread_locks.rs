@@ -1,4 +1,4 @@
-//! One thing at a time in a thread: turns of one conversation follow each other, whichever channel begins them.
+//! Serializes the turns of a thread, whichever channel starts them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,12 +7,12 @@ use tokio::sync::OwnedMutexGuard;
 
 type Lock = tokio::sync::Mutex<()>;
 
-/// The threads in which something goes on.
+/// The locks of the threads in use.
 #[derive(Debug, Default)]
 pub(super) struct ThreadLocks(Mutex<HashMap<String, Weak<Lock>>>);
 
 impl ThreadLocks {
-    /// Waits until nothing else goes on in this thread.
+    /// Waits until the thread is free.
     pub(super) async fn lock(&self, thread: &str) -> OwnedMutexGuard<()> {
         let lock = {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

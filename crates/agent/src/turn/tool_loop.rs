@@ -1,4 +1,4 @@
-//! The rounds of a turn: the model is asked, what it calls is done, and it is asked again, until it only speaks.
+//! The tool loop of a turn: call the model, make the calls that it requests, and repeat until it requests none.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use crate::model::{
     Usage,
 };
 
-/// How often the model is asked in one turn.
+/// How often the model is called in one turn.
 const ROUNDS: u32 = 40;
-/// How often a conversation is shortened before the turn gives up.
+/// How often a conversation is shortened before the turn fails.
 const SHORTENINGS: u32 = 6;
-/// What of a tool's result the model sees, in bytes.
+/// How many bytes of a tool result the model sees.
 const RESULT: usize = 64 * 1024;
-/// How much of what is left out is read to sum it up, in bytes, and how long that may take.
+/// Limits for summarizing removed messages: bytes read, and time.
 const SUMMED_UP: usize = 24 * 1024;
 const SUMMING_UP: Duration = Duration::from_secs(60);
 
-/// A turn under way.
+/// A running turn.
 pub(super) struct ToolLoop<'a> {
     pub(super) setup: &'a AgentSetup,
     pub(super) model: &'a ChatModel,
@@ -36,7 +36,6 @@ pub(super) struct ToolLoop<'a> {
     pub(super) tools: &'a [ToolSpec],
 }
 
-/// How it ended.
 pub(super) struct Ended {
     pub(super) reply: Option<String>,
     pub(super) is_cut: bool,
@@ -45,8 +44,8 @@ pub(super) struct Ended {
 }
 
 impl ToolLoop<'_> {
-    /// Asks until the model has nothing more to do. `keep` keeps what was said and the receipt: the model thinks meanwhile,
-    /// but nothing that it wants is done, and nothing that it says is kept, before that has succeeded.
+    /// Calls the model until it requests no more tools. `keep` stores the user's message and the receipt. It runs
+    /// concurrently with the first model call, but no tool is called and no response is stored before it has succeeded.
     pub(super) async fn run(
         &self,
         mut history: History,
@@ -57,7 +56,7 @@ impl ToolLoop<'_> {
             let (mut keep, mut ask) = (std::pin::pin!(keep), std::pin::pin!(self.ask(&mut history, on)));
             tokio::select! {
                 kept = &mut keep => (kept?, ask.await?),
-                // Whatever the model says, what was said to it is kept.
+                // Whatever the model returns, the user's message is stored.
                 first = &mut ask => (keep.await?, first?),
             }
         };
@@ -93,7 +92,7 @@ impl ToolLoop<'_> {
             has_called = true;
             let calls: Vec<ToolRequest> = calls.into_iter().chain(unreadable(&malformed)).collect();
             let said = ChatMessage::Assistant { text, calls: calls.clone() };
-            // On record before anything is done: a turn that is broken off shows what it had begun.
+            // Stored before any call is made: an interrupted turn shows what it had started.
             self.keep(std::slice::from_ref(&said)).await?;
             history.push(said);
             let results = self.call_all(&calls, &malformed, on).await?;
@@ -102,7 +101,7 @@ impl ToolLoop<'_> {
         Err(TurnError::Endless { rounds: ROUNDS })
     }
 
-    /// Asks the model; a conversation that is too long for it is shortened and asked again.
+    /// Calls the model; if the conversation is too long, shortens it and retries.
     async fn ask(&self, history: &mut History, on: OnEvent<'_>) -> Result<ChatResponse, TurnError> {
         for _ in 0..SHORTENINGS {
             let messages = history.messages();
@@ -133,7 +132,7 @@ impl ToolLoop<'_> {
         Ok(self.model.complete(ask, &mut |_| {}).await?)
     }
 
-    /// Makes the conversation shorter; whether it could.
+    /// Shortens the conversation. Returns whether it could.
     async fn shorten(&self, history: &mut History) -> Result<bool, TurnError> {
         if history.cut_results() {
             return Ok(true);
@@ -152,7 +151,7 @@ impl ToolLoop<'_> {
         Ok(true)
     }
 
-    /// The model's own summary, if it gives one.
+    /// Asks the model for a summary.
     async fn sum_up(&self, transcript: String) -> Option<String> {
         let request = PromptRequest {
             scope: self.input.scope.clone(),
@@ -179,7 +178,7 @@ impl ToolLoop<'_> {
         Some(answer.text).filter(|text| !text.trim().is_empty())
     }
 
-    /// Makes all calls of one answer, side by side; the results in the order of the calls.
+    /// Makes all calls of one response concurrently; returns the results in the order of the calls.
     async fn call_all(
         &self,
         calls: &[ToolRequest],
@@ -210,7 +209,7 @@ impl ToolLoop<'_> {
                 approval: called.approval,
             });
             let result = result_of(call, called.text, called.is_error);
-            // Each as it comes: a turn that is stopped while another call goes on still shows it.
+            // Stored one by one: a turn that is stopped during another call still shows this result.
             self.append(vec![to_stored_with(&result, &decided)]).await?;
             if let Some(place) = results.get_mut(place) {
                 *place = Some(result);
@@ -239,7 +238,7 @@ impl ToolLoop<'_> {
     }
 }
 
-/// Calls that could not be read, so that their results have something to answer.
+/// Placeholder calls for those that could not be parsed, so that their results have a call to answer.
 fn unreadable(malformed: &[String]) -> impl Iterator<Item = ToolRequest> {
     (1..=malformed.len()).map(|number| ToolRequest {
         id: format!("unreadable-{number}"),

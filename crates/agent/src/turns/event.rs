@@ -1,87 +1,80 @@
-//! What a page hears of a turn, as names and JSON.
+//! The events of a turn that a web page receives, as names and JSON.
 
 use serde_json::json;
 
 use crate::model::Usage;
 
-/// Something that happened in a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// More of the reply.
     Text(String),
-    /// A tool is called.
+    /// A tool call starts.
     Tool {
-        /// The call.
+        /// The id of the call.
         id: String,
-        /// The tool.
         name: String,
     },
-    /// The call is over.
+    /// A tool call ends.
     ToolDone {
-        /// The call.
+        /// The id of the call.
         id: String,
-        /// The tool.
         name: String,
         /// Whether it failed, or was not made.
         is_error: bool,
-        /// What the broker decided, if it was not made.
+        /// The broker's decision, if the call was not made.
         decision: Option<String>,
         /// The approval that it waits for.
         approval: Option<String>,
     },
-    /// The model is asked again after a while.
+    /// The model request is retried after a delay.
     Waiting {
-        /// How long, in milliseconds.
         after_ms: u64,
-        /// Why.
+        /// The error that caused the retry.
         reason: String,
     },
 }
 
-/// How a turn ended. Every turn ends in exactly one of these.
+/// How a turn ended. Every turn has exactly one end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// It was answered, or the agent chose to be silent.
+    /// The agent replied, or chose to be silent.
     Done(Done),
     /// There is no reply.
     Failed {
-        /// Why, in words for the user.
+        /// The reason, for the user.
         message: String,
-        /// What can be done about it.
+        /// What the user can do about it.
         hint: Option<String>,
     },
-    /// Somebody broke it off.
+    /// The user cancelled the turn.
     Cancelled,
 }
 
-/// What a turn came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Done {
-    /// The whole reply; none is silence.
+    /// The whole reply; `None` is silence.
     pub reply: Option<String>,
-    /// Whether the model met the limit of its length.
+    /// Whether the model reached its output limit.
     pub is_cut: bool,
-    /// What it cost, if that is known.
+    /// `None` if unknown.
     pub usage: Option<Usage>,
-    /// The receipt of its prompt, if that is known.
+    /// The receipt id of its prompt; `None` if unknown.
     pub receipt: Option<String>,
 }
 
-/// An event as a page reads it.
+/// An event as a server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Where to go on after it.
+    /// The position to resume after this event.
     pub id: u64,
-    /// Its name.
     pub name: &'static str,
-    /// What it says, as JSON on one line.
+    /// JSON on one line.
     pub data: String,
 }
 
-/// A name and JSON.
 pub(super) type NamedEvent = (&'static str, String);
 
-/// Every stream begins with it.
+/// The first event of every stream.
 pub(super) fn turn(turn: &str, thread: &str) -> NamedEvent {
     ("turn", json!({"turn": turn, "thread": thread}).to_string())
 }
@@ -92,7 +85,7 @@ pub(super) fn text(delta: &str) -> NamedEvent {
 }
 
 impl Event {
-    /// Its name and what it says; a text is kept as it is, so that it can be cut anywhere.
+    /// The event name and data; a text is not encoded yet, so that it can be split anywhere.
     pub(super) fn to_sse(&self) -> NamedEvent {
         match self {
             Self::Text(delta) => text(delta),
@@ -110,7 +103,6 @@ impl Event {
 }
 
 impl End {
-    /// Its name and what it says.
     #[must_use]
     pub fn to_sse(&self) -> NamedEvent {
         match self {

@@ -1,5 +1,5 @@
-//! What was said in one turn, for pages that come and go. A place in it is a number that only grows: an event takes one, a
-//! text as many as it has bytes. So texts that follow each other are kept as one, and can still be read from anywhere.
+//! The event log of one turn, for pages that reconnect. A position is a number that only grows: an event takes one, a
+//! text as many as it has bytes. So consecutive texts are merged, and can still be read from any position.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,16 +8,15 @@ use tokio::sync::watch;
 
 use super::event::{End, Event, NamedEvent, SseEvent, text};
 
-/// What is kept of one turn, in bytes. The oldest goes first; whoever missed it has the whole reply at the end.
+/// Bytes kept of one turn. The oldest are dropped first; a page that missed them gets the whole reply at the end.
 const KEPT: usize = 1024 * 1024;
 /// The longest text of one event, in bytes.
 const PIECE: usize = 16 * 1024;
 
-/// What was said in a turn.
 #[derive(Debug)]
 pub(super) struct Log {
     said: Mutex<LogState>,
-    /// The place after the last thing; also told when the turn has ended.
+    /// The position after the last event; also signals the end of the turn.
     news: watch::Sender<u64>,
 }
 
@@ -30,7 +29,7 @@ struct LogState {
 
 #[derive(Debug)]
 struct Entry {
-    /// The place before it.
+    /// The position before it.
     start: u64,
     what: Payload,
 }
@@ -60,7 +59,7 @@ impl Entry {
         }
     }
 
-    /// What of it stands after this place, if something does.
+    /// The part of it after this position, if any.
     fn after(&self, place: u64) -> Option<SseEvent> {
         match &self.what {
             Payload::Event(name, data) => {
@@ -121,7 +120,7 @@ impl Log {
         self.news.send_replace(place);
     }
 
-    /// Nothing follows this.
+    /// Ends the log: no event follows.
     pub(super) fn end(&self, end: End) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.end.is_none() {
@@ -135,7 +134,7 @@ impl Log {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).end.is_some()
     }
 
-    /// What stands after this place; with whether it is the last.
+    /// The first event after this position, and whether it is the last.
     fn after(&self, place: u64) -> Option<(SseEvent, bool)> {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         // From the newest: readers are mostly at the end.
@@ -149,7 +148,7 @@ impl Log {
     }
 }
 
-/// Reads what was said, and waits for more.
+/// Reads the log, and waits for more.
 #[derive(Debug)]
 pub struct Reader {
     log: Arc<Log>,
@@ -164,7 +163,7 @@ impl Reader {
         Self { log, news, place, has_ended: false }
     }
 
-    /// The next event; none after the end of the turn.
+    /// The next event; `None` after the end of the turn.
     pub async fn next(&mut self) -> Option<SseEvent> {
         while !self.has_ended {
             self.news.mark_unchanged();

@@ -1,6 +1,6 @@
-//! Turns of the web channel: they go on when the page that began them goes away, and a page finds them again. Owns who may
-//! begin one (one at a time in a thread, so many of a user, so many in all) and what is kept of those that are over. Knows no
-//! HTTP and no model: what a turn does is handed in.
+//! Turns of the web channel: they continue when the page that started them closes, and a page can reconnect. Enforces
+//! the limits (one turn per thread, some per user, some in total) and keeps the last finished turns. Independent of
+//! HTTP and the model: the caller supplies the work.
 
 mod event;
 mod log;
@@ -16,14 +16,13 @@ pub use self::event::{Done, End, Event, SseEvent};
 use self::log::Log;
 pub use self::log::Reader;
 
-/// How many there may be.
 #[derive(Debug, Clone, Copy)]
 pub struct TurnLimits {
-    /// That go on, in all.
+    /// Running turns in total.
     pub running: usize,
-    /// That go on, of one user.
+    /// Running turns of one user.
     pub running_of_user: usize,
-    /// That are over and can be read again.
+    /// Finished turns that can be read again.
     pub kept: usize,
 }
 
@@ -33,54 +32,51 @@ impl Default for TurnLimits {
     }
 }
 
-/// Which turn is to begin.
+/// The identity of a turn to start.
 #[derive(Debug, Clone)]
 pub struct NewTurn {
-    /// Its id, which nobody used before.
+    /// A new unique id.
     pub id: String,
-    /// Whose.
     pub user: String,
-    /// The thread that it is a part of.
     pub thread: String,
 }
 
-/// Why a turn cannot begin now.
+/// Why a turn cannot start now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Busy {
-    /// Another turn of the thread goes on.
+    /// Another turn of the thread is running.
     #[error("the agent still answers in this conversation")]
     Thread {
-        /// Which one.
+        /// The running turn's id.
         turn: String,
     },
-    /// The user has too many.
+    /// The user has too many running turns.
     #[error("{most} of your conversations are being answered; wait for one of them")]
     User {
-        /// The most.
+        /// The limit.
         most: usize,
     },
-    /// There are too many.
+    /// Too many turns are running.
     #[error("too many conversations are being answered now; try again in a moment")]
     All,
-    /// Nothing begins any more.
+    /// The server is shutting down.
     #[error("embody is about to end; try again when it is back")]
     Ending,
 }
 
-/// What has happened since the start.
+/// Counters since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Turns that go on.
+    /// Turns that are running now.
     pub running: u64,
     /// Turns that ended with a reply or in silence.
     pub done: u64,
     /// Turns that ended without a reply.
     pub failed: u64,
-    /// Turns that somebody broke off.
     pub cancelled: u64,
 }
 
-/// All turns that go on, and the last ones that are over.
+/// All running turns, and the last finished ones.
 #[derive(Debug, Clone, Default)]
 pub struct Turns(Arc<Inner>);
 
@@ -88,7 +84,7 @@ pub struct Turns(Arc<Inner>);
 struct Inner {
     bounds: TurnLimits,
     state: Mutex<State>,
-    /// Told when a turn is over.
+    /// Notified when a turn ends.
     over: Notify,
 }
 
@@ -100,7 +96,6 @@ struct State {
     is_ending: bool,
 }
 
-/// One turn.
 #[derive(Debug)]
 pub struct Turn {
     new: NewTurn,
@@ -109,48 +104,44 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Its id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.new.id
     }
 
-    /// Its thread.
     #[must_use]
     pub fn thread(&self) -> &str {
         &self.new.thread
     }
 
-    /// What was said after this place (0 is the beginning), and what will be.
+    /// Reads the events after this position (0 is the beginning), and waits for more.
     #[must_use]
     pub fn read(&self, after: u64) -> Reader {
         Reader::new(Arc::clone(&self.log), after)
     }
 }
 
-/// Where a turn says what happens.
 #[derive(Debug, Clone)]
 pub struct EventSender(Arc<Log>);
 
 impl EventSender {
-    /// Says it to whoever listens, now or later.
+    /// Appends an event for current and later readers.
     pub fn send(&self, event: Event) {
         self.0.send(event);
     }
 }
 
 impl Turns {
-    /// No turns.
     #[must_use]
     pub fn new(bounds: TurnLimits) -> Self {
         Self(Arc::new(Inner { bounds, ..Inner::default() }))
     }
 
-    /// Begins a turn. What it does goes on whether anybody listens or not; breaking it off drops it. However it ended, `close`
-    /// has the last word before anybody hears of it.
+    /// Starts a turn. It runs whether or not a page listens; cancelling drops its future. However it ends, `close` runs
+    /// last, before readers see the end.
     ///
     /// # Errors
-    /// When there are too many.
+    /// When a limit is reached.
     pub fn begin<F, G>(
         &self,
         new: NewTurn,
@@ -165,7 +156,7 @@ impl Turns {
         let turn = Arc::new(Turn { new, log: Arc::clone(&log), cancel: Notify::new() });
         self.0.register(&turn)?;
         let work = work(EventSender(log));
-        // Also when the work panics or the runtime goes away.
+        // Also when the work panics or the runtime shuts down.
         let mut guard = FinishGuard { inner: Arc::clone(&self.0), turn: Arc::clone(&turn), end: None };
         tokio::spawn(async move {
             let end = tokio::select! {
@@ -177,15 +168,15 @@ impl Turns {
         Ok(turn)
     }
 
-    /// Whether this user may begin another, in a thread in which nothing goes on.
+    /// Whether this user may start another turn, in an idle thread.
     ///
     /// # Errors
-    /// When there are too many.
+    /// When a limit is reached.
     pub fn check_capacity(&self, user: &str) -> Result<(), Busy> {
         self.0.check_capacity(&self.0.lock(), user)
     }
 
-    /// The user's turn of this id, if it goes on or is still known.
+    /// The user's turn with this id, if it is running or still kept.
     #[must_use]
     pub fn find(&self, user: &str, id: &str) -> Option<Arc<Turn>> {
         let state = self.0.lock();
@@ -193,27 +184,26 @@ impl Turns {
         all.find(|turn| turn.new.user == user && turn.new.id == id).cloned()
     }
 
-    /// The turn that goes on in this thread of the user.
+    /// The running turn in this thread of the user.
     #[must_use]
     pub fn running_in(&self, user: &str, thread: &str) -> Option<Arc<Turn>> {
         let state = self.0.lock();
         state.running.iter().find(|turn| turn.new.user == user && turn.new.thread == thread).cloned()
     }
 
-    /// Breaks a turn off. Whether it was going on.
+    /// Cancels a turn. Returns whether it was running.
     pub fn cancel(&self, user: &str, id: &str) -> bool {
         let found = self.find(user, id).filter(|turn| !turn.log.has_ended());
         found.inspect(|turn| turn.cancel.notify_one()).is_some()
     }
 
-    /// What has happened since the start.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let state = self.0.lock();
         Counters { running: state.running.len() as u64, ..state.counters }
     }
 
-    /// Lets nothing begin any more, waits for what goes on, and breaks off what takes longer.
+    /// Rejects new turns, waits for the running ones, and cancels those that exceed `patience`.
     pub async fn shutdown(&self, patience: Duration) {
         self.0.lock().is_ending = true;
         if tokio::time::timeout(patience, self.0.wait_idle()).await.is_err() {
@@ -268,7 +258,7 @@ impl Inner {
     }
 }
 
-/// Puts a turn to those that are over, whatever became of it.
+/// Moves a turn to the finished ones, however it ended.
 struct FinishGuard {
     inner: Arc<Inner>,
     turn: Arc<Turn>,
@@ -299,7 +289,7 @@ impl Drop for FinishGuard {
             state.kept.pop_front();
         }
         drop(state);
-        // Whoever hears of the end may begin the next turn at once.
+        // A reader that sees the end may start the next turn at once.
         self.turn.log.end(end);
         self.inner.over.notify_waiters();
     }

@@ -1,4 +1,4 @@
-//! Turns as a page has them: leaving, coming back, breaking off, too many.
+//! Tests for the turns of a page: leaving, reconnecting, cancelling, limits.
 
 use std::future::ready;
 
@@ -10,7 +10,7 @@ fn new(id: &str, user: &str, thread: &str) -> NewTurn {
     NewTurn { id: id.into(), user: user.into(), thread: thread.into() }
 }
 
-/// A turn that says one thing and ends when it is told to.
+/// A turn that sends one event and ends when the sender fires.
 fn waiting(turns: &Turns, new: NewTurn) -> Result<(Arc<Turn>, oneshot::Sender<End>), Busy> {
     let (sender, receiver) = oneshot::channel();
     let work = |voice: EventSender| async move {

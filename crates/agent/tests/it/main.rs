@@ -1,4 +1,4 @@
-//! The agent seen from outside, against real processes and real sockets.
+//! Integration tests of the agent, against real processes and sockets.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

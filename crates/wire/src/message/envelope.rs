@@ -1,6 +1,6 @@
-//! The members of a JSON-RPC object: which there are, and what they make together. Owns no bounds (see the parent).
+//! Parses the members of a JSON-RPC object and classifies the message. The parent module enforces the limits.
 //!
-//! Read by hand rather than by derive: a derived reader rejects a repeated member and turns a `null` result into none.
+//! Hand-written because a derived deserializer rejects a repeated member and turns a `null` result into `None`.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -15,16 +15,16 @@ use super::{
 };
 
 pub(super) fn read(bytes: &[u8]) -> Result<Message, MessageError> {
-    // Checked here because the JSON reader's own complaint would quote the value.
+    // Checked here because the JSON parser's own error would quote the value.
     match first_byte(bytes) {
         Some(b'{') => {}
         Some(b'[') => return Err(MessageError::Batch),
         _ => return Err(MessageError::Malformed("it is not an object")),
     }
-    // Looked through once as a whole; of bytes that are no text the JSON reader says where.
+    // Validated once as a whole; for invalid UTF-8 the JSON parser reports the position.
     let members = match std::str::from_utf8(bytes) {
         Ok(text) => serde_json::from_str::<Members<'_>>(text),
-        // It reads past what it does not have to look at.
+        // The parser skips parts that it does not need to look at.
         Err(no_text) => serde_json::from_slice::<Members<'_>>(bytes)
             .and_then(|_| Err(<serde_json::Error as serde::de::Error>::custom(no_text))),
     };
@@ -32,11 +32,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, MessageError> {
     members.into_message()
 }
 
-/// The id of a text that cannot be read as a whole, if it stands before whatever is wrong.
+/// The id of a text that cannot be parsed as a whole, if it comes before the error.
 pub(super) fn find_id(bytes: &[u8]) -> Option<Id> {
     let found = Cell::new(None);
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    // It fails in most cases; what was seen until then counts.
+    // This usually fails; the members seen until then count.
     let _ = reader.deserialize_map(IdVisitor(&found));
     found.take()
 }
@@ -127,7 +127,7 @@ impl Members<'_> {
         match self.id {
             Some(id) => Ok(Message::Request(Request { id: read_id(id)?, method, params })),
             None if is_notification(&method) => Ok(Message::Notification(Notification { method, params })),
-            // A request without an id would be carried out, and its sender could not be answered.
+            // A request without an id would be executed, and could not be answered.
             None => Err(MessageError::Malformed(
                 "it has no id, and its method does not start with `notifications/`",
             )),
@@ -135,7 +135,7 @@ impl Members<'_> {
     }
 
     fn into_response(self) -> Result<Message, MessageError> {
-        // Some servers write the unused member as null, as JSON-RPC 1.0 did.
+        // Some servers write the unused member as null, as in JSON-RPC 1.0.
         let error = self.error.filter(|error| self.result.is_none() || error.get() != "null");
         let result = self.result.filter(|result| error.is_none() || result.get() != "null");
         let id = self.id.filter(|id| id.get() != "null").map(read_id).transpose()?;

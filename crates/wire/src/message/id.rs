@@ -1,6 +1,6 @@
-//! Request ids: a JSON number or string, kept exactly as it was written.
+//! Request ids: a JSON number or string, kept exactly as written.
 //!
-//! Two ids are equal when they are the same string however escaped, or the same number text: `1` and `1.0` differ.
+//! Two ids are equal if they are the same string after unescaping, or the same number text: `1` and `1.0` differ.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -11,18 +11,18 @@ use serde_json::Value;
 #[derive(Clone)]
 pub struct Id {
     json: Arc<str>,
-    /// Present only when the text has escapes, so that the usual id costs one allocation.
+    /// Present only when the text has escapes, so that the usual id needs one allocation.
     unescaped: Option<Box<str>>,
 }
 
 impl Id {
-    /// The id as it stands on the wire, quotes included.
+    /// The id as on the wire, including quotes.
     #[must_use]
     pub fn as_json(&self) -> &str {
         &self.json
     }
 
-    /// Reads the JSON text of an id; `None` when it is neither a number nor a string.
+    /// Parses the JSON text of an id; `None` when it is neither a number nor a string.
     pub(crate) fn from_json(json: &str) -> Option<Self> {
         match json.as_bytes().first()? {
             b'"' if json.contains('\\') => {

@@ -1,4 +1,4 @@
-//! The envelope: what is kept, what is tolerated, what is refused.
+//! Tests for the envelope: what is preserved, tolerated and rejected.
 
 use proptest::prelude::*;
 

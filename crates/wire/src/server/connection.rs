@@ -1,6 +1,6 @@
-//! One host's messages: which call is running, what cancels it, what answers which question.
+//! The messages of one host: running calls, their cancellation, and the responses to server requests.
 //!
-//! Requests run side by side, each as a task of its own. Notifications are handled in their order, one after the other.
+//! Requests run concurrently, each in its own task. Notifications are handled one at a time, in order.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -26,18 +26,18 @@ use crate::message::{self, ErrorObject, Id, Message, Notification, Outcome, Requ
 use crate::server::outbound::OutboundMessage;
 use crate::version::Version;
 
-/// A request, with what the face has read of it.
+/// A request with the metadata that the transport has read from it.
 pub(crate) struct IncomingRequest {
     pub(crate) request: Request,
     pub(crate) param_headers: Option<Vec<(String, String)>>,
 }
 
-/// What one host and the service say to each other.
+/// The exchange between one host and the service.
 pub(crate) struct Connection<S: Service> {
     service: Arc<S>,
     pub(crate) host: Arc<Host<S::Principal>>,
     running: Arc<InFlightCalls>,
-    /// Calls that go on with another request; of a face over HTTP, with that of another connection.
+    /// Calls that continue with a later request; over HTTP, with a request on another connection.
     suspended: Arc<SuspendedCalls<S::Principal>>,
     limits: Limits,
     shutdown: CancellationToken,
@@ -54,12 +54,12 @@ impl<S: Service> Connection<S> {
         Self { service, host, running, suspended, limits, shutdown }
     }
 
-    /// The same, with calls that may have been begun elsewhere.
+    /// The same, with a shared set of suspended calls, which may have started on other connections.
     pub(crate) fn with(self, suspended: &Arc<SuspendedCalls<S::Principal>>) -> Self {
         Self { suspended: Arc::clone(suspended), ..self }
     }
 
-    /// Takes whatever arrived on a pipe, where everything goes back the same way.
+    /// Handles a message from a pipe, where everything is sent back the same way.
     pub(crate) async fn receive(
         &self,
         message: Message,
@@ -68,7 +68,7 @@ impl<S: Service> Connection<S> {
     ) {
         match message {
             Message::Request(request) => {
-                // Nothing that follows the greeting may overtake it.
+                // No later message may be handled before `initialize`.
                 let is_greeting = request.method == "initialize";
                 let task = self.begin(request, outbound.clone(), done);
                 if let (true, Some(task)) = (is_greeting, task) {
@@ -76,12 +76,12 @@ impl<S: Service> Connection<S> {
                 }
             }
             Message::Notification(notification) => self.on_notification(notification).await,
-            // Nobody else can be asked on a pipe.
+            // On a pipe no other host can have been asked.
             Message::Response(response) => drop(self.host.server_requests.answer(response)),
         }
     }
 
-    /// Begins a request of either era; its answer goes the given way.
+    /// Starts a request of either era; its response goes to `outbound`.
     pub(crate) fn begin(
         &self,
         request: Request,
@@ -112,7 +112,7 @@ impl<S: Service> Connection<S> {
         self.run(IncomingRequest { request, param_headers: None }, Arc::clone(&self.host), outbound, done)
     }
 
-    /// Runs a request of the stateless era, whose host is known by the request alone.
+    /// Runs a request of the stateless era, where the request alone describes its host.
     pub(crate) fn begin_stateless(
         &self,
         arrived: IncomingRequest,
@@ -127,7 +127,7 @@ impl<S: Service> Connection<S> {
         self.run(arrived, host, outbound, done)
     }
 
-    /// Runs a call that may ask its host, or goes on with one.
+    /// Runs a call that may ask its host for input, or resumes a suspended one.
     fn run_in_rounds(
         &self,
         IncomingRequest { request, param_headers }: IncomingRequest,
@@ -194,7 +194,7 @@ impl<S: Service> Connection<S> {
         let call =
             Call { request, host, param_headers, number, outbound, cancel, on_flushed, shutdown, _share };
         let service = Arc::clone(&self.service);
-        // Boxed: a task moves what it runs several times before it begins and after it has ended.
+        // Boxed, because spawning moves the future several times before it starts and after it ends.
         Some(tokio::spawn(Box::pin(async move {
             let outcome = service.call(call).await;
             if let (Some((client_info, host)), Outcome::Result(result)) = (client_info, &outcome) {
@@ -204,7 +204,7 @@ impl<S: Service> Connection<S> {
         })))
     }
 
-    /// Enters a request among those that run.
+    /// Registers a request as running.
     fn register(
         &self,
         id: &Id,
@@ -224,7 +224,7 @@ impl<S: Service> Connection<S> {
         }
     }
 
-    /// Takes a notification: one that cancels a call takes effect here, and the service hears of all.
+    /// Handles a notification: a cancellation takes effect here, and the service receives every notification.
     pub(crate) async fn on_notification(&self, notification: Notification) {
         if notification.method == "notifications/cancelled"
             && let Some((id, reason)) = notification.params.as_deref().and_then(cancelled)
@@ -234,44 +234,43 @@ impl<S: Service> Connection<S> {
         self.service.on_notification(Arc::clone(&self.host), notification).await;
     }
 
-    /// Cancels everything that runs and tells the service that the host is gone.
+    /// Cancels all running calls and notifies the service that the host has disconnected.
     pub(crate) async fn end(&self) {
         self.running.cancel_all();
         self.host.server_requests.close();
         self.service.on_disconnect(Arc::clone(&self.host)).await;
     }
 
-    /// Cancels everything that runs.
     pub(crate) fn cancel_all(&self) {
         self.running.cancel_all();
     }
 
-    /// Nobody will come back for the calls that wait for their host.
+    /// Drops the suspended calls: their host cannot resume them.
     pub(crate) fn forget(&self) {
         self.suspended.close();
     }
 
-    /// Waits until nothing runs, at most for this long.
+    /// Waits until no call is running, at most for `limit`.
     pub(crate) async fn wait_idle(&self, limit: Duration) {
         let _ = tokio::time::timeout(limit, self.running.wait_idle()).await;
     }
 }
 
-/// A reason to cancel that is longer is not passed on.
+/// A longer cancellation reason is not passed on.
 const REASON_BYTES: usize = 4096;
 
 pub(super) const FAILED: &str = "the server failed while it worked on this request";
 
-/// Counts the answers that a lane still waits for, and finishes it after the last.
+/// Counts the responses that a replay buffer still waits for, and finishes the buffer after the last.
 pub(crate) struct PendingResponses {
     left: std::sync::atomic::AtomicUsize,
     buffer: Option<Arc<ReplayBuffer>>,
-    /// What they take up until the last of them is answered, and nothing works on one any more.
+    /// The byte budget of the requests, held until the last is answered and no task works on one.
     share: Arc<dyn Send + Sync>,
 }
 
 impl PendingResponses {
-    /// So many of them. The lane is finished with the last one.
+    /// Expects `count` responses. The buffer is finished with the last one.
     pub(crate) fn new(
         count: usize,
         buffer: Option<Arc<ReplayBuffer>>,
@@ -305,7 +304,7 @@ impl Cancellation {
     }
 }
 
-/// The calls that run, and how each is cancelled.
+/// The running calls, and how to cancel each.
 #[derive(Default)]
 struct InFlightCalls {
     calls: Mutex<HashMap<Id, Cancellation>>,
@@ -356,7 +355,7 @@ impl InFlightCalls {
     }
 }
 
-/// Sees to it that a call is answered once, even if the service panics.
+/// Ensures that a call is answered exactly once, even if the service panics.
 pub(super) struct CallGuard {
     id: Id,
     running: Arc<InFlightCalls>,
@@ -369,7 +368,7 @@ pub(super) struct CallGuard {
 
 impl CallGuard {
     pub(super) async fn answer(mut self, outcome: Outcome) {
-        // A cancelled call gets no answer: the host has forgotten it.
+        // A cancelled call gets no response: the host has forgotten it.
         if !self.cancel.token.is_cancelled() {
             let outgoing =
                 OutboundMessage { on_flushed: self.on_flushed.clone(), ..answer(self.id.clone(), outcome) };
@@ -382,7 +381,7 @@ impl CallGuard {
 impl Drop for CallGuard {
     fn drop(&mut self) {
         self.running.remove(&self.id);
-        // Whoever still asks on behalf of this call asks for nobody.
+        // Cancels server requests that are still open on behalf of this call.
         self.cancel.token.cancel();
         let done = self.done.take();
         if self.is_answered {
@@ -397,7 +396,7 @@ impl Drop for CallGuard {
 }
 
 fn spawn_answer(id: Id, outcome: Outcome, outbound: Outbound, done: Option<Arc<PendingResponses>>) {
-    // Outside a runtime there is nobody left to answer.
+    // Outside a runtime no response can be sent.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     runtime.spawn(async move {
         let _ = outbound.send(answer(id, outcome)).await;
@@ -410,7 +409,7 @@ fn spawn_answer(id: Id, outcome: Outcome, outbound: Outbound, done: Option<Arc<P
 fn answer(id: Id, outcome: Outcome) -> OutboundMessage {
     let code = match &outcome {
         Outcome::Result(_) => 0,
-        // An error without a code is an error all the same.
+        // An error without a code still counts as an error.
         Outcome::Error(error) => {
             serde_json::from_str(error.get()).map_or(code::INTERNAL_ERROR, |error: ErrorObject| error.code)
         }
@@ -432,7 +431,7 @@ fn agreed_version(result: &RawValue) -> Option<Version> {
     Version::parse(&agreed_version.protocol_version)
 }
 
-/// Which request is cancelled, and why.
+/// The id of the cancelled request, and the reason.
 fn cancelled(params: &RawValue) -> Option<(Id, Option<String>)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -448,7 +447,7 @@ fn cancelled(params: &RawValue) -> Option<(Id, Option<String>)> {
     Some((Id::from_json(request_id.get())?, reason))
 }
 
-/// A method's name as it may stand in a message.
+/// A method name made safe for an error message.
 pub(crate) fn printable(method: &str) -> String {
     method.chars().filter(|c| !c.is_control()).take(64).collect()
 }

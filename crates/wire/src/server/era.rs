@@ -1,8 +1,6 @@
-//! Which era a request belongs to, and what it says about its host. Pure.
-//!
-//! A request with the modern `_meta` is of the stateless era, wherever it arrives; everything else belongs to a session
-//! that `initialize` opened. `server/discover` exists in the stateless era only, so it is judged by that era's rules even
-//! when its `_meta` is missing.
+//! Determines the protocol era of a request, and reads what it says about its host. Pure. A request with the modern `_meta`
+//! is of the stateless era, wherever it arrives; every other request belongs to a session opened by `initialize`.
+//! `server/discover` exists in the stateless era only, so its rules apply even when `_meta` is missing.
 
 use std::borrow::Cow;
 
@@ -16,7 +14,7 @@ use crate::version::Version;
 
 pub const MODERN: &str = "2026-07-28";
 
-/// The extension by which a call may go on as a task.
+/// The extension that lets a call continue as a task.
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -32,16 +30,16 @@ pub enum Era {
 /// What a host says about itself: once per session, or with every request.
 #[derive(Debug, Clone, Default)]
 pub struct ClientInfo {
-    /// What the host can do, as written.
+    /// The host's capabilities, as raw JSON.
     pub capabilities: Option<Box<RawValue>>,
-    /// The host's name and version, as written.
+    /// The host's name and version, as raw JSON.
     pub client: Option<Box<RawValue>>,
-    /// The least severe log message that it wants, if it said so (stateless era).
+    /// The minimum log level that the host requests, if any (stateless era).
     pub log_level: Option<String>,
 }
 
 impl ClientInfo {
-    /// Whether the host can put a form before a person. One that says nothing of forms or links means forms.
+    /// Whether the host supports form elicitation. An `elicitation` capability without modes means forms.
     #[must_use]
     pub fn can_show_forms(&self) -> bool {
         let declared = self.capabilities.as_deref().map(RawValue::get).unwrap_or("{}");
@@ -71,10 +69,10 @@ impl ClientInfo {
     }
 }
 
-/// What a face reads of a request.
+/// The metadata that a transport reads from a request.
 #[derive(Debug)]
 pub(crate) struct RequestMeta {
-    /// The version that the request itself names.
+    /// The version named in the request itself.
     pub(crate) version: Option<String>,
     /// What `Mcp-Name` mirrors: `params.name`, `params.uri` or `params.taskId`.
     pub(crate) name: Option<String>,
@@ -111,7 +109,7 @@ struct Meta<'a> {
 }
 
 impl RequestMeta {
-    /// Reads them. Members of another type than the protocol's count as absent.
+    /// Reads the metadata. Members of an unexpected type count as absent.
     pub(crate) fn read(request: &Request) -> Self {
         let params: Params<'_> = request.params.as_deref().and_then(members).unwrap_or_default();
         let object = |raw: &&RawValue| raw.get().starts_with('{');
@@ -136,13 +134,13 @@ impl RequestMeta {
         }
     }
 
-    /// Whether a request can be of the stateless era: told at a glance, for most are not.
+    /// A cheap pre-check for the stateless era: most requests fail it.
     pub(crate) fn may_be_stateless(request: &Request) -> bool {
         is_modern_only(&request.method)
             || request.params.as_deref().is_some_and(|params| may_contain(params, "protocolVersion"))
     }
 
-    /// Whether a request is of the stateless era, by itself.
+    /// Whether the request is of the stateless era, judged by the request alone.
     pub(crate) fn is_stateless(&self, method: &str) -> bool {
         self.version.is_some() || is_modern_only(method)
     }
@@ -151,7 +149,7 @@ impl RequestMeta {
         self.client_info
     }
 
-    /// What is wrong with a request of the stateless era, if anything.
+    /// Returns an error response if a request of the stateless era is invalid.
     pub(crate) fn validate(&self) -> Option<Outcome> {
         let missing = |key: &str| {
             let message = format!("the request's `_meta` lacks `{key}`, which protocol {MODERN} requires");
@@ -166,7 +164,7 @@ impl RequestMeta {
     }
 }
 
-/// The parameter that the header `Mcp-Name` mirrors in requests of this method, if one is.
+/// The parameter that the header `Mcp-Name` mirrors for this method, if any.
 pub(crate) fn named_by(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),
@@ -187,7 +185,7 @@ pub(crate) fn unsupported(requested: &str) -> Outcome {
     failure_with(code::UNSUPPORTED_VERSION, format!("protocol version `{shown}` is not served"), Some(data))
 }
 
-/// Every version that is served, newest first.
+/// Every supported version, newest first.
 #[must_use]
 pub fn supported() -> Vec<&'static str> {
     let sessions = Version::ALL.iter().rev().map(|version| version.as_str());

@@ -1,4 +1,4 @@
-//! How a server says no: JSON-RPC error objects and their codes, in one place.
+//! JSON-RPC error objects of the server side, and their codes.
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -8,27 +8,26 @@ use crate::message::Outcome;
 /// The codes of JSON-RPC, and those that MCP adds.
 pub mod code {
     pub const PARSE_ERROR: i64 = -32700;
-    /// JSON, but no request that can be served.
+    /// Valid JSON, but not a request that can be served.
     pub const INVALID_REQUEST: i64 = -32600;
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// The parameters do not fit the method.
     pub const INVALID_PARAMS: i64 = -32602;
     pub const INTERNAL_ERROR: i64 = -32603;
-    /// There is no such resource (session era).
+    /// Session era only.
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
     pub const HEADER_MISMATCH: i64 = -32020;
-    /// The host did not declare what this needs.
+    /// The host did not declare a capability that the request needs.
     pub const MISSING_CAPABILITY: i64 = -32021;
     pub const UNSUPPORTED_VERSION: i64 = -32022;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthError {
-    /// No token, or one that nobody has: 401.
+    /// A missing or unknown token: 401.
     Unknown(String),
-    /// A token that does not reach so far: 403.
+    /// A token with insufficient scope: 403.
     Forbidden(String),
-    /// It cannot be found out now: 503.
+    /// The token cannot be checked now: 503.
     Unavailable(String),
 }
 
@@ -46,7 +45,7 @@ pub fn failure_with(code: i64, message: impl AsRef<str>, data: Option<Value>) ->
     Outcome::Error(raw(&object))
 }
 
-/// A value as raw text. A [`Value`] can always be written.
+/// A value as raw JSON. A [`Value`] can always be serialized.
 pub(crate) fn raw(value: &Value) -> Box<RawValue> {
     to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

@@ -1,20 +1,21 @@
-//! How many bytes of requests are under way: from when they are read until they are answered and nothing works on them any more, also
-//! while they wait for a person. One token, or one pipe, cannot take all of the memory.
+//! Limits the bytes of requests in flight: from reading a request until it is answered and no task works on it,
+//! including the time it waits for a person. One token, or one pipe, cannot use all of the memory.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::limits::Limits;
 
-/// What a request beyond the bounds is answered.
+/// The error message for a request beyond the limits.
 pub(super) const TOO_MANY_BYTES: &str =
     "too many bytes of requests are under way; wait for an answer to one of them";
 
-/// The largest message that is read beyond the bound of its token, to see whether it is an answer or a notification: these give bytes back.
+/// The largest message that is read beyond the limit of its token, to see whether it is a response or a notification:
+/// these let calls release bytes.
 pub(super) const SMALL_BYTES: usize = 64 * 1024;
 /// Bytes of such messages, for each token.
 const SMALL_EACH_BYTES: usize = 1024 * 1024;
 
-/// The bytes that are under way, by whose they are.
+/// The bytes in flight, by owner.
 pub(super) struct Budget<K> {
     max_bytes: usize,
     max_bytes_each: usize,
@@ -26,7 +27,7 @@ struct Used<K> {
     each: Vec<(K, usize)>,
 }
 
-/// The part of one request. It is given back when this is dropped.
+/// The bytes of one request. Dropping it releases them.
 pub(super) struct Share<K: PartialEq> {
     budget: Arc<Budget<K>>,
     key: K,
@@ -53,18 +54,18 @@ impl<K: PartialEq + Clone> Budget<K> {
 }
 
 impl<K: PartialEq + Clone> Share<K> {
-    /// Takes more bytes within the bound of its token.
+    /// Adds bytes, within the limit of its token.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Full> {
         self.grow_within(self.budget.max_bytes_each, bytes)
     }
 
-    /// Takes more bytes, beyond the bound of its token too as long as the message is small. See [`Share::is_within_bound`].
+    /// Adds bytes, even beyond the limit of its token while the message is small. See [`Share::is_within_bound`].
     pub(super) fn grow_if_small(&mut self, bytes: usize) -> Result<(), Full> {
         let more = if self.bytes.saturating_add(bytes) <= SMALL_BYTES { SMALL_EACH_BYTES } else { 0 };
         self.grow_within(self.budget.max_bytes_each.saturating_add(more), bytes)
     }
 
-    /// Whether all bytes of its token are within its bound.
+    /// Whether the token's total is within its limit.
     pub(super) fn is_within_bound(&self) -> bool {
         let used = self.budget.used.lock().unwrap_or_else(PoisonError::into_inner);
         let own = used.each.iter().find(|(key, _)| *key == self.key).map_or(0, |(_, own)| *own);

@@ -1,7 +1,6 @@
-//! A pipe with one message per line: standard streams, or any pair of byte streams.
-//!
-//! Ends when its input does or the server is ending; then running calls get a moment to finish, and what they answer is
-//! still written. A line that is too long is answered with an error, by its id if that can be made out, and skipped.
+//! A pipe with one message per line: standard streams, or any pair of byte streams. Ends at the end of the input or at
+//! shutdown; then running calls get a grace period, and their responses are still written. An oversized line is answered with
+//! an error, with its id if that can be found, and skipped.
 
 use std::future::poll_fn;
 use std::mem::MaybeUninit;
@@ -25,17 +24,18 @@ use super::service::{Host, Service};
 use crate::limits::Limits;
 use crate::message::{self, Message, MessageError, Response};
 
-/// Messages on their way out before a call waits.
+/// Outbound messages that may queue before a call waits.
 const QUEUE: usize = 256;
-/// How much of an overlong line is kept of its beginning and of its end, to look for its id: some write that last.
+/// How many bytes of an oversized line are kept from its start and from its end, to find its id: some hosts write it
+/// last.
 const KEPT_BYTES: usize = 4096;
-/// What is read or written at once.
+/// Buffer size for one read or write.
 const AT_ONCE: usize = 8 * 1024;
 
-/// How long calls may still run when the host has closed its end.
+/// How long calls may still run after the host has closed its end.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Serves one host until it closes its end or the server is ending.
+/// Serves one host until it closes its end or the server shuts down.
 ///
 /// # Errors
 /// When a stream fails.
@@ -56,13 +56,13 @@ where
     let mut writer = tokio::spawn(write(output, lines));
     let outbound = Outbound::Pipe(queue);
     let host = Host::session(principal, super::new_session_id(), outbound.clone());
-    // For its calls a host that closes its end is as good as a server that ends: whatever only waits must stop.
+    // When the host closes its end, calls that only wait must stop, as at shutdown.
     let closing = CancellationToken::new();
     let connection = Connection::new(service, host, limits.clone(), closing.clone());
     let budget = Budget::new(&limits);
     let mut input = Lines::new(input, limits);
     let mut is_deaf = false;
-    // Whatever is being done with a line may wait for a host that does not read: these must not.
+    // Handling a line may wait for a host that does not read; the end of input and shutdown must not.
     let read = tokio::select! {
         read = take_all(&mut input, &connection, &outbound, &budget) => read,
         () = shutdown.cancelled() => Ok(()),
@@ -75,21 +75,22 @@ where
     connection.host.server_requests.close();
     connection.forget();
     if is_deaf {
-        // Whatever still runs has nobody to answer.
+        // The calls that still run cannot be answered.
         connection.end().await;
         return read;
     }
     connection.wait_idle(GRACE).await;
     connection.end().await;
     drop((connection, outbound));
-    // Calls that are still running hold the queue open, and a host that does not read the writer; neither is waited for.
+    // Running calls hold the queue open, and a host that does not read blocks the writer; neither is awaited beyond the
+    // limit.
     if tokio::time::timeout(GRACE, &mut writer).await.is_err() {
         writer.abort();
     }
     read
 }
 
-/// Takes line after line until the host closes its end.
+/// Handles lines until the host closes its end.
 async fn take_all<S: Service, R: AsyncRead + Unpin>(
     input: &mut Lines<R>,
     connection: &Connection<S>,
@@ -104,7 +105,7 @@ async fn take_all<S: Service, R: AsyncRead + Unpin>(
                 let pending = PendingResponses::new(messages.len(), None, share);
                 for message in messages {
                     match message {
-                        // Answers pass: what waits for them gives its bytes back.
+                        // Responses are accepted: the calls that wait for them then release their bytes.
                         Message::Request(request) if !fits => {
                             let refused =
                                 Response::failure(request.id, code::INVALID_REQUEST, TOO_MANY_BYTES);
@@ -122,14 +123,14 @@ async fn take_all<S: Service, R: AsyncRead + Unpin>(
     Ok(())
 }
 
-/// Reads lines. While nothing comes it holds no buffer: a session has many pipes, and most are silent.
+/// Reads lines. While idle it holds no buffer: a session has many pipes, and most are idle.
 pub(crate) struct Lines<R> {
     input: R,
     limits: Limits,
-    /// What was read of the next lines, from this place on.
+    /// Bytes read beyond the current line, starting at `at`.
     ahead: Vec<u8>,
     at: usize,
-    /// Bytes of the line that was read last.
+    /// The length of the last line.
     last_bytes: usize,
 }
 
@@ -138,7 +139,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { input, limits, ahead: Vec::new(), at: 0, last_bytes: 0 }
     }
 
-    /// The messages of the next line that is not empty, or the answer to one that cannot be read.
+    /// The messages of the next non-empty line, or the error response to one that cannot be read.
     pub(crate) async fn next(&mut self) -> std::io::Result<Option<Result<Vec<message::Message>, Unread>>> {
         loop {
             let (mut line, mut tail) = (Vec::new(), Vec::new());
@@ -163,12 +164,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Reads to the end of the line. Of one that is too long only the beginning and the end are kept, and `false` returned.
+    /// Reads to the end of the line. For an oversized line, keeps only the start and the end and returns `false`.
     async fn read_line(&mut self, line: &mut Vec<u8>, tail: &mut Vec<u8>) -> std::io::Result<bool> {
         let mut is_whole = true;
         loop {
             if self.at >= self.ahead.len() {
-                // Let go of before the wait for more, which may be long.
+                // Freed before waiting for more input, which may take long.
                 (self.ahead, self.at) = (Vec::new(), 0);
                 self.ahead = read_some(&mut self.input).await?;
             }
@@ -180,7 +181,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let taken = end.map_or(bytes.len(), |end| end + 1);
             let kept = if is_whole { &mut *line } else { &mut *tail };
             if kept.is_empty() && taken == self.ahead.len() {
-                // The usual case: one line came, and nothing else.
+                // The common case: exactly one line was read.
                 *kept = std::mem::take(&mut self.ahead);
             } else {
                 kept.extend_from_slice(bytes.get(..taken).unwrap_or(bytes));
@@ -201,10 +202,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// What there is to read, as soon as there is something; nothing at the end.
+/// Waits for input and returns what is available; empty at the end.
 async fn read_some(input: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Vec<u8>> {
     poll_fn(|context| {
-        // On the stack: it is there only while something is read.
+        // On the stack, so that it exists only during a read.
         let mut space = [MaybeUninit::uninit(); AT_ONCE];
         let mut read = ReadBuf::uninit(&mut space);
         ready!(Pin::new(&mut *input).poll_read(context, &mut read))?;
@@ -216,11 +217,11 @@ async fn read_some(input: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Vec<
 #[derive(Debug)]
 pub(crate) struct Unread {
     pub(crate) answer: Response,
-    /// Whether it is an answer, and only too long.
+    /// Whether the line is a response that is only too long.
     pub(crate) is_long_answer: bool,
 }
 
-/// The answer to a text that is no message.
+/// The error response to text that is not a message.
 pub(crate) fn unreadable(bytes: &[u8], error: &MessageError) -> Response {
     let code = match error {
         MessageError::NotJson(_) => code::PARSE_ERROR,
@@ -229,7 +230,7 @@ pub(crate) fn unreadable(bytes: &[u8], error: &MessageError) -> Response {
     Response { id: message::find_id(bytes), outcome: failure(code, error.to_string()) }
 }
 
-/// Writes each as a line, those that wait already together. While there is nothing to say it holds no buffer.
+/// Writes each message as a line, and batches those that are already queued. While idle it holds no buffer.
 pub(crate) async fn write<W: AsyncWrite + Unpin>(
     mut output: W,
     mut lines: mpsc::Receiver<OutboundMessage>,
@@ -247,8 +248,8 @@ pub(crate) async fn write<W: AsyncWrite + Unpin>(
         } else {
             waiting.extend_from_slice(text.as_bytes());
         }
-        // Before the line ends: a host that has read it may already send the next request. If the end is not written the
-        // host is gone, and nothing follows.
+        // Runs before the newline is written, because a host that has read the line may already send the next request.
+        // If the newline cannot be written, the host is gone and no message follows.
         outgoing.on_flushed.run();
         waiting.push(b'\n');
         if lines.is_empty() {
@@ -260,7 +261,7 @@ pub(crate) async fn write<W: AsyncWrite + Unpin>(
     output.flush().await
 }
 
-/// A message as one line. Outside strings, where alone a line can break in JSON, a break means no more than a space.
+/// Puts a message on one line. JSON allows line breaks only between tokens, where a space is equivalent.
 pub(crate) fn on_one_line(text: String) -> String {
     let bytes = text.as_bytes();
     if bytes.contains(&b'\n') || bytes.contains(&b'\r') { text.replace(['\n', '\r'], " ") } else { text }

@@ -1,12 +1,6 @@
-//! The server side: a [`Service`] behind faces that hosts can reach.
-//!
-//! A face carries messages and keeps the rules of its transport: stdio lines ([`lines`]), streamable HTTP and legacy
-//! HTTP+SSE ([`http`]), both protocol eras on each. What a method means is the service's: a face reads of a request only
-//! what its transport needs (id, method, the era's `_meta`, the names that headers mirror) and passes payloads on as
-//! they came.
-//!
-//! What a call says on its way (progress, logs, questions to the host) and its answer travel in one ordered queue, so
-//! nothing ever arrives after the answer. Queues are bounded: a host that does not read holds up its own calls only.
+//! The server side: a [`Service`] behind the transports that hosts use: stdio lines ([`lines`]), streamable HTTP and legacy
+//! HTTP+SSE ([`http`]), with both protocol eras on each. A transport reads only what it needs and passes payloads on unchanged.
+//! The messages of a call and its response share one ordered, bounded queue, so nothing arrives after the response.
 
 mod connection;
 mod era;

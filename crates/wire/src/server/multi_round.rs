@@ -1,8 +1,6 @@
-//! A call of the stateless era that asks its host something: it goes on over several requests.
-//!
-//! The host is asked by the answer to its request, `input_required`, and answers with a request of its own that brings back
-//! the state it was given. In between nobody is connected: the call waits in [`SuspendedCalls`], for a bounded time, and each
-//! state is good for one request of whoever the call belongs to. What a service seals into a state is its own business.
+//! Calls of the stateless era that ask their host for input (`input_required`). The host sends another request with the answers
+//! and the state it was given; until then the call waits in [`SuspendedCalls`] for a bounded time. Each state is valid for one
+//! request of the call's owner. The service decides how to seal a state.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,40 +20,40 @@ use super::service::{AskError, HostResponse, ServerRequest};
 use crate::message::{self, Outcome, Request, may_contain};
 use crate::secret::Secret;
 
-/// How long a call waits for its host's answers. A person may have to be found first.
+/// How long a call waits for its host's answers. A person may be needed first.
 const SUSPEND_TIMEOUT: Duration = Duration::from_secs(900);
-/// Calls that wait at one face.
+/// Suspended calls of one server.
 const MOST: usize = 4096;
 const MOST_EACH: usize = 256;
 const MOST_QUESTIONS: usize = 64;
 
-/// Whether a host may be asked by the answer to this method.
+/// Whether the response to this method may ask the host for input.
 pub(crate) fn may_ask(method: &str) -> bool {
     matches!(method, "tools/call" | "prompts/get" | "resources/read")
 }
 
-/// One call and what it asks, from whichever request of its host it is seen.
+/// One call and its open server requests, shared by all HTTP requests that carry it.
 #[derive(Default)]
 pub(crate) struct MultiRoundCall {
     inside: Mutex<Rounds>,
     news: Notify,
     /// Cancels the call, not one of its requests.
     pub(crate) cancel: CancellationToken,
-    /// What waits for the call's own answer to be written.
+    /// Callbacks for when the call's own response is flushed.
     pub(crate) on_flushed: OnFlushed,
-    /// What its question said in another process, if it is begun anew.
+    /// The resume data of its server request in another process, if the call is restarted.
     pub(crate) resume_data: Option<Box<RawValue>>,
 }
 
 #[derive(Default)]
 struct Rounds {
     waiting: Vec<OpenRequest>,
-    /// Put to the host with the last answer.
+    /// Sent to the host with the last response.
     asked: Vec<OpenRequest>,
     outcome: Option<Outcome>,
-    /// Where the request is answered that the host waits for now.
+    /// Where the current request of the host is answered.
     outbound: Option<Outbound>,
-    /// Answers that came with the call itself, before anything was asked.
+    /// Answers that came with the first request, before anything was asked.
     early: HashMap<String, Box<RawValue>>,
     last: u64,
 }
@@ -65,24 +63,24 @@ struct OpenRequest {
     method: String,
     params: Option<Box<RawValue>>,
     resume_data: Option<Box<RawValue>>,
-    /// When the host was sent it last.
+    /// When it was last sent to the host.
     sent: Option<Instant>,
     answer: oneshot::Sender<HostResponse>,
 }
 
-/// What the host is told by the answer to one request.
+/// The response to one request of the host.
 pub(crate) enum Round {
     Done(Outcome),
     InputRequired {
         /// The `inputRequests`.
         requests: String,
-        /// What another process needs to go on, if all that is asked says the same.
+        /// What another process needs to resume the call, if all open requests have the same.
         resume_data: Option<Box<RawValue>>,
     },
 }
 
 impl MultiRoundCall {
-    /// A call as it begins, or begins anew.
+    /// A new call, or a restarted one.
     pub(crate) fn new(request: &Request, outbound: Outbound, resume_data: Option<Box<RawValue>>) -> Self {
         let early = answers(request).into_iter().map(|(key, answer)| (key, answer.to_owned())).collect();
         let inside = Mutex::new(Rounds { outbound: Some(outbound), early, ..Rounds::default() });
@@ -93,7 +91,7 @@ impl MultiRoundCall {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the host all of this with one answer, and waits for what it says to each.
+    /// Asks the host all questions with one response, and waits for the answer to each.
     pub(crate) async fn ask(&self, questions: Vec<ServerRequest>) -> Vec<Result<HostResponse, AskError>> {
         let count = questions.len();
         let Some(answers) = self.put(questions) else { return vec![Err(AskError::TooMany); count] };
@@ -117,8 +115,8 @@ impl MultiRoundCall {
         for ServerRequest { key, method, params, resume_data, must_be_seen } in questions {
             let (answer, receiver) = oneshot::channel();
             answers.push(receiver);
-            // Only what has a name that its asker gave it can have been answered before it was asked; and what is asked of a
-            // person, only if it was this very question.
+            // Only a request with a key chosen by the service can have been answered in advance; a request that a
+            // person must see, only if the call was restarted for exactly this request.
             let said = |raw: &Option<Box<RawValue>>| raw.as_deref().map(RawValue::get).map(str::to_owned);
             let is_known =
                 !must_be_seen || resume_data.is_some() && said(&resume_data) == said(&self.resume_data);
@@ -139,17 +137,17 @@ impl MultiRoundCall {
         self.news.notify_one();
     }
 
-    /// A request of the host is there: what the call says meanwhile goes this way.
+    /// Attaches a request of the host: from now on the messages of the call go to it.
     pub(crate) fn attach(&self, outbound: Outbound) {
         self.inside().outbound = Some(outbound);
     }
 
-    /// Where the host hears of the call now; nowhere while no request of it is there.
+    /// The current request's outbound queue; `None` while no request is attached.
     pub(crate) fn outbound(&self) -> Option<Outbound> {
         self.inside().outbound.clone()
     }
 
-    /// What the host is to be told next.
+    /// Waits for the next response to the host.
     pub(crate) async fn turn(&self) -> Round {
         loop {
             if let Some(turn) = self.look() {
@@ -169,19 +167,19 @@ impl MultiRoundCall {
         Some(turn)
     }
 
-    /// The answer that asks is about to be written: from now on the host can answer.
+    /// Called when the response that asks is about to be written: from now on the host can answer.
     pub(crate) fn mark_sent(&self) {
         let now = Instant::now();
         self.inside().asked.iter_mut().for_each(|open| open.sent = Some(now));
     }
 
-    /// Takes what a request says to the open questions; those that it says nothing to are asked again.
+    /// Applies the answers in a request to the open server requests; unanswered ones are asked again.
     pub(crate) fn answer(&self, request: &Request, arrived: Instant) {
         let answers = answers(request);
         let mut inside = self.inside();
         for open in std::mem::take(&mut inside.asked) {
             match answers.get(&open.key) {
-                // Whoever asked may have left meanwhile.
+                // The asker may have left meanwhile.
                 Some(answer) => {
                     let outcome = Outcome::Result((*answer).to_owned());
                     let after = open.sent.map(|sent| arrived.saturating_duration_since(sent));
@@ -196,7 +194,7 @@ impl MultiRoundCall {
 }
 
 impl Rounds {
-    /// A key that no open question has.
+    /// A key that no open server request uses.
     fn free(&mut self, wanted: Option<String>) -> String {
         let is_taken = |key: &str| self.waiting.iter().chain(&self.asked).any(|open| open.key == key);
         if let Some(wanted) = wanted.filter(|wanted| !is_taken(wanted)) {
@@ -211,7 +209,7 @@ impl Rounds {
         }
     }
 
-    /// Everything that waits, as `inputRequests`.
+    /// Combines all waiting server requests into one `inputRequests`.
     fn next_round(&mut self) -> Option<Round> {
         let wanted = std::mem::take(&mut self.waiting).into_iter().filter(|open| !open.answer.is_closed());
         self.asked.extend(wanted);
@@ -241,7 +239,7 @@ pub(crate) fn input_required(requests: &str, state: &str) -> Outcome {
         format!(r#"{{"resultType":"input_required","inputRequests":{requests},"requestState":{state}}}"#);
     match RawValue::from_string(text) {
         Ok(result) => Outcome::Result(result),
-        // Whoever asks may have sent parameters that are none.
+        // The service may have passed invalid parameters.
         Err(_) => failure(code::INTERNAL_ERROR, "what the host is asked cannot be written"),
     }
 }
@@ -263,10 +261,10 @@ fn answers(request: &Request) -> HashMap<String, &RawValue> {
     resume_params(request).and_then(|resume_params| resume_params.input_responses).unwrap_or_default()
 }
 
-/// The state that a request brings back, if it does.
+/// The state that a request brings back, if any.
 ///
 /// # Errors
-/// When it brings something back that cannot be read: that is no new call.
+/// When `requestState` is present but cannot be read: the request is not a new call.
 pub(crate) fn state(request: &Request) -> Result<Option<String>, Outcome> {
     let is_plain =
         |params: &RawValue| !may_contain(params, "requestState") && !may_contain(params, "inputResponses");
@@ -279,20 +277,20 @@ pub(crate) fn state(request: &Request) -> Result<Option<String>, Outcome> {
         .ok_or_else(|| failure(code::INVALID_PARAMS, message))
 }
 
-/// The calls of one face that wait for their hosts.
+/// The calls of one server that wait for their hosts.
 pub(crate) struct SuspendedCalls<P> {
     waiting: Mutex<HashMap<String, SuspendedCall<P>>>,
 }
 
-/// Whose a call is that waits.
+/// The owner of a suspended call.
 #[derive(Clone)]
 pub(crate) struct Owner<P> {
     pub(crate) principal: P,
-    /// The token that let them in, if one did.
+    /// The token the owner authenticated with, if any.
     pub(crate) bearer: Option<Secret>,
 }
 
-/// One of them, and whoever would give it up. Nobody does once it is taken.
+/// A suspended call and its expiry task, which is aborted when the call is taken.
 struct SuspendedCall<P> {
     owner: Owner<P>,
     rounds: Arc<MultiRoundCall>,
@@ -316,7 +314,8 @@ impl<P: PartialEq + Send + 'static> SuspendedCalls<P> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a call wait under this ticket; `false` if too many do. One that nobody asks for in time is cancelled.
+    /// Suspends a call under this ticket; returns `false` if there are too many. The call is cancelled if it is not
+    /// resumed in time.
     pub(crate) fn suspend(
         self: &Arc<Self>,
         ticket: &str,
@@ -345,7 +344,7 @@ impl<P: PartialEq + Send + 'static> SuspendedCalls<P> {
         true
     }
 
-    /// The call that waits under this ticket, and whose it is. Only for whoever has seen to it that they may have it.
+    /// The call with this ticket, and its owner. The caller must check ownership first.
     pub(crate) fn take_any(&self, ticket: &str) -> Option<(Owner<P>, Arc<MultiRoundCall>)>
     where
         P: Clone,
@@ -354,7 +353,7 @@ impl<P: PartialEq + Send + 'static> SuspendedCalls<P> {
         Some((taken.owner.clone(), Arc::clone(&taken.rounds)))
     }
 
-    /// The call that waits under this ticket, if it is theirs. A ticket is good once.
+    /// The call with this ticket, if it belongs to `principal`. A ticket is valid once.
     pub(crate) fn take(&self, ticket: &str, principal: &P) -> Option<Arc<MultiRoundCall>> {
         let mut waiting = self.waiting();
         let is_theirs = waiting.get(ticket).is_some_and(|one| one.owner.principal == *principal);
@@ -362,19 +361,19 @@ impl<P: PartialEq + Send + 'static> SuspendedCalls<P> {
         Some(Arc::clone(&taken.rounds))
     }
 
-    /// The tokens whose calls wait.
+    /// The tokens that have suspended calls.
     pub(crate) fn bearers(&self) -> Vec<Secret> {
         self.waiting().values().filter_map(|one| one.owner.bearer.clone()).collect()
     }
 
-    /// Cancels the calls of a token.
+    /// Cancels the suspended calls of a token.
     pub(crate) fn cancel_of(&self, bearer: &Secret) {
         let of_token = |_: &String, one: &mut SuspendedCall<P>| one.owner.bearer.as_ref() == Some(bearer);
         let cancelled: Vec<_> = self.waiting().extract_if(of_token).map(|(_, one)| one).collect();
         cancelled.iter().for_each(|one| one.rounds.cancel.cancel());
     }
 
-    /// Nobody will come back: what waits is cancelled.
+    /// Cancels all suspended calls: no host can resume them.
     pub(crate) fn close(&self) {
         let all = std::mem::take(&mut *self.waiting());
         all.into_values().for_each(|one| one.rounds.cancel.cancel());
@@ -409,7 +408,7 @@ mod tests {
             async move { rounds.ask(vec![question("a", None)]).await.pop() }
         });
         assert!(matches!(rounds.turn().await, Round::InputRequired { .. }));
-        // Until it is written the host has nothing to answer.
+        // Until the response is written, the host has nothing to answer.
         advance(Duration::from_secs(5)).await;
         rounds.mark_sent();
         advance(Duration::from_millis(499)).await;

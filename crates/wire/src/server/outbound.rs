@@ -1,4 +1,4 @@
-//! The way back to a host: the queue of a pipe, or the replay buffer of a POST.
+//! The path back to a host: the queue of a pipe, or the replay buffer of a POST.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,11 +8,11 @@ use tokio::sync::mpsc;
 use super::multi_round::MultiRoundCall;
 use super::replay_buffer::ReplayBuffer;
 
-/// A message on its way to a host.
+/// A message for a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutboundMessage {
     pub(crate) text: String,
-    /// For the answer to a request: the code of its error, or 0.
+    /// For the response to a request: the code of its error, or 0.
     pub(crate) answer: Option<i64>,
     pub(crate) on_flushed: OnFlushed,
 }
@@ -23,7 +23,8 @@ impl From<String> for OutboundMessage {
     }
 }
 
-/// Callbacks that run once, when the answer's last byte is handed to the transport. They do not run if it never is.
+/// Callbacks that run once, when the response's last byte is handed to the transport. They do not run if that never
+/// happens.
 #[derive(Clone, Default)]
 pub(crate) struct OnFlushed(Arc<Mutex<Vec<Callback>>>);
 
@@ -80,7 +81,7 @@ impl Outbound {
         }
     }
 
-    /// Sends a message that may be lost when the host is not listening, waiting for room in a pipe.
+    /// Sends a message that may be lost when the host is not listening; waits for room in a pipe.
     pub(crate) async fn offer(&self, text: String) -> Result<(), Disconnected> {
         match self {
             Self::Buffer(buffer) => buffer.offer(text.into()),
@@ -123,7 +124,7 @@ impl Outbound {
         }
     }
 
-    /// Ends the present stream, where the host can resume it.
+    /// Ends the current stream, if the host can resume it.
     pub(crate) fn release(&self) {
         if let Self::Buffer(buffer) = self {
             buffer.release();

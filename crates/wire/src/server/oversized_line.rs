@@ -1,5 +1,4 @@
-//! What can be made out of a message that was too long to be kept: from its first bytes what it is, from its last bytes
-//! its id. Pure.
+//! Classifies a message that was too long to keep: its kind from its first bytes, its id from its last bytes. Pure.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -14,19 +13,19 @@ use crate::message::{self, Id};
 /// The members that may follow the payload.
 const SHORT: [&str; 3] = ["id", "jsonrpc", "method"];
 
-/// Whether a message that begins so is an answer.
+/// Whether a message that starts with `head` is a response.
 pub(super) fn is_answer(head: &[u8]) -> bool {
     let (is_answer, is_request) = (Cell::new(false), Cell::new(false));
     let mut reader = serde_json::Deserializer::from_slice(head);
-    // It fails in most cases; what was seen until then counts.
+    // This usually fails; the members seen until then count.
     let _ = reader.deserialize_map(Members(&is_answer, &is_request));
     is_answer.get() && !is_request.get()
 }
 
-/// The id of a message that ends so.
+/// The id of a message that ends with `tail`.
 pub(super) fn id_at_end(tail: &[u8]) -> Option<Id> {
     let commas = tail.iter().enumerate().rev().filter(|(_, byte)| **byte == b',').map(|(at, _)| at);
-    // What follows a comma and is an object once it is opened there stands in the outermost one.
+    // If the text after a comma parses as an object once it is given a brace, the comma is in the outermost object.
     commas.take(SHORT.len()).find_map(|comma| {
         let object = [b"{", tail.get(comma + 1..)?].concat();
         let members: BTreeMap<String, &RawValue> = serde_json::from_slice(&object).ok()?;

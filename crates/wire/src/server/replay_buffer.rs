@@ -1,4 +1,4 @@
-//! A numbered queue that can be read again from any number that it still keeps: what makes a stream resumable.
+//! A numbered queue that can be read again from any number it still holds. It makes a stream resumable.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,24 +11,24 @@ use super::outbound::{Disconnected, OutboundMessage};
 pub(crate) struct Capacity {
     /// Unread messages before a writer waits.
     pub(crate) messages: usize,
-    /// Bytes, read and unread, before the oldest read ones are let go and a writer waits.
+    /// Bytes, read and unread, before the oldest read messages are dropped and a writer waits.
     pub(crate) bytes: usize,
     /// Whether messages are kept after they were read.
     pub(crate) replays: bool,
 }
 
-/// Messages on their way to one host, in order.
+/// Messages for one host, in order.
 pub(crate) struct ReplayBuffer {
     capacity: Capacity,
     state: Mutex<State>,
-    /// There is something to read, or an end to notice.
+    /// Signals a new message, or the end.
     news: Notify,
     room: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    /// The number of the oldest message that is kept; they are counted from 1.
+    /// The number of the oldest message that is kept; counted from 1.
     first: u64,
     kept: VecDeque<OutboundMessage>,
     bytes: usize,
@@ -36,16 +36,16 @@ struct State {
     read: u64,
     is_done: bool,
     is_closed: bool,
-    /// Counts the readers; only the last one reads.
+    /// Counts the readers; only the latest one may read.
     reader: u64,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Message(u64, OutboundMessage),
-    /// The stream ends here; the lane may go on.
+    /// The stream ends here; the buffer may continue.
     Released,
-    /// All was read, and nothing will follow.
+    /// Everything was read, and nothing follows.
     Done,
 }
 
@@ -101,7 +101,7 @@ impl ReplayBuffer {
         }
     }
 
-    /// Appends a message; if there is no room, the oldest are lost instead.
+    /// Appends a message; if there is no room, drops the oldest.
     pub(crate) fn offer(&self, outgoing: OutboundMessage) -> Result<(), Disconnected> {
         let mut state = self.state();
         if state.is_closed || state.is_done {
@@ -119,7 +119,7 @@ impl ReplayBuffer {
         self.wake();
     }
 
-    /// Nothing more will be read or written.
+    /// Rejects all further reads and writes.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
@@ -128,7 +128,7 @@ impl ReplayBuffer {
         self.wake();
     }
 
-    /// Ends the present reader's stream; what it has not read waits for the next.
+    /// Ends the current reader's stream; unread messages wait for the next reader.
     pub(crate) fn release(&self) {
         self.state().reader += 1;
         self.wake();
@@ -143,14 +143,15 @@ impl ReplayBuffer {
         self.state().is_done
     }
 
-    /// Begins to read after this message, in place of whoever reads now; `None` if what follows it is no longer kept.
+    /// Starts reading after message `last` and replaces the current reader; `None` if the following messages are no
+    /// longer kept.
     pub(crate) fn read_after(&self, last: u64) -> Option<Reader> {
         let mut state = self.state();
         if last.saturating_add(1) < state.first || last > state.end() {
             return None;
         }
         state.reader += 1;
-        // What follows is unread again, and is not let go to make room.
+        // The messages after `last` are unread again, so they are not dropped to make room.
         state.read = last;
         let reader = Reader { number: state.reader, last };
         drop(state);
@@ -158,7 +159,7 @@ impl ReplayBuffer {
         Some(reader)
     }
 
-    /// Begins to read what nobody has read.
+    /// Starts reading at the first unread message.
     pub(crate) fn read_on(&self) -> Reader {
         let mut state = self.state();
         state.reader += 1;
@@ -170,7 +171,7 @@ impl ReplayBuffer {
 
     pub(crate) async fn next(&self, reader: &mut Reader) -> Next {
         loop {
-            // Made before the look: it hears of everything that happens from here on.
+            // Created before the check, so that no later notification is missed.
             let news = self.news.notified();
             if let Some(next) = self.look(reader) {
                 if matches!(next, Next::Message(..)) {
@@ -217,7 +218,7 @@ impl State {
         self.kept.push_back(outgoing);
     }
 
-    /// Makes room by letting go of what was read; an empty lane takes a message of any size.
+    /// Drops read messages until `length` fits; an empty buffer accepts a message of any size.
     fn has_room(&mut self, capacity: Capacity, length: usize) -> bool {
         while self.bytes + length > capacity.bytes || self.kept.len() >= capacity.messages {
             if self.first > self.read || !self.drop_oldest() {

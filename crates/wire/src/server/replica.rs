@@ -1,5 +1,4 @@
-//! What processes that serve the same hosts say to each other about them. How it gets from one to the other is the
-//! service's business.
+//! Events between processes that serve the same hosts. The service implements their delivery.
 
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -8,51 +7,50 @@ use super::era::ClientInfo;
 use crate::message::{Message, Outcome, Request};
 use crate::version::Version;
 
-/// Where a call is that waits for its host.
+/// Where a suspended call is.
 #[derive(Debug)]
 pub enum Claim {
     Here,
-    /// In another one, which has gone on with it.
+    /// In another process, which has resumed it.
     Elsewhere(ResumeResult),
-    /// Nowhere any more, but it can be begun anew: with what its question said for this.
+    /// The call is gone, but can be restarted with the resume data of its server request.
     Restart(Box<RawValue>),
 }
 
-/// What became of a call when its host had answered.
+/// The result of resuming a call with its host's answers.
 #[derive(Debug)]
 pub enum ResumeResult {
     Done(Outcome),
     InputRequired {
         /// The `inputRequests`.
         requests: String,
-        /// What it waits under.
+        /// The ticket of the suspended call.
         ticket: String,
     },
 }
 
-/// Something that another process says about a host that both serve.
+/// An event from another process about a host that both serve.
 #[derive(Debug)]
 pub enum ReplicaEvent {
-    /// The host has said this there, in its session.
+    /// The host sent this message to the other process, in its session.
     FromHost { session: String, message: Message },
-    /// The host has ended its session there.
+    /// The host ended its session in the other process.
     SessionDeleted { session: String },
-    /// A call that waits here goes on there.
+    /// The other process resumes a call that is suspended here.
     CallClaimed {
-        /// What it waits under.
+        /// The ticket it is suspended under.
         ticket: String,
     },
-    /// The host has answered there what a call asks that waits here.
+    /// The host answered, in the other process, the server requests of a call that is suspended here.
     CallAnswered {
-        /// What it waits under.
         ticket: String,
         request: Request,
-        /// Where it is told what came of that. Dropped if the call does not wait here.
+        /// Receives the result. Dropped if the call is not suspended here.
         reply: oneshot::Sender<ResumeResult>,
     },
 }
 
-/// A session that goes on in another process.
+/// A session that continues in another process.
 #[derive(Debug, Clone)]
 pub struct ResumedSession {
     pub version: Version,

@@ -1,5 +1,5 @@
-//! The requests of one call of the stateless era: each is answered with what came of the call or with what it asks, and the
-//! next one goes on with it, in this process or in another.
+//! The requests of one multi-round call: each is answered with the call's result or with its server requests, and the
+//! next one resumes the call, in this process or in another.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::replica::{Claim, ResumeResult};
 use super::service::{Call, Host, Service};
 use crate::message::{Outcome, Request};
 
-/// Lets the service work on a call for as long as that takes, whoever is connected meanwhile.
+/// Runs a call to its end, independently of the host's connections.
 pub(super) fn spawn_call<S: Service>(service: Arc<S>, call: Call<S::Principal>, rounds: Arc<MultiRoundCall>) {
     struct Ended(Arc<MultiRoundCall>, Option<Outcome>);
     impl Drop for Ended {
@@ -28,7 +28,7 @@ pub(super) fn spawn_call<S: Service>(service: Arc<S>, call: Call<S::Principal>, 
     }));
 }
 
-/// Answers one request of a call: with what came of it, or with what it asks.
+/// Answers one request of a call: with its result, or with its server requests.
 pub(super) async fn answer_round<S: Service>(
     service: &S,
     suspended: &Arc<SuspendedCalls<S::Principal>>,
@@ -55,7 +55,7 @@ pub(super) async fn answer_round<S: Service>(
         Ok(ticket) => asked(service, (host, request), &requests, &ticket).await,
         Err(refused) => refused,
     };
-    // Nobody will come back with a state that nobody was given.
+    // The host was not given a state, so it cannot resume the call.
     if matches!(outcome, Outcome::Error(_)) || guard.cancel.token.is_cancelled() {
         rounds.cancel.cancel();
     }
@@ -63,7 +63,7 @@ pub(super) async fn answer_round<S: Service>(
     guard.answer(outcome).await;
 }
 
-/// Lets a call wait for its host; the ticket that it waits under.
+/// Suspends a call and returns its ticket.
 async fn suspend<S: Service>(
     service: &S,
     suspended: &Arc<SuspendedCalls<S::Principal>>,
@@ -91,7 +91,7 @@ async fn asked<S: Service>(
     }
 }
 
-/// How a call goes on for which its host has come back.
+/// How a call continues when its host resumes it.
 pub(super) enum Resumption {
     Here(Arc<MultiRoundCall>),
     Restart(Box<RawValue>),
@@ -115,14 +115,15 @@ pub(super) async fn resume<S: Service>(
     }
 }
 
-/// Another process goes on with a call that waits here: it does not wait any longer.
+/// Removes a suspended call that another process resumes.
 pub(crate) fn cancel_suspended<S: Service>(suspended: &SuspendedCalls<S::Principal>, ticket: &str) {
     if let Some((_, rounds)) = suspended.take_any(ticket) {
         rounds.cancel.cancel();
     }
 }
 
-/// Goes on with a call that waits here, for a host that has come back to another process; nothing, if it does not.
+/// Resumes a call that is suspended here, for a host that sent its answers to another process; `None` if it is not
+/// suspended here.
 pub(crate) async fn resume_for_replica<S: Service>(
     service: &S,
     suspended: &Arc<SuspendedCalls<S::Principal>>,
@@ -147,7 +148,7 @@ pub(crate) async fn resume_for_replica<S: Service>(
     })
 }
 
-/// Why nobody goes on with a call.
+/// The error for a call that no process can resume.
 fn forgotten() -> Outcome {
     let message =
         "nothing waits for this `requestState`: it was used, or too much time has passed; make the call anew";

@@ -1,4 +1,4 @@
-//! Questions that a server asks its host: open until the answer comes.
+//! Requests from the server to its host that wait for a response.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,11 +12,11 @@ use super::outbound::Outbound;
 use super::service::{AskError, HostResponse};
 use crate::message::{Id, Notification, Outcome, Request, Response};
 
-/// Questions that one host may have open at a time.
+/// Open requests to one host.
 const MOST: usize = 256;
 
 pub(crate) struct ServerRequests {
-    /// No other process that serves the same host has this in its ids.
+    /// Makes the ids unique among the processes that serve the same host.
     mark: String,
     last: AtomicU64,
     open: Mutex<OpenRequests>,
@@ -35,27 +35,27 @@ struct OpenRequests {
     is_closed: bool,
 }
 
-/// What the host said, and when that arrived.
+/// The host's response, and when it arrived.
 type Arrival = (Outcome, Instant);
 
-/// One open question; dropping it closes it, and tells the host so.
+/// One open request; dropping it closes it and cancels it at the host.
 pub(crate) struct PendingServerRequest {
     server_requests: Arc<ServerRequests>,
     id: Id,
-    /// The way that it went, once it has.
+    /// Where it was sent, once it was.
     outbound: Option<Outbound>,
     sent: Option<Instant>,
     outcome: oneshot::Receiver<Arrival>,
 }
 
 impl ServerRequests {
-    /// Opens a question: the request to send, and where its answer will arrive.
+    /// Opens a request: returns the message to send, and the receiver of its response.
     pub(crate) fn open(
         self: &Arc<Self>,
         method: &str,
         params: Option<Box<RawValue>>,
     ) -> Result<(Request, PendingServerRequest), AskError> {
-        // Not mistaken for the host's own ids, which most hosts count from 0 or 1 as numbers.
+        // A string id cannot be confused with the host's own ids, which most hosts count as numbers from 0 or 1.
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let id = Id::from(format!("embody-{}-{number}", self.mark).as_str());
         let (sender, outcome) = oneshot::channel();
@@ -81,16 +81,16 @@ impl ServerRequests {
         ))
     }
 
-    /// Takes an answer; gives it back if nobody waits for it here.
+    /// Delivers a response; returns it if no request here waits for it.
     pub(crate) fn answer(&self, response: Response) -> Result<(), Response> {
         let asked = response.id.as_ref().and_then(|id| self.lock().requests.remove(id));
         let Some(asked) = asked else { return Err(response) };
-        // Whoever asked may have left meanwhile.
+        // The asker may have left meanwhile.
         let _ = asked.send((response.outcome, Instant::now()));
         Ok(())
     }
 
-    /// Closes all questions, and those to come: nobody will answer any more.
+    /// Closes all requests, and rejects new ones.
     pub(crate) fn close(&self) {
         let mut open = self.lock();
         open.is_closed = true;
@@ -114,10 +114,10 @@ impl PendingServerRequest {
         Ok(())
     }
 
-    /// The answer, or nothing if the host has gone.
+    /// Waits for the response; `None` if the host has disconnected.
     pub(crate) async fn wait(mut self) -> Option<HostResponse> {
         let (outcome, arrived) = (&mut self.outcome).await.ok()?;
-        // The host may answer before this task runs again after sending.
+        // The host may respond before this task runs again after sending.
         let after = self.sent.map(|sent| arrived.saturating_duration_since(sent));
         Some(HostResponse { outcome, after })
     }
@@ -127,7 +127,7 @@ impl Drop for PendingServerRequest {
     fn drop(&mut self) {
         let was_open = self.server_requests.lock().requests.remove(&self.id).is_some();
         if let Some(outbound) = self.outbound.as_ref().filter(|_| was_open) {
-            // A person may still be looking at it. A host that has no room for this keeps its question.
+            // A person may still be looking at the request. If there is no room, the cancellation is not sent.
             outbound.try_send(cancelled(&self.id).print());
         }
     }

@@ -1,4 +1,5 @@
-//! What sits behind a face, and what it is given: who calls, from where, and a way to answer while it works.
+//! The [`Service`] trait, and what an implementation receives: the caller, its host, and a way to send messages during
+//! a call.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,27 +19,27 @@ use crate::message::{Message, Notification, Outcome, Request};
 use crate::secret::Secret;
 use crate::version::Version;
 
-/// A server of methods: a mind, a body, a broker.
+/// A server of methods, such as a mind, a body or a broker.
 pub trait Service: Send + Sync + 'static {
-    /// Who calls, once they are let in.
+    /// The authenticated caller.
     type Principal: Clone + PartialEq + Send + Sync + 'static;
 
-    /// Lets somebody in who came over HTTP, or does not.
+    /// Authenticates a request over HTTP.
     fn authenticate(
         &self,
         credentials: Credentials,
     ) -> impl Future<Output = Result<Self::Principal, super::AuthError>> + Send;
 
-    /// Whether each of these tokens, which [`Service::authenticate`] accepted, is still valid, in their order. Asked several times a second
-    /// for all tokens with which something is open.
+    /// Whether each of these tokens, which [`Service::authenticate`] accepted, is still valid, in the same order.
+    /// Called several times a second with all tokens in use.
     fn are_valid(&self, bearers: &[Secret]) -> impl Future<Output = Vec<bool>> + Send {
         std::future::ready(vec![true; bearers.len()])
     }
 
-    /// Answers a request. Calls of one host run at the same time.
+    /// Answers a request. Calls of one host run concurrently.
     fn call(&self, call: Call<Self::Principal>) -> impl Future<Output = Outcome> + Send;
 
-    /// Takes a notification. Those of one host come in their order.
+    /// Handles a notification. Notifications of one host arrive in order.
     fn on_notification(
         &self,
         host: Arc<Host<Self::Principal>>,
@@ -48,13 +49,13 @@ pub trait Service: Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// Whether calls ask hosts of the stateless era as they ask others. Then a call waits while its host answers, and goes
-    /// on with the request that brings the answers; otherwise [`Call::ask`] fails there, and a service answers
-    /// `input_required` by itself.
+    /// Whether calls may ask hosts of the stateless era as they ask others. If so, a call waits while its host answers,
+    /// and continues with the request that carries the answers; otherwise [`Call::ask`] fails in that era, and the
+    /// service must answer `input_required` itself.
     const ASKS: bool = false;
 
-    /// A call waits for its host under this ticket, which cannot be guessed. `anew` is what its question said that another
-    /// process needs to go on with it.
+    /// A call is suspended under this ticket, which cannot be guessed. The resume data is what another process needs to
+    /// restart the call.
     fn suspend(
         &self,
         principal: &Self::Principal,
@@ -65,8 +66,8 @@ pub trait Service: Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// A host has come back for the call that waits under this ticket, here or wherever it was parked. A ticket is good
-    /// once; whoever comes second is refused.
+    /// A host resumes the call with this ticket, here or in another process. A ticket is valid once; a second claim
+    /// fails.
     fn claim(
         &self,
         host: &Host<Self::Principal>,
@@ -77,12 +78,12 @@ pub trait Service: Send + Sync + 'static {
         std::future::ready(Ok(Claim::Here))
     }
 
-    /// What other processes say that serve the same hosts. Asked for once, by the face that these can reach.
+    /// Events of other processes that serve the same hosts. Called once, by the HTTP server.
     fn replica_events(&self) -> Option<mpsc::Receiver<ReplicaEvent>> {
         None
     }
 
-    /// Passes on what a host has said in its session and what nobody waits for here: another process may.
+    /// Forwards a message of a host's session that no call here waits for: one in another process may.
     fn forward_to_replicas(
         &self,
         host: &Host<Self::Principal>,
@@ -92,7 +93,7 @@ pub trait Service: Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// What is known of a session of this principal that another process has opened.
+    /// The state of a session of this principal that another process has opened.
     fn resume(
         &self,
         principal: &Self::Principal,
@@ -108,8 +109,8 @@ pub trait Service: Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// The state that a host of the stateless era is given with a question. It must say the ticket again to
-    /// [`Service::unseal`], for nobody else and for no other request than this one.
+    /// Seals a ticket into the state that a stateless host is given with a server request. [`Service::unseal`] must
+    /// return the ticket only for the same principal and the same request.
     fn seal(
         &self,
         host: &Host<Self::Principal>,
@@ -120,7 +121,7 @@ pub trait Service: Send + Sync + 'static {
         std::future::ready(Ok(ticket.to_owned()))
     }
 
-    /// The ticket in a state that a request brings back.
+    /// Returns the ticket in a state that a request brings back.
     fn unseal(
         &self,
         host: &Host<Self::Principal>,
@@ -131,7 +132,7 @@ pub trait Service: Send + Sync + 'static {
         std::future::ready(Ok(state.to_owned()))
     }
 
-    /// A host with a session has gone for good.
+    /// A host with a session has disconnected for good.
     fn on_disconnect(&self, host: Arc<Host<Self::Principal>>) -> impl Future<Output = ()> + Send {
         let _ = host;
         std::future::ready(())
@@ -144,20 +145,20 @@ pub struct Credentials {
     pub bearer: Option<Secret>,
 }
 
-/// The other side: a session's host, or whoever sent one request of the stateless era.
+/// The other side: a session's host, or the sender of one stateless request.
 pub struct Host<P> {
     pub principal: P,
-    /// The token that let it in over HTTP.
+    /// The token it authenticated with over HTTP.
     pub(super) bearer: Option<Secret>,
-    /// The session's id; none in the stateless era.
+    /// The session's id; `None` in the stateless era.
     pub session: Option<Arc<str>>,
-    /// In the stateless era, the connection that the request came through, where that is all one host's: a pipe, and not HTTP.
+    /// In the stateless era, the connection of the request if it belongs to one host: a pipe, not HTTP.
     pub connection: Option<Arc<str>>,
     era: Mutex<Era>,
     client_info: Mutex<Arc<ClientInfo>>,
     pub(super) outbound: Option<Outbound>,
     pub(super) server_requests: Arc<ServerRequests>,
-    /// Requests that were read so far; on one pipe, those of both eras.
+    /// The number of requests read so far; on a pipe, of both eras.
     arrived: Arc<AtomicU64>,
     is_resumed: bool,
 }
@@ -178,7 +179,7 @@ impl<P> Host<P> {
         }
     }
 
-    /// One whose session was opened in another process.
+    /// A host whose session was opened in another process.
     pub(super) fn resumed(principal: P, id: Arc<str>, outbound: Outbound, known: ResumedSession) -> Self {
         let ResumedSession { version, client_info } = known;
         let host = Self { is_resumed: true, ..Self::session(principal, id, outbound) };
@@ -186,13 +187,13 @@ impl<P> Host<P> {
         host
     }
 
-    /// The token that let it in over HTTP.
+    /// The token it authenticated with over HTTP.
     #[must_use]
     pub fn bearer(&self) -> Option<&Secret> {
         self.bearer.as_ref()
     }
 
-    /// The same, let in by this token.
+    /// The same host, with this token.
     pub(super) fn with_bearer(self, bearer: Option<Secret>) -> Self {
         Self { bearer, ..self }
     }
@@ -203,7 +204,7 @@ impl<P> Host<P> {
         self.is_resumed
     }
 
-    /// One that speaks for a single request; `arrived` counts those of everybody at this face.
+    /// A host for a single stateless request; `arrived` counts the requests of the whole server.
     pub(super) fn stateless(principal: P, client_info: ClientInfo, arrived: Arc<AtomicU64>) -> Self {
         Self {
             principal,
@@ -219,7 +220,7 @@ impl<P> Host<P> {
         }
     }
 
-    /// The same host where it speaks for a request of the stateless era.
+    /// The same host, for a request of the stateless era on its connection.
     pub(super) fn stateless_request(&self, client_info: ClientInfo) -> Self
     where
         P: Clone,
@@ -249,7 +250,7 @@ impl<P> Host<P> {
         Arc::clone(&self.client_info.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether it has left, or is about to: [`Service::on_disconnect`] was called or soon will be.
+    /// Whether it has disconnected or is about to: [`Service::on_disconnect`] was called or soon will be.
     #[must_use]
     pub fn is_disconnected(&self) -> bool {
         self.server_requests.is_closed()
@@ -260,11 +261,11 @@ impl<P> Host<P> {
         *self.client_info.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(client_info);
     }
 
-    /// Asks the host something that belongs to no call: on its pipe, or on the stream that it keeps open for such things.
-    /// A host that keeps none open never hears of it: whoever asks limits the time.
+    /// Sends a request that belongs to no call, on the host's pipe or on its GET stream. A host without an open GET
+    /// stream never receives it, so the caller must set a timeout.
     ///
     /// # Errors
-    /// When it cannot be asked, or goes away.
+    /// When it cannot be sent, or the host disconnects.
     pub async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Outcome, AskError> {
         let Some(outbound) = &self.outbound else { return Err(AskError::Stateless) };
         let (request, mut answer) = self.server_requests.open(method, params)?;
@@ -272,17 +273,17 @@ impl<P> Host<P> {
         answer.wait().await.map(|answered| answered.outcome).ok_or(AskError::Gone)
     }
 
-    /// Tells the host something that belongs to no call. It is lost if the host is not listening: in the stateless era
-    /// it never is, but for `subscriptions/listen`, which is a call.
+    /// Sends a notification that belongs to no call. It is lost if the host is not listening: in the stateless era it
+    /// never is, except with `subscriptions/listen`, which is a call.
     ///
-    /// Waits for room in a pipe that the host does not read: whoever tells several hosts uses [`Host::try_notify`].
+    /// Waits for room in a pipe that the host does not read: to notify several hosts, use [`Host::try_notify`].
     pub async fn notify(&self, notification: Notification) {
         if let Some(outbound) = &self.outbound {
             let _ = outbound.offer(notification.print()).await;
         }
     }
 
-    /// The same without waiting: `false` if there is no room now, and the host was not told.
+    /// The same without waiting: returns `false` if there is no room now, and the notification is not sent.
     #[must_use]
     pub fn try_notify(&self, notification: &Notification) -> bool {
         self.outbound.as_ref().is_none_or(|outbound| outbound.offer_now(notification.print()))
@@ -292,85 +293,86 @@ impl<P> Host<P> {
 pub struct Call<P> {
     pub request: Request,
     pub host: Arc<Host<P>>,
-    /// The `Mcp-Param-*` headers that came with it, names in lower case and without that prefix, values decoded.
-    /// `None` where there are no headers: then there is nothing to compare.
+    /// The `Mcp-Param-*` headers of the request, names in lower case and without that prefix, values decoded. `None` on
+    /// transports without headers: then there is nothing to compare.
     pub param_headers: Option<Vec<(String, String)>>,
     pub(super) number: u64,
     pub(super) outbound: Outbound,
     pub(super) cancel: Cancellation,
     pub(super) on_flushed: OnFlushed,
     pub(super) shutdown: CancellationToken,
-    /// The bytes that the request takes up, for as long as this is there.
+    /// Holds the request's byte budget.
     pub(super) _share: Option<Arc<dyn Send + Sync>>,
 }
 
-/// Something that a host is asked on behalf of a call.
+/// A request to the host on behalf of a call.
 #[derive(Debug, Clone)]
 pub struct ServerRequest {
-    /// What the stateless era calls it; any name if there is none.
+    /// The key in the stateless era's `inputRequests`; `None` to generate one.
     pub key: Option<String>,
     pub method: String,
     pub params: Option<Box<RawValue>>,
-    /// What another process needs to go on with the call when the answer comes and this process is gone; none: nobody can.
+    /// What another process needs to resume the call if this process is gone when the answer comes; `None` if it cannot
+    /// be resumed.
     pub resume_data: Option<Box<RawValue>>,
-    /// Whether an answer that came before the question counts only if the call was begun anew for this very question: a
-    /// person has seen what they answer.
+    /// Whether an answer that came before the question counts only if the call was restarted for exactly this question:
+    /// a person must have seen what they answer.
     pub must_be_seen: bool,
 }
 
-/// What a host answered to a [`ServerRequest`].
+/// A host's answer to a [`ServerRequest`].
 #[derive(Debug, Clone)]
 pub struct HostResponse {
     pub outcome: Outcome,
-    /// How long after the question was sent it arrived; `None` if another process sent the question.
+    /// How long after the request was sent it arrived; `None` if another process sent the request.
     pub after: Option<Duration>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// In the stateless era a server does not ask; it answers `input_required`.
+    /// In the stateless era a server does not send requests; it answers `input_required`.
     #[error("a host of the stateless era is asked by an `input_required` result")]
     Stateless,
-    /// It is gone, or the call was cancelled.
+    /// The host has disconnected, or the call was cancelled.
     #[error("the host is gone")]
     Gone,
-    /// More is being asked than one host may be.
+    /// Too many requests to this host are open.
     #[error("too many questions are open")]
     TooMany,
 }
 
 impl<P> Call<P> {
-    /// Its place among the requests of its host, in the order in which they were read. Requests run side by side; this
-    /// tells which of them the host sent first.
+    /// Its position among the requests of its host, in the order in which they were read. Requests run concurrently;
+    /// this says which of them the host sent first.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Whether it came through a pipe, and not over HTTP.
+    /// Whether it came through a pipe, not over HTTP.
     #[must_use]
     pub fn is_on_pipe(&self) -> bool {
         self.outbound.is_pipe()
     }
 
-    /// Does something when the answer is handed to the transport: as the end of its line is written, or its body given to
-    /// HTTP; in any case before a host can have read it and gone on. Not if it never is, because the host is gone or has
+    /// Runs `then` when the response is handed to the transport: as the end of its line is written, or its body passed
+    /// to HTTP; always before the host can have read it and acted on it. Does not run if the host has disconnected or
     /// cancelled the call. Must not block.
     pub fn on_flushed(&self, then: impl FnOnce() + Send + 'static) {
         self.on_flushed.add(then);
     }
 
-    /// Tells the host something about this call: it arrives before the answer. Waits while the host does not read.
+    /// Sends a notification about this call, which arrives before the response. Waits while the host does not read.
     pub async fn notify(&self, notification: Notification) {
         if !self.cancel.token.is_cancelled() {
             let _ = self.outbound.send(notification.print()).await;
         }
     }
 
-    /// Asks the host something on behalf of this call, and waits for the answer for as long as the call lives.
+    /// Sends a request on behalf of this call, and waits for the answer for as long as the call lives.
     ///
     /// # Errors
-    /// When it cannot be asked, or goes away.
+    /// When it cannot be sent, or the host disconnects.
     pub async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Outcome, AskError> {
         if let Outbound::MultiRound(_) = &self.outbound {
             let question = ServerRequest {
@@ -387,7 +389,7 @@ impl<P> Call<P> {
         answered.map(|answered| answered.outcome)
     }
 
-    /// Asks the host several things at once: in the stateless era with one answer. What it says to each, in their order.
+    /// Sends several requests at once; in the stateless era with one response. Returns the answers in the same order.
     pub async fn ask_all(&self, questions: Vec<ServerRequest>) -> Vec<Result<HostResponse, AskError>> {
         if let Outbound::MultiRound(rounds) = &self.outbound {
             return rounds.ask(questions).await;
@@ -426,8 +428,8 @@ impl<P> Call<P> {
         }
     }
 
-    /// Returns when the host has cancelled the call, when it has closed its end of a pipe, or when the server is ending.
-    /// What is then answered reaches the host unless it has cancelled.
+    /// Completes when the host has cancelled the call or closed its end of a pipe, or when the server shuts down. A
+    /// later response still reaches the host unless it has cancelled.
     pub async fn until_cancelled(&self) {
         tokio::select! {
             () = self.cancel.token.cancelled() => {}
@@ -435,7 +437,7 @@ impl<P> Call<P> {
         }
     }
 
-    /// What a question of this call said in another process, if it is begun anew here.
+    /// The resume data of this call's server request in another process, if the call is restarted here.
     #[must_use]
     pub fn resume_data(&self) -> Option<&RawValue> {
         match &self.outbound {
@@ -444,22 +446,20 @@ impl<P> Call<P> {
         }
     }
 
-    /// Why the host has cancelled the call, in its own words.
+    /// The reason the host gave for cancelling the call.
     #[must_use]
     pub fn cancel_reason(&self) -> Option<&str> {
         self.cancel.reason.get().map(String::as_str)
     }
 
-    /// Whether the host has cancelled the call.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancel.token.is_cancelled()
     }
 
-    /// Ends the stream that carries this call, if it has one that the host can take up again. The answer waits for it.
+    /// Ends the stream that carries this call, if the host can resume it. The response waits for that.
     ///
-    /// Only hosts since 2025-11-25 are told of a place to take it up from before anything is said; the stateless era
-    /// knows no such place.
+    /// Only hosts since 2025-11-25 receive an event id before the first message; the stateless era has none.
     pub fn release_stream(&self) {
         if matches!(self.host.era(), Era::Session(Some(version)) if version >= Version::V2025_11_25) {
             self.outbound.release();

@@ -1,4 +1,4 @@
-//! The grammar of server-sent events, its cap, and that chunking never shows.
+//! Tests for the grammar of server-sent events, the size limit, and independence of the chunking.
 
 use proptest::prelude::*;
 
@@ -125,7 +125,7 @@ fn a_character_may_be_split_between_chunks() {
     assert_eq!(read_chunks(text.chunks(1), 100).0, vec![message("é€🦀")]);
 }
 
-/// Streams of pieces that matter, so that random text meets the grammar often.
+/// Streams built from significant fragments, so that random text exercises the grammar.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just(b"data: ".to_vec()),

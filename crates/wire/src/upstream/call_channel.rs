@@ -1,5 +1,5 @@
-//! What happens to one call, in its order, for one reader. Every call has one, and most hold a single message: an empty one
-//! takes no room of its own. Bounded in messages and in bytes, but for the last word, which always finds a place.
+//! The ordered event queue of one call, with one reader. Most calls receive a single message, so an empty queue
+//! allocates nothing. Bounded in messages and in bytes; the final event is always accepted.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,14 +9,15 @@ use tokio::sync::Notify;
 use super::CallEvent;
 use super::inbox::UNREAD_BYTES;
 
-/// How many messages may wait. A caller that reads too slowly no longer hears of progress, and still gets its answer.
+/// Maximum number of unread messages. A caller that reads too slowly misses progress notifications but still gets its
+/// response.
 pub(super) const UNREAD: usize = 1024;
 
-/// Whoever puts something in. Dropping it is the end.
+/// Dropping the sender closes the channel.
 #[derive(Debug)]
 pub(super) struct CallSender(Arc<CallChannel>);
 
-/// Whoever reads. Dropping it refuses what would come.
+/// Dropping the receiver rejects further events.
 #[derive(Debug)]
 pub(super) struct CallReceiver(Arc<CallChannel>);
 
@@ -40,7 +41,7 @@ pub(super) fn call_channel() -> (CallSender, CallReceiver) {
 }
 
 impl CallSender {
-    /// Puts something in that weighs so much, or gives it back.
+    /// Queues an event of `size` bytes, or returns it if there is no room.
     pub(super) fn put(&self, event: CallEvent, size: usize) -> Result<(), CallEvent> {
         let inside = self.0.inside();
         let is_full = inside.events.len() >= UNREAD
@@ -68,7 +69,7 @@ impl Drop for CallSender {
 }
 
 impl CallReceiver {
-    /// The next thing; none when nothing more comes.
+    /// Returns the next event, or `None` when the channel is closed and empty.
     pub(super) async fn next(&mut self) -> Option<CallEvent> {
         loop {
             {

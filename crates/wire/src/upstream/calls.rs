@@ -1,4 +1,4 @@
-//! The calls that run on one connection: which message belongs to which, and what the caller called it.
+//! The calls in flight on one connection: maps messages to calls, and wire ids back to the caller's ids.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,19 +14,25 @@ use crate::error::Error;
 use crate::message::{Id, Notification, Request, Response};
 use crate::splice;
 
-/// Where a message came, and so what it can belong to.
+/// The stream on which a message arrived. It limits which calls the message can belong to.
+///
+/// A server on a pipe or a legacy event stream does not say which call a request or a log message belongs to. A message
+/// with a progress token belongs to that call. Otherwise it belongs to the only running call; a server request, to the
+/// only running call that does not wait for an answer itself. If there is no such call, the message goes to the
+/// connection's stream. The connection's own listen request is not counted. Over streamable HTTP, messages on the
+/// stream of a call belong to the call. Change notifications always belong to the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MessageSource {
     Shared,
     Call(u64),
-    /// The stream of what belongs to no call.
+    /// The stream for messages that belong to no call.
     Apart,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     state: Mutex<State>,
-    /// Why the connection is over, once it is.
+    /// The reason the connection closed, once it is closed.
     closed: watch::Sender<Option<Arc<Error>>>,
 }
 
@@ -34,19 +40,20 @@ pub(crate) struct Calls {
 struct State {
     last: u64,
     running: HashMap<u64, Entry>,
-    /// Questions of the server that wait for an answer, and the calls that they were put to.
+    /// Server requests without a response yet, mapped to the calls they were passed to.
     questions: HashMap<Id, u64>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// Nobody, once the caller has left: the server still works on the call, and what it says about it is for nobody.
+    /// `None` once the caller has dropped the call. The server still works on it, and its further messages are
+    /// discarded.
     events: Option<CallSender>,
     token: Option<Box<RawValue>>,
-    /// Whether the server was told that nobody waits: then there will be no answer.
+    /// Whether the call was cancelled at the server. No response follows.
     is_cancelled: bool,
-    /// Whether the connection itself made it, to hear of changes: nobody waits for its answer, and nothing is said or asked
-    /// about it.
+    /// Whether the connection made the call itself, to listen for changes. It has no caller, and no message or request
+    /// is attributed to it.
     is_own: bool,
 }
 
@@ -60,7 +67,7 @@ impl Calls {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters a call: its id and its progress token are ours from here on.
+    /// Registers a call. From here on it uses our id and our progress token.
     pub(super) fn enter(
         self: &Arc<Self>,
         method: &str,
@@ -97,12 +104,12 @@ impl Calls {
         })
     }
 
-    /// Nobody waits for this call any more. It runs on at the server until it is answered or cancelled.
+    /// Detaches the caller. The call keeps running at the server until it is answered or cancelled.
     pub(super) fn forget(&self, number: u64) {
         self.state().update(number, |entry| entry.events = None);
     }
 
-    /// The server is told that nobody waits for this call; whether that is news and the call runs.
+    /// Marks a call as cancelled. Returns `true` if it is running and was not cancelled before.
     pub(super) fn cancel(&self, number: u64) -> bool {
         let mut is_news = false;
         self.state().update(number, |entry| {
@@ -112,13 +119,13 @@ impl Calls {
         is_news
     }
 
-    /// Takes a call out: it was not sent, or nobody will hear of its answer.
+    /// Removes a call that was not sent, or whose response has no receiver.
     pub(super) fn withdraw(&self, number: u64) {
         self.state().running.remove(&number);
     }
 
-    /// Gives an answer to its call; one that nobody waits for is dropped. One without an id is the answer to the call
-    /// that it came for.
+    /// Delivers a response to its call, or drops it if no caller waits. A response without an id answers the call of
+    /// the stream it came on.
     pub(super) fn answer(&self, response: Response, stream: MessageSource) {
         let number = match (&response.id, stream) {
             (Some(id), _) => number(id),
@@ -132,12 +139,12 @@ impl Calls {
         }
     }
 
-    /// Gives a notification to the call that it belongs to, or back.
+    /// Delivers a notification to the call it belongs to, or returns it.
     pub(super) fn note(&self, notification: Notification, stream: MessageSource) -> Option<Notification> {
         let mut state = self.state();
         if notification.method == "notifications/progress" {
             let params = notification.params.as_deref()?;
-            // Progress that nobody asked for, or of a call that is over, is for nobody.
+            // Progress with an unknown token, or for a call that has ended, is dropped.
             let entry = splice::progress_token(params).and_then(|token| state.running.get_mut(&token))?;
             let params = splice::restore_token(params, entry.token.as_deref()?);
             entry.offer(Notification { params, ..notification });
@@ -148,12 +155,12 @@ impl Calls {
         }
         let entry = match stream {
             MessageSource::Call(number) => state.running.get_mut(&number),
-            // Only of this one is it likely that a server says it about a call.
+            // Only log messages are likely to be about a call.
             MessageSource::Shared if notification.method == "notifications/message" => {
                 let only = state.only();
                 only.and_then(|number| state.running.get_mut(&number))
             }
-            // It says itself to which request the server has agreed.
+            // The acknowledgement names the request it belongs to.
             MessageSource::Shared if notification.method == ACKNOWLEDGED => {
                 let number = notification.params.as_deref().and_then(splice::subscription_id);
                 number.and_then(|number| state.running.get_mut(&number)).filter(|entry| entry.is_own)
@@ -165,7 +172,7 @@ impl Calls {
         None
     }
 
-    /// Gives a question to the call that it came for or to the only one that runs, or back.
+    /// Delivers a server request to the call it came for or to the only running call, or returns it.
     pub(super) fn ask(&self, request: Request, stream: MessageSource) -> Option<Request> {
         let mut state = self.state();
         let number = match stream {
@@ -187,27 +194,27 @@ impl Calls {
         }
     }
 
-    /// A question of the server is answered.
+    /// Records that a server request has been answered.
     pub(super) fn answered(&self, id: Option<&Id>) {
         if let Some(id) = id {
             self.state().questions.remove(id);
         }
     }
 
-    /// Whether a call still waits for its answer.
+    /// Whether a call still waits for its response.
     pub(super) fn has(&self, number: u64) -> bool {
         self.state().running.contains_key(&number)
     }
 
-    /// The call that runs, if there is but one.
+    /// The running call, if exactly one is running.
     pub(super) fn only(&self) -> Option<u64> {
         self.state().only()
     }
 
-    /// The connection is over: every call learns why.
+    /// Closes the connection and fails every call with the cause.
     pub(super) fn close(&self, cause: Error) {
         let mut state = self.state();
-        // The first cause is the cause.
+        // The first cause wins.
         let cause = self.closed().unwrap_or_else(|| Arc::new(cause));
         self.closed.send_replace(Some(Arc::clone(&cause)));
         for events in state.running.drain().filter_map(|(_, entry)| entry.events) {
@@ -215,7 +222,7 @@ impl Calls {
         }
     }
 
-    /// Fails one call whose answer could not be read.
+    /// Fails one call whose response could not be read.
     pub(super) fn fail(&self, number: u64, error: Error) {
         let entry = self.state().running.remove(&number);
         if let Some(events) = entry.and_then(|entry| entry.events) {
@@ -223,12 +230,12 @@ impl Calls {
         }
     }
 
-    /// How many calls somebody waits for.
+    /// The number of calls with a waiting caller.
     pub(super) fn waiting(&self) -> usize {
         self.state().running.values().filter(|entry| entry.events.is_some() && !entry.is_own).count()
     }
 
-    /// Why the connection is over, if it is.
+    /// The reason the connection closed, if it is closed.
     pub(super) fn closed(&self) -> Option<Arc<Error>> {
         self.closed.borrow().clone()
     }
@@ -237,13 +244,13 @@ impl Calls {
         let mut closed = self.closed.subscribe();
         match closed.wait_for(Option::is_some).await.map(|cause| cause.clone()) {
             Ok(Some(cause)) => cause,
-            // The sender is ours, and nothing else ends this wait.
+            // Unreachable in practice: this struct owns the sender.
             _ => Arc::new(Error::NoAnswer),
         }
     }
 }
 
-/// Takes a call out when whoever carries it ends, be it half-way.
+/// Withdraws a call when the task that sends it is dropped or ends early.
 pub(super) struct WithdrawOnDrop {
     calls: Arc<Calls>,
     number: u64,
@@ -255,7 +262,7 @@ impl WithdrawOnDrop {
         Self { calls: Arc::clone(calls), number, stays: false }
     }
 
-    /// It is carried on by somebody else.
+    /// Disarms the guard: another task now owns the call.
     pub(super) fn stay(mut self) {
         self.stays = true;
     }
@@ -278,8 +285,8 @@ impl State {
         }
     }
 
-    /// The call that a question on the one stream of everything is for, if that can be told: the only one that runs and does
-    /// not wait for an answer itself; if all wait, the only one that runs.
+    /// The call that a server request on a shared stream belongs to: the only running call that does not wait for an
+    /// answer itself; if all wait, the only running call.
     fn asker(&mut self) -> Option<u64> {
         let running = &self.running;
         self.questions.retain(|_, number| running.contains_key(number));
@@ -292,7 +299,7 @@ impl State {
         }
     }
 
-    /// The call that runs, if there is but one.
+    /// The running call, if exactly one is running.
     fn only(&self) -> Option<u64> {
         let mut callers = self.callers();
         callers.next().filter(|_| callers.next().is_none())
@@ -304,13 +311,13 @@ impl State {
 }
 
 impl Entry {
-    /// Drops what the caller has no room for.
+    /// Delivers a notification, or drops it if the queue is full.
     fn offer(&mut self, notification: Notification) {
         let size = size(&notification.method, notification.params.as_deref());
         self.put(CallEvent::Notification(notification), size);
     }
 
-    /// Puts something into the stream, or gives it back.
+    /// Queues an event, or returns it if the queue is full or closed.
     fn put(&mut self, event: CallEvent, size: usize) -> Option<CallEvent> {
         let Some(events) = &self.events else { return Some(event) };
         events.put(event, size).err()

@@ -1,4 +1,4 @@
-//! A server that is a process of ours: started with little of our environment, ended with everything it started.
+//! A server that runs as a child process: started with a minimal environment, ended together with its process group.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -20,12 +20,12 @@ use super::reaper::{Reaper, Watch};
 use crate::error::Error;
 use crate::secret::Secret;
 
-/// The last lines of stderr that are kept, and how long each may be.
+/// How many lines of stderr are kept, and how long each may be.
 const KEPT_LINES: usize = 50;
 const LINE_BYTES: usize = 1000;
-/// What is read of them at once.
+/// Read buffer for stderr, in bytes.
 const ERRORS_AT_ONCE: usize = 1024;
-/// Shorter values are not hidden: masking `1` would shred every line.
+/// Shorter values are not masked: masking `1` would garble every line.
 const SECRET_MIN_BYTES: usize = 4;
 
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -33,13 +33,13 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 #[derive(Clone)]
 pub struct ChildSpec {
     pub program: OsString,
-    /// Its arguments. They may be secrets and are never shown.
+    /// May contain secrets, so they are never displayed.
     pub arguments: Vec<OsString>,
     pub environment: Vec<(OsString, OsString)>,
     pub folder: Option<PathBuf>,
-    /// What must not be seen in what is kept of its stderr: the secrets of its environment.
+    /// The secrets of its environment, masked in the kept stderr lines.
     pub secrets: Vec<Secret>,
-    /// What ends it when we are killed. Without one it is left to see the end of its input, and to heed it.
+    /// Kills the process when ours is killed. Without a reaper the process must exit by itself when its input closes.
     pub reaper: Option<Arc<Reaper>>,
 }
 
@@ -49,7 +49,7 @@ impl std::fmt::Debug for ChildSpec {
     }
 }
 
-/// A running process with its group. Dropping it kills the group.
+/// A running process with its process group. Dropping it kills the group.
 #[derive(Debug)]
 pub(super) struct Child {
     process: tokio::process::Child,
@@ -62,7 +62,7 @@ pub(super) struct Child {
 pub(super) type Errors = Arc<Mutex<VecDeque<String>>>;
 
 impl Child {
-    /// Starts it; its streams are the caller's.
+    /// Starts the process and returns its standard streams.
     pub(super) fn start(spec: &ChildSpec) -> Result<(Self, (ChildStdout, ChildStdin)), Error> {
         let failed = |source| Error::Start { program: spec.program.display().to_string(), source };
         let (complaints, complains) = std::io::pipe().map_err(failed)?;
@@ -99,11 +99,11 @@ impl Child {
         self.process.id()
     }
 
-    /// Waits for its end; in words, how it ended.
+    /// Waits until the process exits. Returns a description of how it exited.
     pub(super) async fn ended(&mut self) -> String {
         match self.process.wait().await {
             Ok(status) => {
-                // What it started may still run.
+                // Processes that it started may still run.
                 self.signal(Signal::KILL);
                 self.is_gone();
                 self.hear_last_words().await;
@@ -113,8 +113,8 @@ impl Child {
         }
     }
 
-    /// Ends it: its input must be closed already. It gets this long, then the same again after SIGTERM, then it is
-    /// killed with everything it started.
+    /// Ends the process, whose input must be closed already. After `patience` it gets SIGTERM; after the same time
+    /// again, the whole group gets SIGKILL.
     pub(super) async fn end(mut self, patience: Duration) {
         if tokio::time::timeout(patience, self.process.wait()).await.is_err() {
             self.signal(Signal::TERM);
@@ -126,7 +126,7 @@ impl Child {
         self.hear_last_words().await;
     }
 
-    /// Reads stderr to its end, unless somebody else holds on to it.
+    /// Reads stderr to its end, unless another process holds it open.
     async fn hear_last_words(&mut self) {
         if !self.keeper.is_finished() {
             let _ = tokio::time::timeout(LAST_WORDS, &mut self.keeper).await;
@@ -134,14 +134,14 @@ impl Child {
         }
     }
 
-    /// The group's number may be another's from now on.
+    /// From now on the group id may be reused by another process.
     fn is_gone(&mut self) {
         (self.group, self.watch) = (None, None);
     }
 
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
-            // No such group: everything has ended.
+            // No such group: every process in it has exited.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -158,7 +158,7 @@ pub(super) fn lines(errors: &Errors) -> Vec<String> {
     errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
 }
 
-/// Keeps the last lines, and reads on: a process that cannot write to stderr stops. Of a long line the beginning is kept.
+/// Keeps the last lines and drains the rest: a process that cannot write to stderr blocks. A long line is truncated.
 async fn keep(stderr: Receiver, kept: Errors, mask: Mask) {
     let mut reader = BufReader::with_capacity(ERRORS_AT_ONCE, stderr);
     let most = LINE_BYTES + mask.longest();
@@ -183,11 +183,11 @@ async fn keep(stderr: Receiver, kept: Errors, mask: Mask) {
     }
 }
 
-/// What is masked, longest first, so that a secret within a secret leaves no remainder.
+/// The secrets to mask, longest first, so that a secret within a secret leaves no remainder.
 struct Mask(Vec<Secret>);
 
 impl Mask {
-    /// A secret of several lines is seen line by line.
+    /// Splits a secret of several lines, because stderr is masked line by line.
     fn new(secrets: &[Secret]) -> Self {
         let lines = secrets.iter().flat_map(|secret| secret.expose().lines().map(str::trim));
         let mut secrets: Vec<Secret> =
@@ -200,12 +200,12 @@ impl Mask {
         self.0.first().map_or(0, |secret| secret.expose().len())
     }
 
-    /// A line as it may be seen; one that was cut is shorter by what could be half a secret.
+    /// A line with secrets masked. A truncated line is shortened further, because its end may be part of a secret.
     fn line(&self, bytes: &[u8], is_cut: bool) -> String {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let mut text = self.0.iter().fold(text, |text, secret| secret.redact(&text));
         if is_cut {
-            // Half a character at the end has become a whole one, up to two bytes longer.
+            // Lossy decoding replaces a partial character at the end with one that is up to two bytes longer.
             let end = text.len().saturating_sub(self.longest() + 2);
             text.truncate(text.floor_char_boundary(end));
         }
@@ -248,14 +248,14 @@ mod tests {
             let cut = text.as_bytes().get(..most.min(text.len())).unwrap();
             assert!(!mask.line(cut, true).contains("s3"), "{before}");
         }
-        // Many that shrink do not pull the half one at the end into sight.
+        // Masking many secrets shortens the line but does not reveal the partial secret at its end.
         let text = secret.repeat(9);
         assert!(!mask.line(text.as_bytes().get(..most).unwrap(), true).contains("s3"));
     }
 
     #[tokio::test]
     async fn nobody_reads_on_when_it_is_over() {
-        // It leaves something behind that holds its stderr open.
+        // The process leaves a child behind that holds its stderr open.
         let spec = shell("setsid sh -c 'echo $$ >&2; exec sleep 60' & read x", &[]);
         for is_dropped in [true, false] {
             let (child, streams) = Child::start(&spec).unwrap();

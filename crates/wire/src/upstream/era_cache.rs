@@ -1,5 +1,5 @@
-//! Which protocol era a server was found to be of, so that only an unknown server is probed with `server/discover`: some
-//! servers of the session era end when they read it.
+//! The protocol era that a server was found to use, so that only an unknown server is probed with `server/discover`:
+//! some session-era servers exit when they read it.
 
 use std::fmt;
 use std::pin::Pin;
@@ -40,14 +40,14 @@ pub(super) enum KnownEra {
 }
 
 impl EraCache {
-    /// A server that is always greeted with `initialize`.
+    /// A server that is always opened with `initialize`.
     #[must_use]
     pub fn sessions() -> Self {
         Self(Arc::new(Inner { era: AtomicU8::new(ALWAYS_SESSIONS), storage: None }))
     }
 
-    /// A cache that starts from what was saved. `load` returns whether the server is known to be of the session era; `save`
-    /// stores that it is, or (`false`) that the stored era proved wrong. Failures are theirs to log.
+    /// A cache backed by storage. `load` returns whether the server is known to use the session era; `save` stores that
+    /// it does, or (`false`) that the stored era was wrong. Both log their own failures.
     pub fn stored<L, S>(
         load: impl Fn() -> L + Send + Sync + 'static,
         save: impl Fn(bool) -> S + Send + Sync + 'static,
@@ -93,7 +93,7 @@ impl EraCache {
         let _ = self.0.era.fetch_update(Ordering::AcqRel, Ordering::Acquire, keep_always);
     }
 
-    /// Saves that the server is of the session era, or that what was saved is wrong.
+    /// Stores that the server uses the session era, or that the stored era was wrong.
     pub(super) async fn save(&self, is_session_era: bool) {
         if let Some(Storage { save, is_saved, .. }) = &self.0.storage
             && is_saved.swap(is_session_era, Ordering::AcqRel) != is_session_era

@@ -1,7 +1,6 @@
-//! Finds out which era a server is of and greets it accordingly: `server/discover` first, then `initialize`.
-//!
-//! Servers of the session era answer the probe with any error, do not answer it at all, or end. The Python SDK up to 1.8.1
-//! stops reading and ends with the next message it is sent, so the end may come only after `initialize`.
+//! Detects the protocol era of a server and initializes it accordingly: `server/discover` first, then `initialize`.
+//! Session-era servers answer the probe with any error, do not answer it, or exit. The Python SDK up to 1.8.1 stops reading
+//! and exits at the next message, so the exit may come only after `initialize`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +20,16 @@ use crate::secret::Redactor;
 use crate::server::code;
 use crate::version::Version;
 
-/// How long a server may take to say that it has no sessions. One that is slow to start is then asked for a session, which
-/// nearly all have.
+/// How long a server may take to answer the probe. A server that starts slowly is then sent `initialize`, which nearly
+/// all servers support.
 const PROBE: Duration = Duration::from_secs(1);
 
-/// The version both speak, what the server says of itself, and what is kept of one without sessions.
+/// The negotiated version, the `initialize` result, and the state kept for a stateless server.
 pub(super) type ServerProfile = (Version, Box<RawValue>, Option<Arc<Stateless>>);
 
 pub(super) struct OpenError {
     pub(super) error: Error,
-    /// The connection ended after a probe: the server may answer `initialize` if that comes first.
+    /// The connection ended after a probe: the server may answer `initialize` if that is sent first.
     pub(super) ended_by_probe: bool,
 }
 
@@ -46,22 +45,21 @@ impl From<OpenError> for Error {
     }
 }
 
-/// Who hears what a server says while it is greeted, and what must not stand in errors about it.
+/// What initialization needs: the receiver of early server messages, and the redactor for errors.
 pub(super) struct InitContext<'a> {
     pub(super) said: &'a mpsc::Sender<ServerMessage>,
     pub(super) redactor: &'a Redactor,
 }
 
-/// What a probe says about a server.
 enum ProbeResult {
     Stateless(ServerProfile),
-    /// It answered with an error, or with something else than the probe asks for.
+    /// The server answered with an error, or with an unexpected result.
     Refused,
-    /// It did not answer in time. On a pipe the answer may still come, before that to `initialize`.
+    /// The server did not answer in time. On a pipe the answer may still arrive, before the one to `initialize`.
     Silent(Option<PendingCall>),
 }
 
-/// Greets a server. After a connection that a probe has ended (`is_after_probe`) it is of the session era.
+/// Initializes a server. After a connection that a probe ended (`is_after_probe`), the server uses the session era.
 pub(super) async fn negotiate(
     transport: &Transport,
     options: &ConnectOptions,
@@ -69,7 +67,7 @@ pub(super) async fn negotiate(
     hears: &InitContext<'_>,
 ) -> Result<ServerProfile, OpenError> {
     let cache = &options.era;
-    // What is part of this program has sessions, and so has everything on the legacy transport.
+    // Embedded servers, and all servers on the legacy transport, have sessions.
     let may_be_stateless = transport_name != "embedded" && !matches!(transport, Transport::Sse(_));
     let known = if may_be_stateless && !is_after_probe { cache.get().await } else { KnownEra::Sessions };
     let (mut is_proven, mut late) = (is_after_probe, None);
@@ -83,7 +81,7 @@ pub(super) async fn negotiate(
             Ok(ProbeResult::Silent(running)) => late = running,
             Err(error) => return Err(after_probe(error, transport, cache, known)),
         }
-        // Also if `initialize` gets no answer: the next connection begins with it.
+        // Set even if `initialize` is not answered: the next connection starts with `initialize`.
         cache.set(KnownEra::Sessions);
     }
     let refused = match initialize(transport, &options.client_info, hears).await {
@@ -109,7 +107,7 @@ pub(super) async fn negotiate(
     if known != KnownEra::Sessions {
         return Err(after_probe(refused, transport, cache, known));
     }
-    // It may be another program by now. One that ended twice, before, is first given a start without a probe.
+    // It may be another program by now. A server that exited twice is first started without a probe.
     if !is_after_probe {
         cache.set(KnownEra::Unknown);
         cache.save(false).await;
@@ -117,7 +115,8 @@ pub(super) async fn negotiate(
     Err(refused.into())
 }
 
-/// The end of a connection on which a probe was sent. A server that was stateless before has failed for another reason.
+/// Handles the end of a connection on which a probe was sent. A server that was stateless before failed for another
+/// reason.
 fn after_probe(error: Error, transport: &Transport, cache: &EraCache, known: KnownEra) -> OpenError {
     let is_over = matches!(error, Error::Closed(_) | Error::Ended { .. } | Error::NoAnswer | Error::Pipe(_));
     let ended_by_probe = known == KnownEra::Unknown && is_over && matches!(transport, Transport::Pipe(_));
@@ -144,7 +143,7 @@ async fn discover(
         Ok(Ok(answer)) => stateless::initialize_result(&answer).map_or(ProbeResult::Refused, |greeting| {
             ProbeResult::Stateless((Version::LATEST, greeting, Some(stateless)))
         }),
-        // Wrong credentials and an unreachable server are the same in both eras.
+        // Wrong credentials and an unreachable server mean the same in both eras.
         Ok(Err(error @ (Error::Unauthorized { .. } | Error::NoToken { .. }))) => return Err(error),
         Ok(Err(error @ (Error::Unreachable(_) | Error::Proxy { .. }))) => return Err(error),
         Ok(Err(error @ (Error::Closed(_) | Error::Ended { .. }))) => return Err(error),
@@ -160,7 +159,7 @@ async fn discover(
     Ok(probed)
 }
 
-/// Whether a probe that took too long has been answered with an error by now.
+/// Whether a probe that timed out has been answered with an error by now.
 async fn refused_late(transport: &Transport, late: Option<PendingCall>, hears: &InitContext<'_>) -> bool {
     let Some(mut late) = late else { return false };
     let answered = timeout(Duration::ZERO, await_result(transport, &mut late, hears)).await;
@@ -197,11 +196,12 @@ async fn await_result(
         match running.next().await {
             CallEvent::Done(outcome) => return greeting::into_result(outcome, hears.redactor),
             CallEvent::Lost(error) => return Err(error),
-            // A server may log before its greeting is over. What finds no room is lost, as at any time.
+            // A server may log before initialization is complete. If the queue is full, the message is dropped as
+            // usual.
             CallEvent::Notification(notification) => {
                 let _ = hears.said.try_send(ServerMessage::Notification(notification));
             }
-            // The protocol allows none but `ping` before the greeting is over.
+            // The protocol allows only `ping` before initialization is complete.
             CallEvent::Request(request) => {
                 let refusal = Response::failure(request.id, code::INVALID_REQUEST, "not yet");
                 transport.send(refusal.print()).await?;

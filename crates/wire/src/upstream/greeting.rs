@@ -1,4 +1,4 @@
-//! What is said in `initialize`, and how its answer is read. Pure.
+//! Builds the parameters of `initialize` and reads its result. Pure.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -10,7 +10,6 @@ use crate::message::{ErrorObject, Outcome};
 use crate::secret::Redactor;
 use crate::version::Version;
 
-/// The parameters of `initialize`.
 pub(super) fn params(client_info: &ClientInfo) -> Result<Box<RawValue>, Error> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
@@ -29,7 +28,7 @@ pub(super) fn params(client_info: &ClientInfo) -> Result<Box<RawValue>, Error> {
     .map_err(unwritable)
 }
 
-/// The version that a server answered with.
+/// The version in the server's `initialize` result.
 pub(super) fn version(greeting: &RawValue, redactor: &Redactor) -> Result<Version, Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -42,7 +41,7 @@ pub(super) fn version(greeting: &RawValue, redactor: &Redactor) -> Result<Versio
         .ok_or_else(|| Error::Version { version: redactor.quote(&protocol_version) })
 }
 
-/// The result, or the error that was answered.
+/// The result, or the error response as an [`Error`].
 pub(crate) fn into_result(outcome: Outcome, redactor: &Redactor) -> Result<Box<RawValue>, Error> {
     let object = match outcome {
         Outcome::Result(result) => return Ok(result),

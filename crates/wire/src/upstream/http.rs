@@ -1,8 +1,6 @@
-//! A server behind streamable HTTP: every message is a POST of its own.
-//!
-//! What comes back on the stream of a POST belongs to the call that it carried; what belongs to none comes on a stream
-//! that is kept open with GET, if the server has one and somebody listens. A call is sent once. When its stream breaks,
-//! it is taken up again where it broke, if the server says how; else the call is lost.
+//! A server behind streamable HTTP: every message is a separate POST. Messages on the response stream of a POST belong to its
+//! call; others arrive on a GET stream, if the server offers one and the connection has a listener. A call is sent once. When
+//! its stream breaks, it is resumed if the server sent an event id; otherwise the call is lost.
 
 mod listening;
 
@@ -43,7 +41,7 @@ struct Shared {
     calls: Arc<Calls>,
     inbox: Inbox,
     replies: Replies,
-    /// What the server gave with its answer to `initialize`.
+    /// The `Mcp-Session-Id` from the `initialize` response.
     session: OnceLock<HeaderValue>,
     version: OnceLock<Version>,
     is_stateless: AtomicBool,
@@ -74,17 +72,17 @@ impl Http {
         }
     }
 
-    /// Every message from here on is of the stateless era, or no longer.
+    /// Sets whether later messages follow the stateless era.
     pub(super) fn set_stateless(&self, on: bool) {
         self.shared.is_stateless.store(on, Ordering::Release);
     }
 
-    /// Fixes the version every later message names.
+    /// Fixes the protocol version that every later message names.
     pub(super) fn agree(&self, version: Version) {
         let _ = self.shared.version.set(version);
     }
 
-    /// Listens to what belongs to no call, if anybody wants to hear it.
+    /// Opens the GET stream for messages that belong to no call, if the connection has a listener.
     pub(super) fn listen(&self) {
         if self.said.is_closed() {
             return;
@@ -100,7 +98,7 @@ impl Http {
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
 
-    /// Sends a call. Returns as soon as it goes out.
+    /// Sends a call. Returns once the request has been sent.
     pub(super) async fn begin(
         &self,
         call: OutgoingCall<'_>,
@@ -113,7 +111,7 @@ impl Http {
         let (sent, heard) = SendNotifier::new();
         let shared = Arc::clone(&self.shared);
         let (number, text) = (running.number(), entered.request.print());
-        // Made here: a task that is ended before it begins must let go of it too.
+        // Created here, so that a task aborted before its first poll also withdraws the call.
         let leave = WithdrawOnDrop::new(&shared.calls, number);
         running.carried_by(tokio::spawn(async move {
             let _leave = leave;
@@ -129,17 +127,17 @@ impl Http {
         let Some(told) = heard.unless(given_up).await else { return Ok(None) };
         match told {
             Ok(outcome) => outcome.map(|()| Some(running)),
-            // The connection was closed meanwhile; what has not gone out will not.
+            // The connection was closed meanwhile; unsent messages are not sent.
             Err(_) => Err(self.shared.calls.closed().map_or(Error::NoAnswer, Error::Closed)),
         }
     }
 
-    /// Sends a message that has no answer, and waits until the server has taken it.
+    /// Sends a message without a response, and waits until the server has accepted it.
     pub(super) async fn send(&self, text: String) -> Result<(), Error> {
         self.shared.send(text).await
     }
 
-    /// Ends the session, if there is one. A server that cannot is not asked twice.
+    /// Ends the session, if there is one. A failed DELETE is not retried.
     pub(super) async fn close(&self) {
         let is_lost = self.shared.calls.closed().is_some();
         self.shared.calls.close(Error::Left);
@@ -175,13 +173,13 @@ impl Shared {
         if let Some(error) = sent.failed(error) {
             self.calls.fail(number, error);
         }
-        // After the call: it was refused, of all others nothing is known.
+        // After the call itself, because the call was rejected while the outcome of all others is unknown.
         if is_lost {
             self.calls.close(Error::SessionLost);
         }
     }
 
-    /// Sends a call and hears it to its end.
+    /// Sends a call and reads its stream to the end.
     async fn carry(
         self: &Arc<Self>,
         number: u64,
@@ -214,7 +212,7 @@ impl Shared {
         }
     }
 
-    /// InitContext a call refused: by an error that answers it, or by nothing but the status.
+    /// Handles a rejected call: the body is an error response to it, or only the status says why.
     async fn hear_refusal(self: &Arc<Self>, http: Response, number: u64) -> Result<(), Error> {
         let status = http.status().as_u16();
         let mut detail = String::new();
@@ -278,7 +276,7 @@ impl Shared {
         self.is_stateless.load(Ordering::Acquire)
     }
 
-    /// Without its session nothing of the connection is left.
+    /// Closes the connection when the server no longer knows the session.
     fn note_loss(&self, error: &Error) {
         if matches!(error, Error::SessionLost) {
             self.calls.close(Error::SessionLost);

@@ -1,8 +1,6 @@
-//! What a server says, given to whom it belongs: a call, or whoever listens to the connection.
-//!
-//! Never waits: a server that talks without end must not stop the answers. What finds no room is dropped, but for what
-//! says that something has changed: that is said once more when there is room, once for all. Room is counted in messages
-//! and in bytes: one message stateless may be large.
+//! Routes the messages of a server to their call, or to the listener of the connection. Never waits, so that a server that
+//! floods the connection cannot delay responses. Messages that do not fit (in number or in bytes) are dropped, except change
+//! notifications: these are merged and delivered once there is room.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,14 +14,13 @@ use super::calls::{Calls, MessageSource};
 use crate::message::{Message, Notification, Request, Response};
 use crate::server::code;
 
-/// Different changes that may wait for room. There are three lists; the rest is for resources.
+/// Distinct change notifications that may wait for room. Three are for lists; the rest is for resources.
 const LATE_MOST: usize = 256;
-/// What says that something has changed is a word or an address. A longer one is dropped as anything else is.
+/// A change notification holds at most a URI. A longer one is dropped like any other message.
 const CHANGE_MOST_BYTES: usize = 16 * 1024;
 /// Bytes that may wait in one stream. A message that finds the stream empty may be larger.
 pub(super) const UNREAD_BYTES: usize = 4 * 1024 * 1024;
 
-/// Where the messages of one connection arrive.
 #[derive(Clone)]
 pub(super) struct Inbox {
     calls: Arc<Calls>,
@@ -34,7 +31,7 @@ pub(super) struct Inbox {
 #[derive(Default)]
 struct Waiting {
     unread: Unread,
-    /// Changes that wait for room. Somebody waits with them as long as there are any.
+    /// Change notifications that wait for room. While there are any, a task waits to deliver them.
     late: Vec<Notification>,
 }
 
@@ -43,7 +40,7 @@ impl Inbox {
         Self { calls, said, waiting: Arc::default() }
     }
 
-    /// Takes a message in. Returns what must be sent back.
+    /// Routes a message. Returns the response to send back, if any.
     pub(super) fn take(&self, message: Message, stream: MessageSource) -> Option<Response> {
         match message {
             Message::Response(response) => {
@@ -64,7 +61,7 @@ impl Inbox {
         }
     }
 
-    /// A question that finds no place is answered, so that the server does not wait for good.
+    /// Rejects a request that does not fit, so that the server does not wait for ever.
     fn ask(&self, request: Request) -> Option<Response> {
         let nobody =
             |request: Request| Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked");
@@ -89,7 +86,7 @@ impl Inbox {
         let mut waiting = self.waiting();
         let size = size(&notification.method, notification.params.as_deref());
         let is_change = is_change(&notification.method) && size <= CHANGE_MOST_BYTES;
-        // What has changed twice is said once, and after what waits already.
+        // Repeated changes are merged, and queue behind those that already wait.
         if is_change && !waiting.late.is_empty() {
             return keep(&mut waiting.late, notification);
         }
@@ -120,7 +117,7 @@ fn keep(late: &mut Vec<Notification>, notification: Notification) {
 }
 
 async fn tell_late(said: mpsc::Sender<ServerMessage>, waiting: Arc<Mutex<Waiting>>) {
-    // Nobody listens any more: then nobody is told.
+    // Without a listener the changes are discarded.
     while let Ok(place) = said.reserve().await {
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.late.is_empty() {
@@ -135,7 +132,7 @@ async fn tell_late(said: mpsc::Sender<ServerMessage>, waiting: Arc<Mutex<Waiting
     }
 }
 
-/// The sizes of what was put into a stream and not read yet, oldest first.
+/// The sizes of the messages in a stream that are not read yet, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
     sizes: VecDeque<usize>,
@@ -143,9 +140,9 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    /// Whether so much more may be put into the stream.
+    /// Whether a message of `size` bytes fits into the stream.
     pub(super) fn has_room<T>(&mut self, stream: &mpsc::Sender<T>, size: usize) -> bool {
-        // Whoever reads says nothing; but what the stream no longer holds was read.
+        // The reader does not report; the messages that the stream no longer holds have been read.
         let held = stream.max_capacity().saturating_sub(stream.capacity());
         while self.sizes.len() > held {
             self.bytes = self.bytes.saturating_sub(self.sizes.pop_front().unwrap_or_default());
@@ -159,12 +156,13 @@ impl Unread {
     }
 }
 
-/// What a message weighs while it waits.
+/// The size of a message for the byte limit.
 pub(super) fn size(method: &str, params: Option<&RawValue>) -> usize {
     method.len() + params.map_or(0, |params| params.get().len())
 }
 
-/// Says that something that was read before is another now. It is the connection's, whichever way it comes.
+/// Whether a notification says that previously read data has changed. It belongs to the connection, whichever stream it
+/// comes on.
 pub(super) fn is_change(method: &str) -> bool {
     method.ends_with("/list_changed") || method == "notifications/resources/updated"
 }
@@ -205,7 +203,7 @@ mod tests {
         let heard: Vec<ServerMessage> = std::iter::from_fn(|| says.try_recv().ok()).collect();
         assert_eq!(heard.len(), 4, "three notifications and the change");
         assert!(matches!(heard.last(), Some(ServerMessage::Notification(note)) if is_change(&note.method)));
-        // Whoever has read everything hears again, and of something large too.
+        // Once everything is read, the stream accepts messages again, even a large one.
         assert!(inbox.take(question(UNREAD_BYTES + 1), MessageSource::Shared).is_none());
         inbox.take(note("notifications/message", 3), MessageSource::Shared);
         assert!(matches!(says.try_recv(), Ok(ServerMessage::Request(_))));

@@ -1,4 +1,4 @@
-//! An open session with a server, whichever way it is reached.
+//! An open session with a server, over any transport.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,8 +28,13 @@ use crate::secret::Redactor;
 use crate::server::MODERN;
 use crate::version::Version;
 
-/// An open session with a server. Calls may run at the same time. Dropping it ends a process at once, with everything
-/// that it started, and leaves a session over HTTP to expire; [`Link::close`] is the polite way.
+/// An open session with a server. Calls may run concurrently. Dropping it kills a process with everything it started,
+/// and leaves an HTTP session to expire; [`Link::close`] shuts both down gracefully.
+///
+/// Messages about a call (progress, logs, server requests) arrive in the call's own ordered stream before its response;
+/// all others arrive in the connection's stream. A stateless server is used in the same way: the link keeps what a
+/// session would store, and such a server requests input with an `input_required` response (see
+/// [`Link::input_required`]).
 pub struct Link {
     transport: Arc<Transport>,
     calls: Arc<Calls>,
@@ -43,11 +48,11 @@ pub struct Link {
 }
 
 impl Link {
-    /// Opens a session: connects, says hello, and says that it is ready. What the server says on its own goes to `said`;
-    /// if nobody listens there, nothing is done to hear it.
+    /// Opens a session: connects and initializes. Messages of the server that belong to no call go to `said`; if that
+    /// has no receiver, the connection does not listen for them.
     ///
     /// # Errors
-    /// When the server is not reached, refuses, is too slow, or speaks another protocol.
+    /// When the server cannot be reached, rejects the connection, times out, or speaks another protocol.
     pub async fn open(options: &ConnectOptions, said: mpsc::Sender<ServerMessage>) -> Result<Self, Error> {
         match &options.route {
             Route::Probe { url } => transport_probe::open(url, options, said).await,
@@ -70,8 +75,8 @@ impl Link {
         }
     }
 
-    /// Starts the server's process and opens a session with it. A process that a probe has ended is started once more and
-    /// greeted with `initialize`; for the caller both are one attempt.
+    /// Starts the server's process and opens a session with it. If a probe made the process exit, it is started once
+    /// more and sent `initialize` first; the caller sees one attempt.
     async fn open_process(
         spec: &ChildSpec,
         options: &ConnectOptions,
@@ -118,17 +123,15 @@ impl Link {
         within(options, open).await
     }
 
-    /// Sends a call.
-    ///
     /// # Errors
     /// When it was not sent.
     pub async fn begin(&self, call: OutgoingCall<'_>) -> Result<PendingCall, Error> {
-        // Nobody gives it up.
+        // A pending future never cancels.
         self.begin_unless(call, std::future::pending()).await?.ok_or(Error::NoAnswer)
     }
 
-    /// Sends a call, unless it is given up before it has gone out: then it is `None`, and was not sent. Whoever only drops
-    /// [`Link::begin`] cannot tell.
+    /// Sends a call unless `cancel` completes before it is sent; then returns `None`. Dropping [`Link::begin`] instead
+    /// leaves it unknown whether the call was sent.
     ///
     /// # Errors
     /// When it was not sent.
@@ -144,7 +147,8 @@ impl Link {
         self.transport.begin_stateless(stateless, call, given_up).await
     }
 
-    /// Sends a call if that takes no time: into a pipe that has room. Otherwise `None`, and nothing was sent.
+    /// Sends a call if that needs no waiting, that is, on a pipe with room. Otherwise returns `None`, and nothing was
+    /// sent.
     ///
     /// # Errors
     /// When it cannot be sent.
@@ -155,10 +159,10 @@ impl Link {
         }
     }
 
-    /// Tells the server something.
+    /// Sends a notification.
     ///
     /// # Errors
-    /// When it was not told: also when the method is that of a request.
+    /// When it was not sent, also when the method is that of a request.
     pub async fn notify(&self, method: &str, params: Option<&RawValue>) -> Result<(), Error> {
         if !is_notification(method) {
             return Err(Error::Protocol("a request cannot be sent as a notification"));
@@ -167,18 +171,18 @@ impl Link {
         self.transport.send(Notification { method: method.to_owned(), params }.print()).await
     }
 
-    /// Tells the server that nobody waits for a call any more.
+    /// Cancels a call at the server.
     ///
     /// # Errors
-    /// When it was not told.
+    /// When the notification was not sent.
     pub async fn cancel(&self, number: u64, reason: &str) -> Result<(), Error> {
-        // First of all: whether it can be told or not, nobody waits.
+        // First, because the caller stops waiting even if the notification cannot be sent.
         let is_news = self.calls.cancel(number);
-        // On a pipe every call that runs is entered; one that is not was answered, or the server knows.
+        // On a pipe every running call is registered; any other was answered or already cancelled.
         if !is_news && matches!(*self.transport, Transport::Pipe(_)) {
             return Ok(());
         }
-        // Over HTTP the end of its stream says so, where there are no sessions.
+        // Over stateless HTTP, closing the stream cancels the call.
         if self.stateless.is_some() && matches!(*self.transport, Transport::Http(_)) {
             return Ok(());
         }
@@ -190,7 +194,7 @@ impl Link {
         self.stateless.is_some()
     }
 
-    /// What a server without sessions asks by this answer to a call, if it does.
+    /// The input that a stateless server requests with this response, if any.
     #[must_use]
     pub fn input_required(&self, outcome: &Outcome) -> Option<InputRequired> {
         match outcome {
@@ -199,37 +203,36 @@ impl Link {
         }
     }
 
-    /// Learns how a tool is to be called: some arguments stand in headers too.
+    /// Registers a tool's definition: some of its arguments must also be sent as headers.
     pub fn register_tool(&self, tool: &str, definition: &RawValue) {
         if let Some(stateless) = &self.stateless {
             stateless.register_tool(tool, definition);
         }
     }
 
-    /// These tasks of a server without sessions are of interest, and no others: it tells of them with
-    /// `notifications/tasks`.
+    /// Replaces the set of tasks for which a stateless server sends `notifications/tasks`.
     pub fn watch_tasks(&self, tasks: BTreeSet<String>) {
         if let Some(stateless) = &self.stateless {
             stateless.watch_tasks(tasks);
         }
     }
 
-    /// Answers a question of the server.
+    /// Answers a request of the server.
     ///
     /// # Errors
-    /// When the answer did not go out.
+    /// When the response was not sent.
     pub async fn answer(&self, response: Response) -> Result<(), Error> {
         self.calls.answered(response.id.as_ref());
         self.transport.send(response.print()).await
     }
 
-    /// How many calls somebody waits for; the connection's own listening is none of them.
+    /// The number of calls with a waiting caller, without the connection's own listen request.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.calls.waiting()
     }
 
-    /// Why the session is over, if it is.
+    /// The reason the session closed, if it is closed.
     #[must_use]
     pub fn closed(&self) -> Option<Arc<Error>> {
         self.calls.closed()
@@ -239,7 +242,7 @@ impl Link {
         self.calls.until_closed().await
     }
 
-    /// The server's answer to `initialize`, as written; of one without sessions, in the same form.
+    /// The server's `initialize` result, unparsed; for a stateless server, an equivalent one.
     #[must_use]
     pub fn initialize_result(&self) -> &RawValue {
         &self.initialize_result
@@ -249,7 +252,7 @@ impl Link {
         self.version
     }
 
-    /// The protocol revision both sides speak, of either era.
+    /// The negotiated protocol revision, of either era.
     #[must_use]
     pub fn protocol_version(&self) -> &'static str {
         if self.is_stateless() { MODERN } else { self.version.as_str() }
@@ -261,7 +264,7 @@ impl Link {
         self.transport_name
     }
 
-    /// The last lines that the server's process wrote to stderr.
+    /// The last lines that the server's process wrote to stderr, with secrets masked.
     #[must_use]
     pub fn stderr(&self) -> Vec<String> {
         self.process.as_ref().map(Process::errors).unwrap_or_default()
@@ -273,7 +276,7 @@ impl Link {
         self.process.as_ref().and_then(Process::pid)
     }
 
-    /// Ends the session; calls that still run are lost. Afterwards no process is left.
+    /// Ends the session. Running calls are lost, and no process remains.
     pub async fn close(&self) {
         self.transport.close(&self.calls).await;
         if let Some(process) = &self.process {
@@ -304,7 +307,7 @@ async fn within(
     opened.unwrap_or_else(|_| Err(Error::timeout("opening the session", limit)))
 }
 
-/// A connection on which nothing was said.
+/// A connection before initialization.
 struct Unready {
     transport: Arc<Transport>,
     calls: Arc<Calls>,

@@ -1,9 +1,6 @@
-//! The one request that stays open to a server without sessions: on it the server tells of changes, for as long as the
-//! connection lasts. A server that ends it is asked again after a while; one that refuses it, ever more seldom.
-//!
-//! When something else is of interest another request takes its place. The other one is read on until the server has agreed to
-//! that one, and a little longer, as it may be on another connection. Where nobody listened for a while, everything may have
-//! changed.
+//! The long-lived `subscriptions/listen` request to a stateless server. It is sent again when it ends; after rejections the
+//! delay grows. When the watched set changes, a new request replaces it; the old one is read until shortly after the server
+//! acknowledges the new one. After a gap without a request, everything is reported as changed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +17,15 @@ use super::{CallEvent, OutgoingCall, PendingCall, ServerMessage};
 use crate::message::{ErrorObject, Notification, Outcome};
 use crate::server::code;
 
-/// How long a server is left stateless before it is asked again.
+/// How long to wait before the request is sent again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListenBackoff {
-    /// After it has ended the request, or refused it once. One that ends it sooner has refused it.
+    /// Delay after the request ended or was rejected once. A request that ends sooner counts as rejected.
     first: Duration,
-    /// How many times longer after each refusal.
+    /// Factor by which the delay grows with each rejection.
     growth: u32,
     most: Duration,
-    /// How long a request is read on when the server has agreed to the next.
+    /// How long the old request is read after the server has acknowledged the new one.
     grace: Duration,
 }
 
@@ -58,18 +55,18 @@ pub(super) struct Listener {
     pub(super) pauses: ListenBackoff,
 }
 
-/// Why the server is not listened to any longer.
 enum Over {
-    /// The server has ended the second of two, of which the first is ended now: it is asked once more, for one stateless.
+    /// The server ended the new request while the old one was still open. The old one is ended now, and one request is
+    /// sent again.
     Alone,
     Ended,
     Refused,
-    /// The server does not know what it is, and will not learn it while the connection lasts.
+    /// The server does not know the method. This does not change while the connection lasts.
     NoMethod,
 }
 
 impl Listener {
-    /// Listens until the connection is over, nobody wants to hear, or the server has no such request.
+    /// Runs until the connection closes, no listener is left, or the server turns out not to have this request.
     pub(super) async fn run(self) {
         tokio::select! {
             () = self.listen_again() => {}
@@ -92,12 +89,12 @@ impl Listener {
                 Over::Ended if !is_short => refusals = 0,
                 Over::Ended | Over::Refused => refusals = refusals.saturating_add(1),
             }
-            // One that has refused is left stateless for a moment, whatever is of interest by then.
+            // After a rejection the first delay always applies, even if the watched set has changed.
             let least = if refusals == 0 { Duration::ZERO } else { self.pauses.first };
             sleep(least).await;
             tokio::select! {
                 () = sleep(self.pauses.after(refusals).saturating_sub(least)) => {}
-                // It may not refuse what is asked now.
+                // The server may accept the new request.
                 _ = watching.changed() => refusals = 0,
             }
         }
@@ -106,7 +103,7 @@ impl Listener {
     async fn listen(&self, watching: &mut watch::Receiver<Watched>, mut gap: Gap) -> Over {
         let Some(mut running) = self.begin(watching).await else { return Over::Refused };
         let (mut before, mut is_agreed) = (None::<Before>, false);
-        // When something else is to be asked for.
+        // When the next request for a changed set is due.
         let mut renewal = None::<Instant>;
         loop {
             let event = tokio::select! {
@@ -117,7 +114,7 @@ impl Listener {
                         Some(CallEvent::Request(_)) => {}
                         Some(CallEvent::Done(_) | CallEvent::Lost(_)) | None => {
                             before = None;
-                            // From here on nobody tells, until the server agrees to the other one.
+                            // From here on no request is open until the server acknowledges the new one.
                             gap = if is_agreed { gap } else { Gap::Some };
                         }
                     }
@@ -130,7 +127,7 @@ impl Listener {
                 () = until(renewal), if before.is_none() => {
                     let now = Instant::now();
                     let Some(renewed) = self.begin(watching).await else {
-                        // This one is still good.
+                        // The current request still works.
                         renewal = Some(now + self.pauses.first);
                         continue;
                     };
@@ -156,7 +153,7 @@ impl Listener {
                 }
                 CallEvent::Notification(notification) => self.tell(notification).await,
                 CallEvent::Request(_) => {}
-                // Perhaps it has but one such request at a time.
+                // The server may allow only one such request at a time.
                 CallEvent::Done(_) | CallEvent::Lost(_) if before.is_some() && !is_agreed => {
                     return Over::Alone;
                 }
@@ -176,7 +173,7 @@ impl Listener {
         }
     }
 
-    /// Asks for everything that is of interest now.
+    /// Sends a request for everything that is currently watched.
     async fn begin(&self, watching: &mut watch::Receiver<Watched>) -> Option<PendingCall> {
         let wanted = stateless::listening(&watching.borrow_and_update());
         let params = serde_json::value::to_raw_value(&wanted).ok();
@@ -186,7 +183,7 @@ impl Listener {
     }
 }
 
-/// Waits until then; for ever, if there is no such time.
+/// Waits until `then`, or for ever if it is `None`.
 async fn until(then: Option<Instant>) {
     match then {
         // A timer would be a millisecond late.
@@ -196,22 +193,22 @@ async fn until(then: Option<Instant>) {
     }
 }
 
-/// Whether there was a time in which nobody listened.
+/// Whether there was a time without an open request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gap {
     None,
     Some,
 }
 
-/// The request whose place another one takes: it stays until the server has agreed to that and a little longer, but not for
-/// ever.
+/// The request that is being replaced. It stays open until the server acknowledges the new one and for the grace
+/// period, up to a limit.
 struct Before {
     running: PendingCall,
     until: Instant,
 }
 
 impl Before {
-    /// What comes on it; `None` when it has stayed long enough. Nothing ever, if there is none.
+    /// The next event on it; `None` once the grace period is over. Pending for ever if there is no such request.
     async fn next(before: &mut Option<Self>) -> Option<CallEvent> {
         let Some(Self { running, until }) = before else { return std::future::pending().await };
         tokio::select! {
@@ -221,7 +218,7 @@ impl Before {
     }
 }
 
-/// What may have changed while nobody listened, of what the server has agreed to tell of.
+/// Notifications for what may have changed during a gap, limited to what the server has acknowledged.
 fn missed(acknowledged: &Notification, watched: &Watched) -> Vec<Notification> {
     #[derive(Deserialize)]
     struct Params {

@@ -1,19 +1,5 @@
-//! The way to a server behind us: one connection, shared by many callers, with raw payloads both ways.
-//!
-//! Where [`Client`](crate::Client) makes a call and waits, a [`Link`] carries whole conversations: what the server says about a
-//! call (progress, logs, questions) comes in the call's own ordered stream, before its answer; what it says on its own
-//! comes in the connection's. Ids and progress tokens are ours on the wire and the caller's again on the way back; nothing
-//! else of a payload is touched.
-//!
-//! A server on a pipe, or on a legacy event stream, does not say which call a question or a log message belongs to. The rule: by its progress token if
-//! it has one; else, if exactly one call is running, or a question and exactly one is running that does not wait for an answer
-//! itself, to that one; else to none, and it comes in the connection's stream. The connection's own request to be told of
-//! changes is no such call.
-//! Over streamable HTTP what comes on the stream of a call is the call's. What says that something has changed is always
-//! the connection's.
-//!
-//! A server is of either era. One without sessions is used through the same [`Link`]: what a session would remember is kept
-//! here. What such a server asks comes as the answer to a call, `input_required`: see [`Link::input_required`].
+//! The client side of a connection to an upstream server: one [`Link`], shared by many callers, with raw payloads both ways.
+//! Ids and progress tokens are rewritten on the wire and restored on the way back; the rest of a payload is not changed.
 
 mod call_channel;
 mod calls;
@@ -50,11 +36,11 @@ use crate::error::Error;
 use crate::message::{Notification, Outcome, Request};
 use crate::server::OutboundMessage;
 
-/// What a server says on its own.
+/// A message of the server that belongs to no call.
 #[derive(Debug)]
 pub enum ServerMessage {
     Notification(Notification),
-    /// A question; it is answered by its id.
+    /// The response must carry its id.
     Request(Request),
 }
 
@@ -63,32 +49,31 @@ pub enum CallEvent {
     Notification(Notification),
     Request(Request),
     Done(Outcome),
-    /// There will be no answer. Nothing follows, and nobody knows whether the call took effect, unless
+    /// The call gets no response, and no event follows. Whether it took effect is unknown, unless
     /// [`Error::was_not_executed`] says so.
     Lost(Error),
 }
 
-/// A call that was sent. Whoever wants to leave before its end tells the server why with [`Link::cancel`]. On a pipe the
-/// server is told anyway when it is dropped, if there is room; on a legacy event stream the call counts as running until
-/// it is answered or cancelled.
+/// A call that was sent. To abandon it, cancel it with [`Link::cancel`]. On a pipe, dropping it also cancels it at the
+/// server, if there is room; on a legacy event stream it counts as running until it is answered or cancelled.
 #[derive(Debug)]
 pub struct PendingCall {
     number: u64,
     events: call_channel::CallReceiver,
     calls: std::sync::Arc<calls::Calls>,
-    /// Whoever waits for its answer on a connection of its own.
+    /// The task that reads the response on its own HTTP request.
     carrier: Option<AbortHandle>,
-    /// Where the server can be told at once that nobody waits.
+    /// The queue for a cancellation on drop.
     out: Option<mpsc::WeakSender<OutboundMessage>>,
 }
 
 impl PendingCall {
-    /// The next thing that happens to it.
+    /// Waits for the next event of the call.
     pub async fn next(&mut self) -> CallEvent {
         self.events.next().await.unwrap_or(CallEvent::Lost(Error::NoAnswer))
     }
 
-    /// A call whose answer is known already: it was not sent.
+    /// A call that is answered locally and was not sent.
     fn answered(outcome: Outcome, calls: &std::sync::Arc<calls::Calls>) -> Self {
         let (slot, events) = call_channel::call_channel();
         slot.finish(CallEvent::Done(outcome));
@@ -99,7 +84,7 @@ impl PendingCall {
         self.carrier = Some(carrier.abort_handle());
     }
 
-    /// The id that it has on the wire.
+    /// The id on the wire.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
@@ -113,7 +98,7 @@ impl Drop for PendingCall {
         }
         if let Some(out) = self.out.as_ref().filter(|_| self.calls.cancel(self.number)) {
             let told = cancelled(self.number, "nobody waits for it").print();
-            // A server that does not read is not told.
+            // If the queue is full, the cancellation is not sent.
             let _ = out.upgrade().map(|out| out.try_send(told.into()));
         }
         self.calls.forget(self.number);
@@ -123,11 +108,11 @@ impl Drop for PendingCall {
 #[derive(Debug, Clone, Copy)]
 pub struct OutgoingCall<'a> {
     pub method: &'a str,
-    /// The parameters as they came from the caller.
+    /// The parameters as the caller gave them.
     pub params: Option<&'a RawValue>,
 }
 
-/// Says that nobody waits for a call any more.
+/// Builds `notifications/cancelled` for a call.
 fn cancelled(number: u64, reason: &str) -> Notification {
     let params = serde_json::json!({"requestId": number, "reason": reason});
     let params = serde_json::value::to_raw_value(&params).ok();

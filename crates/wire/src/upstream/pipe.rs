@@ -1,4 +1,4 @@
-//! A server on a pipe: one message per line, both ways.
+//! A server on a pipe: one message per line, in both directions.
 
 use std::sync::Arc;
 
@@ -16,20 +16,20 @@ use crate::limits::Limits;
 use crate::server::OutboundMessage;
 use crate::server::lines::{Lines, write};
 
-/// Messages on their way out before a caller waits.
+/// Outbound messages that may queue before a caller waits.
 const QUEUE: usize = 256;
 
 /// A connection to a server on a pipe. Dropping it closes both ends.
 pub(super) struct Pipe {
     calls: Arc<Calls>,
-    /// Closed by [`Pipe::close`]: then the server sees its input end.
+    /// [`Pipe::close`] drops the sender; then the server sees the end of its input.
     out: std::sync::Mutex<Option<mpsc::Sender<OutboundMessage>>>,
     reader: JoinHandle<()>,
     limits: Limits,
 }
 
 impl Pipe {
-    /// Speaks with a server over a pair of byte streams; `over` says when its process is, if it has one.
+    /// Connects to a server over a pair of byte streams; `over` reports the exit of its process, if it has one.
     pub(super) fn open<R, W>(
         streams: (R, W),
         limits: Limits,
@@ -51,20 +51,20 @@ impl Pipe {
             let mut reading = std::pin::pin!(reader.read(lines));
             let cause = tokio::select! {
                 cause = &mut reading => cause,
-                // A server that no longer listens may still say its last.
+                // A server that no longer reads may still write.
                 written = &mut writer => {
                     let cause = written.ok().and_then(Result::err).map_or(Error::Left, Error::Pipe);
                     let _ = timeout(patience, &mut reading).await;
                     cause
                 }
-                // So may one that is over, but somebody else may hold its end of the pipe.
+                // The same holds for a process that has exited; but another process may hold its end of the pipe open.
                 over = ended(over.clone()) => {
                     let _ = timeout(patience, &mut reading).await;
                     over
                 }
             };
             let cause = match (cause, over) {
-                // Why a process closed its pipe is best said by how it ended.
+                // The exit status of the process explains best why the pipe closed.
                 (cause @ (Error::NoAnswer | Error::Pipe(_)), Some(over)) => {
                     timeout(patience, ended(Some(over))).await.unwrap_or(cause)
                 }
@@ -98,7 +98,7 @@ impl Pipe {
         }
     }
 
-    /// Nothing waits here: a call that was entered is sent.
+    /// Does not wait, so a registered call is always sent.
     fn enter(
         &self,
         call: OutgoingCall<'_>,
@@ -111,18 +111,18 @@ impl Pipe {
             return Err(error);
         }
         let out = place.send(line.into());
-        // The protocol does not allow a greeting to be cancelled.
+        // The protocol does not allow `initialize` to be cancelled.
         entered.running.out = (call.method != "initialize").then(|| out.downgrade());
         Ok(entered.running)
     }
 
-    /// Ends the connection: what was said goes out, then the server sees its input end.
+    /// Closes the connection: queued messages are written, then the server sees the end of its input.
     pub(super) fn close(&self) {
         self.calls.close(Error::Left);
         self.out.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
     }
 
-    /// Sends a message that has no answer.
+    /// Sends a message without a response.
     pub(super) async fn send(&self, line: String) -> Result<(), Error> {
         self.check(&line)?;
         self.place().await?.send(line.into());
@@ -159,12 +159,12 @@ impl Drop for Pipe {
     }
 }
 
-/// How the process ended, when it has.
+/// Waits for the process to exit and returns an error that says how.
 async fn ended(over: Option<watch::Receiver<Option<Over>>>) -> Error {
     let Some(mut over) = over else { return std::future::pending().await };
     match over.wait_for(Option::is_some).await.map(|over| over.clone()) {
         Ok(Some(Over { how, words })) => Error::Ended { how, words },
-        // Whoever watched it is gone, and the process with it.
+        // The watching task is gone, and the process with it.
         _ => Error::Left,
     }
 }
@@ -176,7 +176,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads until the pipe ends; why it did.
+    /// Reads until the pipe ends, and returns the reason.
     async fn read<R: AsyncRead + Unpin>(&self, mut lines: Lines<R>) -> Error {
         loop {
             match lines.next().await {
@@ -187,13 +187,13 @@ impl Reader {
                         if let (Some(reply), Some(out)) =
                             (self.inbox.take(message, MessageSource::Shared), self.out.upgrade())
                         {
-                            // A server that does not read its answers gets none.
+                            // A server that does not read its responses gets none.
                             let _ = out.try_send(reply.print().into());
                         }
                     }
                 }
-                // Many servers write other things to stdout, and those may look like anything. But an answer that is too
-                // long ends its call, which would wait for good.
+                // Many servers write other text to stdout, so unreadable lines are skipped. But a response that is too
+                // long fails its call, which would otherwise wait for ever.
                 Ok(Some(Err(unread))) if unread.is_long_answer => {
                     let number = match unread.answer.id {
                         Some(id) => id.as_json().parse().ok(),

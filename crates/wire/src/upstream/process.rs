@@ -1,4 +1,4 @@
-//! A server's process while a link to it is open: watched until it ends, ended when the link is closed.
+//! The process of a server while a link to it is open: watched until it exits, and ended when the link closes.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::child::{Child, Errors, lines};
 
 const WORDS_MAX_CHARS: usize = 200;
 
-/// A process and whoever watches it. Dropping it kills the process with everything it started.
+/// A process and its watching task. Dropping it kills the process with everything it started.
 pub(super) struct Process {
     pid: Option<u32>,
     errors: Errors,
@@ -25,7 +25,7 @@ pub(super) struct Over {
 }
 
 impl Process {
-    /// Watches a process. When it is told to end, it is given this long, twice.
+    /// Watches a process. `patience` is the time it gets to exit, applied twice (see [`Child::end`]).
     pub(super) fn watch(child: Child, patience: Duration) -> Self {
         let (stop, stopping) = watch::channel(false);
         let (ended, over) = watch::channel(None);
@@ -34,7 +34,7 @@ impl Process {
         Self { pid, errors, stop, over, watcher }
     }
 
-    /// Says how it ended, when it has.
+    /// Reports how the process exited, once it has.
     pub(super) fn over(&self) -> watch::Receiver<Option<Over>> {
         self.over.clone()
     }
@@ -47,11 +47,11 @@ impl Process {
         self.pid.filter(|_| self.over.borrow().is_none())
     }
 
-    /// Ends it; its input must be closed already.
+    /// Ends the process; its input must be closed already.
     pub(super) async fn end(&self) {
         self.stop.send_replace(true);
         let mut over = self.over.clone();
-        // An error is a watcher that is gone, and the process with it.
+        // On error the watching task is gone, and the process with it.
         let _ = over.wait_for(Option::is_some).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What is answered to a server at once, without its reader waiting: a few at a time.
+//! Immediate replies to a server that do not block its reader, limited in number.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,8 @@ use tokio::sync::Semaphore;
 
 use crate::error::Error;
 
-/// Replies on their way. A server that asks faster than it listens gets no more, and learns of it by its own time limit.
+/// Replies in flight. A server that sends requests faster than it reads gets no further replies, and its requests time
+/// out.
 const MOST: usize = 16;
 
 pub(super) struct Replies(Arc<Semaphore>);
@@ -19,7 +20,7 @@ impl Default for Replies {
 }
 
 impl Replies {
-    /// Sends one, if there is room, within this time.
+    /// Sends a reply within the time limit, if there is capacity.
     pub(super) fn send(
         &self,
         limit: Duration,

@@ -1,4 +1,4 @@
-//! Where a server is, and what it is told at the door.
+//! How to reach a server, and what the client sends it on connecting.
 
 use std::fmt;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use crate::secret::{self, Secret};
 
 #[derive(Clone)]
 pub enum Route {
-    /// A process of ours, on its standard streams.
+    /// A child process, over its standard streams.
     Child(ChildSpec),
     Http {
         url: Url,
@@ -26,14 +26,14 @@ pub enum Route {
     Sse {
         url: Url,
     },
-    /// One of the two, at this URL or below.
+    /// One of the two, at this URL or below it.
     Probe {
         url: Url,
     },
     Streams(StreamConnector),
 }
 
-/// A URL may carry a secret: only its place is shown.
+/// A URL may contain a secret, so user, password, query and fragment are not shown.
 impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -46,7 +46,7 @@ impl fmt::Debug for Route {
     }
 }
 
-/// What a server in this process writes, and what it reads.
+/// The read half and the write half of a server in this process.
 pub(super) type Streams = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
 /// Opens a pipe to a server in this process.
@@ -54,7 +54,7 @@ pub(super) type Streams = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite
 pub struct StreamConnector(Arc<dyn Fn() -> Streams + Send + Sync>);
 
 impl StreamConnector {
-    /// Each call opens a pipe of its own; one half of [`tokio::io::duplex`] will do.
+    /// Each call opens a separate pipe, such as one half of [`tokio::io::duplex`].
     pub fn new<R, W>(open: impl Fn() -> (R, W) + Send + Sync + 'static) -> Self
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -77,14 +77,14 @@ impl fmt::Debug for StreamConnector {
     }
 }
 
-/// What a server is told about its client.
+/// What the client tells a server about itself.
 #[derive(Debug, Clone, Default)]
 pub struct ClientInfo {
-    /// What the client can do, as written; nothing, if there is none.
+    /// The client capabilities as raw JSON; `None` for no capabilities.
     pub capabilities: Option<Box<RawValue>>,
     pub implementation: Implementation,
-    /// The least severe log message that it wants from a server without sessions, until it says otherwise; none, if it does
-    /// not say.
+    /// The minimum log level requested from a stateless server until `logging/setLevel` changes it; `None` to request
+    /// none.
     pub log_level: Option<String>,
 }
 
@@ -92,30 +92,29 @@ pub struct ClientInfo {
 pub struct ConnectOptions {
     pub route: Route,
     pub client_info: ClientInfo,
-    /// Where the token comes from that goes out as `Authorization: Bearer`, to the server's own origin only.
+    /// The source of the `Authorization: Bearer` token, which is sent to the server's own origin only.
     pub tokens: Option<TokenSource>,
-    /// The proxies before servers on the web.
+    /// The proxies for servers on the web.
     pub proxies: Proxies,
     pub limits: Limits,
-    /// Which era the server is of, once that is known.
     pub era: EraCache,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
     Any,
-    /// Another than the last, which was refused.
+    /// A token other than the last one, which was rejected.
     New,
 }
 
 type Fetching = Pin<Box<dyn Future<Output = Result<Secret, String>> + Send>>;
 
-/// Where tokens come from. Asked before every message, and once more after a refusal.
+/// Supplies tokens. Called before every message, and once more after a rejection.
 #[derive(Clone)]
 pub struct TokenSource(Arc<dyn Fn(Freshness) -> Fetching + Send + Sync>);
 
 impl TokenSource {
-    /// A source that may take its time; in words, why there is no token.
+    /// An asynchronous source. Its error is a text that says why there is no token.
     pub fn new<F>(fetch: impl Fn(Freshness) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Secret, String>> + Send + 'static,

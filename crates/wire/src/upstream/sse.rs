@@ -1,7 +1,6 @@
-//! A server behind legacy HTTP+SSE: one GET stream brings every message in, its first event names the URL to POST to.
-//!
-//! The stream is the connection: it is not taken up again when it ends. Refuses a POST URL of another origin: the token
-//! would follow.
+//! A server behind legacy HTTP+SSE: one GET stream delivers every message, and its first event names the URL to POST to. The
+//! stream is the connection: it is not resumed when it ends. A POST URL of another origin is rejected, because the token
+//! would be sent there.
 
 use std::sync::Arc;
 
@@ -57,7 +56,7 @@ impl Sse {
         Ok(Self { outgoing, calls, reader })
     }
 
-    /// Sends a call. Returns as soon as it goes out.
+    /// Sends a call. Returns once the request has been sent.
     pub(super) async fn begin(
         &self,
         call: OutgoingCall<'_>,
@@ -71,7 +70,7 @@ impl Sse {
         let (number, text) = (running.number(), entered.request.print());
         let unsent = WithdrawOnDrop::new(&calls, number);
         running.carried_by(tokio::spawn(async move {
-            // Some servers finish the POST only after the answer has gone out on the stream.
+            // Some servers finish the POST only after the response has gone out on the stream.
             let posted = outgoing.post(text, Some(sent.clone())).await;
             match posted {
                 Ok(()) => {
@@ -92,7 +91,7 @@ impl Sse {
         }
     }
 
-    /// Sends a message that has no answer.
+    /// Sends a message without a response.
     pub(super) async fn send(&self, text: String) -> Result<(), Error> {
         if let Some(cause) = self.calls.closed() {
             return Err(Error::Closed(cause));
@@ -111,7 +110,7 @@ impl Drop for Sse {
     }
 }
 
-/// The way out, shared by callers and the reader's replies.
+/// The sending half, shared by callers and the reader's replies.
 struct Outgoing {
     client: HttpClient,
     url: Url,
@@ -140,7 +139,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads the stream to its end; why it did.
+    /// Reads the stream to its end, and returns the reason.
     async fn read(&self, mut events: Box<EventStream>) -> Error {
         let client = &self.outgoing.client;
         loop {
@@ -162,7 +161,7 @@ impl Reader {
                         }
                     }
                 }
-                // Garbage on its own is skipped; what can be told to belong to a call ends that call.
+                // Unreadable messages are skipped; one that can be attributed to a call fails that call.
                 Err(error) => {
                     let id = find_id(event.data.as_bytes());
                     if let Some(number) = id.and_then(|id| id.as_json().parse().ok()) {
@@ -187,7 +186,7 @@ async fn endpoint(events: &mut EventStream, base: &Url, client: &HttpClient) -> 
             let endpoint = client.redactor().quote_place(base, event.data.trim());
             return Err(Error::ForeignEndpoint { endpoint });
         }
-        // Who we are is the operator's word, never the server's. Both fail only for URLs without a host.
+        // The credentials come from the operator, never from the server. Both calls fail only for URLs without a host.
         let _ = url.set_username(base.username());
         let _ = url.set_password(base.password());
         return Ok(url);

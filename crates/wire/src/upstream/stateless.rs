@@ -1,5 +1,5 @@
-//! What differs when a server has no sessions: every request says who asks and what they can do, what a session would
-//! remember is kept here, and one request that stays open hears of changes.
+//! Support for stateless servers: every request carries the client info and capabilities, this side keeps what a
+//! session would store, and one open request listens for changes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,26 +17,26 @@ use crate::param_headers;
 use crate::server::{MODERN, code, failure, named_by};
 use crate::splice;
 
-/// Resources, and tasks, that are watched on one connection.
+/// Maximum number of resources, and of tasks, that one connection watches.
 const MOST_WATCHED: usize = 1024;
 pub(super) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// The request that stays open to hear of changes.
+/// The long-lived request that listens for changes.
 pub(super) const LISTEN: &str = "subscriptions/listen";
-/// What a server agrees to tell of.
+/// The notification with which a server acknowledges the listen request.
 pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-/// A server without sessions, as far as it must be remembered.
+/// The client-side state of a stateless server.
 pub(super) struct Stateless {
-    /// What every request says: members of `_meta`.
+    /// The `_meta` members that every request carries.
     meta: String,
-    /// The least severe log message that is wanted.
+    /// The minimum log level that is requested.
     level: Mutex<Option<String>>,
-    /// The schemas of tools whose arguments stand in headers too.
+    /// The schemas of tools whose arguments are also sent as headers.
     mirrored: Mutex<HashMap<String, Value>>,
     watched: watch::Sender<Watched>,
 }
 
-/// The resources and the tasks whose changes are of interest.
+/// The resources and tasks whose changes are reported.
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     resources: BTreeSet<String>,
@@ -61,7 +61,7 @@ impl Stateless {
         Self { meta, level, mirrored: Mutex::default(), watched: watch::Sender::default() }
     }
 
-    /// The parameters with what every request says. Nothing else of them changes.
+    /// Adds the era's `_meta` members to the parameters, and changes nothing else.
     pub(super) fn add_era_meta(&self, params: Option<&RawValue>) -> Result<Box<RawValue>, Error> {
         let wrong = |_| Error::Protocol("the parameters of a request are not an object");
         let text = params.map_or("{}", RawValue::get).trim();
@@ -72,7 +72,7 @@ impl Stateless {
         }
         let not_an_object = || Error::Protocol("the parameters of a request are not an object");
         let comma = |after: &str| if after.trim_start().starts_with('}') { "" } else { "," };
-        // Inserted after an opening brace, or put in place of a `_meta` that is not an object.
+        // Inserted after an opening brace, or replaces a `_meta` that is not an object.
         let spliced = match members.get("_meta").map(|meta| meta.get()) {
             Some(meta) if meta.starts_with('{') => {
                 let (brace, rest) = meta.split_at(1);
@@ -111,7 +111,7 @@ impl Stateless {
         headers
     }
 
-    /// Learns which arguments of a tool stand in headers too.
+    /// Records which arguments of a tool are also sent as headers.
     pub(super) fn register_tool(&self, tool: &str, definition: &RawValue) {
         if !may_contain(definition, "x-mcp-header") {
             return;
@@ -124,7 +124,7 @@ impl Stateless {
         }
     }
 
-    /// The answer to what such a server no longer has: it is seen to here.
+    /// Answers methods that a stateless server does not have, from local state.
     pub(super) fn own(&self, call: OutgoingCall<'_>) -> Option<Outcome> {
         #[derive(Deserialize, Default)]
         struct Params {
@@ -156,7 +156,7 @@ impl Stateless {
         RawValue::from_string("{}".to_owned()).ok().map(Outcome::Result)
     }
 
-    /// These tasks are of interest, and no others.
+    /// Replaces the set of watched tasks.
     pub(super) fn watch_tasks(&self, mut tasks: BTreeSet<String>) {
         while tasks.len() > MOST_WATCHED {
             tasks.pop_last();
@@ -168,16 +168,16 @@ impl Stateless {
         });
     }
 
-    /// InitContext when something else is of interest.
+    /// Notifies when the watched set changes.
     pub(super) fn watching(&self) -> watch::Receiver<Watched> {
         self.watched.subscribe()
     }
 }
 
-/// What a server without sessions asks before it goes on with a call.
+/// The input that a stateless server requests before it continues a call.
 #[derive(Debug, Clone)]
 pub struct InputRequired {
-    /// What it asks: a key for the answer, a method, parameters.
+    /// Key for the answer, method and parameters of each request.
     pub requests: Vec<(String, String, Option<Box<RawValue>>)>,
     pub state: Option<Box<RawValue>>,
 }
@@ -211,7 +211,7 @@ impl InputRequired {
         Some(Self { requests: requests.collect(), state: asks.request_state.map(ToOwned::to_owned) })
     }
 
-    /// The parameters of the call again, with these answers; what came of the questions in their order.
+    /// The parameters for the retried call, with the answers in the order of the requests.
     #[must_use]
     pub fn params(&self, params: Option<&RawValue>, answers: &[Box<RawValue>]) -> Option<Box<RawValue>> {
         let text = params.map_or("{}", RawValue::get).trim();
@@ -238,7 +238,8 @@ pub(super) fn listening(Watched { resources, tasks }: &Watched) -> Value {
     json!({ "notifications": wanted })
 }
 
-/// A change as a server with sessions tells of it, that of a task, or what is listened to; nothing, if it is none.
+/// Converts a change to the notification that a session-era server would send; task changes and acknowledgements pass.
+/// `None` for anything else.
 pub(super) fn change(notification: Notification) -> Option<Notification> {
     let is_of_tasks = matches!(&*notification.method, "notifications/tasks" | ACKNOWLEDGED);
     if !is_of_tasks && !super::inbox::is_change(&notification.method) {
@@ -246,7 +247,7 @@ pub(super) fn change(notification: Notification) -> Option<Notification> {
     }
     let params = notification.params.as_deref().map_or("{}", RawValue::get);
     let mut params: serde_json::Map<String, Value> = serde_json::from_str(params).unwrap_or_default();
-    // How a task is, whoever wants to know asks: what came of it may be large, and does not wait in queues.
+    // The task's state is dropped: a reader queries it when needed, and a large result must not wait in queues.
     if notification.method == "notifications/tasks" {
         params.retain(|name, _| name == "taskId");
     }
@@ -260,7 +261,7 @@ pub(super) fn change(notification: Notification) -> Option<Notification> {
     Some(Notification { method: notification.method, params })
 }
 
-/// What a server said about itself, as one with sessions answers `initialize`; nothing if it does not speak this revision.
+/// Converts a `server/discover` result to an `initialize` result; `None` if the server does not support this revision.
 pub(super) fn initialize_result(discovered: &RawValue) -> Option<Box<RawValue>> {
     let found: Value = serde_json::from_str(discovered.get()).ok()?;
     let versions = found.get("supportedVersions").and_then(Value::as_array)?;
@@ -278,7 +279,7 @@ pub(super) fn initialize_result(discovered: &RawValue) -> Option<Box<RawValue>> 
     serde_json::value::to_raw_value(&initialize_result).ok()
 }
 
-/// A value as it may stand in a header: anything but plain visible ASCII is encoded.
+/// Encodes a value for a header: anything but plain visible ASCII becomes Base64.
 fn encoded(value: &str) -> String {
     let is_plain = value.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
         && value.trim() == value

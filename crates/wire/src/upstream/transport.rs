@@ -1,4 +1,4 @@
-//! The closed choice between transports.
+//! The supported transports, as one enum.
 
 use reqwest::header::HeaderMap;
 
@@ -29,7 +29,7 @@ impl Transport {
         }
     }
 
-    /// The same to a server without sessions.
+    /// Sends a call to a stateless server.
     pub(super) async fn begin_stateless(
         &self,
         stateless: &Stateless,
@@ -56,7 +56,7 @@ impl Transport {
         match self {
             Self::Pipe(pipe) => pipe.close(),
             Self::Http(http) => http.close().await,
-            // Its reader lets go of the stream.
+            // The reader then drops the stream.
             Self::Sse(_) => calls.close(Error::Left),
         }
     }

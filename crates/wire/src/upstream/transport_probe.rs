@@ -1,8 +1,6 @@
-//! Finding the transport behind a URL: streamable HTTP at the URL, then at `/mcp` below it, then legacy SSE at the
-//! URL and at `/sse` below it.
-//!
-//! Goes on only when a server says «not here». Gives up at once when there is no server, it wants other credentials, it
-//! is silent, or it is an MCP server that refuses: another path on the same host would not change that.
+//! Finds the transport behind a URL: streamable HTTP at the URL, then at `/mcp` below it, then legacy SSE at the URL and at
+//! `/sse` below it. Continues only when a response means "not here"; an unreachable server, wrong credentials, a timeout or an
+//! incompatible MCP server would be the same on another path.
 
 use reqwest::Url;
 use tokio::sync::mpsc;
@@ -26,7 +24,7 @@ pub(super) async fn open(
     for address in candidates(url) {
         let error = match timeout_at(deadline, Link::open_at(&address, options, said.clone())).await {
             Ok(Ok(link)) => return Ok(link),
-            // Nothing was tried, and nothing would be elsewhere.
+            // The configuration is invalid; another path would fail in the same way.
             Ok(Err(error)) if error.kind() == Kind::Invalid => return Err(error),
             Ok(Err(error)) => error,
             Err(_) => Error::timeout("finding the server", limit),
@@ -54,7 +52,7 @@ fn candidates(url: &Url) -> Vec<Address> {
     if !path.ends_with("/mcp") {
         addresses.push(Address::Http(below("mcp")));
     }
-    // At the root of a host nobody has put one.
+    // Legacy SSE is not tried at the root of a host.
     if !path.is_empty() {
         addresses.push(Address::LegacySse(url.clone()));
     }
@@ -62,12 +60,12 @@ fn candidates(url: &Url) -> Vec<Address> {
     addresses
 }
 
-/// Whether a failure means that this is the wrong path, or a server of something else.
+/// Whether a failure means that the path is wrong or the server is not an MCP server.
 fn says_not_here(error: &Error) -> bool {
     match error {
         Error::Status { status, .. } => matches!(status, 400 | 404 | 405 | 406 | 415 | 501),
         Error::Redirect { .. } => true,
-        // An MCP server it is, but none for us.
+        // It is an MCP server, but an incompatible one.
         Error::Version { .. } | Error::ForeignEndpoint { .. } => false,
         other => other.kind() == Kind::Protocol,
     }

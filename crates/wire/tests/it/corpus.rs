@@ -1,4 +1,4 @@
-//! Runs what the fuzzer has kept: every file of the corpus is what a server behind us says while calls are running.
+//! Replays the fuzzing corpus: each file is the output of an upstream server while calls are running.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Dialling: which transports are tried, in which order, and when it ends.
+//! Dialing: which transports are tried, in which order, and when it stops.
 
 use embody_wire::{Attempt, Error, Kind, Limits, dial};
 use tokio::net::TcpListener;

@@ -1,4 +1,4 @@
-//! A well-behaved HTTP server: records what it is asked and answers by a plain function.
+//! A well-behaved HTTP server that records its requests and answers with a plain function.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 pub(crate) type ResumeResult = Response<Body>;
 
-/// One request as the server saw it.
+/// One request as the server received it.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) method: String,
@@ -27,7 +27,7 @@ impl Seen {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// The JSON-RPC method, or nothing for a response or a body that is no JSON.
+    /// The JSON-RPC method; empty for a response or a body that is not JSON.
     pub(crate) fn rpc_method(&self) -> String {
         self.envelope().method.unwrap_or_default()
     }
@@ -41,14 +41,14 @@ impl Seen {
     }
 }
 
-/// Read apart from the crate under test, and without a look at the payload: not every one fits a JSON value.
+/// Parsed independently of the crate under test, and without the payload: not every payload fits a JSON value.
 #[derive(Default, serde::Deserialize)]
 struct Envelope {
     method: Option<String>,
     id: Option<Box<RawValue>>,
 }
 
-/// The requests a server saw, in order.
+/// The requests a server received, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<Seen>>>);
 
@@ -66,7 +66,7 @@ impl Log {
     }
 }
 
-/// Starts a server and returns its base URL, without a slash at the end, and its log.
+/// Starts a server and returns its base URL, without a trailing slash, and its log.
 pub(crate) async fn serve(
     answer: impl Fn(&Seen) -> ResumeResult + Clone + Send + Sync + 'static,
 ) -> (String, Log) {
@@ -138,7 +138,7 @@ pub(crate) fn terms() -> ClientOptions {
     ClientOptions { bearer: Some(Secret::new(TOKEN)), ..ClientOptions::default() }
 }
 
-/// ClientOptions for a server that will not answer: the one wait under test is short, all others are as usual.
+/// Options for a server that does not answer: only the timeout under test is short.
 pub(crate) fn terms_with(limits: Limits) -> ClientOptions {
     ClientOptions { limits, ..terms() }
 }

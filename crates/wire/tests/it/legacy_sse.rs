@@ -1,4 +1,4 @@
-//! Legacy HTTP+SSE: everything comes on one stream.
+//! Legacy HTTP+SSE: all messages arrive on one stream.
 
 use std::sync::{Arc, Mutex};
 
@@ -135,7 +135,7 @@ async fn requests_of_the_server_are_answered() {
 
 #[tokio::test]
 async fn an_error_without_an_id_belongs_to_no_call() {
-    // Some servers answer a notification that way.
+    // Some servers answer a notification in this way.
     let (base, _) = serve_legacy("/m", |seen| match seen.rpc_method().as_str() {
         "tools/call" => {
             let stray = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"what?"}}"#;
@@ -191,7 +191,7 @@ async fn a_call_given_up_leaves_the_session_usable() {
     assert_eq!(client.request("tools/call", &params).await.unwrap().get(), "\"own\"");
 }
 
-/// A server that finishes no POST before its answer is out, and says when its stream was hung up.
+/// A server that finishes a POST only after its response is sent, and reports when its stream was closed.
 async fn serve_holding() -> (String, oneshot::Receiver<()>) {
     let (sender, receiver) = mpsc::unbounded_channel::<String>();
     let (hung_up, hang_up) = oneshot::channel();

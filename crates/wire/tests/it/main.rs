@@ -1,4 +1,4 @@
-//! The wire's client against servers of every manner, all on loopback.
+//! Tests of the client and the server against well-behaved and misbehaving peers, all on loopback.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! A server that writes bytes by hand, for wire behaviour no framework would produce: one request per connection.
+//! A server that writes raw bytes, for behaviour that no framework produces: one request per connection.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -20,17 +20,17 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) async fn write(&mut self, text: &str) {
-        // A client that has hung up is for the test to judge, not for the server.
+        // The test checks for a client that has closed the connection, not the server.
         let _ = self.stream.write_all(text.as_bytes()).await;
         let _ = self.stream.flush().await;
     }
 
-    /// A whole answer without a body.
+    /// A complete response without a body.
     pub(crate) async fn status(&mut self, line: &str) {
         self.write(&format!("HTTP/1.1 {line}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")).await;
     }
 
-    /// A whole JSON answer.
+    /// A complete JSON response.
     pub(crate) async fn json(&mut self, text: &str) {
         let length = text.len();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
@@ -60,7 +60,7 @@ impl Connection {
         self.write(&format!("event: message\ndata: {message}\n\n")).await;
     }
 
-    /// Waits until the client hangs up.
+    /// Waits until the client closes the connection.
     pub(crate) async fn wait_for_hang_up(&mut self) {
         let _ = self.stream.read(&mut [0]).await;
     }
@@ -110,7 +110,8 @@ async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Seen> {
     Some(Seen { method, path, headers, body: String::from_utf8(body).unwrap() })
 }
 
-/// A legacy server: a GET opens the one stream, which names `endpoint`; what `answer` makes of a POST there goes out on it.
+/// A legacy server: a GET opens the stream, which names `endpoint`; the result of `answer` for a POST there goes out on
+/// it.
 pub(crate) async fn serve_legacy(
     endpoint: &str,
     answer: impl Fn(&Seen) -> Vec<String> + Send + Sync + 'static,
@@ -146,5 +147,5 @@ pub(crate) async fn serve_legacy(
     .await
 }
 
-/// As a message of [`serve_legacy`]: the stream ends here.
+/// As a message of [`serve_legacy`], ends the stream.
 pub(crate) const HANG_UP: &str = "hang up";

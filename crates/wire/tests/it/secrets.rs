@@ -1,4 +1,4 @@
-//! Whatever a server does, the token and what the URL carries stay out of every error.
+//! Whatever a server does, no error contains the token or the secret parts of the URL.
 
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use crate::raw::serve_legacy;
 const PASSWORD: &str = "hunter2hunter2";
 const KEY: &str = "k-abcdefgh";
 
-/// Everything an error can be made to say.
+/// All texts that an error can produce.
 fn everything(error: &Error) -> String {
     let mut text = format!("{error} {error:?} {error:#?}");
     let mut cause = error.source();
@@ -23,7 +23,7 @@ fn everything(error: &Error) -> String {
 }
 
 fn assert_clean(error: &Error) {
-    // Some parts of HTTP are lowered on the way; a lowered token is still too much.
+    // HTTP lowers some parts of a message; a lowered token must not appear either.
     let text = everything(error).to_lowercase();
     for secret in [TOKEN, PASSWORD, KEY] {
         assert!(!text.contains(&secret.to_lowercase()), "{secret} in {text}");
@@ -34,7 +34,7 @@ fn with_secrets(base: &str) -> String {
     format!("{}/mcp?key={KEY}", base.replace("http://", &format!("http://me:{PASSWORD}@")))
 }
 
-/// A server that repeats all it was told, in the way `manner` names.
+/// A server that repeats everything it received, in the way that `manner` names.
 fn parrot(manner: &'static str) -> impl Fn(&Seen) -> ResumeResult + Clone + Send + Sync + 'static {
     move |seen| {
         let said = format!("{} {TOKEN} {PASSWORD} {KEY}", seen.path);

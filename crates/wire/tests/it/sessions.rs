@@ -1,4 +1,4 @@
-//! Sessions over streamable HTTP: the headers, the versions, the end.
+//! Sessions over streamable HTTP: headers, versions, termination.
 
 use std::time::Duration;
 

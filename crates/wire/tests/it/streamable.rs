@@ -1,4 +1,4 @@
-//! Streamable HTTP: the answer as a body, whole and odd.
+//! Streamable HTTP: responses as a body, valid and malformed.
 
 use embody_wire::{Error, Kind, Limits, Outcome};
 

@@ -1,4 +1,4 @@
-//! Event streams over streamable HTTP, written byte by byte: what comes before, within and instead of the answer.
+//! Event streams over streamable HTTP, written byte by byte: messages before, within and instead of the response.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use crate::fake::*;
 use crate::raw::{Connection, serve_raw};
 
-/// Which way a stream to a tool call is written.
+/// How the stream of a tool call is written.
 #[derive(Clone, Copy)]
 enum Stream {
     OddChunks,

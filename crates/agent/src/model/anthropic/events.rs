@@ -1,4 +1,4 @@
-//! Folding a stream's events into a draft.
+//! Folds stream events into a [`ResponseBuilder`].
 
 use embody_wire::sse::Event;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use super::super::chat::{StopReason, Usage};
 use super::super::errors::{ErrorContext, ModelError};
 use super::super::response_builder::{ResponseBuilder, StreamState};
 
-/// Takes one event into the draft.
+/// Applies one event to the builder.
 pub(in super::super) fn fold(
     builder: &mut ResponseBuilder,
     event: &Event,
@@ -24,7 +24,7 @@ pub(in super::super) fn fold(
             builder.push_text(&text)?
         }
         StreamEvent::ContentBlockDelta { index, delta: BlockDelta::InputJsonDelta { partial_json } } => {
-            // Blocks of other kinds, which are not called here, have such pieces too.
+            // Blocks of other kinds, such as server tools, also have such deltas.
             if let Some(position) = builder.calls().iter().rposition(|call| call.index == Some(index)) {
                 builder.grow_call(position, "", "", &partial_json)?;
             }
@@ -57,7 +57,7 @@ fn begin(builder: &mut ResponseBuilder, index: i64, block: ContentBlock) -> Resu
     match block {
         ContentBlock::Text { text } => builder.push_text(&text),
         ContentBlock::ToolUse { id, name, input } => {
-            // In a stream it is empty, and comes in pieces.
+            // In a stream the input is empty at first and follows in deltas.
             let input = input.filter(|input| !input.is_empty());
             let arguments = input.map(|input| Value::Object(input).to_string()).unwrap_or_default();
             let position = builder.begin_call(Some(index))?;
@@ -95,7 +95,7 @@ enum StreamEvent {
         usage: Option<Tokens>,
     },
     MessageStop,
-    /// All of it at once, from a server that does not stream although it was asked to.
+    /// The whole response, from a server that does not stream although it was asked to.
     Message {
         content: Vec<ContentBlock>,
         stop_reason: Option<String>,
@@ -103,7 +103,7 @@ enum StreamEvent {
         usage: Tokens,
     },
     Error,
-    /// `ping`, `content_block_stop`, and whatever may come to be.
+    /// `ping`, `content_block_stop`, and future event types.
     #[serde(other)]
     Other,
 }
@@ -127,7 +127,7 @@ enum ContentBlock {
         name: String,
         input: Option<Map<String, Value>>,
     },
-    /// Thinking, and what the provider does itself.
+    /// Thinking, and server-side tools.
     #[serde(other)]
     Other,
 }
@@ -160,7 +160,7 @@ struct Tokens {
 }
 
 impl Tokens {
-    /// The later figures win; a provider that counts what was cached apart from what was read has it counted together.
+    /// Merges usage; later values win. `input_tokens` excludes cached tokens, so they are added.
     fn over(self, before: Usage) -> Usage {
         let cache_read = self.cache_read_input_tokens.or(before.cache_read);
         let cache_write = self.cache_creation_input_tokens.or(before.cache_write);

@@ -1,4 +1,4 @@
-//! The request for a question, with its cache borders.
+//! Builds the request body, with its cache breakpoints.
 
 use std::borrow::Cow;
 
@@ -12,10 +12,9 @@ use super::super::names::Names;
 use super::super::response_builder::as_json_object;
 use super::super::settings::ModelSettings;
 
-/// What stands before an answer that nobody asked for: the first word must be the user's.
+/// Inserted before a conversation that starts with an assistant message: the first message must be the user's.
 pub(super) const EARLIER: &str = "(the conversation began earlier)";
 
-/// The request for a question.
 pub(in super::super) fn body(
     settings: &ModelSettings,
     request: &ChatRequest<'_>,
@@ -36,8 +35,8 @@ pub(in super::super) fn body(
     serde_json::to_vec(&body).map_err(|error| ModelError::Settings { why: error.to_string() })
 }
 
-/// The system prompt, byte for byte: what stays the same is a block of its own, and ends where a cache may end. Blank
-/// blocks are refused by the provider, so a blank part stays with its neighbour.
+/// The system prompt, unchanged: the stable part is a separate block that ends at a cache breakpoint. The provider
+/// rejects blank blocks, so a blank part is joined to its neighbour.
 pub(super) fn system(text: &str, stable_len: usize) -> Vec<Block<'_>> {
     let (stable, fresh) = text.split_at(text.floor_char_boundary(stable_len));
     match (stable.trim().is_empty(), fresh.trim().is_empty()) {
@@ -120,7 +119,7 @@ pub(super) enum BlockKind<'a> {
     },
     ToolResult {
         tool_use_id: Cow<'a, str>,
-        /// Blank content is refused, none is not.
+        /// Blank content is rejected; absent content is not.
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<&'a str>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -132,7 +131,7 @@ pub(super) enum BlockKind<'a> {
 #[serde(untagged)]
 pub(super) enum Input<'a> {
     Written(&'a RawValue),
-    /// What the model wrote is no object, and its result says so.
+    /// The arguments that the model wrote are not an object; the tool result says so.
     Empty {},
 }
 
@@ -157,7 +156,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// An id that the provider takes: a thread may have begun with another one.
+/// An id in the form that the provider accepts: a thread may contain ids of another provider.
 fn wire_id(id: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !id.is_empty() && id.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! Streams as Anthropic sends them, and requests as it takes them.
+//! Tests with streams as Anthropic sends them, and requests as it accepts them.
 
 use std::collections::VecDeque;
 

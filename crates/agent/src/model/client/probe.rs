@@ -1,4 +1,4 @@
-//! Whether a model's server answers and takes the key, without a question to the model: nothing of it is paid for.
+//! Checks that a model's server responds and accepts the key, without a billable request.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use tokio::time::{Instant, timeout};
 use super::super::errors::ModelError;
 use super::ChatModel;
 
-/// What a model's server answered, which is not what it will say to a question.
+/// The server's response to the probe. It does not predict the response to a chat request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeResult {
-    /// It has shown the list of its models.
+    /// The server returned its list of models.
     Lists,
-    /// It answers, and with that status: the path may be wrong, or it has no list, or none for this key.
+    /// The server responded with this status: the path may be wrong, or it has no list, or none for this key.
     Answers(u16),
 }
 
 impl ChatModel {
-    /// Asks the server for the list of its models.
+    /// Requests the list of models.
     ///
     /// # Errors
-    /// When nobody answers within this time, the key is not accepted, or the server is not well.
+    /// When the server does not respond in time, rejects the key, or reports a server error.
     pub async fn probe(&self, within: Duration) -> Result<ProbeResult, ModelError> {
         let inner = &*self.0;
         let timed_out = |_| ModelError::Unavailable {
@@ -42,7 +42,7 @@ impl ChatModel {
     }
 }
 
-/// Beside the address that questions go to.
+/// The list URL next to the chat URL.
 fn list_of(questions: &Url) -> Url {
     let mut url = questions.clone();
     let path = url.path();

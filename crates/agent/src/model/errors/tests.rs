@@ -1,4 +1,4 @@
-//! Real error bodies, and what is made of them.
+//! Tests with real error bodies.
 
 use super::*;
 

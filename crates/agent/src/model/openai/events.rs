@@ -1,4 +1,4 @@
-//! Folding a stream's events into a draft.
+//! Folds stream events into a [`ResponseBuilder`].
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::super::chat::{StopReason, Usage};
 use super::super::errors::{ErrorContext, ModelError};
 use super::super::response_builder::{Call, ResponseBuilder, StreamState, as_json_object};
 
-/// Takes one event into the draft.
+/// Applies one event to the builder.
 pub(in super::super) fn fold(
     builder: &mut ResponseBuilder,
     event: &Event,
@@ -34,7 +34,7 @@ pub(in super::super) fn fold(
     if let Some(usage) = chunk.usage {
         builder.usage = usage.into();
     }
-    // Only one answer was asked for.
+    // The request asks for one choice only.
     if let Some(choice) = chunk.choices.and_then(|choices| choices.into_iter().next()) {
         fold_choice(builder, choice)?;
     }
@@ -58,7 +58,7 @@ fn fold_choice(builder: &mut ResponseBuilder, choice: Choice) -> Result<(), Mode
         "content_filter" => StopReason::Refused,
         _ => StopReason::End,
     });
-    // Some servers never say `[DONE]`.
+    // Some servers never send `[DONE]`.
     builder.is_whole = true;
     Ok(())
 }
@@ -75,7 +75,7 @@ fn fold_call(builder: &mut ResponseBuilder, delta: CallDelta) -> Result<(), Mode
     builder.grow_call(position, &id, &name, &arguments)
 }
 
-/// Which call a piece goes on with; `None`: it begins one.
+/// The call that a delta continues; `None` if it starts a new one.
 fn continued(calls: &[Call], index: Option<i64>, id: &str, name: &str) -> Option<usize> {
     let position = match index {
         Some(_) => calls.iter().rposition(|call| call.index == index)?,
@@ -84,12 +84,12 @@ fn continued(calls: &[Call], index: Option<i64>, id: &str, name: &str) -> Option
     };
     let call = calls.get(position)?;
     let is_other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
-    // A name once more behind whole arguments is the next call of a server that numbers and names none.
+    // A repeated name after complete arguments starts the next call, on servers that send neither ids nor indexes.
     let is_next = id.is_empty() && !name.is_empty() && as_json_object(&call.arguments).is_some();
     (!is_other_id && !is_next).then_some(position)
 }
 
-/// Text that may be a string, a list of parts, or the thing itself where its text was expected.
+/// Text given as a string, as a list of parts, or as an object where its text was expected.
 fn words(raw: &RawValue) -> Cow<'_, str> {
     #[derive(Deserialize)]
     struct Part {
@@ -116,7 +116,7 @@ struct Chunk {
 
 #[derive(Deserialize)]
 struct Choice {
-    /// `message` where a server does not stream although it was asked to.
+    /// `message` from a server that does not stream although it was asked to.
     #[serde(alias = "message")]
     delta: Option<ChoiceDelta>,
     finish_reason: Option<String>,
@@ -147,7 +147,7 @@ struct Tokens {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     prompt_tokens_details: Option<Details>,
-    /// DeepSeek's name for what was cached.
+    /// DeepSeek's name for cached prompt tokens.
     prompt_cache_hit_tokens: Option<u64>,
 }
 

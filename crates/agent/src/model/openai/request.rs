@@ -1,4 +1,4 @@
-//! The request for a question.
+//! Builds the request body.
 
 use std::borrow::Cow;
 
@@ -12,10 +12,9 @@ use super::super::names::Names;
 use super::super::response_builder::as_json_object;
 use super::super::settings::ModelSettings;
 
-/// How long a tool's description may be for OpenAI itself.
+/// The longest tool description that OpenAI itself accepts.
 const DESCRIPTION_MAX_CHARS: usize = 1024;
 
-/// The request for a question.
 pub(in super::super) fn body(
     settings: &ModelSettings,
     request: &ChatRequest<'_>,
@@ -59,8 +58,8 @@ pub(in super::super) fn body(
     serde_json::to_vec(&body).map_err(|error| ModelError::Settings { why: error.to_string() })
 }
 
-/// Whether this is OpenAI itself: it alone refuses the old name of the limit, which most others know, and descriptions
-/// that are long.
+/// Whether this is OpenAI itself: only it rejects the old name of the output limit, which most others use, and long
+/// descriptions.
 fn is_own(settings: &ModelSettings) -> bool {
     let host = settings.base_url.host_str().unwrap_or_default();
     [".openai.com", ".openai.azure.com"].iter().any(|own| host.ends_with(own))
@@ -111,7 +110,7 @@ enum Message<'a> {
         content: Cow<'a, str>,
     },
     Assistant {
-        // `null` and not left out: older servers insist on the key, others drop the calls beside a string.
+        // `null` instead of absent: older servers require the key, others drop the calls next to a string.
         content: Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall<'a>>,
@@ -138,7 +137,7 @@ struct FunctionCall<'a> {
 
 impl<'a> ToolCall<'a> {
     fn new(call: &'a ToolRequest, names: &'a Names) -> Self {
-        // Servers read the arguments of old messages again, and refuse all of it if they are none.
+        // Servers parse the arguments of old messages again, and reject the request if they are invalid.
         let arguments = if as_json_object(&call.arguments).is_some() { &call.arguments } else { "{}" };
         Self {
             id: &call.id,

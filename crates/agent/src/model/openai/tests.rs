@@ -1,4 +1,4 @@
-//! Streams as real servers send them, with their accents.
+//! Tests with streams as real servers send them, with their deviations.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! The JSON of a block: one call, several, or a list of them. Forgives line breaks within strings, other names for the
-//! same keys, and arguments that are JSON text; refuses the rest with words for the model.
+//! Parses the JSON of a block: one call, several, or a list. Accepts line breaks within strings, other names for the
+//! same keys, and arguments as JSON text; otherwise returns an explanation for the model.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::super::chat::ToolRequest;
 use super::super::response_builder::{ARGUMENTS_MAX_BYTES, as_json_object, generate_id};
 
-/// The calls of one block, or why there are none.
+/// The calls of one block, or why it has none.
 pub(super) fn calls(content: &str) -> Result<Vec<ToolRequest>, String> {
     let content = content.trim();
     if content.is_empty() {
@@ -19,7 +19,7 @@ pub(super) fn calls(content: &str) -> Result<Vec<ToolRequest>, String> {
     })
 }
 
-/// The call that a block without a mark is, if it is exactly one.
+/// The call in an unmarked block, if it is exactly one.
 pub(super) fn exact_call(content: &str) -> Option<ToolRequest> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -81,7 +81,7 @@ fn request(call: RawCall) -> Result<ToolRequest, String> {
     Ok(ToolRequest { id: generate_id(), name, arguments })
 }
 
-/// The same with line breaks and tabs within strings escaped, which JSON wants and models forget.
+/// Escapes line breaks and tabs within strings, which JSON requires and models forget.
 fn with_escaped_breaks(content: &str) -> Option<String> {
     let mut repaired = String::with_capacity(content.len() + 16);
     let (mut is_string, mut is_escaped, mut has_changed) = (false, false, false);

@@ -1,10 +1,10 @@
-//! A conversation with its calls and results as text, for a model that has no format of its own for them.
+//! Renders a conversation with its calls and results as text, for a model without native tool support.
 
 use super::super::chat::ChatMessage;
 use super::super::conversation::{Step, steps};
 use super::super::response_builder::as_json_object;
 
-/// The same conversation in words alone. A result stands in a fence that its text cannot close.
+/// The same conversation as text only. A result is fenced so that its text cannot close the fence.
 pub(in super::super) fn as_plain_text(messages: &[ChatMessage]) -> Vec<ChatMessage> {
     let mut rendered = Vec::new();
     let mut names: Vec<&str> = Vec::new();

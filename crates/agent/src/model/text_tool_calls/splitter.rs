@@ -1,5 +1,4 @@
-//! Parts an answer, as it streams, into what is shown and what is called. A line is held back only as long as it could
-//! still open a block.
+//! Splits a streaming response into text and calls. A line is held back only while it could still open a block.
 
 use std::mem;
 
@@ -11,16 +10,15 @@ const OPEN_TAG: &str = "<tool_call>";
 const CLOSE_TAG: &str = "</tool_call>";
 const MARKS: [&str; 4] = ["tool_call", "tool_calls", "tool-call", "toolcall"];
 
-/// How long a block may be in which a fence within a line is looked for.
+/// The longest block in which a fence at the end of a line is searched for.
 const LOOKED_AT_BYTES: usize = 16 * 1024;
 
-/// An answer that is being parted.
 #[derive(Debug, Default)]
 pub(in super::super) struct StreamSplitter {
     state: State,
-    /// The line that has not ended.
+    /// The current incomplete line.
     line: String,
-    /// How many bytes of it are shown already.
+    /// How many of its bytes are already emitted.
     shown: usize,
     text: String,
     calls: Vec<ToolRequest>,
@@ -28,7 +26,6 @@ pub(in super::super) struct StreamSplitter {
     deltas: Vec<Delta>,
 }
 
-/// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct SplitText {
     pub(in super::super) text: String,
@@ -40,18 +37,18 @@ pub(in super::super) struct SplitText {
 enum State {
     #[default]
     Plain,
-    /// Within a block that is none of ours; it closes with at least so many ticks.
+    /// Within a block of another kind; it closes with at least this many backticks.
     Quoted(usize),
     /// Within a marked block.
     Marked { content: String, is_tag: bool },
-    /// Within a block without a mark at the very start of the answer.
+    /// Within an unmarked block at the very start of the response.
     Unmarked { raw: String, content: String },
-    /// Such a block was a call, unless more text comes.
+    /// Such a block was a call, unless more text follows.
     UnmarkedCall { raw: String, call: ToolRequest },
 }
 
 impl StreamSplitter {
-    /// Takes more of the answer; what may be shown and what is called can be had with [`Sieve::news`].
+    /// Processes more of the response; [`StreamSplitter::take_deltas`] returns the new text and calls.
     pub(in super::super) fn push(&mut self, piece: &str) {
         for part in piece.split_inclusive('\n') {
             self.line.push_str(part);
@@ -63,19 +60,19 @@ impl StreamSplitter {
         }
     }
 
-    /// What is new since the last time.
+    /// The deltas since the last call.
     pub(in super::super) fn take_deltas(&mut self) -> Vec<Delta> {
         mem::take(&mut self.deltas)
     }
 
-    /// The answer has ended.
+    /// Ends the response.
     pub(in super::super) fn finish(&mut self) -> SplitText {
         if !self.line.is_empty() {
             self.end_line();
         }
         match mem::take(&mut self.state) {
             State::Plain | State::Quoted(_) => {}
-            // Models like to stop before the last fence.
+            // Models often stop before the last fence.
             State::Marked { content, .. } => self.take_block(&content),
             State::Unmarked { raw, content } => match parse::exact_call(&content) {
                 Some(call) => self.take_call(call),
@@ -138,11 +135,11 @@ impl StreamSplitter {
             return State::Unmarked { raw: line.to_owned(), content: String::new() };
         }
         self.show(line);
-        // Ticks behind the words are code within a line.
+        // Backticks after the info string are inline code.
         if info.contains('`') { State::Plain } else { State::Quoted(ticks) }
     }
 
-    /// A line within a marked block.
+    /// Processes a line within a marked block.
     fn go_on(&mut self, mut content: String, is_tag: bool, line: &str) -> State {
         if is_tag {
             let Some((last, after)) = line.split_once(CLOSE_TAG) else {
@@ -159,7 +156,8 @@ impl StreamSplitter {
             self.take_block(&content);
             return State::Plain;
         }
-        // The fence may stand right behind the JSON. Looked for in short blocks only: each look reads all of it.
+        // The fence may directly follow the JSON. Checked in short blocks only, because each check reads the whole
+        // block.
         if let Some(last) = line.trim_end().strip_suffix("```")
             && content.len() <= LOOKED_AT_BYTES
         {
@@ -232,7 +230,7 @@ fn may_be_fence(line: &str) -> bool {
     may_be("```") || may_be(OPEN_TAG)
 }
 
-/// How many ticks a line has that has nothing else.
+/// The number of backticks in a line that contains nothing else.
 fn closing_ticks(line: &str) -> usize {
     let line = line.trim();
     if line.bytes().all(|byte| byte == b'`') { line.len() } else { 0 }

@@ -1,10 +1,10 @@
-//! Answers with calls in their text, in every shape that models give them, cut anywhere.
+//! Tests with calls in the text, in every form that models use, split at every position.
 
 use super::super::chat::Delta;
 use super::splitter::SplitText;
 use super::*;
 
-/// Sifts an answer in pieces of every size: how it is cut never changes what is found.
+/// Splits a response in chunks of every size: the chunking never changes the result.
 fn split(answer: &str) -> SplitText {
     let nameless = |mut split: SplitText| {
         split.calls.iter_mut().for_each(|call| call.id.clear());

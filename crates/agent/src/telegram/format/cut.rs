@@ -1,10 +1,10 @@
-//! Where a long text is cut: before the limit, at the border that a reader minds least, never inside a character.
+//! Splits a long text: before the limit, at the best boundary for a reader, never inside a character.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::PART_UNITS;
 
-/// From the worst place to cut to the best.
+/// From the worst boundary to the best.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Border {
     Character,
@@ -14,7 +14,7 @@ enum Border {
     Paragraph,
 }
 
-/// The ends of the parts; the last one is the text's. An empty text has none.
+/// The ends of the parts; the last one is the end of the text. An empty text has none.
 pub(super) fn cuts(text: &str, is_pre: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut cuts = Vec::new();
     let mut start = 0;
@@ -26,7 +26,7 @@ pub(super) fn cuts(text: &str, is_pre: impl Fn(usize) -> bool) -> Vec<usize> {
     cuts
 }
 
-/// How much of it is one part.
+/// The length of the first part.
 fn first(text: &str, is_pre: impl Fn(usize) -> bool) -> usize {
     let mut units = 0;
     let mut best: Option<(Border, usize)> = None;
@@ -35,7 +35,7 @@ fn first(text: &str, is_pre: impl Fn(usize) -> bool) -> usize {
     for (at, cluster) in text.grapheme_indices(true) {
         if at > 0 {
             let border = before.border(cluster, || is_pre(at.saturating_sub(1)) && is_pre(at));
-            // A border near the start would leave a stub of a message.
+            // A boundary near the start would make a very short message.
             if units * 2 >= PART_UNITS && best.is_none_or(|(known, _)| border >= known) {
                 best = Some((border, at));
             }
@@ -50,7 +50,7 @@ fn first(text: &str, is_pre: impl Fn(usize) -> bool) -> usize {
     text.len()
 }
 
-/// How much of a character that is longer than a message is one part.
+/// The length of one part of a grapheme cluster that is longer than a message.
 fn fitting(cluster: &str) -> usize {
     let mut units = 0;
     let fits = cluster.chars().take_while(|c| {
@@ -60,7 +60,7 @@ fn fitting(cluster: &str) -> usize {
     fits.map(char::len_utf8).sum()
 }
 
-/// What stands before a place.
+/// The text before a position.
 #[derive(Default)]
 struct Before {
     lines: usize,
@@ -74,14 +74,14 @@ impl Before {
         let c = cluster.chars().next().unwrap_or_default();
         self.lines = if c == '\n' { self.lines + 1 } else { 0 };
         self.is_space = c.is_whitespace();
-        // A space after a full stop, and a bracket or a quote, leave the sentence ended.
+        // A space, a bracket or a quote after a full stop still ends the sentence.
         self.is_stop = matches!(c, '.' | '!' | '?' | '…' | ':' | ';')
             || self.is_stop && (self.is_space || matches!(c, ')' | '"' | '”' | '’' | '»'));
         self.is_wide_stop = matches!(c, '。' | '！' | '？' | '；');
     }
 
     fn border(&self, next: &str, is_in_code: impl Fn() -> bool) -> Border {
-        // White space belongs to what it follows.
+        // White space belongs to the text before it.
         if next.starts_with(char::is_whitespace) {
             return Border::Character;
         }

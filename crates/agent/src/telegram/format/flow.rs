@@ -1,13 +1,13 @@
-//! How blocks follow each other: what stands between them, marks and depths of lists, quotes. It knows no Markdown.
+//! The layout of blocks: gaps between them, list markers and depths, quotes. Independent of Markdown.
 
 use std::rc::Rc;
 
 use super::rich::{Pre, Rich, Style};
 
-/// Deeper lists are not moved further to the right.
+/// Deeper lists are not indented further.
 const INDENT_MOST: usize = 8;
 
-/// What stands between two blocks.
+/// The gap between two blocks.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gap {
     #[default]
@@ -20,23 +20,23 @@ pub(super) enum Gap {
 #[derive(Default)]
 pub(super) struct Flow {
     out: Rich,
-    /// What has to be written before the next text.
+    /// The gap to write before the next text.
     gap: Gap,
-    /// The mark of a list's item that has no text so far.
+    /// The marker of a list item that has no text yet.
     mark: Option<String>,
-    /// The lists that are open, each with its next number if it has numbers.
+    /// The open lists, each with its next number if it is numbered.
     lists: Vec<Option<u64>>,
-    /// How many quotes are open; they show as one.
+    /// The number of open quotes; they are shown as one.
     quotes: usize,
     quote: Option<usize>,
-    /// Quotes and blocks of code so far: two beside each other stay two.
+    /// Counts quotes and code blocks, so that adjacent ones stay separate.
     blocks: usize,
 }
 
 impl Flow {
-    /// A block begins or ends.
+    /// A block starts or ends.
     pub(super) fn block(&mut self, gap: Gap) {
-        // What follows a list's mark stands beside it.
+        // The first block of an item stands next to its marker.
         if self.mark.is_none() {
             self.gap = self.gap.max(gap);
         }
@@ -57,7 +57,7 @@ impl Flow {
         self.block(Gap::Paragraph);
     }
 
-    /// A list, with its first number if it has numbers.
+    /// A list, with its first number if it is numbered.
     pub(super) fn begin_list(&mut self, first: Option<u64>) {
         self.block(if self.lists.is_empty() { Gap::Paragraph } else { Gap::Line });
         self.flush_mark();
@@ -89,9 +89,9 @@ impl Flow {
         self.block(Gap::Line);
     }
 
-    /// A block of code.
+    /// A code block.
     pub(super) fn pre(&mut self, language: Option<Rc<str>>, text: &str) {
-        // It cannot stand behind a list's mark.
+        // It cannot stand next to a list marker.
         self.flush_mark();
         self.write_gap("");
         self.blocks += 1;
@@ -100,26 +100,24 @@ impl Flow {
         self.block(Gap::Paragraph);
     }
 
-    /// Text in this style.
     pub(super) fn text(&mut self, text: &str, style: Style) {
         self.before_text();
         self.out.push(text, &Style { quote: self.quote, ..style });
     }
 
-    /// A break within a block.
+    /// A line break within a block.
     pub(super) fn new_line(&mut self) {
         self.before_text();
         self.out.push("\n", &self.around());
         self.out.push(&self.indent(), &self.around());
     }
 
-    /// The whole; nothing follows.
     pub(super) fn end(mut self) -> Rich {
         self.out.end();
         self.out
     }
 
-    /// An item without text is still an item.
+    /// Writes the marker of an item without text.
     fn flush_mark(&mut self) {
         if let Some(mark) = self.mark.take() {
             self.write_gap("");
@@ -128,7 +126,7 @@ impl Flow {
         }
     }
 
-    /// Whatever stands between the last text and the next.
+    /// Writes the gap before the next text.
     fn before_text(&mut self) {
         match self.mark.take() {
             Some(mark) => {
@@ -154,7 +152,7 @@ impl Flow {
         self.out.push(indent, &self.around());
     }
 
-    /// How far to the right the text of an item stands.
+    /// The indentation of an item's text.
     fn indent(&self) -> String {
         "  ".repeat(self.lists.len().min(INDENT_MOST))
     }

@@ -1,9 +1,9 @@
-//! Runs to Telegram's HTML. Tags are opened in one order and closed in the other, whatever the runs are, so that the result
-//! is always well formed.
+//! Renders runs as Telegram's HTML. Tags are opened in a fixed order and closed in reverse, so the result is always
+//! well formed.
 
 use super::rich::{Run, Style};
 
-/// The HTML of these runs; whatever is open is closed at the end.
+/// The HTML of these runs; all open tags are closed at the end.
 pub(super) fn render(runs: &[Run<'_>]) -> String {
     let mut out = String::new();
     let mut open: Vec<Tag> = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn render(runs: &[Run<'_>]) -> String {
 
 #[derive(PartialEq, Eq)]
 struct Tag {
-    /// Which of two that look alike it is.
+    /// Distinguishes adjacent blocks of the same kind.
     number: usize,
     open: String,
     close: &'static str,
@@ -79,7 +79,7 @@ fn escape(text: &str, out: &mut String) {
     }
 }
 
-/// For an attribute.
+/// Escapes an attribute value.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     escape(text, &mut out);

@@ -1,5 +1,5 @@
-//! Markdown to runs. Telegram's own habit is followed where the two differ: `*one star*` is bold, as the prompt says, and a
-//! line break stays one.
+//! Converts Markdown to runs. Follows Telegram's conventions where they differ: `*one star*` is bold, as the prompt
+//! says, and a line break is kept.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -10,11 +10,10 @@ use super::flow::{Flow, Gap};
 use super::rich::{Rich, Style};
 use super::table::Table;
 
-/// A longer address is shown, not linked.
+/// A longer URL is shown, not linked.
 const LINK_BYTES_MOST: usize = 2048;
 const LANGUAGE_BYTES_MOST: usize = 32;
 
-/// Reads a text.
 pub(super) fn read(markdown: &str) -> Rich {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let parser = Parser::new_ext(markdown, options);
@@ -30,7 +29,7 @@ pub(super) fn read(markdown: &str) -> Rich {
         let is_strong_next = matches!(events.peek(), Some((Event::Start(Tag::Strong), _)));
         reader.read(event, range.start, is_strong_next);
     }
-    // Sources that nothing refers to are text that somebody wrote.
+    // Link definitions without a reference are shown as text.
     for (_, label, address) in definitions {
         if !reader.referred.contains(&address) {
             reader.out.block(Gap::Line);
@@ -47,14 +46,14 @@ struct Reader<'a> {
     bold: usize,
     italic: usize,
     strike: usize,
-    /// What each emphasis that is open became.
+    /// The style of each open emphasis.
     emphases: Vec<Emphasis>,
-    /// Where each link that is open leads, and whether it has shown anything.
+    /// The target of each open link, and whether it has shown any text.
     links: Vec<Link>,
-    /// The code block that is open.
+    /// The open code block.
     code: Option<(Option<Rc<str>>, String)>,
     table: Option<Table>,
-    /// Where links lead.
+    /// The targets of links.
     referred: HashSet<String>,
 }
 
@@ -66,10 +65,10 @@ enum Emphasis {
 
 struct Link {
     address: Rc<str>,
-    /// What it shows if it shows nothing else.
+    /// Shown if the link has no text.
     instead: String,
     is_shown: bool,
-    /// It shows its address.
+    /// The link text is its own URL.
     is_bare: bool,
 }
 
@@ -96,7 +95,7 @@ impl Reader<'_> {
                 self.out.block(Gap::Paragraph);
             }
             Event::TaskListMarker(is_done) => self.text(if is_done { "☑ " } else { "☐ " }),
-            // Not switched on.
+            // These extensions are not enabled.
             Event::FootnoteReference(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
                 self.text(&text)
             }
@@ -195,7 +194,7 @@ impl Reader<'_> {
             self.text(&instead);
         }
         let Some(link) = self.links.pop() else { return };
-        // Where no link can be the address is shown.
+        // Where no link is possible, the URL is shown.
         let is_hidden = !may_lead(&link.address) || self.table.is_some();
         if is_hidden && !is_bare && !link.address.is_empty() {
             self.text(&format!(" ({})", link.address));
@@ -237,7 +236,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a link may lead there.
+/// Whether a link to this URL is allowed.
 fn may_lead(address: &str) -> bool {
     let scheme = address.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     let is_known = matches!(scheme.as_deref(), Some("http" | "https" | "tg" | "mailto"));

@@ -1,15 +1,16 @@
-//! From the Markdown that models write to messages that Telegram accepts: valid, escaped, none too long. Pure.
+//! Converts the Markdown that models write to messages that Telegram accepts: valid, escaped, within the length limit.
+//! Pure.
 //!
-//! Formatting is kept as runs of styled text, so that a message can be cut anywhere and each part opens and closes what it
-//! needs. Nothing that was written is hidden: what Telegram cannot show stands there as text.
+//! Formatting is kept as runs of styled text, so that a message can be split anywhere and each part opens and closes
+//! its own tags. Nothing is hidden: what Telegram cannot format is shown as text.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `markdown` | Markdown to blocks of styled text |
-//! | `flow` | how blocks follow each other |
+//! | `flow` | gaps, lists and quotes |
 //! | `table` | a table as text of fixed width |
 //! | `rich` | runs of styled text, cleaned as Telegram would |
-//! | `cut` | where a long text is cut |
+//! | `cut` | splits a long text |
 //! | `html` | runs to Telegram's HTML |
 
 mod cut;
@@ -21,26 +22,25 @@ mod table;
 
 use self::rich::{Rich, Style};
 
-/// The most UTF-16 units of visible text in one message.
+/// The maximum visible text of one message, in UTF-16 units.
 pub const PART_UNITS: usize = 4096;
 
-/// One message's worth of text.
+/// The text of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// For Telegram's HTML mode.
     pub html: String,
-    /// What a person sees of it, for when Telegram does not like the HTML after all.
+    /// The visible text, used if Telegram rejects the HTML.
     pub plain: String,
 }
 
-/// The messages that show this Markdown, in order. The same text always gives the same parts; text that shows nothing gives
-/// none.
+/// The messages that show this Markdown, in order. Deterministic; text without visible content gives none.
 #[must_use]
 pub fn parts(markdown: &str) -> Vec<Part> {
     split(&markdown::read(markdown))
 }
 
-/// The messages that show this text as it is, without reading anything into it.
+/// The messages that show this text literally.
 #[must_use]
 pub fn verbatim(text: &str) -> Vec<Part> {
     let mut rich = Rich::default();
@@ -134,7 +134,7 @@ mod tests {
             html("- a\n  ```sh\n  ls\n  ```"),
             "• a\n\n<pre><code class=\"language-sh\">ls</code></pre>"
         );
-        // Not closed: as far as it goes.
+        // An unclosed block extends to the end.
         assert_eq!(html("```py\nx = 1"), "<pre><code class=\"language-py\">x = 1</code></pre>");
     }
 
@@ -221,7 +221,7 @@ mod tests {
                 );
             }
         }
-        // One that is longer than a message has to be.
+        // A cluster that is longer than a message must be split.
         assert!(parts(&format!("a{}", "\u{301}".repeat(9000))).len() > 2);
     }
 }

@@ -1,22 +1,22 @@
-//! Runs of styled text, cleaned as Telegram would clean them. What no person can see is never enough for a message of its
-//! own: blank stretches are bounded.
+//! Runs of styled text, normalized as Telegram does. Blank stretches are bounded, so that a message never consists of
+//! invisible text only.
 
 use std::borrow::Cow;
 use std::rc::Rc;
 
 use embody_text::invisible::{Invisible, kind};
 
-/// Blanks in a row; more are left out.
+/// The longest stretch of blanks; more are dropped.
 const BLANKS_MOST: usize = 256;
 
-/// How a piece of text looks.
+/// The style of a piece of text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Style {
-    /// The quote that it stands in; two beside each other stay two.
+    /// The number of its quote; adjacent quotes stay separate.
     pub(super) quote: Option<usize>,
-    /// The block of code that it stands in.
+    /// The code block that contains it.
     pub(super) pre: Option<Pre>,
-    /// Where it leads.
+    /// The link target.
     pub(super) link: Option<Rc<str>>,
     pub(super) bold: bool,
     pub(super) italic: bool,
@@ -24,7 +24,7 @@ pub(super) struct Style {
     pub(super) code: bool,
 }
 
-/// A block of code.
+/// A code block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pre {
     pub(super) number: usize,
@@ -32,7 +32,7 @@ pub(super) struct Pre {
 }
 
 impl Style {
-    /// The same without what Telegram does not let stand together: code has no other style, a link no code.
+    /// Removes combinations that Telegram does not allow: code has no other style, a link no code.
     pub(super) fn allowed(self) -> Self {
         if self.pre.is_some() {
             return Self { quote: self.quote, pre: self.pre, ..Self::default() };
@@ -51,16 +51,15 @@ pub(super) struct Run<'a> {
     pub(super) style: Style,
 }
 
-/// Text in many styles.
+/// Text in several styles.
 #[derive(Debug, Default)]
 pub(super) struct Rich {
     runs: Vec<Run<'static>>,
-    /// How many blanks it ends with.
+    /// The number of blanks at its end.
     blanks: usize,
 }
 
 impl Rich {
-    /// Adds text in this style.
     pub(super) fn push(&mut self, text: &str, style: &Style) {
         let mut clean = String::with_capacity(text.len());
         for c in text.chars() {
@@ -90,7 +89,7 @@ impl Rich {
         }
     }
 
-    /// Nothing follows: blanks at the end are left out.
+    /// Drops the blanks at the end.
     pub(super) fn end(&mut self) {
         while let Some(last) = self.runs.last_mut() {
             let length = last.text.trim_end_matches(is_blank).len();
@@ -106,17 +105,17 @@ impl Rich {
         self.runs.is_empty()
     }
 
-    /// The style that it ends in.
+    /// The style at its end.
     pub(super) fn last(&self) -> Option<&Style> {
         self.runs.last().map(|run| &run.style)
     }
 
-    /// What a person sees.
+    /// The visible text.
     pub(super) fn text(&self) -> String {
         self.runs.iter().map(|run| run.text.as_ref()).collect()
     }
 
-    /// Whether the byte at this place of the text stands in a block of code.
+    /// Whether the byte at this position is in a code block.
     pub(super) fn is_pre(&self, at: usize) -> bool {
         let mut end = 0;
         let run = self.runs.iter().find(|run| {
@@ -126,7 +125,7 @@ impl Rich {
         run.is_some_and(|run| run.style.pre.is_some())
     }
 
-    /// The runs between two places of the text.
+    /// The runs between two positions.
     pub(super) fn between(&self, start: usize, end: usize) -> Vec<Run<'_>> {
         let mut at = 0;
         let mut found = Vec::new();
@@ -143,7 +142,7 @@ impl Rich {
     }
 }
 
-/// Whether nobody can see it: white space, and characters without a shape.
+/// Whether it is invisible: white space, and characters without a glyph.
 fn is_blank(c: char) -> bool {
     let has_shape = |kind| matches!(kind, Invisible::Private | Invisible::NonCharacter | Invisible::Layout);
     c.is_whitespace() || kind(c).is_some_and(|kind| !has_shape(kind))

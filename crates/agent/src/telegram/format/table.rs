@@ -1,9 +1,9 @@
-//! A table as text of fixed width: columns padded to their widest cell.
+//! Renders a table as text of fixed width: columns padded to their widest cell.
 
 use pulldown_cmark::Alignment;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// A table that is being read.
+/// A table that is being parsed.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     alignments: Vec<Alignment>,
@@ -25,14 +25,14 @@ impl Table {
         }
     }
 
-    /// More text of the cell.
+    /// Appends text to the current cell.
     pub(super) fn push(&mut self, text: &str) {
         if let Some(cell) = self.rows.last_mut().and_then(|row| row.last_mut()) {
             cell.extend(text.chars().map(|c| if c == '\n' { ' ' } else { c }));
         }
     }
 
-    /// The whole as lines; the first row is the head.
+    /// The table as lines; the first row is the header.
     pub(super) fn text(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns)

@@ -1,4 +1,4 @@
-//! Answers of both providers, streamed by a real process.
+//! Responses of both providers, streamed by a real process.
 
 use embody_agent::model::{ChatMessage, ChatModel, Delta, ModelSettings, Provider, StopReason, ToolRequest};
 use embody_wire::{Secret, Url};

@@ -18,7 +18,7 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnec
 const SAID: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\n\n";
 const STOPPED: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
 
-/// A server that answers each connection with these bytes, and then with what `after` does.
+/// A server that answers each connection with these bytes, and then runs `after`.
 async fn raw<F: Future<Output = ()> + Send>(
     bytes: String,
     after: impl Fn(TcpStream) -> F + Copy + Send + Sync + 'static,
@@ -33,7 +33,7 @@ async fn raw<F: Future<Output = ()> + Send>(
             let bytes = bytes.clone();
             tokio::spawn(async move {
                 read_request(&mut stream).await;
-                // The other side may have had enough.
+                // The client may have closed the connection.
                 let _ = stream.write_all(bytes.as_bytes()).await;
                 after(stream).await;
             });
@@ -114,7 +114,7 @@ async fn a_stream_without_its_end_mark_is_an_error_and_not_asked_again() {
 async fn an_answer_that_ended_is_whole_without_the_last_mark() {
     let (url, _) = raw(format!("{HEAD}{SAID}{STOPPED}"), end).await;
     assert_eq!(answer(&url).await.0.unwrap().text, "Hel");
-    // Nor does it matter that the server never hangs up.
+    // The server never closes the connection; that must not matter.
     let (url, _) = raw(format!("{HEAD}{SAID}{STOPPED}"), hang).await;
     assert_eq!(answer(&url).await.0.unwrap().text, "Hel");
 }
@@ -136,7 +136,7 @@ async fn a_server_that_says_nothing_or_stops_midway_runs_out_of_time() {
 
 #[tokio::test]
 async fn a_connection_that_takes_too_long_is_tried_again_and_says_which_time_to_raise() {
-    // It takes the connection and never says a word of TLS.
+    // It accepts the connection and never starts TLS.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut settings = hasty(&format!("https://{}", listener.local_addr().unwrap()));
     settings.times.connect = Duration::from_millis(50);

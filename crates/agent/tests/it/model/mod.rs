@@ -1,4 +1,4 @@
-//! The model client against a scripted server, and against servers that fail in every way.
+//! The model client against a scripted server, and against failing servers.
 
 mod answers;
 mod faults;
@@ -47,7 +47,7 @@ fn tool(name: &str) -> ToolSpec {
     }
 }
 
-/// Asks, and gives what was told along the way besides the answer.
+/// Sends a request and returns the deltas and the response.
 async fn request(
     settings: ModelSettings,
     messages: &[ChatMessage],

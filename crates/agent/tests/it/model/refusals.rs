@@ -1,4 +1,4 @@
-//! What providers refuse, what is asked again, and what is not.
+//! Errors of providers: which are retried, and which are not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

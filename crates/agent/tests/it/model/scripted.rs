@@ -1,4 +1,4 @@
-//! The scripted model as a process.
+//! Runs the scripted model as a process.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -27,7 +27,7 @@ impl Scripted {
         Self { url: url.trim().to_owned(), dir, child }
     }
 
-    /// The requests that came so far.
+    /// The requests received so far.
     pub(super) fn log(&self) -> Vec<Value> {
         let log = std::fs::read_to_string(self.dir.path().join("log.jsonl")).unwrap();
         log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -1,4 +1,4 @@
-//! Schedules: when they are due, and that each due time is run once.
+//! Schedules: when they are due, and that each due time runs once.
 
 mod reference;
 mod replicas;

@@ -1,11 +1,11 @@
-//! When a cron expression is due, found the slow way: minute by minute, by looking at a clock on the wall. Shares nothing
-//! with the fast way but the library of time zones.
+//! A slow reference implementation of cron: minute by minute, by looking at a wall clock. Shares only the time zone
+//! library with the real one.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
-/// A set of values per field, and how the two day fields go together.
+/// A set of values per field, and how the two day fields combine.
 #[derive(Clone, Debug)]
 pub(crate) struct PromptRequest {
     pub(crate) minutes: Vec<i8>,
@@ -16,7 +16,7 @@ pub(crate) struct PromptRequest {
 }
 
 impl PromptRequest {
-    /// As somebody would write it.
+    /// The expression as text.
     pub(crate) fn text(&self) -> String {
         let list = |values: &[i8]| values.iter().map(i8::to_string).collect::<Vec<_>>().join(",");
         let hours = if self.hours.len() == 24 { "*".to_owned() } else { list(&self.hours) };
@@ -47,10 +47,10 @@ impl PromptRequest {
             && self.minutes.contains(&time.minute())
     }
 
-    /// Everything that is due after `from` and not after `to`, which are whole minutes.
+    /// All due times after `from` up to and including `to`, which are whole minutes.
     pub(crate) fn between(&self, zone: &TimeZone, from: Timestamp, to: Timestamp) -> Vec<Timestamp> {
         let every_hour = self.hours.len() == 24;
-        // Two days more before it: long enough for whatever the clocks show a second time.
+        // Starts two days earlier: long enough for every time that the clocks repeat.
         let mut at = from - 48.hours();
         let mut highest = zone.to_datetime(at);
         let mut due = Vec::new();
@@ -63,7 +63,7 @@ impl PromptRequest {
             let is_due = if every_hour {
                 self.has(shown)
             } else {
-                // Whatever the hands have passed since they were as far as never before.
+                // Checks the minutes since the latest local time reached so far.
                 let mut passed = false;
                 while highest < shown {
                     highest += 1.minute();

@@ -1,8 +1,6 @@
-//! Three processes on one PostgreSQL, killed again and again, while the server's clock is set forward and back over a
-//! change to or from summer time: nothing is run twice, nothing is left out, and what was cut short is listed as unknown.
-//!
-//! What is due is decided by the server's clock, so that is the clock which is set: in the test's own database
-//! `clock_timestamp()` is a function that reads a table.
+//! Three processes on one PostgreSQL, killed repeatedly, while the server's clock is set forward and back across a daylight
+//! saving change: no run is repeated or left out, and interrupted runs are listed as unknown. The server's clock decides what
+//! is due, so the test sets that one: in its own database `clock_timestamp()` is a function that reads a table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -15,14 +13,14 @@ use embody_store::{DatabaseUrl, NewSchedule, RunOutcome, Schedule, ScheduleAdded
 use jiff::{Timestamp, ToSpan};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-/// What one set of schedules is due for in [`HOURS`] at least.
+/// The minimum number of due runs of one set of schedules in [`HOURS`].
 const RUNS_OF_A_SET: usize = 25;
 const HOURS: i64 = 5;
-/// How many runs a replica has at a time.
+/// Concurrent runs of a replica.
 const ROOM: usize = 8;
-/// Between what happens and the line that says so, or the record of it, on a busy machine.
+/// Time between an event and its log line or record, on a busy machine.
 const MARGIN_MS: u64 = 1000;
-/// How the schedules of a set are written, and what becomes of missed runs.
+/// The expressions of a set, and their misfire policies.
 const SET: [(&str, &str, &str); 6] = [
     ("*/20 * * * *", "Europe/Berlin", "all"),
     ("*/20 1-3 * * *", "Europe/Berlin", "all"),
@@ -32,7 +30,7 @@ const SET: [(&str, &str, &str); 6] = [
     ("15 2 * * *", "Europe/Berlin", "skip"),
 ];
 
-/// Due runs over both borders together: a hundred, and a thousand in `cargo xtask soak`.
+/// The number of sets: a hundred due runs over both clock changes, and a thousand in `cargo xtask soak`.
 fn sets() -> usize {
     let runs: usize =
         std::env::var("EMBODY_SCHEDULE_RUNS").map_or(100, |text| text.parse().expect("a number of runs"));
@@ -89,7 +87,7 @@ struct Replica {
 }
 
 impl Replica {
-    /// Kills it as a power cut would.
+    /// Kills it like a power cut.
     fn kill(&mut self, log: &Path) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -180,13 +178,13 @@ impl Stage {
         let before = self.store.clock().await.unwrap();
         let set = format!("UPDATE test_clock SET shown = '{to}', since = pg_catalog.clock_timestamp()");
         sqlx::raw_sql(AssertSqlSafe(set)).execute(&mut self.conn).await.unwrap();
-        // Leases are over when the clock is set forward; set back, it lets them last.
+        // Leases expire when the clock is set forward; set back, they last longer.
         if to.as_microsecond() > before {
             note(&self.log, "FORWARD 0");
         }
     }
 
-    /// Until this replica is in the middle of a run, or for a second: nothing may be due for it.
+    /// Waits until this replica is in the middle of a run, at most for a second: nothing may be due for it.
     async fn wait_for_a_run_of(&self, replica: &Replica) {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(1);
         let pid = replica.child.id();
@@ -199,7 +197,7 @@ impl Stage {
         }
     }
 
-    /// The killed ones' leases are over as soon as the clock says so. It stops well before anything new is due.
+    /// The leases of killed replicas expire as soon as the clock says so. It stops well before anything new is due.
     async fn wait_until_nothing_is_due(&mut self, end: Timestamp) {
         for step in 1..=6 {
             for _ in 0..40 {
@@ -284,14 +282,14 @@ impl Stage {
     }
 }
 
-/// All times of a timetable after `from`, up to `to`.
+/// All due times of a timetable after `from`, up to `to`.
 fn times(table: &Timetable, from: i64, to: i64) -> BTreeSet<i64> {
     std::iter::successors(table.next_after(from), |at| table.next_after(*at))
         .take_while(|at| *at <= to)
         .collect()
 }
 
-/// What the replicas wrote down.
+/// What the replicas logged.
 #[derive(Default)]
 struct Ran {
     started: BTreeMap<(String, i64), Run>,
@@ -299,10 +297,10 @@ struct Ran {
     forward: Vec<u64>,
 }
 
-/// What can leave a run without an end on record.
+/// What can leave a run without a recorded end.
 enum Cut {
     Kill,
-    /// Set forward, it ended the lease, and another replica had the schedule before the end was on record.
+    /// Set forward, the clock ended the lease, and another replica claimed the schedule before the end was recorded.
     Clock,
 }
 
@@ -332,19 +330,19 @@ impl Ran {
         ran
     }
 
-    /// What happened to it while it ran, or before its end could be written down.
+    /// What interrupted the run, or prevented the record of its end.
     fn cut_short_by(&self, key: &(String, i64)) -> Option<Cut> {
-        // Killed between the record and the first word of the run.
+        // Killed between the record and the first log line of the run.
         let Some(run) = self.started.get(key) else { return Some(Cut::Kill) };
         let killed =
             |last: u64| self.kills.iter().any(|(pid, at)| *pid == run.pid && (run.began..=last).contains(at));
-        // Runs are shorter than the time in which a lost lease is noticed: only with its process one ends without a word.
+        // Runs are shorter than the time in which a lost lease is noticed: only a killed process logs no end.
         let Some(ended) = run.ended else { return killed(u64::MAX).then_some(Cut::Kill) };
         let last = ended + MARGIN_MS;
         if killed(last) {
             return Some(Cut::Kill);
         }
-        // The lease is older than the first word.
+        // The lease is older than the first log line.
         let first = run.began - MARGIN_MS;
         self.forward.iter().any(|at| (first..=last).contains(at)).then_some(Cut::Clock)
     }
@@ -356,7 +354,7 @@ fn note(log: &Path, words: &str) {
     file.write_all(format!("{words} {millis}\n").as_bytes()).unwrap();
 }
 
-/// Cargo builds the examples with the tests, beside them.
+/// Cargo builds the examples with the tests, in a sibling directory.
 fn program() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().unwrap().parent().unwrap().join("examples/replica");
@@ -364,7 +362,7 @@ fn program() -> PathBuf {
     program
 }
 
-/// The address of a new, empty database on the test server.
+/// The URL of a new, empty database on the test server.
 async fn database() -> String {
     let server = std::env::var("EMBODY_TEST_POSTGRES").expect(
         "EMBODY_TEST_POSTGRES is not set: run ./test, or cargo xtask with-postgres -- cargo nextest run",
@@ -376,7 +374,7 @@ async fn database() -> String {
     format!("{base}/{name}")
 }
 
-/// A number below `limit`, different every time: where the kill falls must not be chosen.
+/// A random number below `limit`: the moment of the kill must not be fixed.
 fn any(limit: u32) -> u32 {
     let mut bytes = [0; 4];
     getrandom::fill(&mut bytes).unwrap();

@@ -1,4 +1,4 @@
-//! The scheduler in one process: policies for missed runs, failures, limits, an orderly end.
+//! The scheduler in one process: misfire policies, failures, limits, graceful shutdown.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ const HOUR: i64 = 3600 * 1_000_000;
 struct Wish {
     cron: &'static str,
     misfire: &'static str,
-    /// When it is due, from now, in hours.
+    /// When it is due, in hours from now.
     in_hours: f64,
 }
 
@@ -84,7 +84,7 @@ async fn eventually(what: &str, mut look: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Until it is due in the future, or never, and nothing of it runs.
+/// Waits until it is due in the future, or never, and no run of it is active.
 async fn settled(store: &Store, schedule: &Schedule) {
     eventually("a schedule that is not due", async || {
         let clock = store.clock().await.unwrap();
@@ -108,7 +108,7 @@ async fn what_was_missed_is_skipped_run_once_or_made_up_for() {
         assert_eq!(runs.len(), expected, "{}", schedule.misfire);
         assert!(runs.iter().all(|run| run.outcome == Some(RunOutcome::Done)));
         assert!(runs.iter().all(|run| run.output.as_deref() == Some("heard: read the news\nand tell me")));
-        // It keeps its beat.
+        // It keeps its rhythm.
         let next = now(&store, schedule).await.next_at.unwrap();
         assert_eq!(next - schedule.next_at.unwrap(), 4 * HOUR);
     }
@@ -238,7 +238,7 @@ async fn at_the_end_a_run_may_end_and_one_that_does_not_is_stopped() {
             Running::start(&store, work, SchedulerSettings { shutdown_grace, ..Default::default() });
         begun.notified().await;
         running.switch.cancel();
-        // Nothing new is begun from now on.
+        // No run is started from now on.
         let late = add(&store, Wish { cron: "@yearly", misfire: "once", in_hours: 0.0 }).await;
         if ends {
             go.notify_one();
@@ -247,7 +247,7 @@ async fn at_the_end_a_run_may_end_and_one_that_does_not_is_stopped() {
         let runs_now = runs(&store, &schedule).await;
         assert_eq!((runs_now.len(), runs_now[0].outcome), (1, Some(outcome)));
         assert_eq!(runs_now[0].output.as_deref(), Some(words));
-        // The operator is shown what nobody knows the end of.
+        // The operator sees the runs whose outcome is unknown.
         let lost = store.lost_runs(10).await.unwrap();
         assert_eq!(lost, if ends { vec![] } else { runs_now });
         assert_eq!((runs(&store, &late).await, now(&store, &late).await.next_at), (vec![], late.next_at));
@@ -327,7 +327,7 @@ async fn one_that_is_ended_before_it_begins_by_hand_is_given_back_as_it_was() {
     switch.cancel();
     scheduler.run_now("ann", &schedule.id, ending).await.unwrap();
     assert_eq!((runs(&store, &schedule).await, now(&store, &schedule).await), (vec![], schedule));
-    // It is free at once.
+    // It is released at once.
     assert_eq!(store.next_due_schedule().await.unwrap(), Some(Duration::ZERO));
 }
 

@@ -1,4 +1,4 @@
-//! Timetables: what is read, what is refused and how, and every change of the clocks.
+//! Timetables: valid and invalid expressions, and clock changes.
 
 use embody_agent::schedule::Timetable;
 use jiff::tz::TimeZone;
@@ -12,7 +12,7 @@ fn at(text: &str) -> i64 {
     text.parse::<Timestamp>().unwrap().as_microsecond()
 }
 
-/// The next times, in the zone's own words.
+/// The next due times, as local times of the zone.
 fn next(cron: &str, zone: &str, after: &str, count: usize) -> Vec<String> {
     let table = Timetable::parse(cron, zone).unwrap();
     let zone = TimeZone::get(zone).unwrap();
@@ -40,7 +40,7 @@ fn a_time_that_the_clocks_skip_is_due_when_they_skip_it() {
     assert_eq!(quarters, ["03-29 03:00 +02:00", "03-30 02:00 +02:00"]);
     let howe = next("15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z", 2);
     assert_eq!(howe, ["10-04 02:30 +11:00", "10-05 02:15 +11:00"]);
-    // The day that Samoa left out.
+    // The day that Samoa skipped.
     let apia = next("0 9 * * *", "Pacific/Apia", "2011-12-29T12:00:00Z", 3);
     assert_eq!(apia, ["12-29 09:00 -10:00", "12-31 00:00 +14:00", "12-31 09:00 +14:00"]);
 }
@@ -49,7 +49,7 @@ fn a_time_that_the_clocks_skip_is_due_when_they_skip_it() {
 fn a_time_that_the_clocks_show_twice_is_due_once() {
     let berlin = next("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2);
     assert_eq!(berlin, ["10-25 02:30 +02:00", "10-26 02:30 +01:00"]);
-    // Asked between the two.
+    // Asked between the two occurrences.
     assert_eq!(next("30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", 1), ["10-26 02:30 +01:00"]);
     let howe = next("45 1 * * *", "Australia/Lord_Howe", "2026-04-04T12:00:00Z", 2);
     assert_eq!(howe, ["04-05 01:45 +11:00", "04-06 01:45 +10:30"]);
@@ -74,9 +74,9 @@ fn fields_mean_what_they_mean_elsewhere() {
         ("0 9 * * sat-sun", ["01-03 09:00", "01-04 09:00", "01-10 09:00"]),
         ("0 9 * * 7", ["01-04 09:00", "01-11 09:00", "01-18 09:00"]),
         ("0 9 * * 5/2", ["01-02 09:00", "01-04 09:00", "01-09 09:00"]),
-        // Two days: either will do.
+        // Two day fields: one match is enough.
         ("0 9 13 * 5", ["01-02 09:00", "01-09 09:00", "01-13 09:00"]),
-        // A star in one of them: both must do.
+        // A star in one of them: both must match.
         ("0 9 */2 * 5", ["01-09 09:00", "01-23 09:00", "02-13 09:00"]),
         ("0 9 L * *", ["01-31 09:00", "02-28 09:00", "03-31 09:00"]),
         ("0 9 15,l feb *", ["02-15 09:00", "02-28 09:00", "02-15 09:00"]),
@@ -110,7 +110,7 @@ fn spans_and_moments() {
     let quarter = Timetable::parse("@every 15m", "UTC").unwrap();
     let start = at("2026-01-01T00:03:00Z");
     assert_eq!(quarter.next_after(start), Some(at("2026-01-01T00:18:00Z")));
-    // After a long sleep it keeps its beat.
+    // After a long sleep it keeps its rhythm.
     assert_eq!(quarter.next_of(start, at("2026-01-05T00:17:59Z")), Some(at("2026-01-05T00:18:00Z")));
     assert_eq!(quarter.next_of(start, at("2026-01-05T00:18:00Z")), Some(at("2026-01-05T00:33:00Z")));
     assert_eq!(quarter.next_of(start, start - 1), Some(at("2026-01-01T00:18:00Z")));

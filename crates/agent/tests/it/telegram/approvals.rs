@@ -1,4 +1,4 @@
-//! Approvals as buttons: exact words, the right person, the right chat, and what came of it.
+//! Approvals with buttons: exact text, the right person, the right chat, and the outcome.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ async fn a_call_is_shown_exactly_and_a_press_decides() {
     }
     let sent = world.sent("sendMessage").await;
     let (approve, deny) = buttons(&sent[0]);
-    // Others cannot, nor can the owner where others look on.
+    // Other people cannot decide, nor can the owner in a group.
     world
         .updates(json!([
             press(ANN, ANN, &approve, &text),
@@ -154,7 +154,7 @@ async fn what_is_not_for_telegram_or_not_shown_whole_has_no_button() {
     assert!(text.contains("use the console"), "{text}");
     assert!(!text.contains('`') && !text.contains("embody"), "a command in {text}");
     assert!(world.sent("sendMessage").await[0].get("reply_markup").is_none());
-    // Nor does a press that somebody made up count.
+    // A forged press does not count either.
     let data = |approval: &Approval, answer: &str| format!("{answer}:{}", approval.id);
     world
         .updates(json!([
@@ -205,7 +205,7 @@ async fn a_call_that_cannot_be_asked_about_keeps_no_other_from_it() {
     let bot = world.echo();
     let text = world.seen(OWNER, 1).await.remove(0);
     assert!(text.contains("of user middle"), "{text}");
-    // Nor are they forgotten.
+    // They are not forgotten either.
     world.sql("DROP TRIGGER full").await;
     world.seen(OWNER, 3).await;
     bot.stop().await;

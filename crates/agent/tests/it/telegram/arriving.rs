@@ -1,4 +1,4 @@
-//! What people say arrives: whoever they are, wherever they say it, whatever else Telegram sends.
+//! Incoming messages: any sender, any chat, and all other kinds of updates.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ async fn a_message_is_answered_once_in_its_thread() {
     assert_eq!((ann.audience, ann.facts.accept_language.as_deref()), (Audience::User, Some("de")));
     let thread = world.store.thread("owner", &owner.thread).await.unwrap().unwrap();
     assert_eq!((thread.channel.as_str(), thread.external.as_deref()), ("telegram", Some("11")));
-    // Telegram was told that we have them.
+    // The updates were confirmed to Telegram.
     assert_eq!(world.store.cursor("telegram:42").await.unwrap(), Some(1002));
     let scope = Scope::new("owner", "assistant").unwrap();
     assert_eq!(
@@ -132,10 +132,10 @@ async fn an_edit_of_what_waits_changes_it_and_of_what_was_answered_is_a_new_turn
         .updates(json!([private(OWNER, 1, "first"), private(OWNER, 2, "secnod"), edit(2, 5, "second")]))
         .await;
     eventually(async || (!world.asked.lock().unwrap().is_empty()).then_some(())).await;
-    // It is shown that somebody is at it.
+    // The typing indicator is shown.
     let typing = eventually(async || world.sent("sendChatAction").await.pop()).await;
     assert_eq!((&typing["chat_id"], &typing["action"]), (&json!(OWNER), &json!("typing")));
-    // The same again, as after a crash; and one that changes nothing a person sees.
+    // The same edit again, as after a crash; and one that changes nothing visible.
     world.updates(json!([edit(2, 5, "second")])).await;
     eventually(async || (world.state().await["waiting"] == 0).then_some(())).await;
     gate.notify_one();
@@ -248,7 +248,7 @@ async fn a_conversation_can_go_on_by_itself_and_new_stays_new() {
     assert_eq!(world.asked.lock().unwrap()[1].thread, thread);
     world.updates(json!([private(OWNER, 2, "/new two")])).await;
     world.seen(OWNER, 3).await;
-    // A call of the old conversation is approved late, and its thread is the one that changed last.
+    // A call of the old conversation is approved late, so its thread is the last one that changed.
     let late = NewMessage { role: "user".to_owned(), content: "{}".to_owned() };
     world.store.append_messages("owner", &thread, vec![late]).await.unwrap();
     resume_conversation(&world.store, &going_on("owner", &thread)).await.unwrap();

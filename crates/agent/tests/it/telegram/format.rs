@@ -1,5 +1,4 @@
-//! What is sent to Telegram is valid whatever a model writes, by a reader of Telegram's HTML that knows nothing of how it
-//! was made.
+//! Messages to Telegram are valid whatever a model writes, checked by an independent parser of Telegram's HTML.
 
 #[path = "../../../examples/telegram_api/html.rs"]
 #[allow(unreachable_pub, clippy::string_slice, reason = "it is the fake API's file")]
@@ -8,7 +7,7 @@ mod html;
 use embody_agent::telegram::format::{PART_UNITS, Part, parts, verbatim};
 use proptest::prelude::*;
 
-/// What a person sees of the parts; fails if Telegram would not take one.
+/// The visible text of the parts; fails if Telegram would reject one.
 fn seen(parts: &[Part]) -> String {
     let mut seen = String::new();
     for part in parts {
@@ -21,7 +20,7 @@ fn seen(parts: &[Part]) -> String {
     seen
 }
 
-/// Pieces that mean something to Markdown, to HTML or to whoever cuts text.
+/// Fragments that are significant for Markdown, for HTML or for splitting.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[a-zA-Z0-9 ,.!?äß日本👨‍👩‍👧e\u{301}&<>\"]{1,60}",

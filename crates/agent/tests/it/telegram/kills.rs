@@ -1,4 +1,4 @@
-//! Killed at every step: nothing is answered twice, nothing is lost without being listed.
+//! Kills at every step: no message is answered twice, and none is lost without being listed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ async fn none_twice_and_none_lost() {
     let turns = Arc::new(AtomicUsize::new(0));
     let mut after = 0..0;
     for kill in 0..=KILLS {
-        // More arrive while it is being killed.
+        // More messages arrive while it is being killed.
         let given = kill * MESSAGES / (KILLS + 1)..(kill + 1) * MESSAGES / (KILLS + 1);
         let last = given.clone();
         let update = |n| private(if n % 2 == 0 { OWNER } else { ANN }, n + 1, &format!("message {n}"));
@@ -38,7 +38,7 @@ async fn none_twice_and_none_lost() {
             bot.stop().await;
             after = last;
         } else {
-            // Later and later, so that every step is once the one at which it ends.
+            // Later each time, so that every step is interrupted once.
             eventually(async || (world.state().await["polls"].as_u64() > polls).then_some(())).await;
             tokio::time::sleep(Duration::from_millis(5 * u64::try_from(kill).unwrap())).await;
             bot.kill().await;
@@ -52,7 +52,7 @@ async fn none_twice_and_none_lost() {
     }
     let lost_in = world.store.lost_incoming(1000).await.unwrap();
     let lost_out = world.store.lost_outgoing(1000).await.unwrap();
-    // Of each of the two chats one turn and one message are under way, so a kill leaves no more than that behind.
+    // Each of the two chats has one turn and one message in progress, so a kill leaves at most that many behind.
     let most = usize::try_from(KILLS).unwrap() * 2;
     assert!(lost_in.len() <= most && lost_out.len() <= most, "{} and {}", lost_in.len(), lost_out.len());
     println!("{} turns and {} messages were under way at a kill", lost_in.len(), lost_out.len());
@@ -65,7 +65,7 @@ async fn none_twice_and_none_lost() {
         assert!(answered == 1 || listed, "message {number} is lost");
     }
     assert!(turns.load(Ordering::Relaxed) <= usize::try_from(MESSAGES).unwrap(), "a turn was run twice");
-    // Those that came when nobody was killed any more.
+    // The messages that arrived after the last kill.
     assert!(after.clone().all(|number| answers.contains_key(&number)), "{after:?} of {answers:?}");
 }
 

@@ -1,4 +1,4 @@
-//! What leaves arrives whole and once, whatever Telegram does.
+//! Outgoing messages arrive whole and once, whatever Telegram does.
 
 use embody_store::{NewOutgoing, Outgoing, OutgoingState, Scope};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn outgoing(text: &str) -> NewOutgoing {
     }
 }
 
-/// Sends one message over this fault; how it ended, and why.
+/// Sends one message with these faults; returns the outcome and its reason.
 async fn sent_over(world: &World, text: &str, faults: Value) -> (OutgoingState, String) {
     world.faults(faults).await;
     let id = world.store.add_outgoing(outgoing(text)).await.unwrap().id;
@@ -124,7 +124,7 @@ async fn what_is_no_message_fails_at_once_and_holds_nothing_up() {
     assert_eq!(wrong.reason.as_deref(), Some("`ann` is not the number of a Telegram chat"));
 }
 
-/// Breaks the store for what this says, until both messages have come upon it.
+/// Breaks the store with this statement until both messages have hit the error.
 async fn sent_over_a_broken_store(breaking: &'static str, does_leave: bool) {
     let world = World::new().await;
     world.sql(breaking).await;
@@ -141,7 +141,7 @@ async fn sent_over_a_broken_store(breaking: &'static str, does_leave: bool) {
         if does_leave {
             eventually(async || (!world.texts(chat).await.is_empty()).then_some(())).await;
         } else {
-            // The first has tried before the second is taken.
+            // The first has been tried before the second is claimed.
             let is_taken = |one: &Outgoing| one.to == chat.to_string() && one.state == OutgoingState::Sending;
             eventually(async || {
                 world.store.outgoing("owner", 9).await.unwrap().iter().any(is_taken).then_some(())

@@ -1,4 +1,4 @@
-//! The Telegram channel against the fake Bot API as a process of its own.
+//! The Telegram channel against the fake Bot API, which runs as a separate process.
 
 mod approvals;
 mod arriving;

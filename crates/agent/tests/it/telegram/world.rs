@@ -18,14 +18,13 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
-/// The people of these tests: the owner, somebody on the list, and somebody who is not.
+/// The people of these tests: the owner, a person on the allowlist, and one who is not.
 pub(crate) const OWNER: i64 = 11;
 pub(crate) const ANN: i64 = 22;
 pub(crate) const STRANGER: i64 = 33;
-/// A group.
 pub(crate) const GROUP: i64 = -55;
 
-/// Longer than any test takes: nothing is given up that somebody is still at.
+/// Longer than any test takes, so that no work in progress is taken over.
 pub(crate) const LEASE: Duration = Duration::from_secs(120);
 
 pub(crate) struct World {
@@ -34,28 +33,26 @@ pub(crate) struct World {
     _api: Child,
     url: String,
     http: reqwest::Client,
-    /// How long work belongs to a bot that was killed.
+    /// The lease on the work of a bot that was killed.
     pub(crate) lease: Duration,
-    /// Who may write.
     pub(crate) allowed: Vec<i64>,
-    /// Everything that the agent was asked.
+    /// Every turn that the agent was given.
     pub(crate) asked: Arc<Mutex<Vec<TurnInput>>>,
 }
 
-/// A bot that runs.
 pub(crate) struct Running {
     task: JoinHandle<()>,
     switch: CancellationToken,
 }
 
 impl Running {
-    /// As `kill -9` would end it: whatever it was doing stays as it is.
+    /// Ends it like `kill -9`: work in progress stays as it is.
     pub(crate) async fn kill(self) {
         self.task.abort();
         let _ = self.task.await;
     }
 
-    /// As a polite signal ends it.
+    /// Ends it gracefully.
     pub(crate) async fn stop(self) {
         self.switch.cancel();
         self.task.await.unwrap();
@@ -78,12 +75,12 @@ impl World {
         Self { store, folder, _api: api, url, http, lease: LEASE, allowed, asked: Arc::default() }
     }
 
-    /// Another handle on the same file, as another process has.
+    /// Another handle on the same file, as another process would have.
     pub(crate) async fn another_store(&self) -> Store {
         open(self.folder.path()).await
     }
 
-    /// Does something to the database that no store would.
+    /// Runs a statement that the store would not.
     pub(crate) async fn sql(&self, statement: &'static str) {
         let file = SqliteConnectOptions::new().filename(self.folder.path().join("embody.db"));
         let mut conn = file.connect().await.unwrap();
@@ -91,7 +88,7 @@ impl World {
         conn.close().await.unwrap();
     }
 
-    /// A bot whose agent answers with what it was told.
+    /// A bot whose agent repeats its input.
     pub(crate) fn echo(&self) -> Running {
         self.bot(|text| async move { Ok(Some(format!("You said: {text}"))) })
     }
@@ -143,7 +140,7 @@ impl World {
         }
     }
 
-    /// Gives Telegram updates; their numbers.
+    /// Adds updates and returns their ids.
     pub(crate) async fn updates(&self, updates: Value) -> Vec<i64> {
         serde_json::from_value(self.control("updates", &updates).await).unwrap()
     }
@@ -156,13 +153,13 @@ impl World {
         self.control("state", &Value::Null).await
     }
 
-    /// Everything that was sent with this method.
+    /// All calls of this method.
     pub(crate) async fn sent(&self, method: &str) -> Vec<Value> {
         let all: Vec<Value> = serde_json::from_value(self.control("sent", &Value::Null).await).unwrap();
         all.into_iter().filter(|sent| sent["method"] == method).collect()
     }
 
-    /// What people see in this chat.
+    /// The visible texts in this chat.
     pub(crate) async fn texts(&self, chat: i64) -> Vec<String> {
         let sent = self.sent("sendMessage").await;
         sent.iter()
@@ -177,7 +174,7 @@ impl World {
         serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap()
     }
 
-    /// Until this chat has seen so many messages.
+    /// Waits until this chat has received this many messages.
     pub(crate) async fn seen(&self, chat: i64, count: usize) -> Vec<String> {
         let texts =
             eventually(async || Some(self.texts(chat).await).filter(|texts| texts.len() >= count)).await;
@@ -185,8 +182,8 @@ impl World {
         texts
     }
 
-    /// Until nothing waits: in the order in which things go from one place to the next, as what moves on
-    /// while it is looked for would be missed.
+    /// Waits until all queues are empty. Checks them in the order of processing, because an item that moves on between
+    /// two checks would be missed.
     pub(crate) async fn quiet(&self) {
         eventually(async || {
             if self.state().await["waiting"] != 0 {
@@ -216,7 +213,7 @@ fn example(name: &str) -> std::path::PathBuf {
     tests.parent().unwrap().parent().unwrap().join("examples").join(name)
 }
 
-/// Asks again and again until there is an answer; a minute is for ever.
+/// Polls until there is a value, for at most a minute.
 pub(crate) async fn eventually<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {

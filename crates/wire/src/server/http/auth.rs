@@ -1,4 +1,4 @@
-//! Who may come in: the `Host` and `Origin` of a request, and its token.
+//! Admission: checks the `Host` and `Origin` of a request, and its token.
 
 use std::fmt::Write;
 
@@ -15,19 +15,19 @@ use crate::secret::Secret;
 use crate::server::errors::{AuthError, code, failure};
 use crate::server::service::{Credentials, Service};
 
-/// Where a host reads how to get a token.
+/// The path of the protected resource metadata (RFC 9728).
 pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
-/// Names under which this machine may be reached, besides its own.
+/// The host names under which this machine may be reached, besides its own.
 #[derive(Debug, Clone, Default)]
 pub struct OriginGuard {
     /// Host names without a port, such as `agent.example.com`.
     pub hosts: Vec<String>,
-    /// Whether requests come over TLS, by a proxy in front.
+    /// Whether requests come over TLS, through a reverse proxy.
     pub is_behind_tls: bool,
 }
 
-/// A request that is not served, and why.
+/// A rejected request: its status and reason.
 #[derive(Debug)]
 pub(super) struct HttpError {
     status: StatusCode,
@@ -37,11 +37,10 @@ pub(super) struct HttpError {
 }
 
 impl OriginGuard {
-    /// Checks where a request says it goes and comes from: a page that made a name point at this machine is found out by
-    /// either.
+    /// Checks `Host` and `Origin`. Either reveals a page that uses DNS rebinding to reach this machine.
     ///
     /// # Errors
-    /// Why it is not let in, in words for whoever sent it.
+    /// The reason for the rejection, as text for the client.
     pub fn check(&self, headers: &HeaderMap) -> Result<(), String> {
         let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         if !self.knows(name(host)) {
@@ -65,7 +64,7 @@ impl OriginGuard {
         is_this_machine || self.hosts.iter().any(|host| host.eq_ignore_ascii_case(name))
     }
 
-    /// What a token is for (RFC 9728). The `Host` was checked before.
+    /// The protected resource metadata (RFC 9728). The `Host` was checked before.
     pub(super) fn metadata(&self, headers: &HeaderMap) -> String {
         json!({
             "resource": format!("{}/mcp", self.base(headers)),
@@ -82,7 +81,7 @@ impl OriginGuard {
     }
 }
 
-/// Who was let in, and by which token.
+/// The authenticated principal, and the token it used.
 #[derive(Clone, PartialEq)]
 pub(super) struct Caller<P> {
     pub(super) principal: P,
@@ -90,7 +89,7 @@ pub(super) struct Caller<P> {
 }
 
 impl<S: Service> HttpServer<S> {
-    /// Refuses a request whose `Host` or `Origin` is not served.
+    /// Rejects a request whose `Host` or `Origin` is not served.
     pub(super) fn check_origin(&self, headers: &HeaderMap) -> Result<(), HttpError> {
         self.origin_guard.check(headers).map_err(|message| HttpError::new(StatusCode::FORBIDDEN, message))
     }

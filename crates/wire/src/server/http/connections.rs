@@ -1,10 +1,6 @@
-//! How many connections there are, from where, and how long each may take to say what it wants. Owns the loop that accepts
-//! them. At a bound the connection that has waited for the rest of a request for longest, half-sent or not begun, is closed for the new
-//! one; if none waits, the one whose client has read nothing of a complete answer for longest; when all of them serve requests,
-//! the new one is refused.
-//!
-//! Some connections are kept for everything but the protocol: when hosts hold all others, the owner can still open the
-//! console and stop them.
+//! Accepts connections and enforces their limits. At a limit, the connection that has waited longest for a request is closed
+//! for the new one, or else the one whose client has not read a response for longest; if all serve requests, the new one is
+//! rejected. Some connections are reserved for the console, so that hosts cannot block it.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -35,19 +31,19 @@ use super::auth::HttpError;
 use super::transfer::{RequestBody, ResponseBody, TrackedStream};
 use crate::limits::Limits;
 
-/// Time for the head of a request, and for its body, on a connection of those that are kept: a silent one must not hold it.
+/// Timeout for the head and for the body of a request on a reserved connection, so that an idle client cannot hold it.
 const RESERVED_TIMEOUT: Duration = Duration::from_secs(5);
-/// After an error that concerns no single connection, such as too many open files.
+/// Delay after an accept error that concerns no single connection, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-/// What a connection beyond the bounds is answered.
+/// The response to a connection beyond the limits.
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// On requests of a connection that is not for the protocol.
+/// Marks requests on a reserved connection.
 #[derive(Clone, Copy)]
 struct Reserved;
 
-/// Accepts connections and serves them until the server is ending; returns when the last one is closed.
+/// Accepts and serves connections until shutdown; returns when the last one is closed.
 pub(super) async fn accept(
     listener: TcpListener,
     router: Router,
@@ -70,11 +66,11 @@ pub(super) async fn accept(
             }
         };
         let Some(slot) = open.enter(peer.ip()) else {
-            // A courtesy: what is not taken at once is not waited for.
+            // Best effort: the write is not awaited.
             let _ = stream.try_write(FULL);
             continue;
         };
-        // Without this a small answer waits for the other side's acknowledgement: 40 ms instead of 40 µs.
+        // Without this a small response waits for the peer's acknowledgement: 40 ms instead of 40 µs.
         let _ = stream.set_nodelay(true);
         let connection = serve(stream, peer, router.clone(), slot, shutdown.clone());
         let alive = alive.clone();
@@ -87,7 +83,7 @@ pub(super) async fn accept(
     all_closed.recv().await;
 }
 
-/// Serves one connection. It ends after the request that runs, once the server is ending.
+/// Serves one connection. At shutdown it closes after the current request.
 async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
@@ -122,7 +118,7 @@ async fn serve(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        // Also the time that an idle connection is kept open for its next request.
+        // Also limits how long an idle connection is kept open for its next request.
         .header_read_timeout(if is_reserved { timeout.min(RESERVED_TIMEOUT) } else { timeout })
         .keep_alive(!is_reserved)
         .serve_connection(TokioIo::new(TrackedStream::new(stream, Arc::clone(&slot))), service);
@@ -141,7 +137,7 @@ async fn serve(
     let _ = connection.await;
 }
 
-/// Answers a request of the protocol, unless its connection is kept for other things.
+/// Rejects protocol requests on a reserved connection.
 pub(super) async fn reject_on_reserved(request: Request, next: Next) -> Response {
     if request.extensions().get::<Reserved>().is_none() {
         return next.run(request).await;
@@ -178,7 +174,7 @@ struct ConnectionTable {
 struct Registry {
     connections: HashMap<u64, ConnectionEntry>,
     by_address: HashMap<IpAddr, usize>,
-    /// The number of the last connection, and of the last time that one began to wait.
+    /// A counter that numbers connections and orders their progress.
     last: u64,
 }
 
@@ -186,19 +182,19 @@ struct ConnectionEntry {
     address: IpAddr,
     is_reserved: bool,
     phase: Phase,
-    /// When it last made progress, in order.
+    /// The counter value of its last progress.
     last_progress: u64,
     evicted: Arc<Notify>,
 }
 
-/// What a connection does, in the order in which they are closed for others.
+/// What a connection is doing, in the order in which connections are closed for others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
-    /// It waits for a request, or for the rest of one.
+    /// Waiting for a request, or for the rest of one.
     Waiting,
-    /// The answer is complete, and waits for the client to read it.
+    /// The response is complete, and the client has not read all of it.
     Flushing,
-    /// A request has arrived, and its answer is not complete. Never closed for others.
+    /// A request has arrived, and its response is not complete. Never closed for others.
     Serving,
 }
 
@@ -213,7 +209,7 @@ pub(super) struct ConnectionSlot {
     is_dirty: AtomicBool,
 }
 
-/// A request on a connection from its head on, until its answer is complete.
+/// A request on a connection, from its head until its response is complete.
 pub(super) struct Exchange {
     slot: Arc<ConnectionSlot>,
 }
@@ -223,7 +219,7 @@ impl ConnectionTable {
         Arc::new(Self { limits: limits.clone(), registry: Mutex::default() })
     }
 
-    /// A place for a connection from there: a free one, or that of the connection that has waited for longest.
+    /// Allocates a slot for a connection from `ip`: a free one, or that of the connection that has waited longest.
     fn enter(self: &Arc<Self>, ip: IpAddr) -> Option<ConnectionSlot> {
         let Limits { connections_max, connections_each_max, connections_reserved, .. } = self.limits;
         let address = network(ip);
@@ -232,7 +228,7 @@ impl ConnectionTable {
             connections_max.saturating_sub(connections_reserved),
             connections_each_max.saturating_sub(connections_reserved),
         );
-        // Only connections that serve the protocol make room for one more of them: the others stay for the console.
+        // Only connections that serve the protocol are closed for one more of them: the others stay for the console.
         let is_reserved =
             !registry.make_room(address, (all_max, each_max), |connection| !connection.is_reserved);
         if is_reserved && !registry.make_room(address, (connections_max, connections_each_max), |_| true) {
@@ -266,7 +262,7 @@ impl ConnectionTable {
 }
 
 impl Registry {
-    /// Whether there is room below these bounds for one more from there, if need be in place of another.
+    /// Whether one more connection from this address fits below the limits, if necessary by closing another.
     fn make_room(
         &mut self,
         address: IpAddr,
@@ -290,7 +286,7 @@ impl Registry {
         true
     }
 
-    /// Records progress of a connection, which may change its phase. `false` if it was closed for another.
+    /// Records progress of a connection, which may change its phase. Returns `false` if it was closed for another.
     fn progress(&mut self, number: u64, next: impl FnOnce(Phase) -> Phase) -> bool {
         let Some(connection) = self.connections.get_mut(&number) else { return false };
         self.last += 1;
@@ -312,7 +308,8 @@ impl Registry {
 }
 
 impl ConnectionSlot {
-    /// The head of a request has arrived, or all of it. `None` if the connection was closed for another at the same time.
+    /// The head of a request has arrived, or all of it. Returns `None` if the connection was closed for another at the
+    /// same time.
     fn begin(this: &Arc<Self>, is_complete: bool) -> Option<Exchange> {
         let next = |phase| if is_complete { Phase::Serving } else { phase };
         this.progress(next).then(|| Exchange { slot: Arc::clone(this) })
@@ -324,7 +321,7 @@ impl ConnectionSlot {
         }
     }
 
-    /// After each turn of the connection. It has then written all that it has, or the last write is blocked.
+    /// Called after each poll of the connection. It has then written everything, or the last write is blocked.
     fn update_phase(&self) {
         if !self.is_dirty.swap(false, Ordering::Relaxed) {
             return;
@@ -349,17 +346,18 @@ impl Drop for ConnectionSlot {
 }
 
 impl Exchange {
-    /// A part of the body has arrived. `false` if the connection was closed for another.
+    /// A part of the body has arrived. Returns `false` if the connection was closed for another.
     pub(super) fn progress(&self) -> bool {
         self.slot.progress(|phase| phase)
     }
 
-    /// The whole request has arrived, or its rest is not wanted. `false` if the connection was closed for another.
+    /// The whole request has arrived, or its rest is not needed. Returns `false` if the connection was closed for
+    /// another.
     pub(super) fn serve(&self) -> bool {
         self.slot.progress(|_| Phase::Serving)
     }
 
-    /// Returns when the body of a request on a kept connection takes too long, otherwise never.
+    /// Completes when the body of a request on a reserved connection takes too long, otherwise never.
     async fn body_timeout(&self) {
         if self.slot.is_reserved {
             tokio::time::sleep(self.slot.open.limits.body_timeout.min(RESERVED_TIMEOUT)).await;
@@ -387,7 +385,7 @@ impl Drop for Exchange {
     }
 }
 
-/// What counts as one address: of IPv6 the network, which one machine has for itself.
+/// What counts as one address: for IPv6 the /64 network, which one machine may own.
 fn network(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(ip) => {
@@ -449,7 +447,7 @@ mod tests {
         let is_open = |slot: &ConnectionSlot| open.registry().connections.contains_key(&slot.number);
         let enter = || Arc::new(open.enter(ip("10.0.0.1")).unwrap());
         let (first, second, third) = (enter(), enter(), enter());
-        // The first one is answered a request, and waits again: now the second has waited for longest.
+        // The first connection has been served and waits again: now the second has waited longest.
         drop(ConnectionSlot::begin(&first, true).unwrap());
         first.update_phase();
         let fourth = enter();
@@ -457,7 +455,7 @@ mod tests {
         assert!(ConnectionSlot::begin(&second, true).is_none(), "its request came too late");
         assert!(!fourth.is_reserved, "those that wait do not keep hosts out either");
         drop(second);
-        // Another address is not closed for this one, and serves on.
+        // A connection of another address is not closed for this one.
         let other = open.enter(ip("10.0.0.2")).unwrap();
         let serving = [&first, &third, &fourth].map(|slot| ConnectionSlot::begin(slot, true).unwrap());
         let kept = enter();
@@ -476,7 +474,7 @@ mod tests {
         let enter = || Arc::new(open.enter(ip("10.0.0.1")).unwrap());
         let (first, second) = (enter(), enter());
         let [half_sent, growing] = [&first, &second].map(|slot| ConnectionSlot::begin(slot, false).unwrap());
-        // The first one has made progress last.
+        // The first one made progress last.
         assert!(half_sent.progress() && growing.progress() && half_sent.progress());
         let third = enter();
         assert!(is_open(&first) && !is_open(&second) && !third.is_reserved);
@@ -496,7 +494,7 @@ mod tests {
         let enter = || Arc::new(open.enter(ip("10.0.0.1")).unwrap());
         let (slow, silent) = (enter(), enter());
         let exchange = ConnectionSlot::begin(&slow, true).unwrap();
-        // Complete, but queued: between these two another connection may come.
+        // Complete, but queued: between these two another connection may arrive.
         drop(exchange);
         let silent = [silent, enter()];
         assert!(is_open(&slow) && !is_open(&silent[0]) && is_open(&silent[1]));
@@ -504,12 +502,12 @@ mod tests {
         slow.update_phase();
         let next = enter();
         assert!(is_open(&slow) && !is_open(&silent[1]));
-        // Clients that do not read their answers keep others out as little as those that say nothing.
+        // Clients that do not read their responses block others as little as silent ones.
         let serving = ConnectionSlot::begin(&next, true).unwrap();
         let last = enter();
         assert!(!is_open(&slow) && is_open(&next) && !last.is_reserved);
         drop(serving);
-        // OnFlushed: it waits again, for longer than the last one.
+        // Flushed: it waits again, for longer than the last one.
         next.update_phase();
         let (_last, after) = (ConnectionSlot::begin(&last, true).unwrap(), enter());
         assert!(!is_open(&next) && is_open(&after));

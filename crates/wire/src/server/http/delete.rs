@@ -18,7 +18,7 @@ pub(super) async fn delete<S: Service>(
 ) -> Result<Response, HttpError> {
     let by = server.authenticate(&headers).await?;
     let Some(id) = headers.get(SESSION_ID).and_then(|id| id.to_str().ok()) else {
-        // The stateless era knows no sessions, so there is nothing that could be deleted.
+        // The stateless era has no sessions, so there is nothing to delete.
         return Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, "`Mcp-Session-Id` is missing"));
     };
     let Some(session) = server.session(id, &by).await else {

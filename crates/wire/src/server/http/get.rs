@@ -1,4 +1,4 @@
-//! `GET /mcp`: the stream of a session for what belongs to no request, or a broken stream taken up again.
+//! `GET /mcp`: the stream of a session for messages that belong to no request, or a resumed stream.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(super) async fn get<S: Service>(
         Some(place) => place.and_then(|(number, last)| {
             let buffer = session.buffer(number)?;
             let is_resumed = session.connection.host.is_resumed();
-            // What followed it in another process is not known here; what comes from now on is.
+            // Events after that id in another process are unknown here; the stream continues with new ones.
             let read_on = || (number == GENERAL && is_resumed).then(|| buffer.read_on());
             Some((number, buffer.read_after(last).or_else(read_on)?, buffer))
         }),

@@ -1,5 +1,5 @@
-//! The headers that mirror a request's body in the stateless era. What is in the body counts; a header that says
-//! otherwise is refused, because whoever stands between may have believed it.
+//! The headers that mirror a request's body in the stateless era. The body is authoritative; a header that differs is
+//! rejected, because an intermediary may have acted on it.
 
 use axum::http::HeaderMap;
 
@@ -62,7 +62,7 @@ fn parameters(headers: &HeaderMap) -> Result<Vec<(String, String)>, Outcome> {
     Ok(parameters)
 }
 
-/// A value in the form `=?base64?…?=` is decoded; any other is meant as it stands.
+/// Decodes a value of the form `=?base64?…?=`; any other value is literal.
 fn decode(name: &str, value: &str) -> Result<String, Outcome> {
     let Some(encoded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
         return Ok(value.to_owned());
@@ -72,7 +72,7 @@ fn decode(name: &str, value: &str) -> Result<String, Outcome> {
     })
 }
 
-/// Standard Base64 with its padding.
+/// Standard Base64 with padding.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| match byte {
         b'A'..=b'Z' => Some(u32::from(byte - b'A')),

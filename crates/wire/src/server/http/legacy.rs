@@ -1,4 +1,4 @@
-//! Legacy HTTP+SSE: a stream at `/sse` that says where to post, and a place to post at. A pipe in two halves.
+//! Legacy HTTP+SSE: a stream at `/sse` that names the URL for POST requests.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::server::lines::on_one_line;
 use crate::server::outbound::OutboundMessage;
 use crate::server::service::Service;
 
-/// Messages on their way out before a call waits.
+/// Outbound messages that may queue before a call waits.
 const QUEUE: usize = 256;
 
 pub(super) async fn open<S: Service>(
@@ -41,14 +41,14 @@ pub(super) async fn open<S: Service>(
         if sender.send(endpoint.into()).await.is_ok() {
             copy(&server, &session, lines, &sender).await;
         }
-        // With its stream a legacy session is over.
+        // A legacy session ends with its stream.
         server.sessions.close(&session).await;
         drop(streaming);
     });
     Ok(response::stream(receiver))
 }
 
-/// Copies the queue to the network until either ends. When the server is ending, running calls get a moment to finish.
+/// Copies the queue to the network until either ends. At shutdown, running calls get a grace period.
 async fn copy<S: Service>(
     server: &HttpServer<S>,
     session: &Session<S>,
@@ -62,7 +62,7 @@ async fn copy<S: Service>(
     let mut ended = std::pin::pin!(ended);
     loop {
         let line = tokio::select! {
-            // In this order: what was answered last is still said.
+            // Biased, so that the last responses are still sent.
             biased;
             line = tokio::time::timeout(server.limits.keep_alive_interval, lines.recv()) => line,
             () = sender.closed() => return,
@@ -87,7 +87,7 @@ pub(super) struct SessionQuery {
     session: String,
 }
 
-/// Takes what was posted; answers go out on the stream.
+/// Handles posted messages; responses go out on the stream.
 pub(super) async fn post<S: Service>(
     State(server): State<Arc<HttpServer<S>>>,
     place: Result<Query<SessionQuery>, QueryRejection>,

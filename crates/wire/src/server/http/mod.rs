@@ -1,7 +1,6 @@
-//! One HTTP face: streamable HTTP at `/mcp` (both eras), legacy HTTP+SSE at `/sse`, and what says how to get a token.
-//!
-//! Every request passes the [`door`] first: `Host` and `Origin` are checked, then the token. A session belongs to the token
-//! that opened it, and ends with it; for other tokens it does not exist.
+//! The HTTP server: streamable HTTP at `/mcp` (both eras), legacy HTTP+SSE at `/sse`, and the protected resource metadata.
+//! Every request passes `auth` first: `Host` and `Origin` are checked, then the token. A session belongs to the token that
+//! opened it, and ends with it; for other tokens it does not exist.
 
 mod auth;
 mod connections;
@@ -38,7 +37,7 @@ use super::multi_round::SuspendedCalls;
 use super::service::Service;
 use crate::limits::Limits;
 
-/// How long requests may still run when the server is ending.
+/// How long requests may still run at shutdown.
 const GRACE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone)]
@@ -50,16 +49,16 @@ pub struct Options {
 pub(crate) struct HttpServer<S: Service> {
     service: Arc<S>,
     sessions: Sessions<S>,
-    /// How many requests without a session run, by principal.
+    /// The number of running stateless requests, by principal.
     alone: Mutex<Vec<(S::Principal, usize)>>,
-    /// Those requests, as long as they run.
+    /// The running stateless requests.
     requests: StatelessRequests<S>,
-    /// Bytes of requests that are under way, by token.
+    /// Bytes of requests in flight, by token.
     budget: Arc<Budget<Caller<S::Principal>>>,
     arrived: Arc<AtomicU64>,
-    /// Calls that wait for the answers of such requests.
+    /// Stateless calls that wait for input from their host.
     suspended: Arc<SuspendedCalls<S::Principal>>,
-    /// One session at a time is taken over from another process.
+    /// Serializes the takeover of sessions from another process.
     resuming: tokio::sync::Mutex<()>,
     origin_guard: OriginGuard,
     limits: Limits,
@@ -102,13 +101,13 @@ pub fn router<S: Service>(service: Arc<S>, options: Options, shutdown: Cancellat
         .with_state(server)
 }
 
-/// Serves the routes until the server is ending; then running requests get a moment to finish. Requests know the address
-/// that they come from, as `ConnectInfo<SocketAddr>`.
+/// Serves the routes until shutdown; then running requests get a grace period. Requests carry the peer address as
+/// `ConnectInfo<SocketAddr>`.
 pub async fn serve(listener: TcpListener, router: Router, limits: &Limits, shutdown: CancellationToken) {
     let serving = connections::accept(listener, router, limits, shutdown.clone());
     let late = async {
         shutdown.cancelled().await;
-        // A moment more than the calls have, so that their answers can still be read.
+        // One second more than the calls have, so that their responses can still be read.
         tokio::time::sleep(GRACE + Duration::from_secs(1)).await;
     };
     tokio::select! {
@@ -117,7 +116,7 @@ pub async fn serve(listener: TcpListener, router: Router, limits: &Limits, shutd
     }
 }
 
-/// Who gives out tokens is the operator's business: there is no authorization server to name.
+/// The operator issues the tokens, so the metadata names no authorization server.
 async fn metadata<S: Service>(
     State(server): State<Arc<HttpServer<S>>>,
     headers: HeaderMap,

@@ -1,7 +1,5 @@
-//! `POST /mcp`: requests, notifications and answers of both eras.
-//!
-//! The answer to a request is a plain JSON body if it is the first thing there is to say, and an event stream otherwise:
-//! a call that reports progress, asks something or takes long streams, all others do not.
+//! `POST /mcp`: requests, notifications and responses of both eras. A call that sends nothing before its response is answered
+//! with a JSON body. A call that reports progress, sends a server request or takes long is answered with an event stream.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -36,15 +34,15 @@ use crate::version::Version;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// After this time without an answer a stream is begun, so that nobody in between gives up.
+/// After this time without a response an event stream is started, so that intermediaries do not time out.
 const STREAM_AFTER: Duration = Duration::from_secs(5);
 
-/// The bytes of one posted body, as a part of those of its token.
+/// The bytes of one posted body, counted against its token.
 type RequestShare<S> = Share<Caller<<S as Service>::Principal>>;
 
 pub(super) async fn post<S: Service>(
     State(server): State<Arc<HttpServer<S>>>,
-    // Whole: headers on their own would be copied.
+    // The whole request: extracting the headers would copy them.
     request: extract::Request,
 ) -> Result<Response, HttpError> {
     let (Parts { headers, .. }, body) = request.into_parts();
@@ -56,7 +54,7 @@ pub(super) async fn post<S: Service>(
     }
 }
 
-/// Reads a body into messages. The share is theirs until they are answered.
+/// Reads a body into messages. The share is held until they are answered.
 pub(super) async fn read<S: Service>(
     server: &HttpServer<S>,
     by: &Caller<S::Principal>,
@@ -90,7 +88,7 @@ pub(super) async fn read<S: Service>(
         let response = unreadable(&bytes, &error);
         HttpError::with(StatusCode::BAD_REQUEST, response.id, response.outcome)
     })?;
-    // Answers and notifications pass: what waits for them gives its bytes back.
+    // Responses and notifications are accepted: the calls that wait for them then release their bytes.
     if let Some(id) = first_request(&messages)
         && !share.is_within_bound()
     {
@@ -99,7 +97,6 @@ pub(super) async fn read<S: Service>(
     Ok((messages, share))
 }
 
-/// The id of the first request among them.
 fn first_request(messages: &[Message]) -> Option<Id> {
     messages.iter().find_map(|message| match message {
         Message::Request(request) => Some(request.id.clone()),
@@ -111,7 +108,7 @@ fn too_many_bytes() -> HttpError {
     HttpError::new(StatusCode::TOO_MANY_REQUESTS, TOO_MANY_BYTES)
 }
 
-/// The whole body. Each piece is counted before it is kept.
+/// Reads the whole body. Each chunk is counted before it is stored.
 async fn collect<P: PartialEq + Clone>(
     mut body: Body,
     max_bytes: usize,
@@ -140,7 +137,7 @@ async fn collect<P: PartialEq + Clone>(
     Ok(bytes)
 }
 
-/// The one request of the stateless era, if that is what it is.
+/// Returns the single request of the stateless era, or the messages if they are not one.
 fn stateless(headers: &HeaderMap, messages: Vec<Message>) -> Result<(Request, RequestMeta), Vec<Message>> {
     let mut messages = messages;
     match messages.pop() {
@@ -183,13 +180,13 @@ async fn alone<S: Service>(
     let reader = buffer.read_on();
     let arrived = IncomingRequest { request, param_headers: Some(param_headers) };
     connection.begin_stateless(arrived, meta, Outbound::Buffer(Arc::clone(&buffer)), Some(pending));
-    // A host that hangs up has cancelled its request.
+    // A host that closes the connection cancels its request.
     let held = (StatelessRequest::new(server, connection, Arc::clone(&buffer)), place);
     let style = Style { buffer: None, primes: false, keep_alive: server.limits.keep_alive_interval };
     Ok(reply(buffer, reader, style, held, (STREAM_AFTER, status_of)).await)
 }
 
-/// A place among the requests of one principal that have no session.
+/// A slot among the stateless requests of one principal.
 struct StatelessSlot<S: Service>(Arc<HttpServer<S>>, S::Principal);
 
 impl<S: Service> StatelessSlot<S> {
@@ -249,12 +246,12 @@ async fn in_session<S: Service>(
             }
         }
     };
-    // Whether there is a session is known only when the greeting is answered.
+    // Whether there is a session is known only once `initialize` is answered.
     let patience = if is_greeting { server.limits.request_timeout } else { STREAM_AFTER };
     let mut response = run(server, &session, (messages, share), patience).await;
     if is_greeting {
         if session.connection.host.era() == Era::Session(None) {
-            // The service refused; there is nothing to keep.
+            // The service rejected `initialize`, so the session is dropped.
             Box::pin(server.sessions.close(&session)).await;
         } else if let Some(id) = session.connection.host.session.as_deref()
             && let Ok(id) = HeaderValue::from_str(id)
@@ -265,7 +262,7 @@ async fn in_session<S: Service>(
     Ok(response)
 }
 
-/// Tells other processes what a host has said here. The host does not wait for it.
+/// Forwards a host's message to the other processes, in the background.
 fn forward_to_replicas<S: Service>(server: &HttpServer<S>, session: &Session<S>, message: Message) {
     let (service, host) = (Arc::clone(&server.service), Arc::clone(&session.connection.host));
     tokio::spawn(async move { service.forward_to_replicas(&host, message).await });
@@ -283,7 +280,7 @@ async fn run<S: Service>(
             Message::Request(request) => requests.push(request),
             Message::Notification(notification) => {
                 Box::pin(session.connection.on_notification(notification.clone())).await;
-                // What the host tells of itself concerns every process that serves it.
+                // Notifications about the host itself concern every process that serves it.
                 if notification.method != "notifications/initialized" {
                     forward_to_replicas(server, session, Message::Notification(notification));
                 }
@@ -311,7 +308,7 @@ async fn run<S: Service>(
     };
     let style = Style {
         buffer: Some(number),
-        // Older hosts take an event without data for a broken message.
+        // Older hosts treat an event without data as a malformed message.
         primes: version >= Some(Version::V2025_11_25),
         keep_alive: server.limits.keep_alive_interval,
     };
@@ -327,7 +324,7 @@ async fn run<S: Service>(
     reply(buffer, reader, style, held, (patience, plain)).await
 }
 
-/// A plain body if the answer is the first thing to say, a stream otherwise.
+/// A JSON body if the response is the first message, an event stream otherwise.
 async fn reply(
     buffer: Arc<ReplayBuffer>,
     mut reader: Reader,
@@ -345,7 +342,7 @@ async fn reply(
     response::events(Source { buffer, reader, first }, style, held)
 }
 
-/// The status that goes with an answer of the stateless era.
+/// The HTTP status for an error code of the stateless era.
 fn status_of(code: i64) -> StatusCode {
     match code {
         code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,

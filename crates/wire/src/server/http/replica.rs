@@ -1,4 +1,4 @@
-//! What other processes say about hosts that this face serves too.
+//! Handles events of other processes about hosts that this server serves too.
 
 use std::sync::{Arc, Weak};
 
@@ -10,7 +10,7 @@ use crate::server::replica::ReplicaEvent;
 use crate::server::resume::{cancel_suspended, resume_for_replica};
 use crate::server::service::Service;
 
-/// InitContext them for as long as the face is there.
+/// Runs for as long as the server exists.
 pub(super) async fn receive<S: Service>(
     server: Weak<HttpServer<S>>,
     mut relays: mpsc::Receiver<ReplicaEvent>,
@@ -20,7 +20,7 @@ pub(super) async fn receive<S: Service>(
         match relay {
             ReplicaEvent::FromHost { session, message } => said(&server, &session, message).await,
             ReplicaEvent::SessionDeleted { session } => {
-                // Its servers take their time to end; others wait for what they are told.
+                // In the background: closing its upstream servers takes time, and other events must not wait.
                 tokio::spawn(async move {
                     if let Some(session) = server.sessions.of_anyone(&session) {
                         server.sessions.close(&session).await;
@@ -32,7 +32,7 @@ pub(super) async fn receive<S: Service>(
                 let (service, suspended) = (Arc::clone(&server.service), Arc::clone(&server.suspended));
                 tokio::spawn(async move {
                     if let Some(told) = resume_for_replica(&*service, &suspended, &ticket, &request).await {
-                        // Whoever asked may have left meanwhile.
+                        // The requester may have left meanwhile.
                         let _ = reply.send(told);
                     }
                 });
@@ -41,7 +41,7 @@ pub(super) async fn receive<S: Service>(
     }
 }
 
-/// What a host has said elsewhere; nothing, if it has no session here.
+/// Handles a host's message to another process; ignored if the host has no session here.
 async fn said<S: Service>(server: &HttpServer<S>, session: &str, message: Message) {
     let Some(session) = server.sessions.of_anyone(session) else { return };
     match message {

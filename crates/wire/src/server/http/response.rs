@@ -1,4 +1,4 @@
-//! Bodies: JSON, or an event stream that is read out of a lane.
+//! Response bodies: JSON, or an event stream that reads from a replay buffer.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::server::outbound::OnFlushed;
 use crate::server::outbound::OutboundMessage;
 use crate::server::replay_buffer::{Next, Reader, ReplayBuffer};
 
-/// Events that are on their way to the network.
+/// Events that may queue for the network.
 const AHEAD: usize = 16;
 
 pub(super) fn json(status: StatusCode, text: String) -> Response {
     whole(status, Body::from(text))
 }
 
-/// The answer to a call as a JSON body.
+/// A response message as a JSON body.
 pub(super) fn outgoing(status: StatusCode, outgoing: OutboundMessage) -> Response {
     let OutboundMessage { text, on_flushed, .. } = outgoing;
     whole(status, Body::new(Once(Some(Chunk::new(text, on_flushed)))))
@@ -37,7 +37,6 @@ fn whole(status: StatusCode, body: Body) -> Response {
     response
 }
 
-/// A status without a body.
 pub(super) fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
@@ -46,22 +45,22 @@ pub(super) fn empty(status: StatusCode) -> Response {
 
 #[derive(Clone, Copy)]
 pub(super) struct Style {
-    /// The lane's number in its session: events then carry ids, and the stream can be taken up again.
+    /// The buffer's number in its session: events then carry ids, and the stream can be resumed.
     pub(super) buffer: Option<u64>,
-    /// Begin with an empty event that has an id and says when to come back.
+    /// Start with an empty event that carries an id and `retry`.
     pub(super) primes: bool,
     pub(super) keep_alive: Duration,
 }
 
-/// A lane, and how far it was read.
+/// A replay buffer, and the position of the reader.
 pub(super) struct Source {
     pub(super) buffer: Arc<ReplayBuffer>,
     pub(super) reader: Reader,
-    /// What was read already and must be said first.
+    /// A message that is already read and must be sent first.
     pub(super) first: Option<(u64, OutboundMessage)>,
 }
 
-/// An event stream with what is in the lane. What is held is let go when the stream ends, from whichever side.
+/// An event stream of the buffer's messages. `held` is dropped when the stream ends, on either side.
 pub(super) fn events(source: Source, style: Style, held: impl Send + 'static) -> Response {
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
@@ -71,7 +70,6 @@ pub(super) fn events(source: Source, style: Style, held: impl Send + 'static) ->
     stream(receiver)
 }
 
-/// A response whose body is an event stream.
 pub(super) fn stream(receiver: mpsc::Receiver<Chunk>) -> Response {
     let mut response = Response::new(Body::new(Stream(receiver)));
     let headers = response.headers_mut();
@@ -81,12 +79,12 @@ pub(super) fn stream(receiver: mpsc::Receiver<Chunk>) -> Response {
     response
 }
 
-/// Says the first word before anything else: legacy hosts learn there where to post.
+/// An event with a name: legacy hosts read from the first one where to post.
 pub(super) fn named(name: &str, data: &str) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-/// Copies the lane to the network until either ends.
+/// Copies the buffer to the network until either ends.
 async fn pump(source: Source, style: Style, sender: &mpsc::Sender<Chunk>) {
     let Source { buffer, mut reader, mut first } = source;
     if let (true, Some(number)) = (style.primes, style.buffer) {
@@ -124,7 +122,7 @@ fn event(buffer: Option<u64>, number: u64, outgoing: OutboundMessage) -> Chunk {
     Chunk::new(text, outgoing.on_flushed)
 }
 
-/// A part of a body, and what is done when HTTP takes it.
+/// A part of a body, and the callbacks to run when HTTP takes it.
 pub(super) struct Chunk {
     bytes: Bytes,
     on_flushed: OnFlushed,
@@ -169,7 +167,7 @@ impl http_body::Body for Once {
     }
 }
 
-/// A body that is written while it is sent.
+/// A body that is produced while it is sent.
 struct Stream(mpsc::Receiver<Chunk>);
 
 impl http_body::Body for Stream {

@@ -1,5 +1,5 @@
-//! Tokens that are revoked while something is open that they let in. Its sessions and their streams, the requests without a
-//! session and the calls that wait for their host end with the token.
+//! Ends everything that a revoked token has opened: its sessions and their streams, its stateless requests, and its
+//! suspended calls.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::server::service::Service;
 
 const INTERVAL: Duration = Duration::from_millis(400);
 
-/// Looks tokens up until the server is ending.
+/// Checks the open tokens periodically until shutdown.
 pub(super) async fn watch<S: Service>(server: Weak<HttpServer<S>>, shutdown: CancellationToken) {
     loop {
         tokio::select! {
@@ -28,7 +28,8 @@ pub(super) async fn watch<S: Service>(server: Weak<HttpServer<S>>, shutdown: Can
         if bearers.is_empty() {
             continue;
         }
-        // Together: one after the other, many tokens would take longer than the second that a revoked one may have.
+        // Concurrently: in sequence, many tokens would take longer than the second within which a revocation must take
+        // effect.
         let are_valid = server.service.are_valid(&bearers).await;
         for (bearer, is_valid) in bearers.iter().zip(are_valid) {
             if !is_valid {
@@ -47,7 +48,7 @@ impl<S: Service> HttpServer<S> {
     fn end_all_of(&self, bearer: &Secret) {
         for session in self.sessions.take_of(bearer) {
             let service = Arc::clone(&self.service);
-            // Its servers take their time to end; other sessions do not wait for them.
+            // In the background: closing its upstream servers takes time, and other sessions must not wait.
             tokio::spawn(async move {
                 session.close().await;
                 service.on_session_deleted(&session.connection.host).await;
@@ -58,7 +59,7 @@ impl<S: Service> HttpServer<S> {
     }
 }
 
-/// The requests without a session that run.
+/// The running stateless requests.
 pub(super) struct StatelessRequests<S: Service> {
     running: Mutex<HashMap<u64, Request<S>>>,
     last: AtomicU64,
@@ -91,7 +92,7 @@ impl<S: Service> StatelessRequests<S> {
     }
 }
 
-/// One of them. It is cancelled when its answer has no reader any more.
+/// A running stateless request. Dropping it cancels the request.
 pub(super) struct StatelessRequest<S: Service> {
     server: Arc<HttpServer<S>>,
     number: u64,
@@ -134,7 +135,7 @@ mod tests {
     use crate::server::service::{Call, Credentials};
     use crate::server::{AuthError, code, failure};
 
-    /// Lets everyone in. A lookup takes as long as a store under load.
+    /// Accepts every token. A lookup takes as long as a store under load.
     #[derive(Default)]
     struct Slow {
         is_revoked: AtomicBool,
@@ -176,7 +177,7 @@ mod tests {
         let others: Vec<_> = (0..32).map(|number| open(&server, &format!("kept {number}"))).collect();
         let lost = open(&server, "lost");
         tokio::spawn(watch(Arc::downgrade(&server), shutdown));
-        // Whenever it is revoked, also in the middle of a lookup.
+        // The revocation may come at any time, also in the middle of a lookup.
         tokio::time::sleep(Duration::from_millis(450)).await;
         service.is_revoked.store(true, Ordering::Release);
         let since = Instant::now();

@@ -1,4 +1,4 @@
-//! The sessions that are open over HTTP, and the lanes of each.
+//! The open HTTP sessions, and the replay buffers of each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -21,16 +21,16 @@ use crate::server::replay_buffer::{Capacity, ReplayBuffer};
 use crate::server::replica::ResumedSession;
 use crate::server::service::{Host, Service};
 
-/// Finished streams that are kept for a host that lost their end.
+/// Finished and read buffers that are kept for a host that lost the end of a stream.
 const SPENT_BUFFERS: usize = 16;
-/// Kept bytes of one lane; a longer message stands alone in it.
+/// Bytes kept in one buffer; a longer message is kept alone.
 const BUFFER_BYTES: usize = 4 * 1024 * 1024;
-/// Finished streams that were not read to their end: their host may still come for it.
+/// Finished buffers that were not read to their end: the host may still resume them.
 const UNREAD_BUFFERS: usize = 32;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 const SWEEP_INTERVAL_LEAST: Duration = Duration::from_millis(10);
 
-/// The number of the lane that belongs to no request.
+/// The number of the buffer for messages that belong to no request.
 pub(super) const GENERAL: u64 = 0;
 
 pub(crate) struct Sessions<S: Service> {
@@ -44,12 +44,12 @@ pub(super) struct Session<S: Service> {
     next_stream: AtomicU64,
     used: Mutex<Instant>,
     streams: AtomicUsize,
-    /// A legacy session is one pipe; it has no lanes but this queue.
+    /// The queue of a legacy session, which has no replay buffers.
     pub(super) pipe: Option<Outbound>,
     pub(super) closed: CancellationToken,
 }
 
-/// Holds a session open while a stream of it is read.
+/// Keeps a session open while one of its streams is read.
 pub(super) struct Streaming<S: Service>(Arc<Session<S>>);
 
 impl<S: Service> Drop for Streaming<S> {
@@ -68,7 +68,7 @@ impl<S: Service> Sessions<S> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session of this id, if this principal opened it, with this token.
+    /// The session with this id, if this principal opened it with this token.
     pub(super) fn find(&self, id: &str, by: &Caller<S::Principal>) -> Option<Arc<Session<S>>> {
         let session = self.open().get(id).cloned()?;
         let host = &session.connection.host;
@@ -79,12 +79,12 @@ impl<S: Service> Sessions<S> {
         Some(session)
     }
 
-    /// The session of this id, whoever asks.
+    /// The session with this id, regardless of its owner.
     pub(super) fn of_anyone(&self, id: &str) -> Option<Arc<Session<S>>> {
         self.open().get(id).cloned()
     }
 
-    /// Keeps a session; `false` if there are too many.
+    /// Stores a session; returns `false` if there are too many.
     pub(super) fn keep(&self, session: &Arc<Session<S>>) -> bool {
         let mut open = self.open();
         let Some(id) = session.connection.host.session.clone() else { return false };
@@ -115,7 +115,7 @@ impl<S: Service> Sessions<S> {
         self.open().values().filter_map(|session| session.connection.host.bearer.clone()).collect()
     }
 
-    /// Takes out the sessions of a token. They are still to be closed.
+    /// Removes and returns the sessions of a token. The caller must close them.
     pub(super) fn take_of(&self, bearer: &Secret) -> Vec<Arc<Session<S>>> {
         let of_token = |_: &Arc<str>, session: &mut Arc<Session<S>>| {
             session.connection.host.bearer.as_ref() == Some(bearer)
@@ -136,7 +136,7 @@ impl<S: Service> Sessions<S> {
 
     async fn close_all(&self) {
         let all: Vec<_> = self.open().drain().map(|(_, session)| session).collect();
-        // For all of them together: each of many would take too long.
+        // One deadline for all: a separate one for each would add up.
         let deadline = Instant::now() + GRACE;
         for session in all {
             session.connection.wait_idle(deadline.saturating_duration_since(Instant::now())).await;
@@ -145,7 +145,7 @@ impl<S: Service> Sessions<S> {
     }
 }
 
-/// Closes sessions that nobody uses, until the server is ending; then all.
+/// Closes idle sessions until shutdown; then closes all.
 pub(super) async fn sweep<S: Service>(
     server: Weak<HttpServer<S>>,
     limits: Limits,
@@ -173,7 +173,7 @@ impl<S: Service> Session<S> {
         Self::with(server, GENERAL + 1, host)
     }
 
-    /// One that was opened in another process.
+    /// A session that was opened in another process.
     pub(super) fn resumed(
         server: &HttpServer<S>,
         by: Caller<S::Principal>,
@@ -181,7 +181,7 @@ impl<S: Service> Session<S> {
         known: ResumedSession,
     ) -> Arc<Self> {
         let Caller { principal, bearer } = by;
-        // The streams that the host has there are not those that it has here.
+        // Stream numbers of this process must differ from those of the other.
         let first = 1 + (u64::from(uuid::Uuid::new_v4().as_fields().0) << 16);
         Self::with(server, first, |outbound| {
             Host::resumed(principal, id, outbound, known).with_bearer(bearer)
@@ -206,7 +206,7 @@ impl<S: Service> Session<S> {
         })
     }
 
-    /// A session of legacy HTTP+SSE: everything goes back by one queue.
+    /// A session of legacy HTTP+SSE: all messages go back through one queue.
     pub(super) fn legacy(
         server: &HttpServer<S>,
         by: Caller<S::Principal>,
@@ -225,7 +225,7 @@ impl<S: Service> Session<S> {
         })
     }
 
-    /// A lane for the requests of one POST.
+    /// Opens a buffer for the requests of one POST.
     pub(super) fn open_buffer(&self, limits: &Limits) -> (u64, Arc<ReplayBuffer>) {
         let number = self.next_stream.fetch_add(1, Ordering::Relaxed);
         let buffer = Arc::new(ReplayBuffer::new(capacity(limits, true)));
@@ -240,12 +240,12 @@ impl<S: Service> Session<S> {
         self.buffers.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
     }
 
-    /// Forgets a lane whose answer went out as a plain body.
+    /// Drops a buffer whose response went out as a JSON body.
     pub(super) fn drop_buffer(&self, number: u64) {
         self.buffers.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
     }
 
-    /// Says that a stream is being read.
+    /// Marks a stream of the session as being read.
     pub(super) fn streaming(self: &Arc<Self>) -> Streaming<S> {
         self.streams.fetch_add(1, Ordering::AcqRel);
         Streaming(Arc::clone(self))
@@ -255,11 +255,11 @@ impl<S: Service> Session<S> {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Whether nobody has listened for so long. A call that still runs does not count: whoever wants its answer listens.
     fn last_used(&self) -> Instant {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A running call does not count as use: a host that wants its response reads a stream.
     fn is_idle(&self, limit: Duration) -> bool {
         let unused = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
         unused >= limit && self.streams.load(Ordering::Acquire) == 0
@@ -273,7 +273,7 @@ impl<S: Service> Session<S> {
     }
 }
 
-/// Lets go of the oldest lanes of a kind that are too many.
+/// Drops the oldest buffers of a kind beyond `most`.
 fn forget(buffers: &mut BTreeMap<u64, Arc<ReplayBuffer>>, kind: fn(&ReplayBuffer) -> bool, most: usize) {
     let numbers: Vec<u64> =
         buffers.iter().filter(|(_, buffer)| kind(buffer)).map(|(number, _)| *number).collect();
@@ -283,16 +283,16 @@ fn forget(buffers: &mut BTreeMap<u64, Arc<ReplayBuffer>>, kind: fn(&ReplayBuffer
 }
 
 impl<S: Service> HttpServer<S> {
-    /// The session of this id, if it is theirs: of this process, or one that another process has opened.
+    /// The session with this id, if it belongs to the caller: of this process, or taken over from another one.
     pub(super) async fn session(&self, id: &str, by: &Caller<S::Principal>) -> Option<Arc<Session<S>>> {
         if let Some(session) = self.sessions.find(id, by) {
             return Some(session);
         }
-        // Of others', nothing is known to them.
+        // A session of another caller must look like one that does not exist.
         if self.sessions.of_anyone(id).is_some() || self.shutdown.is_cancelled() {
             return None;
         }
-        // Seldom, and large.
+        // Boxed, because the future is large and rarely needed.
         Box::pin(self.resume(id, by)).await
     }
 
@@ -326,7 +326,7 @@ mod tests {
         let buffer = |is_done: bool| {
             let buffer = ReplayBuffer::new(capacity(&Limits::default(), true));
             if is_done {
-                // Nobody has read this, so it is done but not spent.
+                // No reader has read this, so the buffer is done but not spent.
                 buffer.offer("unread".to_owned().into()).unwrap();
                 buffer.finish();
             }

@@ -1,5 +1,5 @@
-//! The bytes of one connection: bodies of requests, bodies of answers and writes. Each reports to the connection's [`ConnectionSlot`]
-//! how far a request is, and decides nothing itself.
+//! The bytes of one connection: request bodies, response bodies and writes. Each reports the progress of a request to
+//! the connection's [`ConnectionSlot`], which makes the decisions.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -16,10 +16,10 @@ use super::connections::{ConnectionSlot, Exchange};
 
 type Polled = Poll<Option<Result<Frame<Bytes>, axum::Error>>>;
 
-/// The body of a request. When it has arrived, or its reader gives up, the request is served.
+/// The body of a request. Once it has arrived, or its reader drops it, the request counts as being served.
 pub(super) struct RequestBody {
     body: Incoming,
-    /// Weak: a body that outlives the answer changes nothing.
+    /// Weak: a body that outlives the response has no effect.
     exchange: Weak<Exchange>,
 }
 
@@ -28,7 +28,7 @@ impl RequestBody {
         Self { body, exchange: Arc::downgrade(exchange) }
     }
 
-    /// `false` if the connection was closed for another.
+    /// Returns `false` if the connection was closed for another.
     fn report(&self, is_over: bool) -> bool {
         let Some(exchange) = self.exchange.upgrade() else { return true };
         if is_over { exchange.serve() } else { exchange.progress() }
@@ -66,7 +66,7 @@ impl Drop for RequestBody {
     }
 }
 
-/// The body of an answer. The exchange ends with it.
+/// The body of a response. The exchange ends with it.
 pub(super) struct ResponseBody {
     body: Body,
     _exchange: Arc<Exchange>,
@@ -95,8 +95,8 @@ impl http_body::Body for ResponseBody {
     }
 }
 
-/// Reports whether the last write had to wait for the other side to read. A body is over for hyper when its last frame is
-/// queued; the bytes may then still have to be written.
+/// Records whether the last write had to wait for the peer to read. For hyper, a body ends when its last frame is
+/// queued; the bytes may still have to be written.
 pub(super) struct TrackedStream {
     stream: TcpStream,
     slot: Arc<ConnectionSlot>,

@@ -1,4 +1,4 @@
-//! Lines of every length, in pieces of every size.
+//! Tests with lines of many lengths, read in chunks of many sizes.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
@@ -6,11 +6,11 @@ use super::*;
 use crate::message::Message;
 
 const MOST: usize = 3 * AT_ONCE;
-/// Around what is read and written at once, and around what is allowed.
+/// Around the buffer size, and around the limit.
 const LENGTHS: [usize; 12] =
     [60, 100, AT_ONCE - 2, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 61, MOST - 1, MOST, MOST + 1, 3 * MOST, 62];
 
-/// A message of so many bytes.
+/// A message of `length` bytes.
 fn message(length: usize) -> String {
     let (head, tail) = (r#"{"jsonrpc":"2.0","id":7,"method":"x","params":{"p":""#, r#""}}"#);
     format!("{head}{}{tail}", "a".repeat(length - head.len() - tail.len()))
@@ -27,7 +27,7 @@ async fn lines_are_the_same_however_they_come() {
         let mut lines = Lines::new(ours, limits);
         for length in LENGTHS {
             let line = lines.next().await.unwrap().unwrap();
-            // With its end the line is one longer than its message.
+            // The newline makes the line one byte longer than its message.
             if length >= MOST {
                 assert_eq!(line.unwrap_err().answer.id.unwrap().as_json(), "7", "{length} by {at_once}");
                 continue;

@@ -1,4 +1,4 @@
-//! Which message reaches which call, and what is bounded.
+//! Tests for the routing of messages to calls, and for the limits.
 
 use super::*;
 use crate::message::Outcome;
@@ -52,7 +52,7 @@ fn a_question_belongs_to_the_only_call_or_to_none() {
     calls.answered(Some(&1.into()));
     let second = calls.enter("b", None, 9).unwrap();
     assert!(calls.ask(ask(), MessageSource::Shared).is_some());
-    // The first caller has left, but its call still runs: the question may be about that one.
+    // The first caller has left, but its call still runs: the server request may be about that call.
     drop(first);
     assert!(calls.ask(ask(), MessageSource::Shared).is_some());
     calls.answer(Response::success(1.into(), raw("{}")), MessageSource::Shared);
@@ -170,7 +170,7 @@ async fn nobody_waits_for_what_the_connection_asks_itself_and_nothing_is_about_i
         calls.ask(ask(2), MessageSource::Shared).is_none()
             && calls.note(log(), MessageSource::Shared).is_none()
     );
-    // It waits for an answer, and still nobody else can have asked.
+    // The call already waits for an answer, but no other call can have sent the request.
     assert!(calls.ask(ask(3), MessageSource::Shared).is_none());
     for is_it in [
         |event: &CallEvent| matches!(event, CallEvent::Request(_)),

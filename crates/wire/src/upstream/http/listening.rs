@@ -1,4 +1,4 @@
-//! Hearing event streams out: a call's to its answer, the connection's for as long as it lasts.
+//! Reads event streams: that of a call until its response, that of the connection for as long as it lasts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,22 +14,22 @@ use crate::upstream::calls::MessageSource;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How long a server is left stateless before its stream is taken up again, if it does not say.
+/// Delay before a stream is resumed, if the server does not send `retry`.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A server may ask for less or more than this, and does not get it.
+/// Bounds on the `retry` delay that a server may ask for.
 const PAUSE_LEAST: Duration = Duration::from_millis(50);
 const PAUSE_MOST: Duration = Duration::from_secs(30);
-/// Failures one after the other before a call's stream is given up.
+/// Consecutive failures before a call's stream is abandoned.
 const FAILURES_MOST: u32 = 5;
 
 struct Heard {
-    /// Why it ended; nothing, if it was over.
+    /// Why the stream broke; `None` if it ended normally.
     fault: Option<Error>,
     is_empty: bool,
 }
 
 impl Shared {
-    /// InitContext a call's stream, and those that take it up, until its answer has come.
+    /// Reads a call's stream, and resumes it when it breaks, until the response has arrived.
     pub(super) async fn hear_out(
         self: &Arc<Self>,
         mut events: Box<EventStream>,
@@ -49,7 +49,7 @@ impl Shared {
             let Some(id) = place.id.as_deref() else { return Err(fault) };
             match self.take_up(id, &place).await {
                 Some(taken_up) => events = taken_up,
-                // Why it broke says more than why it could not be taken up.
+                // The reason it broke is more useful than the reason it could not be resumed.
                 None => return Err(fault),
             }
         }
@@ -67,7 +67,7 @@ impl Shared {
         None
     }
 
-    /// Hears what belongs to no call until the connection is over or the server has no such stream.
+    /// Reads the GET stream until the connection closes or the server turns out to have no such stream.
     pub(super) async fn overhear(self: &Arc<Self>) {
         let (mut place, mut failures) = (ResumePoint::default(), 0_u32);
         loop {
@@ -77,7 +77,7 @@ impl Shared {
                     failures = if heard.is_empty { failures.saturating_add(1) } else { 0 };
                     place = later(place, events.place());
                 }
-                // What followed that event may be gone, and the session still be there.
+                // The events after that id may be gone while the session still exists.
                 Err(error) if is_final(&error) && place.id.is_some() => place.id = None,
                 Err(error) if is_final(&error) => return self.note_loss(&error),
                 Err(_) => failures = failures.saturating_add(1),
@@ -86,7 +86,7 @@ impl Shared {
         }
     }
 
-    /// Gives every message to whom it belongs, until the stream ends or the call is answered that it belongs to.
+    /// Routes every message until the stream ends or its call is answered.
     async fn hear_all(self: &Arc<Self>, events: &mut EventStream, stream: MessageSource) -> Heard {
         let mut is_empty = true;
         let fault = loop {
@@ -96,7 +96,7 @@ impl Shared {
                 Err(error) => break Some(error),
             };
             is_empty = false;
-            // An event without data only marks a place to resume from.
+            // An event without data only marks a point to resume from.
             if event.name != "message" || event.data.is_empty() {
                 continue;
             }
@@ -106,7 +106,7 @@ impl Shared {
                         self.hear(message, stream);
                     }
                 }
-                // On the stream of a call it may have been the answer.
+                // On the stream of a call, the unreadable message may have been the response.
                 Err(error) if stream != MessageSource::Apart => break Some(error),
                 Err(_) => {}
             }
@@ -124,7 +124,7 @@ impl Shared {
                 .map_err(|_| Error::Protocol("the id of an event cannot stand in a header"))?;
             headers.insert(LAST_EVENT_ID, id);
         }
-        // Some servers say nothing, not even that they listen, before they have something to say.
+        // Some servers send no headers before their first event.
         match self.client.body(self.ask(Method::GET, headers, None, None).await?)? {
             Body::Events(events) => Ok(events),
             Body::Json(_) => Err(Error::ContentType { content_type: "application/json".to_owned() }),
@@ -132,7 +132,7 @@ impl Shared {
     }
 }
 
-/// A stream that is taken up again may say no id of its own.
+/// Merges resume points: a resumed stream may not send an event id of its own.
 fn later(before: ResumePoint, after: &ResumePoint) -> ResumePoint {
     ResumePoint { id: after.id.clone().or(before.id), retry: after.retry.or(before.retry) }
 }

@@ -1,4 +1,4 @@
-//! When a server is asked again to tell of changes, played by hand on a pipe.
+//! Tests for when `subscriptions/listen` is sent again, with the server scripted on a pipe.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
@@ -48,7 +48,7 @@ impl Server {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// The id of the next request to be told of changes, and when it came.
+    /// The id of the next listen request, and when it came.
     async fn asked(&mut self) -> (Value, Instant) {
         loop {
             let message = self.next().await;
@@ -71,7 +71,7 @@ impl Server {
         self.say(json!({"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": params})).await;
     }
 
-    /// The method of what is heard next.
+    /// The method of the next notification that the listener receives.
     async fn heard(&mut self) -> String {
         match timeout(LIMIT, self.says.recv()).await.unwrap() {
             Some(ServerMessage::Notification(notification)) => notification.method,
@@ -112,7 +112,7 @@ async fn a_server_that_does_not_know_how_to_tell_is_not_asked_again() {
     let mut server = Server::new(ListenBackoff { first, growth: 1, most: first, grace: GRACE });
     let (id, _) = server.asked().await;
     server.refuse(id, -32601).await;
-    // Nobody is left who could ask.
+    // No `watch` sender is left that could change the set.
     timeout(LIMIT, &mut server.listening).await.unwrap().unwrap();
 }
 
@@ -131,7 +131,7 @@ async fn another_question_is_asked_soon() {
             tokio::task::yield_now().await;
         }
     }
-    // The listener stands before this task in the only thread there is, and leaves the server stateless then.
+    // The listener runs before this task on the only thread, and then waits.
     tokio::task::yield_now().await;
     server.watch("t");
     server.asked().await;
@@ -161,7 +161,7 @@ async fn a_request_ends_when_the_server_has_agreed_to_the_next() {
     server.watch("a");
     let second = server.next().await;
     assert_eq!(second["params"]["notifications"]["taskIds"], json!(["a"]), "the first is not ended yet");
-    // What comes meanwhile is asked for in one request more, when the server has agreed to this one.
+    // Changes in the meantime are combined into one further request, sent once the server has acknowledged this one.
     server.watch("b");
     server.watch("c");
     server.agree(&second["id"], json!({"toolsListChanged": true})).await;
@@ -199,7 +199,7 @@ async fn a_server_that_does_not_say_that_it_agrees_is_not_listened_to_twice_for_
     server.watch("a");
     let (two, _) = server.asked().await;
     assert_eq!(server.next().await["params"]["requestId"], one);
-    // Since then nobody was told anything.
+    // Since then no request was open.
     server.agree(&two, json!({"promptsListChanged": true})).await;
     assert_eq!((server.heard().await, server.heard().await), (ACKNOWLEDGED.into(), PROMPTS.into()));
 }
@@ -212,14 +212,14 @@ async fn a_request_that_cannot_be_renewed_now_is_kept() {
     let (id, _) = server.asked().await;
     server.agree(&id, json!({"promptsListChanged": true})).await;
     assert_eq!(server.heard().await, ACKNOWLEDGED);
-    // There is no place for a second one.
+    // The server allows no second request.
     server.watch("a");
     tokio::task::yield_now().await;
     server
         .say(json!({"jsonrpc": "2.0", "method": PROMPTS, "params": {"_meta": {SUBSCRIPTION_ID: id}}}))
         .await;
     assert_eq!(server.heard().await, PROMPTS);
-    // It was not ended in the meantime: the next that comes is another one, when there is place again.
+    // The old request was not ended in the meantime: the next request is a new one, once the server allows it.
     server.say(json!({"jsonrpc": "2.0", "id": id, "result": {}})).await;
     let next = server.next().await;
     assert_eq!(

@@ -1,11 +1,5 @@
-//! What ends the servers' processes when we end without a chance to do it, by `kill -9` for instance: one process that is
-//! told of each of them, and holds the end of a pipe that only we write to.
-//!
-//! It is told before a server is started, and again of its number when there is one. In between, we may be killed: until the
-//! server's program runs, its process holds our end of the pipe too, and then it is found by the pipe that it writes its
-//! complaints to. Whoever leaves the server's group on purpose is not followed.
-//!
-//! - `stand`: what the process itself does
+//! Kills the servers' processes when ours dies without cleaning up (e.g. `kill -9`): a helper process that knows each of them
+//! and reads from a pipe that only we write to. `process` is the code of the helper.
 
 mod process;
 
@@ -24,25 +18,29 @@ use tokio::sync::oneshot;
 pub use self::process::run;
 use crate::error::Error;
 
-/// How long a new guard may take to read what it is told at first.
+/// How long a new reaper may take to read its initial list.
 const READING: Duration = Duration::from_secs(1);
-/// Before a guard that has ended is replaced, and again after each failure.
+/// Delay before a reaper that has exited is replaced, and again after each failure.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_LONGEST: Duration = Duration::from_secs(60);
 
-/// How a guard is started: a command that does nothing but [`stand`].
+/// How to start a reaper: a command that only calls [`run`].
 #[derive(Debug, Clone)]
 pub struct ReaperSpec {
     pub program: OsString,
-    /// What it is called where processes are listed.
+    /// Its name in process listings.
     pub name: OsString,
     pub arguments: Vec<OsString>,
-    /// Hears what an operator should know: that a guard had to be replaced, or cannot be.
+    /// Called with messages for the operator: a reaper had to be replaced, or cannot be.
     pub trouble: fn(&str),
 }
 
-/// The guard of all processes that are started with it. It runs from the first of them on, is replaced if it ends before
-/// them, and ends when this is dropped.
+/// Watches all processes that are started with it. The helper process starts with the first of them, is replaced if it
+/// exits early, and exits when this is dropped.
+///
+/// A server is registered before it starts, and again with its process id. If we are killed in between, the helper
+/// finds the process by its stderr pipe; until `exec`, that process also holds our end of the helper's pipe open. A
+/// process that leaves the server's group on purpose is not killed.
 #[derive(Debug)]
 pub struct Reaper {
     spec: ReaperSpec,
@@ -56,7 +54,7 @@ struct Post {
     last: u64,
 }
 
-/// A guard's process. When this is dropped it does what it is there for, and ends.
+/// The running helper process. Dropping this makes it kill the registered processes and exit.
 #[derive(Debug)]
 struct PendingCall {
     pipe: File,
@@ -64,7 +62,7 @@ struct PendingCall {
 }
 
 impl PendingCall {
-    /// Ends it, and nobody else: before the pipe is closed.
+    /// Kills only the helper process, before its pipe is closed.
     fn dismiss(self) {
         let _ = self.dismissal.send(self.pipe);
     }
@@ -74,19 +72,19 @@ type Watched = BTreeMap<u64, Whom>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whom {
-    /// Who leads a group and has this pipe, if it was started at all.
+    /// The server is being started: identified as the group leader that has this pipe open, if it started at all.
     Has(u64),
     Group(Pid),
 }
 
 impl Reaper {
-    /// A guard that is started when it is needed.
+    /// The helper process is started on demand.
     #[must_use]
     pub fn new(spec: ReaperSpec) -> Arc<Self> {
         Arc::new(Self { spec, post: Mutex::default() })
     }
 
-    /// Says that a process is going to be started which has this pipe, by its number in the file system.
+    /// Registers a process that is about to start, by the inode of its stderr pipe.
     pub(super) fn watch(self: &Arc<Self>, pipe: u64) -> Result<Watch, Error> {
         let number = {
             let mut post = self.post();
@@ -95,7 +93,7 @@ impl Reaper {
             post.watched.insert(number, Whom::Has(pipe));
             number
         };
-        // From here on it is taken back when anything fails.
+        // From here on, dropping the watch removes the entry if anything fails.
         let watch = Watch { guard: Arc::clone(self), number };
         self.tell(&mut self.post(), number).map_err(|source| {
             let program = self.spec.program.display();
@@ -108,7 +106,7 @@ impl Reaper {
         self.post.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the guard how one of them is now; tells another one everything if this one does not listen.
+    /// Sends the state of one entry to the helper; if the helper does not read, replaces it and sends everything.
     fn tell(self: &Arc<Self>, post: &mut Post, number: u64) -> std::io::Result<()> {
         if let Some(running) = &mut post.running {
             // So short a line is written whole or not at all.
@@ -120,14 +118,14 @@ impl Reaper {
         self.replace(post)
     }
 
-    /// The same where nobody waits for it.
+    /// The same, but reports a failure only to the operator.
     fn tell_if_possible(self: &Arc<Self>, post: &mut Post, number: u64) {
         if let Err(error) = self.tell(post, number) {
             (self.spec.trouble)(&format!("there is no guard of the servers' processes: {error}"));
         }
     }
 
-    /// Another one for all, if there is anything to guard.
+    /// Starts a new helper for all entries, if there are any.
     fn replace(self: &Arc<Self>, post: &mut Post) -> std::io::Result<()> {
         if let Some(running) = post.running.take() {
             running.dismiss();
@@ -160,9 +158,9 @@ impl Reaper {
     }
 }
 
-/// Writes everything, if it is read soon: more than a pipe holds is only there with thousands of processes.
+/// Writes everything, or fails if it is not read soon. Only thousands of processes need more than a pipe holds.
 fn write_soon(mut pipe: &File, mut bytes: &[u8]) -> std::io::Result<()> {
-    // Nobody waits for a guard that was stopped.
+    // Non-blocking: a helper that was stopped must not block us.
     rustix::io::ioctl_fionbio(pipe, true)?;
     let deadline = Instant::now() + READING;
     while !bytes.is_empty() {
@@ -177,15 +175,15 @@ fn write_soon(mut pipe: &File, mut bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Collects a guard's process when it ends. If it was still needed, another one is started.
+/// Waits for the helper process to exit. If it was still needed, starts another one.
 async fn collect(mut process: Child, dismissed: oneshot::Receiver<File>, guard: Weak<Reaper>) {
     tokio::select! {
         _ = process.wait() => {}
         pipe = dismissed => {
             match pipe {
-                // If it saw the end of its input now, it would kill those that another one guards.
+                // If it saw the end of its input now, it would kill the processes that its successor watches.
                 Ok(_pipe) => drop(process.kill().await),
-                // Nothing is left to guard.
+                // No process is left to watch.
                 Err(_) => drop(process.wait().await),
             }
             return;
@@ -196,7 +194,7 @@ async fn collect(mut process: Child, dismissed: oneshot::Receiver<File>, guard: 
         tokio::time::sleep(pause).await;
         let Some(guard) = guard.upgrade() else { return };
         let mut post = guard.post();
-        // Whoever had something to tell meanwhile has noticed, and replaced it.
+        // A concurrent update may already have noticed and replaced it.
         let is_needed = match &post.running {
             Some(running) => running.dismissal.is_closed(),
             None => !post.watched.is_empty(),
@@ -215,7 +213,8 @@ async fn collect(mut process: Child, dismissed: oneshot::Receiver<File>, guard: 
     }
 }
 
-/// What the guard reads: `3 ?815` for one that may be being started, `3 4711` for one that runs, `3` for one that is over.
+/// The line format: `3 ?815` for a process that may be starting, `3 4711` for one that runs, `3` for one that has
+/// exited.
 fn line(number: u64, whom: Option<&Whom>) -> String {
     match whom {
         None => format!("{number}\n"),
@@ -224,7 +223,7 @@ fn line(number: u64, whom: Option<&Whom>) -> String {
     }
 }
 
-/// A process that is under guard until this is dropped.
+/// A process that stays registered until this is dropped.
 #[derive(Debug)]
 pub(super) struct Watch {
     guard: Arc<Reaper>,
@@ -257,7 +256,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_does_not_listen_is_replaced_and_harms_nobody() {
-        // It never reads, so its pipe is full at some time.
+        // The helper never reads, so its pipe fills up.
         let guard = Reaper::new(ReaperSpec {
             program: "/bin/sleep".into(),
             name: "sleep".into(),
@@ -270,7 +269,7 @@ mod tests {
         while TROUBLE.load(Ordering::SeqCst) < 2 {
             drop(guard.watch(2).unwrap());
         }
-        // It has been told of what there is, and of nothing else.
+        // The new helper was sent exactly the current entries.
         let post = guard.post();
         assert_eq!((post.watched.len(), post.running.is_some()), (1, true));
         drop((post, first));

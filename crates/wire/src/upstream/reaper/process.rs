@@ -1,4 +1,4 @@
-//! What a guard's process does: it listens, and when nobody is left who could tell it anything, it kills.
+//! The helper process: reads registrations until its input closes, then kills the registered processes.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Watched, Whom};
 
-/// How long one is looked for: its program may only just begin to run.
+/// How long to search for a process: its program may only just have started.
 const LOOK: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Stands guard: waits until nobody is at the other end of the input, then kills everybody that it was told of. What ends
-/// them politely is for them to heed, not for the guard.
+/// Reads until the input closes, then kills every registered process group. Graceful shutdown is not the reaper's task.
 pub fn run() -> ExitCode {
-    // Whoever runs this by hand shares the group with others.
+    // When started by hand, it shares its process group with others.
     if getpgrp() != getpid() {
         return ExitCode::FAILURE;
     }
@@ -26,7 +25,7 @@ pub fn run() -> ExitCode {
     };
     {
         let _inside = runtime.enter();
-        // A signal that was listened to once no longer ends the process.
+        // Once a handler is installed, the signal no longer ends the process.
         for kind in [
             SignalKind::alarm(),
             SignalKind::hangup(),
@@ -40,7 +39,7 @@ pub fn run() -> ExitCode {
         }
     }
     let (mut watched, mut input, mut line) = (Watched::new(), std::io::stdin().lock(), String::new());
-    // A line without its end may be half a number.
+    // A line without its newline may hold a truncated number.
     while input.read_line(&mut line).is_ok() && line.ends_with('\n') {
         heed(&mut watched, line.trim_end());
         line.clear();
@@ -65,7 +64,7 @@ fn heed(watched: &mut Watched, line: &str) {
             return;
         }
         (_, Some(pipe)) => pipe.parse().ok().map(Whom::Has),
-        // Nobody's group, and everybody's, are none.
+        // Ids up to 1 are not a group of ours: `kill` gives 0, -1 and 1 other meanings.
         (group, None) => {
             group.parse().ok().filter(|group| *group > 1).and_then(Pid::from_raw).map(Whom::Group)
         }
@@ -73,8 +72,8 @@ fn heed(watched: &mut Watched, line: &str) {
     watched.extend(whom.map(|whom| (number, whom)));
 }
 
-/// Looks for processes that lead a group and have one of these open, and kills the group. They may not have been started
-/// at all.
+/// Searches for process group leaders that have one of these pipes open, and kills their groups. The processes may not
+/// have been started at all.
 fn find(mut pipes: Vec<String>) {
     let deadline = Instant::now() + LOOK;
     while !pipes.is_empty() && Instant::now() < deadline {
@@ -95,7 +94,7 @@ fn find(mut pipes: Vec<String>) {
 
 fn led(process: &Path) -> Option<Pid> {
     let stat = std::fs::read_to_string(process.join("stat")).ok()?;
-    // The name before this may be anything.
+    // The process name before this may contain any character.
     let group = stat.rsplit_once(") ")?.1.split(' ').nth(2)?;
     let is_leader = process.file_name().is_some_and(|id| id == group);
     group.parse().ok().filter(|group| is_leader && *group > 1).and_then(Pid::from_raw)

@@ -1,4 +1,4 @@
-//! Connections that say nothing, too many of them, and too many bytes at once.
+//! Idle connections, too many connections, and too many bytes at once.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ fn address(served: &Served) -> &str {
     served.url.strip_prefix("http://").unwrap()
 }
 
-/// What comes on a connection until the other side closes it.
+/// Reads a connection until the other side closes it.
 async fn rest(socket: &mut TcpStream) -> String {
     let mut all = Vec::new();
-    // A connection that is refused may be reset before its answer is read.
+    // A rejected connection may be reset before its response is read.
     let _ = tokio::time::timeout(SOON, socket.read_to_end(&mut all)).await.expect("it stays open");
     String::from_utf8(all).unwrap()
 }
@@ -56,7 +56,7 @@ async fn some_connections_are_kept_for_the_console() {
     assert!(refused.text().await.unwrap().contains("too many connections"), "it says why");
     let open = open.send().await.unwrap();
     assert_eq!((open.status(), open.text().await.unwrap().as_str()), (StatusCode::OK, "open"));
-    // Those that say nothing do not keep the console out, however many they are.
+    // Any number of idle connections must not block the console.
     let mut silent = Vec::new();
     for _ in 0..20 {
         let mut socket = TcpStream::connect(&address).await.unwrap();
@@ -70,7 +70,7 @@ async fn some_connections_are_kept_for_the_console() {
 
 #[tokio::test]
 async fn half_sent_heads_keep_neither_hosts_nor_the_console_out() {
-    // No timeout helps here.
+    // The timeout must not be what closes them.
     let header_timeout = Duration::from_secs(3_600);
     let served = served(Limits {
         connections_max: 128,
@@ -91,7 +91,7 @@ async fn half_sent_heads_keep_neither_hosts_nor_the_console_out() {
     let call = Client::new().post(format!("{}/mcp", served.url)).bearer_auth("ann");
     let call = call.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "whoami");
     assert_eq!(call.json(&modern(1, "whoami")).send().await.unwrap().status(), StatusCode::OK);
-    // The oldest was closed for them.
+    // The oldest one was closed for them.
     assert_eq!(rest(&mut silent[0]).await, "");
 }
 
@@ -140,7 +140,7 @@ async fn a_kept_connection_waits_for_a_body_only_briefly() {
         ..Limits::default()
     });
     let served = served.await;
-    // Streams hold the other connections.
+    // Streams occupy the other connections.
     let stream = || Client::new().get(format!("{}/sse", served.url)).bearer_auth("ann").send();
     let streams = [stream().await.unwrap(), stream().await.unwrap()];
     assert!(streams.iter().all(|stream| stream.status() == StatusCode::OK));

@@ -57,7 +57,7 @@ async fn body(response: Response) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}"))
 }
 
-/// The data of the events of a stream that ends.
+/// The events of a stream that ends.
 async fn events(response: Response) -> Vec<(String, String)> {
     let text = tokio::time::timeout(SOON, response.text()).await.expect("silence").unwrap();
     let field = |event: &str, name: &str| {
@@ -145,7 +145,7 @@ async fn progress_streams_in_order_and_a_broken_stream_is_taken_up() {
     let stream = served.post(inside, &request(2, "count")).await;
     assert_eq!(stream.headers()["content-type"], "text/event-stream");
     let events_seen = events(stream).await;
-    // The first primes: an id, and nothing else.
+    // The first event has an id and no data.
     assert_eq!(events_seen[0].1, "");
     let data: Vec<Value> =
         events_seen[1..].iter().map(|(_, data)| serde_json::from_str(data).unwrap()).collect();
@@ -176,7 +176,7 @@ async fn a_released_stream_ends_and_the_answer_waits() {
 async fn a_stream_that_cannot_be_taken_up_is_not_released() {
     let served = served(Limits::default()).await;
     assert_eq!(body(served.modern(1, "release").await).await["result"]["released"], true);
-    // Hosts of that age are told of no place to take it up from.
+    // Older hosts receive no event id to resume from.
     let old = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}});
     let await_result = served.post(OWNER, &old).await;
     let session = await_result.headers()["mcp-session-id"].to_str().unwrap().to_owned();
@@ -372,7 +372,7 @@ async fn answers_and_notices_pass_when_the_bytes_of_their_token_are_used_up() {
         call["params"] = json!({"x": "y".repeat(100_000)});
         call
     };
-    // One call takes all, to the byte.
+    // One call uses the whole budget, to the byte.
     let in_flight_each_max_bytes = fill(2, "wait").to_string().len();
     let mut served = served(Limits { in_flight_each_max_bytes, ..Limits::default() }).await;
     let session = served.initialize().await;
@@ -384,7 +384,7 @@ async fn answers_and_notices_pass_when_the_bytes_of_their_token_are_used_up() {
     for refused in [
         request(3, "whoami"),
         json!([cancelled, request(3, "whoami")]),
-        // What is larger is refused before it is read.
+        // A larger message is rejected before it is read.
         json!({"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": "y".repeat(64 * 1024)}}),
     ] {
         let answer = served.post(inside(), &refused).await;
@@ -395,7 +395,7 @@ async fn answers_and_notices_pass_when_the_bytes_of_their_token_are_used_up() {
     served.until("unwanted, cancelled: true").await;
     drop(stream);
     eventually(async || served.post(inside(), &request(3, "whoami")).await.status() == StatusCode::OK).await;
-    // The answer to a question in such a call.
+    // The answer to a server request of such a call.
     let mut call = fill(4, "ask");
     call["params"]["x"] = json!("y".repeat(100_001));
     let mut asking = None;

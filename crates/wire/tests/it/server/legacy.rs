@@ -1,4 +1,4 @@
-//! Legacy HTTP+SSE, by our own client.
+//! Legacy HTTP+SSE, tested with our own client.
 
 use embody_wire::{Address, Client, ClientOptions, Endpoint, Secret};
 

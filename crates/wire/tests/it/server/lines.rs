@@ -223,7 +223,7 @@ async fn when_the_server_ends_running_calls_finish() {
 async fn a_host_that_writes_and_never_reads_cannot_hold_up_the_end() {
     let mut pipe = pipe(Limits::default());
     let nonsense = format!("{}\n", "x".repeat(4000));
-    // Until nothing more is taken: the server waits for this host to read.
+    // Fills the pipe until the server waits for this host to read.
     let full = Duration::from_millis(200);
     while tokio::time::timeout(full, pipe.input.write_all(nonsense.as_bytes())).await.is_ok() {}
     pipe.switch.cancel();
@@ -237,7 +237,7 @@ async fn requests_are_numbered_as_they_were_read_and_an_answer_is_known_to_be_wr
     pipe.initialize().await;
     pipe.say(&request(2, "number")).await;
     assert_eq!(pipe.hear().await["result"], json!({"number": 2, "arrived": 2}));
-    // One line with three requests: all were read before the first is answered.
+    // One line with three requests: all are read before the first is answered.
     let batch = json!([request(3, "number"), modern(4, "number"), request(5, "number")]);
     pipe.say(&batch).await;
     let mut numbers = Vec::new();
@@ -283,7 +283,7 @@ async fn a_question_whose_call_was_cancelled_is_taken_back() {
     let taken_back = pipe.hear().await;
     assert_eq!(taken_back["method"], "notifications/cancelled");
     assert_eq!(taken_back["params"]["requestId"], question["id"]);
-    // One that was answered is not.
+    // A request that was answered is not cancelled.
     pipe.say(&request(3, "ask")).await;
     let question = pipe.hear().await;
     pipe.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {}})).await;

@@ -1,4 +1,4 @@
-//! The faces in front of a service that does odd things on request.
+//! The transports in front of a service that misbehaves on request.
 
 mod connections;
 mod http;
@@ -19,10 +19,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-/// Long enough for anything that happens at all.
+/// A timeout long enough for everything that happens at all.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Answers by method; tells the test what it saw.
+/// Answers by method, and reports to the test what it received.
 pub(crate) struct Odd {
     seen: mpsc::UnboundedSender<String>,
 }
@@ -131,7 +131,7 @@ pub(crate) async fn next(seen: &mut Seen) -> String {
     tokio::time::timeout(SOON, seen.recv()).await.expect("nothing happened").unwrap()
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
     let until = async {
         while !is_so().await {
@@ -141,7 +141,7 @@ async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(SOON, until).await.expect("it never was so");
 }
 
-/// A face on a free port.
+/// A server on a free port.
 pub(crate) struct Served {
     pub(crate) url: String,
     pub(crate) seen: Seen,
@@ -150,7 +150,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Waits until the service has seen this.
+    /// Waits until the service has received this.
     pub(crate) async fn until(&mut self, wanted: &str) {
         while next(&mut self.seen).await != wanted {}
     }

@@ -1,4 +1,4 @@
-//! A service that asks hosts of the stateless era as it asks others: by answers, over several requests.
+//! A service that asks stateless hosts for input: with its responses, over several requests.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::{Seen, next, raw};
 
-/// Asks as often as it is told to, and says what it was told.
+/// Asks as often as the call says, and returns the answers.
 struct Curious {
     seen: mpsc::UnboundedSender<String>,
 }
@@ -130,7 +130,7 @@ impl World {
             .body(message.to_string())
     }
 
-    /// The answer to a request, whichever way it comes.
+    /// The response to a request, as a body or as an event stream.
     async fn answer(&self, token: &str, message: &Value) -> Value {
         let text = self.post(token, message).send().await.unwrap().text().await.unwrap();
         let last = text.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap_or(&text);
@@ -153,7 +153,7 @@ async fn one_call_goes_on_over_several_requests() {
         first["inputRequests"]["age"],
         json!({"method": "elicitation/create", "params": {"message": "age"}})
     );
-    // What is not answered is asked again; what nobody asked is left aside.
+    // Unanswered requests are asked again; unknown answers are ignored.
     let some = json!({"requestState": first["requestState"], "inputResponses": {"age": 7, "other": 1}});
     let second = world.answer("ann", &asked(2, &rounds, &some)).await["result"].take();
     assert_eq!(keys(&second), ["name"]);
@@ -168,7 +168,7 @@ async fn one_call_goes_on_over_several_requests() {
     let over = world.answer("ann", &asked(5, &rounds, &last)).await;
     assert_eq!(over["result"]["told"], json!(["Ann", 7, "Ann again", true]));
     assert_eq!(next(&mut world.seen).await, "written");
-    // Every state was good once, and nobody can make one.
+    // Every state is valid once, and cannot be forged.
     for state in [&first["requestState"], &fourth["requestState"], &json!("sealed x"), &json!("x")] {
         let used = json!({"requestState": state, "inputResponses": {}});
         assert_eq!(world.answer("ann", &asked(6, &rounds, &used)).await["error"]["code"], -32602);
@@ -190,7 +190,7 @@ async fn what_is_brought_back_and_cannot_be_read_is_no_new_call() {
         let refused = world.answer("ann", &asked(2, &rounds, &brought)).await;
         assert_eq!(refused["error"]["code"], -32602, "{brought}: {refused}");
     }
-    // It still waits, and was made once.
+    // The call still waits, and was made once.
     let answered = json!({"requestState": state, "inputResponses": {"name": "Ann"}});
     assert_eq!(world.answer("ann", &asked(3, &rounds, &answered)).await["result"]["told"], json!(["Ann"]));
     assert_eq!(next(&mut world.seen).await, "written");
@@ -299,7 +299,7 @@ async fn on_a_pipe_too_and_its_end_ends_what_waits() {
     assert_eq!(next(&mut test).await, "written");
     drop(output);
     drop(lines);
-    // The first one still waits; nobody will come back for it.
+    // The first call still waits; its host cannot resume it.
     assert_eq!(next(&mut test).await, "the host is gone");
     serving.await.unwrap().unwrap();
 }

@@ -15,12 +15,12 @@ use tokio::sync::{mpsc, watch};
 use super::{begin, converse, next, open, opening, raw, soon};
 use crate::server;
 
-/// The odd service of the server' tests.
+/// The odd service of the server tests.
 fn odd() -> Route {
     let (service, seen) = server::odd();
     let ending = CancellationToken::new();
     let switch = ending.clone();
-    // What the service sees is nobody's concern here, but it must not fail to say it; nor does it end.
+    // This test does not check what the service receives, but its channels must stay open.
     std::mem::forget((seen, switch));
     Route::Streams(StreamConnector::new(move || {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
@@ -82,7 +82,7 @@ async fn a_call_that_is_given_up_before_it_is_sent_is_never_seen() {
             link.notify("notifications/fill", None).await.unwrap();
         }
     };
-    // What is written until it has to wait for long is all that there is room for.
+    // Once a write blocks for long, the pipe is full.
     assert!(tokio::time::timeout(Duration::from_millis(200), filling).await.is_err());
     let calling = |method| OutgoingCall { method, params: None };
     let given_up = link.begin_unless(calling("never"), std::future::ready(())).await;
@@ -99,7 +99,7 @@ async fn a_call_that_is_given_up_before_it_is_sent_is_never_seen() {
     }
 }
 
-/// A server that greets, and then reads nothing until it is told to.
+/// A server that answers `initialize`, and then reads nothing until `listens` is set.
 async fn deaf(stream: DuplexStream, mut listens: watch::Receiver<bool>, sees: mpsc::UnboundedSender<String>) {
     let (input, mut output) = tokio::io::split(stream);
     let mut lines = BufReader::with_capacity(64, input).lines();

@@ -1,4 +1,4 @@
-//! Which era a process is of: what it is sent first, and what is remembered of it.
+//! Detection of a process's era: what it is sent first, and what is cached.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::{begin, open, opening, result};
 
-/// A server that writes the method of every message it reads to a file, and greets if `initialize` comes first.
+/// A server that writes the method of every message to a file, and answers `initialize` if that comes first.
 const READ: &str = r#"
     next() {
         read -r line || exit 0
@@ -47,7 +47,7 @@ impl Server {
         link
     }
 
-    /// What it has read since the last time.
+    /// The methods it has read since the last call.
     fn log(&self) -> Vec<String> {
         taken(&self.folder.path().join("log"))
     }
@@ -74,7 +74,7 @@ async fn a_process_that_ends_at_an_unknown_method_is_started_again_and_greeted_w
 
 #[tokio::test]
 async fn a_process_that_ends_only_with_the_message_after_the_probe_is_started_again_too() {
-    // So do servers on the Python SDK up to 1.8.1.
+    // Servers on the Python SDK up to 1.8.1 do this.
     let script = r#"[ "$method" = initialize ] || { next; exit 1; }; greet"#;
     let server = Server::new(script, EraCache::default());
     server.open().await.close().await;

@@ -1,4 +1,4 @@
-//! Servers behind legacy HTTP+SSE, and finding out which transport it is.
+//! Servers behind legacy HTTP+SSE, and the detection of the transport.
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ async fn whole_conversations_go_over_the_legacy_pair() {
     let (link, mut hears) = open(&as_ann(sse(&served.url))).await.unwrap();
     assert_eq!(link.transport(), "sse");
     converse(&link).await;
-    // The face answers before it has told: the question that follows may come while no call runs.
+    // The server answers before it sends the notification: the server request that follows may arrive while no call
+    // runs.
     assert_eq!(result(&mut begin(&link, "outside").await).await, "{}");
     assert!(matches!(soon(hears.recv()).await, Some(ServerMessage::Notification(_))));
     link.close().await;

@@ -1,4 +1,4 @@
-//! Servers behind us: services of ours, processes and web servers that behave badly.
+//! Upstream servers: our own services, and processes and web servers that misbehave.
 
 mod embedded;
 mod eras;
@@ -71,9 +71,9 @@ async fn lost(running: &mut PendingCall) -> Error {
     }
 }
 
-/// A conversation with the odd service of the faces' tests, whichever way it is reached.
+/// An exchange with the odd service of the server tests, over any transport.
 async fn converse(link: &Link) {
-    // The token on the wire is the connection's, and what was echoed is what went out.
+    // The token on the wire is the connection's, and the echo shows what was sent.
     let params = raw(&json!({"_meta": {"progressToken": "mine"}}));
     let mut calls = Vec::new();
     for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! Servers that are processes of ours, most of them badly behaved.
+//! Servers that run as child processes, most of them misbehaving.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::{begin, lost, open, opening, result, soon};
 
-/// Greets, then does as the script says.
+/// Answers `initialize`, then runs the script.
 fn polite(script: &str) -> ConnectOptions {
     let greeting = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
     shell(&format!("read line; echo '{greeting}'; read line\n{script}"))
@@ -77,7 +77,7 @@ async fn an_overlong_answer_ends_its_call_wherever_its_id_is() {
     let (link, _hears) = opened(&opening).await;
     let (mut first, mut second) = (begin(&link, "a").await, begin(&link, "b").await);
     assert!(matches!(lost(&mut second).await, Error::Protocol(_)), "its id comes last");
-    // What comes between is no answer.
+    // The lines in between are not responses.
     assert!(matches!(lost(&mut first).await, Error::Protocol(_)), "it can only be this one's");
     assert_eq!(result(&mut begin(&link, "c").await).await, "{}");
     link.close().await;
@@ -141,7 +141,7 @@ async fn a_process_that_dies_is_told_to_every_call_with_its_last_words() {
 async fn a_process_that_leaves_its_pipe_to_another_is_over_all_the_same() {
     let (link, _hears) = opened(&polite("setsid sleep 600 & echo $! >&2; exit 0")).await;
     assert!(soon(link.until_closed()).await.to_string().contains("exit status: 0"));
-    // It has left the group, and us: whoever leaves on purpose is not followed.
+    // It has left the process group: a process that does so on purpose is not killed.
     let pid = link.stderr()[0].parse().unwrap();
     rustix::process::kill_process(
         rustix::process::Pid::from_raw(pid).unwrap(),
@@ -152,7 +152,7 @@ async fn a_process_that_leaves_its_pipe_to_another_is_over_all_the_same() {
 
 #[tokio::test]
 async fn a_process_that_closes_one_end_only_is_over() {
-    // It no longer reads: what is said then cannot be delivered.
+    // It no longer reads, so messages cannot be delivered.
     let (link, _hears) = opened(&polite("exec 0<&-; sleep 600")).await;
     let over = async {
         while link.closed().is_none() {
@@ -162,7 +162,7 @@ async fn a_process_that_closes_one_end_only_is_over() {
     };
     soon(over).await;
     link.close().await;
-    // It no longer writes: no answer will come.
+    // It no longer writes, so no response arrives.
     let mut opening = polite("exec 1>&-; sleep 600");
     opening.limits.courtesy_timeout = Duration::from_millis(50);
     let (link, _hears) = opened(&opening).await;

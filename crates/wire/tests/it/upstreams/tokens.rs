@@ -1,4 +1,4 @@
-//! Tokens that run out.
+//! Tokens that expire.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use embody_wire::{Error, Secret};
 use super::{begin, http, lost, open, opening, result};
 use crate::fake::{Log, greeting, json, result_of, serve, status};
 
-/// Tokens `t-1`, `t-2` and so on; a new one when a new one is wanted.
+/// Tokens `t-1`, `t-2` and so on; a new one on each [`Freshness::New`].
 fn counted() -> (TokenSource, Arc<Mutex<Vec<Freshness>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&asked);
@@ -21,7 +21,7 @@ fn counted() -> (TokenSource, Arc<Mutex<Vec<Freshness>>>) {
     (source, asked)
 }
 
-/// A server that answers as long as the token is at least this one.
+/// A server that accepts tokens from `least` on.
 async fn serve_from(least: &'static str, then: &'static str) -> (String, Log) {
     serve(move |seen| {
         let token = seen.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
@@ -63,7 +63,7 @@ async fn a_second_refusal_is_final_and_nothing_was_done() {
     let error = lost(&mut begin(&link, "tools/call").await).await;
     assert!(matches!(error, Error::Unauthorized { status: 401 }) && error.was_not_executed());
     assert_eq!(calls(&log).len(), 2);
-    // A source that has no other is not tried with the same.
+    // A source without another token is not retried with the same one.
     let tokens = Some(TokenSource::fixed(Secret::new("t-1")));
     let (link, _hears) = open(&ConnectOptions { tokens, ..opening(http(&base)) }).await.unwrap();
     assert!(matches!(lost(&mut begin(&link, "tools/call").await).await, Error::Unauthorized { .. }));

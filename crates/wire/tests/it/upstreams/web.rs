@@ -1,4 +1,4 @@
-//! Servers behind streamable HTTP: whole conversations, broken streams, lost sessions.
+//! Servers behind streamable HTTP: complete exchanges, broken streams, lost sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ async fn opened(base: &str) -> (Link, mpsc::Receiver<ServerMessage>) {
     open(&opening(http(base))).await.unwrap()
 }
 
-/// A server with a session that does `odd` things on a `tools/call`, and with a GET if it is told what.
+/// A server with a session that runs `odd` on a `tools/call`, and on a GET.
 async fn serve_odd<F>(odd: impl Fn(Seen, Connection) -> F + Clone + Send + Sync + 'static) -> (String, Log)
 where
     F: Future<Output = ()> + Send,
@@ -63,7 +63,7 @@ async fn whole_conversations_go_over_http() {
     assert_eq!(link.transport(), "http");
     assert_eq!(server::next(&mut served.seen).await, "notifications/initialized from ann");
     converse(&link).await;
-    // With another call running a question still belongs to the call on whose stream it comes.
+    // Even while another call runs, a server request belongs to the call on whose stream it comes.
     let waiting = begin(&link, "wait").await;
     assert_eq!(server::next(&mut served.seen).await, "waiting");
     let mut asking = begin(&link, "ask").await;
@@ -140,7 +140,7 @@ async fn a_broken_stream_is_taken_up_where_it_broke_and_the_call_not_sent_again(
                 connection.open_events().await;
                 connection.write("id: a-1\nretry: 50\ndata:\n\n").await;
                 connection.write(&format!("id: a-2\ndata: {}\n\n", note("notifications/one"))).await;
-                // Half an event: what it says was not heard, so it must be said again.
+                // A partial event was not delivered, so the server must send it again.
                 connection.write(&format!("id: a-3\ndata: {}\n", note("notifications/two"))).await;
             }
             (_, Some("a-2")) => {
@@ -192,7 +192,7 @@ async fn a_connection_that_breaks_in_the_middle_of_a_call_loses_it() {
     let (base, log) = serve_odd(|seen, mut connection| async move {
         match seen.method.as_str() {
             "GET" => connection.status("405 Method Not Allowed").await,
-            // It has read the call, and is gone without a word.
+            // It has read the call, and closes without a response.
             _ => drop(connection),
         }
     })
@@ -269,7 +269,7 @@ async fn the_connections_own_stream_is_taken_up_again_and_without_its_place_if_t
 async fn a_call_that_meets_no_server_was_not_sent() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    // Greets, and is gone.
+    // Answers `initialize`, and exits.
     let server = tokio::spawn(async move {
         for body in [r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#, ""] {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -296,7 +296,7 @@ async fn a_server_that_drips_holds_up_nobody_but_itself() {
             let hung_up = Arc::clone(&hung_up);
             async move {
                 match (seen.method.as_str(), seen.rpc_method().as_str()) {
-                    // Not even a head.
+                    // Sends not even a response head.
                     ("GET", _) => connection.wait_for_hang_up().await,
                     (_, "again") => connection.json(&result_of(&seen, "{}")).await,
                     _ => {
@@ -318,7 +318,7 @@ async fn a_server_that_drips_holds_up_nobody_but_itself() {
     for number in 2..=3 {
         let slow = begin(&link, "tools/call").await;
         assert_eq!(slow.number(), number);
-        // Nobody waits any more: the connection goes with the call.
+        // The caller has left: the connection closes with the call.
         drop(slow);
         soon(hung_up.notified()).await;
     }
@@ -343,7 +343,7 @@ async fn a_flood_on_a_calls_stream_does_not_drown_its_answer() {
         }
         connection.open_events().await;
         for number in 0..5000 {
-            // Questions too: those that find no place are refused, a few at a time.
+            // Server requests too: those that do not fit are rejected, a few at a time.
             let message = match number % 2 {
                 0 => note("notifications/message"),
                 _ => format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"ping"}}"#),
@@ -400,7 +400,7 @@ async fn a_caller_that_leaves_before_its_call_goes_out_has_not_sent_it() {
     let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let tokens = Some(TokenSource::new(move |_| {
         let vault = Arc::clone(&kept);
-        // Those of the greeting, and of whoever listens, are there at once.
+        // Those of `initialize` and of the listener are available at once.
         let is_late = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 2;
         async move {
             if is_late {
