@@ -1,5 +1,5 @@
-//! Respond: returns the upstream's result, or a tool result of the broker in its place, whose text begins with `[embody
-//! CODE]` (the code is known to no body). It has no `structuredContent`, which clients validate against `outputSchema` even
+//! Respond: returns the upstream's result, or a tool result of the broker in its place, whose text begins with
+//! `[embody CODE]` (the code is known to no body). It has no `structuredContent`, which clients validate against `outputSchema` even
 //! on errors; data for programs is in `_meta`. See `docs/results.md`.
 
 use embody_store::Verdict;
