@@ -1,6 +1,6 @@
-//! Respond: returns the upstream's result, or a tool result of the broker in its place, whose text begins with
-//! `[embody CODE]` (the code is known to no body). It has no `structuredContent`, which clients validate against `outputSchema` even
-//! on errors; data for programs is in `_meta`. See `docs/results.md`.
+//! Respond: returns the upstream's result, or a tool result of the broker that begins with `[embody CODE]`; no body knows the
+//! code. It has no `structuredContent`, which clients validate against `outputSchema` even on errors; data for programs is in
+//! `_meta`. See `docs/results.md`.
 
 use embody_store::Verdict;
 use embody_wire::server::{code, failure, failure_with};
