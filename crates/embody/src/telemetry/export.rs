@@ -21,7 +21,7 @@ const BATCH: usize = 512;
 const BATCH_DELAY: Duration = Duration::from_secs(1);
 const CONNECT: Duration = Duration::from_secs(5);
 const REQUEST: Duration = Duration::from_secs(10);
-/// How often one batch is tried, how long it waits after the first time, and at most.
+/// Attempts per batch, the first delay, and the maximum delay.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
