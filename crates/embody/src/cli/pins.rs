@@ -116,7 +116,7 @@ fn accept(args: &AcceptArgs, context: &Context) -> Result<ExitCode, CliError> {
     context.print_plain(&as_json(&accepted), || format!("accepted {}\n", name(&accepted)))
 }
 
-/// Accepts every matching definition that waits, each only if it is still the one that was shown.
+/// Accepts every matching quarantined definition, each only if it is still the one that was shown.
 fn accept_all(
     args: &AcceptArgs,
     glob: &Glob,
@@ -239,7 +239,7 @@ fn shown_hash(pin: &ToolPin) -> &str {
     &pin.seen.as_ref().unwrap_or(&pin.pinned).hash
 }
 
-/// What the operator accepts: all of a new definition, the changes of another.
+/// The part that the operator accepts: a whole new definition, or the changes of an existing one.
 fn diff(pin: &ToolPin) -> Option<String> {
     match (&pin.seen, pin.accepted) {
         (None, true) if pin.is_new => Some(full_diff("", &shown(&pin.pinned.text))),
