@@ -27,7 +27,7 @@ pub struct BrokerConfig {
     pub policy_version: String,
     /// How writes are handled while the mind does not answer.
     pub mind_down: MindDown,
-    /// The operator's rules.
+    /// The body rules, the first part of the contract.
     pub rules: Rules,
     pub times: Timeouts,
     /// Which tools are listed.
@@ -104,7 +104,7 @@ impl UpstreamFactory {
 
 type Reading = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
-/// The source of the operator's rules.
+/// The source of the body rules.
 pub struct Rules(Box<dyn Fn(Scope) -> Reading + Send + Sync>);
 
 impl Rules {

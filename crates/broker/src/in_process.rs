@@ -130,7 +130,7 @@ impl InProcessClient {
         }
     }
 
-    /// Notes the model's next system prompt. It delivers the contract if the operator's rules are at its very start, and the
+    /// Notes the model's next system prompt. It delivers the contract if the body rules are at its very start, and the
     /// mind is embedded or its contract is in the prompt. Called for every prompt.
     pub fn prompted(&self, prompt: &str) {
         self.inside.set_prompt(prompt);

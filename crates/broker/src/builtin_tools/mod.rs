@@ -207,7 +207,7 @@ async fn answer(
     }
 }
 
-/// Returns the contract; without a mind the operator's rules, and reports that. It is text only: a host that shows
+/// Returns the contract; without a mind the body rules, and reports that. It is text only: a host that shows
 /// `structuredContent` instead of the text, or in addition, would show no contract, or two.
 async fn bootstrap(
     broker: &Broker,

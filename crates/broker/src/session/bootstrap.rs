@@ -60,7 +60,7 @@ impl Session {
         self.bootstrap_state.attempt.borrow().reason.as_ref().map(|none| none.reason.clone())
     }
 
-    /// Whether the mind is available and was not asked yet. Checked with every call.
+    /// Whether no packet has arrived yet and the mind may be asked. Checked with every call.
     pub(crate) fn needs_bootstrap(&self) -> bool {
         self.bootstrap_data().is_none() && self.mind.health() != Health::Unavailable
     }
@@ -74,7 +74,7 @@ impl Session {
         let _ = timeout(patience, booting).await;
     }
 
-    /// The contract in force; without a packet, only the operator's rules. The error is the reason as text.
+    /// The contract in force; without a packet, only the body rules. The error is the reason as text.
     ///
     /// A host keeps the contract that it was shown for the whole session. An embody agent gets a new prompt with the current
     /// rules for each turn; if they differ from the cached ones, the contract is read again.

@@ -1,10 +1,10 @@
-//! The contract that the model must have read: the operator's rules, the rules of bodies that the operator has adopted, the
+//! The contract that the model must have read: the body rules, the rules of bodies that the operator has adopted, the
 //! mind's part, and last the other bodies' own descriptions. `delivery` determines when the model has read it; an embody
 //! agent has it in its prompt.
 
 use crate::instructions::{MissingRules, ServerInstructions};
 
-/// Separates the rules from everything below them.
+/// Separates the body rules from everything below them.
 const SEPARATOR: &str = "\n\n---\n\n";
 const EMPTY: &str =
     "No rules are set for this session. What others will see still needs the owner's consent.";

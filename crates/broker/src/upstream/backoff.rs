@@ -11,7 +11,7 @@ pub struct Backoff {
     pub retry_max: Duration,
     /// A connection that lasted this long resets the count of consecutive failures.
     pub stable: Duration,
-    /// From this many consecutive failures on, requests do not trigger an early attempt.
+    /// From this many consecutive failures on, requests do not trigger an early attempt during `cooldown`.
     pub failures_max: u32,
     pub cooldown: Duration,
     /// How often an idle server is pinged.

@@ -198,7 +198,7 @@ async fn without_the_rules_in_its_prompt_it_is_bounced_once_like_every_host() {
 async fn a_mind_elsewhere_has_its_contract_in_the_prompt_too() {
     let post = post();
     let mut made = setup(&mind(), &[(&post, body())]).await;
-    // A process that never responds: its part of the contract is unknown, and the operator's rules are the contract.
+    // A process that never responds: its part of the contract is unknown, and the body rules are the contract.
     let spec = process("mind", Role::Mind, &["sleep", "600"]);
     made.mind = UpstreamFactory::fixed(spec);
     let broker = Arc::new(Broker::start(made));
