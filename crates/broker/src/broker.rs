@@ -231,7 +231,7 @@ impl Broker {
         }
     }
 
-    /// Opens a session for one of our own agents.
+    /// Opens a session for an embody agent.
     ///
     /// # Errors
     /// When the principal has an invalid name, or the broker is ending.

@@ -1,8 +1,9 @@
-//! Normalizes URIs for comparison with rules. Servers read URIs differently (`/a//../b` is `/a/b` in the URL standard and
-//! `/b` in a file system; some ignore query and fragment), so a URI has several readings: a stricter rule holds if it matches
-//! any of them, a milder one only if it matches all. In every reading scheme and host are in lower case; user information,
-//! default ports, a trailing dot of the host and the host of a `file` URI are removed; percent-encodings are decoded
-//! repeatedly, and backslashes are slashes. Pure; readings are compared, never sent.
+//! Normalizes URIs for comparison with rules. Pure; readings are compared, never sent.
+//!
+//! Servers read URIs differently (`/a//../b` is `/a/b` in the URL standard and `/b` in a file system; some ignore query and
+//! fragment), so a URI has several readings: a stricter rule holds if it matches any of them, a milder one only if it matches
+//! all. In every reading scheme and host are in lower case; user information, default ports, a trailing dot of the host and
+//! the host of a `file` URI are removed; percent-encodings are decoded repeatedly, and backslashes are slashes.
 
 use url::Url;
 

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was written, and what was there before.
+/// The written files, and those that already existed.
 #[derive(Default)]
 pub(super) struct Written {
     written: Vec<&'static str>,

@@ -1,6 +1,6 @@
 //! `embody pins …`: the pinned definitions of tools, those that are quarantined and why, and the operator's decision.
 //!
-//! What is accepted is the definition that was shown: if the server shows another one in the meantime, it stays quarantined.
+//! Accepts exactly the definition that was shown: if the server shows another one in the meantime, it stays quarantined.
 
 use std::fmt::Write;
 use std::io::{IsTerminal, stdin};

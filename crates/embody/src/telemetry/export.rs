@@ -1,4 +1,5 @@
-//! Sends spans in batches. A batch that fails is retried with backoff, then dropped and counted. New spans wait in a bounded queue.
+//! Sends spans in batches. A batch that fails is retried with backoff, then dropped and counted. New spans wait in a bounded
+//! queue.
 
 use std::borrow::Cow;
 use std::error::Error;

@@ -1,5 +1,5 @@
-//! Exports the spans of the broker to a collector: OTLP over HTTP in protobuf. `otlp` encodes, `export` batches and retries. No call
-//! ever waits for it.
+//! Exports the spans of the broker to a collector: OTLP over HTTP in protobuf. `otlp` encodes, `export` batches and retries.
+//! No call ever waits for it.
 
 mod export;
 mod otlp;
