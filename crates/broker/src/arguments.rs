@@ -45,7 +45,7 @@ impl Arguments {
         Self::read_within(raw, ARGUMENTS_MAX_BYTES)
     }
 
-    /// Parses large arguments on a blocking thread.
+    /// Parses large arguments with `block_in_place`, so that they do not block the runtime.
     ///
     /// # Errors
     /// As for [`read`](Self::read).

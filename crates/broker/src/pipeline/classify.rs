@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::upstream::{Role, Upstream};
 use crate::{BrokerConfig, builtin_tools};
 
-/// Large arguments are evaluated on a blocking thread.
+/// Large arguments are evaluated with `block_in_place`, so that they do not block the runtime.
 pub(crate) fn classify(
     config: &BrokerConfig,
     session: &Session,

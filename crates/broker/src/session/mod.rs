@@ -87,7 +87,7 @@ pub(crate) struct Session {
     heartbeat_task: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The owner of a session, for records about it; may outlive the session.
+/// The user and actor of a session, for records about it; may outlive the session.
 pub(crate) struct SessionIdentity {
     pub(crate) scope: Scope,
     pub(crate) actor: Actor,

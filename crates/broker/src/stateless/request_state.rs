@@ -18,7 +18,7 @@ use crate::{Broker, Principal};
 /// How long a state is valid; its call waits no longer.
 const STATE_LIFETIME: Duration = Duration::from_secs(900);
 const KEY_LIFETIME: Duration = Duration::from_secs(24 * 3600);
-/// How long a key is kept after its last use for signing: task ids are used longer than states.
+/// How long a key is kept for verification after its lifetime: task ids are used longer than states.
 const KEY_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How often to check for a newer key.
 const KEY_REFRESH: Duration = Duration::from_secs(600);

@@ -300,7 +300,7 @@ impl Upstream {
     }
 
     /// Returns the open connection, which is not closed for being idle while leased. If it is not open, triggers an attempt
-    /// and waits as long as one may take; a server that fails repeatedly is not retried more often than its backoff allows.
+    /// and waits as long as one may take; a server that fails repeatedly is not retried during its cooldown.
     ///
     /// # Errors
     /// When it does not open in time.
