@@ -1,5 +1,5 @@
-//! Which of many tool definitions would be quarantined, and why: `scan_definitions < definitions.jsonl`. A line is a
-//! definition as a server lists it. To measure the scan, save the `tools/list` results of servers and give them to it.
+//! Which of many tool definitions would be quarantined, and why: `scan_definitions < definitions.jsonl`, one definition per
+//! line. To measure the scan, pass the saved `tools/list` results of servers to it.
 
 use std::io::{BufRead, Result, stdin};
 

@@ -1,5 +1,5 @@
-//! A server over standard input and output that goes astray in the way that its first argument says. Other arguments only
-//! mark the process, so that a test can find it.
+//! A server on standard input and output that misbehaves as its first argument says. Other arguments only mark the process,
+//! so that a test can find it.
 
 use std::io::{BufRead, Write};
 use std::process::{Command, exit};
@@ -15,7 +15,7 @@ fn main() {
             (0..4000).for_each(|number| eprintln!("{number} {line}"));
             eprintln!("ready");
         }
-        // Its child does not go when it is asked to, and it does not wait for it.
+        // Its child ignores the request to exit, and the server does not wait for it.
         "stubborn" => {
             let marks: Vec<String> = std::env::args().skip(2).collect();
             let script = "trap '' TERM; while :; do sleep 1; done";
@@ -32,7 +32,7 @@ fn main() {
         };
         match (way.as_str(), method) {
             ("deaf", _) => {}
-            // It has no sessions, and after it has listed its tools it says nothing more.
+            // A stateless server that stops responding after it has listed its tools.
             ("hung", "initialize") => {
                 write(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}}))
             }
@@ -71,6 +71,6 @@ fn answer(id: &Value, method: &str) {
 
 fn write(answer: &Value) {
     let mut out = std::io::stdout().lock();
-    // Nobody reads any more: then there is nobody to tell.
+    // The reader is gone.
     let _ = writeln!(out, "{answer}").and_then(|()| out.flush());
 }

@@ -1,7 +1,7 @@
 //! A call's arguments: parsed once, and rejected when two parsers could read them differently.
 //!
-//! What the gate judges must be what the server gets. So arguments with a repeated key at any depth, a lone surrogate or
-//! more than 64 levels are rejected first, and an approval is bound to a canonical form that does not depend on spacing or the
+//! The gate must decide about what the server receives. Arguments with a duplicate key at any depth, a lone surrogate or more
+//! than 64 levels are therefore rejected, and an approval is bound to a canonical form that does not depend on spacing or the
 //! order of keys. Time and memory are linear in the text, and the number of values is bounded.
 
 use std::borrow::Cow;
@@ -15,15 +15,15 @@ use serde_json::value::RawValue;
 
 use embody_wire::off_runtime;
 
-/// The key of what a call brings besides its arguments, where these are shown and recorded.
+/// The key for the extra members of a call where arguments are shown and recorded.
 const BESIDE: &str = "(beside the arguments)";
 const DEPTH_MAX: usize = 64;
 const FEW_MEMBERS: usize = 8;
 /// Members of one object.
 pub(crate) const MEMBERS_MAX: usize = 10_000;
-/// Values altogether: each costs much more memory than its text.
+/// The maximum number of values: each needs much more memory than its text.
 const VALUES_MAX: usize = 100_000;
-/// Bytes of the arguments of one call, where the operator sets no other limit for a body.
+/// The default limit for the arguments of one call.
 pub const ARGUMENTS_MAX_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ impl Arguments {
         Self::read_within(raw, ARGUMENTS_MAX_BYTES)
     }
 
-    /// Large arguments are parsed outside the runtime's threads.
+    /// Parses large arguments with `block_in_place`, so that they do not block the runtime.
     ///
     /// # Errors
     /// As for [`read`](Self::read).
@@ -58,7 +58,7 @@ impl Arguments {
             return Err(InvalidArguments(format!("they are longer than {max_bytes} bytes")));
         }
         off_runtime(text.len(), || {
-            // A raw value is valid JSON, so that one scan gives both forms.
+            // A raw value is valid JSON, so one scan returns both forms.
             let (canonical, node) = scan(text, SchemaContext::Data)?;
             let value = node.into_value()?;
             if value.get(BESIDE).is_some() {
@@ -68,7 +68,7 @@ impl Arguments {
         })
     }
 
-    /// From the canonical form in the store, with what else the call brought.
+    /// Parses the stored canonical form, with the extra members of the call.
     ///
     /// # Errors
     /// When they are not an object.
@@ -80,7 +80,7 @@ impl Arguments {
         Ok(Self { value, canonical: text.to_owned() })
     }
 
-    /// Adds what else a call brings, as JSON text, to the canonical form; it is not an argument.
+    /// Adds the extra members of a call, as JSON text, to the canonical form.
     ///
     /// # Errors
     /// When it could be read in two ways.
@@ -103,14 +103,14 @@ impl Arguments {
         &self.value
     }
 
-    /// JSON text: what the owner is shown, and what an approval and the audit record are about.
+    /// JSON text: shown to the owner, and bound to the approval and the audit record.
     #[must_use]
     pub fn canonical(&self) -> &str {
         &self.canonical
     }
 }
 
-/// Any JSON text in the canonical form.
+/// The canonical form of any JSON text.
 ///
 /// # Errors
 /// When it could be read in two ways.
@@ -141,14 +141,14 @@ fn scan(text: &str, place: SchemaContext) -> Result<(String, Node<'_>), InvalidA
     Ok((out, node))
 }
 
-/// What a JSON value is, as far as the order of its items counts.
+/// The context of a JSON value: whether the order of its items counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SchemaContext {
     /// A value: order counts.
     Data,
     /// A JSON schema, or a list of them.
     Schema,
-    /// An object whose members are schemas, under names of the author's choice.
+    /// An object whose members are schemas, under arbitrary names.
     Schemas,
     /// A set of schemas.
     SchemaSet,
@@ -159,7 +159,7 @@ pub(crate) enum SchemaContext {
 }
 
 impl SchemaContext {
-    /// Of a member of an object in this place.
+    /// The context of a member of an object.
     fn member(self, key: &str) -> Self {
         match (self, key) {
             (Self::Schema | Self::SchemaSet, "required" | "enum" | "type") => Self::Set,
@@ -176,7 +176,7 @@ impl SchemaContext {
         }
     }
 
-    /// Of an item of an array in this place.
+    /// The context of an item of an array.
     fn item(self) -> Self {
         match self {
             Self::Schema | Self::SchemaSet => Self::Schema,
@@ -196,7 +196,7 @@ impl InvalidArguments {
     }
 }
 
-/// Numbers stay as written: a parser with larger numbers than ours can tell apart what we cannot.
+/// Numbers stay as written: another parser may distinguish numbers that are equal to ours.
 enum Node<'a> {
     /// A number, `true`, `false` or `null`.
     Plain(&'a str),
@@ -279,7 +279,7 @@ impl<'a> Scanner<'a> {
         Ok(Cow::Borrowed(self.text.get(start + 1..end).unwrap_or_default()))
     }
 
-    /// The next byte that is not a space.
+    /// The next byte after whitespace.
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
@@ -288,14 +288,14 @@ impl<'a> Scanner<'a> {
         bytes.get(self.at).copied()
     }
 
-    /// Passes this sign, if it is the next one; at the end of the text there is nothing to pass.
+    /// Consumes this byte if it is next; does nothing at the end of the text.
     fn skip(&mut self, sign: u8) -> Result<(), InvalidArguments> {
         match self.peek() {
             Some(next) if next == sign => self.at += 1,
             Some(_) => {}
             None => return Err(InvalidArguments("they end too early".to_owned())),
         }
-        // Before the next key or value.
+        // Skip whitespace before the next key or value.
         self.peek();
         Ok(())
     }
@@ -320,7 +320,7 @@ impl Node<'_> {
         })
     }
 
-    /// Writes the value without spacing; sorts its keys.
+    /// Writes the value without whitespace and with sorted keys.
     fn write(&mut self, place: SchemaContext, out: &mut String) -> Result<(), InvalidArguments> {
         match self {
             Self::Plain(text) => out.push_str(text),
@@ -388,13 +388,13 @@ fn push_string(text: &str, out: &mut String) {
 
 fn unreadable(error: serde_json::Error) -> InvalidArguments {
     let text = error.to_string();
-    // The place is one in a part of the arguments, which nobody else counts from.
+    // The position is relative to a part of the arguments and would mislead.
     InvalidArguments(text.split(" at line ").next().unwrap_or(&text).to_owned())
 }
 
-/// Two keys that differ in capital letters only: some readers take one for the other.
+/// Two keys that differ only in case: some parsers treat them as equal.
 fn look_alike(members: &[(Cow<'_, str>, Node<'_>)]) -> Option<(String, String)> {
-    // The usual object has few members: comparing each with each costs less than a table.
+    // Most objects have few members: pairwise comparison is cheaper than a table.
     if members.len() <= FEW_MEMBERS {
         return members.iter().enumerate().find_map(|(index, (key, _))| {
             let mut earlier = members.iter().take(index).map(|(key, _)| key);
@@ -425,7 +425,7 @@ fn is_alike(one: &str, other: &str) -> bool {
     }
 }
 
-/// A key without the difference between capital and small letters, as such readers see it.
+/// Folds the case of a key, as such parsers do.
 pub(crate) fn fold(key: &str) -> String {
     if key.is_ascii() {
         return key.to_ascii_lowercase();
@@ -433,7 +433,7 @@ pub(crate) fn fold(key: &str) -> String {
     key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
-/// The members of an object in their order, also those that stand there twice; at most [`MEMBERS_MAX`].
+/// The members of an object in order, including duplicates; at most [`MEMBERS_MAX`].
 pub(crate) struct Members<'a>(pub(crate) Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
@@ -474,7 +474,7 @@ mod tests {
         for text in [r#"{"to":"a","TO":"b"}"#, r#"{"task":1,"ta\u017fk":2}"#, r#"{"K":1,"\u212a":2}"#] {
             assert!(read(text).is_err(), "{text}");
         }
-        // What lies deeper is data.
+        // Nested objects are data.
         assert!(read(r#"{"env":{"path":"a","PATH":"b"}}"#).is_ok());
     }
 
@@ -522,7 +522,7 @@ mod tests {
         assert_eq!(error, "the arguments are refused: they have more than 100000 values");
         let wide = format!("{{\"x\":\"{}\"}}", "\\n".repeat(ARGUMENTS_MAX_BYTES / 2 - 8));
         assert!(read(&wide).is_ok());
-        // Every level used to be read anew for each one above it.
+        // Regression: every level was parsed again for each level above it.
         let deep = format!("{{\"x\":{}\"{}\"{}}}", "[".repeat(63), "y".repeat(4_000_000), "]".repeat(63));
         assert!(read(&deep).is_ok());
         let long = format!("{{\"x\":\"{}\"}}", "y".repeat(ARGUMENTS_MAX_BYTES));
@@ -553,7 +553,7 @@ mod tests {
             read("{}").unwrap().beside("{}", 100).unwrap().canonical(),
             r#"{"(beside the arguments)":{}}"#
         );
-        // An argument cannot stand for what is beside the arguments, nor be read in two ways.
+        // An argument cannot imitate the extra members, which must be unambiguous too.
         assert!(read(r#"{"(beside the arguments)":{"x":1}}"#).is_err());
         assert!(plain.clone().beside(r#"{"x":1,"x":2}"#, 100).is_err());
         assert!(plain.clone().beside(r#"{"x":1}"#, 6).is_err(), "it is bounded as arguments are");

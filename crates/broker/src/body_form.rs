@@ -1,8 +1,9 @@
-//! A form that a body shows to a person, as it reaches the host: it says whose it is, hides nothing and is short enough to be seen.
+//! A form of a body as the host receives it: labelled with its origin, without hidden characters, and short enough to be
+//! visible.
 //!
-//! Text that only a person reads (`message`, `title`, `description`, `enumNames`) is shown with its hidden characters as codes. Text
-//! that comes back in the answer, or says what it means (names of fields, options, defaults, formats), is data: to change it would change
-//! the answer, so a form with hidden characters in it is refused. No other byte changes.
+//! Text that only a person reads (`message`, `title`, `description`, `enumNames`) is shown with hidden characters as codes.
+//! Text that is returned in the answer or defines its meaning (field names, options, defaults, formats) is data: changing it
+//! would change the answer, so a form with hidden characters in it is rejected. No other byte changes.
 
 use std::ops::Range;
 
@@ -18,17 +19,18 @@ use crate::visible;
 const FORM_BYTES: usize = 64 * 1024;
 /// Fields of a form.
 const FIELDS: usize = 32;
-/// Options of a field, and members of everything else.
+/// Options of a field, and members of any other value.
 const ITEMS: usize = 256;
-/// Lines of 80 columns of each text but the message.
+/// Lines of 80 columns for each text except the message.
 const LINES: usize = 5;
-/// Bytes of the address that a person is asked to open.
+/// The longest URL that a person is asked to open, in bytes.
 const ADDRESS_BYTES: usize = 4_096;
-/// Levels of nesting. The deepest form of the protocol has 7: `params`, schema, fields, field, items, options, option.
+/// The maximum nesting. The deepest form of the protocol has 7 levels: `params`, schema, fields, field, items, options,
+/// option.
 const DEEPEST: usize = 8;
 
-/// The parameters as the host gets them: with the asker's name before the message, every line of which after the first starts with a
-/// bar, so that it can neither erase the name nor pass for an approval.
+/// The parameters for the host: with the requester's name before the message, whose further lines each start with a bar, so
+/// that it can neither erase the name nor pass for an approval.
 ///
 /// # Errors
 /// When the form cannot be shown, with the reason.
@@ -52,7 +54,7 @@ pub(crate) fn labelled(params: Option<&RawValue>, upstream: &str) -> Result<Box<
                 edits.replace(value, by)?;
                 has_message = true;
             }
-            // No person sees it.
+            // Not shown to a person.
             "_meta" => {}
             "url" => check_address(value)?,
             _ => {
@@ -64,7 +66,7 @@ pub(crate) fn labelled(params: Option<&RawValue>, upstream: &str) -> Result<Box<
     if has_message { edits.applied().ok_or_else(unreadable) } else { Err(unreadable()) }
 }
 
-/// The texts of a form that become others.
+/// The texts of a form that are replaced.
 struct Edits<'a> {
     text: &'a str,
     replaced: Vec<(Range<usize>, String)>,
@@ -103,7 +105,7 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// A text of a form, in one line where a person reads it.
+    /// Cleans a text of a form; puts it on one line if a person reads it.
     fn clean(&mut self, key: &str, value: &RawValue, text: String) -> Result<(), String> {
         if !matches!(key, "title" | "description" | "enumNames") {
             return check_data(&text, &format!("a text of `{key}`"));
@@ -120,7 +122,7 @@ impl<'a> Edits<'a> {
         Ok(())
     }
 
-    /// The whole text with what is replaced. Values are visited in the order in which they stand there.
+    /// The whole text with the replacements, which are in the order of the text.
     fn applied(self) -> Option<Box<RawValue>> {
         let (mut out, mut at) = (String::with_capacity(self.text.len() + 64), 0);
         for (place, by) in self.replaced {
@@ -133,7 +135,7 @@ impl<'a> Edits<'a> {
     }
 }
 
-/// What comes back in the answer is as it is, or not shown at all.
+/// Data is shown unchanged or rejected.
 fn check_data(text: &str, whose: &str) -> Result<(), String> {
     if visible::line(text) == text {
         return check_lines(text, whose);
@@ -157,10 +159,10 @@ fn check_count(what: &str, count: usize, most: usize) -> Result<(), String> {
     Err(format!("the form has {count} {what}; it may have {most}"))
 }
 
-/// An address is ASCII: another letter in it could pass for a Latin one.
+/// A URL must be ASCII: another letter could pass for a Latin one.
 fn check_address(value: &RawValue) -> Result<(), String> {
     let address = serde_json::from_str::<String>(value.get());
-    // A user before the host hides where the address leads; other schemes run programs or open files.
+    // User information before the host hides the destination; other schemes run programs or open files.
     let is_web = |address: &String| {
         url::Url::parse(address).is_ok_and(|url| {
             matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none()
@@ -282,7 +284,7 @@ mod tests {
                     .is_err()
             );
         }
-        // Two readers could take different ones.
+        // Two parsers could choose different values.
         let twice = r#"{"message":"x","requestedSchema":{"properties":{"a":{"title":"1","title":"2"}}}}"#;
         assert!(labelled(Some(&RawValue::from_string(twice.to_owned()).unwrap()), "mail").is_err());
         assert!(

@@ -29,18 +29,18 @@ use crate::token_cache::TokenCache;
 use crate::upstream::Hello;
 use crate::{BrokerConfig, Principal, Sessions, builtin_tools, forward, pipeline};
 
-/// How long the last records may take at shutdown.
+/// Limit for flushing the last audit records at shutdown.
 const FLUSH: Duration = Duration::from_secs(10);
-/// How long the end of a session waits for the mind to take what is in the outbox.
+/// How long the end of a session waits for the mind to accept the observations in the outbox.
 const DRAIN: Duration = Duration::from_secs(2);
-/// How long shutdown waits for claimed observations to be put back.
+/// How long shutdown waits until claimed observations are released.
 const RELEASE: Duration = Duration::from_secs(1);
 /// How long `initialize` waits for the store.
 const STORE: Duration = Duration::from_secs(1);
-/// By this name in `serverInfo` and `clientInfo` brokers recognize each other.
+/// Brokers recognize each other by this name in `serverInfo` and `clientInfo`.
 pub(crate) const NAME: &str = "embody-broker";
 
-/// One MCP entry in front of bodies and mind.
+/// One MCP server in front of the bodies and the mind.
 pub struct Broker {
     pub(crate) config: Arc<BrokerConfig>,
     pub(crate) approvals: Approvals,
@@ -55,7 +55,7 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Writes everything that is counted here as Prometheus metrics.
+    /// Writes all counters as Prometheus metrics.
     pub fn metrics(&self, page: &mut crate::meter::Page) {
         crate::meter::write_metrics(self, page);
     }
@@ -88,7 +88,7 @@ impl Broker {
         }
     }
 
-    /// Ends every session and its processes. The outbox is drained first, while the mind's connection is open.
+    /// Ends every session and its processes. Drains the outbox first, while the connection to the mind is open.
     pub async fn end(&self) {
         self.replicas.shutdown();
         self.drain(&self.sessions.scopes()).await;
@@ -97,7 +97,7 @@ impl Broker {
             ends.spawn(async move { session.shutdown().await });
         }
         ends.join_all().await;
-        // Claimed observations go back, so that the next process need not wait for their lease.
+        // Release claimed observations, so that the next process does not wait for their lease to expire.
         self.outbox.rest(Instant::now() + RELEASE).await;
         for task in &self.work {
             task.abort();
@@ -121,7 +121,7 @@ impl Broker {
         }
     }
 
-    /// Answers `initialize`; the session's upstreams start.
+    /// Answers `initialize` and starts the session's upstreams.
     async fn initialize(&self, call: &Call<Principal>) -> Outcome {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -162,11 +162,11 @@ impl Broker {
         match Session::open(&self.config, Arc::clone(&call.host), id.to_owned(), (&hello, kept)) {
             Ok(session) => {
                 drop(self.sessions.enter(Arc::clone(&session)));
-                // The next request may reach another process, which must find it.
+                // The next request may reach another process, which must find the session in the store.
                 if self.replicas.is_shared() {
                     let _ = tokio::time::timeout(STORE, session.ensure_stored(&self.config)).await;
                 }
-                // It may have left meanwhile, before the session could be ended with it.
+                // The host may have disconnected before the session was registered to end with it.
                 if call.host.is_disconnected()
                     && let Some(session) = self.sessions.leave(id)
                 {
@@ -183,7 +183,7 @@ impl Broker {
         })))
     }
 
-    /// The host's session; a resumed one, which another process has opened, is opened here too.
+    /// Returns the host's session. Opens a session here that another process opened before.
     fn session_for(&self, host: &Arc<Host<Principal>>) -> Option<Arc<Session>> {
         let id = host.session.as_deref()?;
         let known = self.sessions.get(id);
@@ -213,7 +213,7 @@ impl Broker {
             return failure(code::INVALID_REQUEST, "this session is over; begin with `initialize`");
         };
         if call.host.is_resumed() {
-            // What other processes have delivered counts here too, and the session's code is the same.
+            // Load what other processes have delivered, and the code that all of them share.
             session.ensure_stored(&self.config).await;
         }
         let call = Arc::new(call);
@@ -231,7 +231,7 @@ impl Broker {
         }
     }
 
-    /// Opens a session for one of our own agents.
+    /// Opens a session for an embody agent.
     ///
     /// # Errors
     /// When the principal has an invalid name, or the broker is ending.
@@ -239,8 +239,8 @@ impl Broker {
         InProcessClient::open(self, principal).await
     }
 
-    /// What the bodies of a client's session say about themselves, for the agent's prompt: without the rules in it the prompt
-    /// does not deliver the contract.
+    /// Returns the instructions of the session's bodies for the agent's prompt. A prompt without the rules in them does not
+    /// deliver the contract.
     pub async fn server_instructions(&self, client: &InProcessClient) -> ServerInstructions {
         let Some(session) = client.session(self) else { return ServerInstructions::default() };
         session.server_instructions(&self.config).await.unwrap_or_else(|reason| {
@@ -250,13 +250,12 @@ impl Broker {
     }
 
     pub(crate) async fn list_tools(&self, session: &Arc<Session>, call: &Call<Principal>) -> Outcome {
-        // Definitions as raw text: a `Value` would reorder their members.
+        // Definitions stay raw text: a `Value` would reorder their members.
         let text = format!("{{\"tools\":[{}]}}", session.list(&self.config, call).await);
         Outcome::Result(RawValue::from_string(text).unwrap_or_else(|_| raw(&Value::Null)))
     }
 }
 
-/// `serverInfo`.
 pub(crate) fn about() -> Value {
     json!({"name": NAME, "title": "embody", "version": env!("CARGO_PKG_VERSION")})
 }
@@ -268,7 +267,7 @@ pub(crate) fn is_broker(hello: &Hello) -> bool {
     client.is_some_and(|client| client.get("name").and_then(Value::as_str) == Some(NAME))
 }
 
-/// Everything that a body may offer: `initialize` does not wait for bodies.
+/// Declares everything that a body may offer, because `initialize` does not wait for bodies.
 pub(crate) fn capabilities(version: Version) -> Value {
     let mut capabilities = json!({
         "tools": {"listChanged": true},
@@ -277,7 +276,7 @@ pub(crate) fn capabilities(version: Version) -> Value {
         "completions": {},
         "logging": {},
     });
-    // The first revision with tasks. Tool definitions say which tools may be called as one.
+    // The first revision with tasks. Tool definitions declare which tools support them.
     if let (Version::V2025_11_25, Some(members)) = (version, capabilities.as_object_mut()) {
         let tasks = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
         members.insert("tasks".to_owned(), tasks);

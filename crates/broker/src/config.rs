@@ -1,4 +1,4 @@
-//! The configuration of a broker: everything that it does not decide itself.
+//! The configuration of a broker.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,21 +18,21 @@ pub struct BrokerConfig {
     pub store: Store,
     /// The agent of hosts that authenticate with a token.
     pub agent: String,
-    /// The user whose workspace it is.
+    /// The owner of the workspace.
     pub owner: String,
     pub mind: UpstreamFactory,
     pub bodies: Vec<UpstreamFactory>,
     pub policy: Policy,
-    /// Changes whenever the rules do: approvals given under other rules are void.
+    /// Changes with the rules: approvals given under other rules are void.
     pub policy_version: String,
-    /// What happens to writes while the mind does not answer.
+    /// How writes are handled while the mind does not answer.
     pub mind_down: MindDown,
-    /// The body's rules.
+    /// The body rules, the first part of the contract.
     pub rules: Rules,
     pub times: Timeouts,
     /// Which tools are listed.
     pub listing_limit: ListingLimit,
-    /// The catalogues that sessions share; empty at first.
+    /// Shared by all sessions.
     pub catalogues: CatalogueCache,
     pub meter: Arc<Meter>,
     /// The time, in microseconds since 1970.
@@ -50,19 +50,19 @@ impl fmt::Debug for BrokerConfig {
 
 #[derive(Debug, Clone)]
 pub struct Timeouts {
-    /// The mind's view of a call that is about to happen.
+    /// For the mind's view of a call before it is sent.
     pub observe: Duration,
-    /// A list of tools, while servers start that were never seen before.
+    /// For a tool list, while servers start that were never listed before.
     pub list: Duration,
-    /// One call's wait for a person.
+    /// For one call's wait for a person.
     pub ask_wait: Duration,
-    /// The life of an approval.
+    /// The lifetime of an approval.
     pub ask: Duration,
-    /// How long after the contract a call still counts as made before the model has read it.
+    /// A call that arrives sooner after the contract counts as made before the model read it.
     pub contract_delay: Duration,
-    /// The heartbeat of a session with an open write; without one it is ten times longer.
+    /// The heartbeat interval of a session with an open write; ten times longer without one.
     pub heartbeat: Duration,
-    /// How long the receipts of prompts are kept.
+    /// How long prompt receipts are kept.
     pub receipts: Duration,
 }
 
@@ -82,11 +82,11 @@ impl Default for Timeouts {
 
 type SpecFn = dyn Fn(&Principal) -> Arc<Spec> + Send + Sync;
 
-/// Makes the specification of an upstream for a principal.
+/// Creates the specification of an upstream for a principal.
 pub struct UpstreamFactory(Box<SpecFn>);
 
 impl UpstreamFactory {
-    /// An embedded server has to know its user.
+    /// An embedded server needs its user.
     pub fn new(of: impl Fn(&Principal) -> Arc<Spec> + Send + Sync + 'static) -> Self {
         Self(Box::new(of))
     }
@@ -104,11 +104,11 @@ impl UpstreamFactory {
 
 type Reading = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
-/// Where the body's rules come from.
+/// The source of the body rules.
 pub struct Rules(Box<dyn Fn(Scope) -> Reading + Send + Sync>);
 
 impl Rules {
-    /// Read for each session; in words, why they cannot be.
+    /// Read for each session; the error is the reason as text.
     pub fn new<F>(read: impl Fn(Scope) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<String, String>> + Send + 'static,

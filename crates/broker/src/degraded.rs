@@ -11,17 +11,17 @@ pub(crate) const META_KEY: &str = "embody/degraded";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Degraded {
-    /// Reads go on, writes as the policy says.
+    /// Reads continue; writes follow the policy.
     MindUnavailable { reason: String },
     /// Its tools cannot be called.
     BodyUnavailable { body: String, reason: String },
-    /// The mind was not asked for its contract yet, or did not give it.
+    /// The mind was not asked for its contract yet, or did not return it.
     BootstrapMissing { reason: String },
-    /// Calls go on, and the mind does not hear of them.
+    /// Calls continue, but the mind does not observe them.
     ObserveUnavailable { reason: String },
-    /// The tool is not described as it was when it was pinned; it is read from all the same.
+    /// The tool's definition differs from its pin; reads still work.
     DefinitionChanged { tool: String },
-    /// The model has not been shown the contract; descriptions and next actions carry the protocol.
+    /// The model has not received the contract; tool descriptions and next steps contain the protocol.
     HostPromptMissing,
 }
 
@@ -37,7 +37,7 @@ impl Degraded {
         }
     }
 
-    /// For a model, without text of a server or a mind: it would be part of a result that the model trusts.
+    /// For a model, without text of a server or a mind, which would be part of a trusted result.
     pub(crate) fn for_model(&self) -> String {
         let name = self.name();
         match self {
@@ -49,7 +49,7 @@ impl Degraded {
         }
     }
 
-    /// Whether forwarded results mention it. A missing contract does not make a body's result worse.
+    /// Whether forwarded results mention it. A missing contract does not degrade a body's result.
     pub(crate) const fn is_told_in_results(&self) -> bool {
         !matches!(self, Self::HostPromptMissing)
     }
@@ -82,12 +82,12 @@ struct WithMeta<'a> {
     meta: Option<&'a RawValue>,
 }
 
-/// A `null` is there, too.
+/// Treats `null` as present.
 fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// The result with the key in its `_meta`; every other byte stays. A result without room for it stays as it is.
+/// Adds the key to the result's `_meta`; no other byte changes. Returns a result without a valid `_meta` unchanged.
 pub(crate) fn tell(result: Box<RawValue>, degraded: &[Degraded]) -> Box<RawValue> {
     let told: Vec<String> =
         degraded.iter().filter(|one| one.is_told_in_results()).map(Degraded::for_model).collect();
@@ -97,7 +97,7 @@ pub(crate) fn tell(result: Box<RawValue>, degraded: &[Degraded]) -> Box<RawValue
     with_meta(&result, META_KEY, &Value::from(told)).unwrap_or(result)
 }
 
-/// An object with this member in its `_meta`; every other byte stays. None if there is no place for it.
+/// Adds this member to an object's `_meta`; no other byte changes. `None` if it has no valid place.
 pub(crate) fn with_meta(object: &RawValue, key: &str, value: &Value) -> Option<Box<RawValue>> {
     let text = object.get();
     let found: WithMeta<'_> = serde_json::from_str(text).ok()?;
@@ -133,7 +133,7 @@ mod tests {
             format!(r#"{{ "a":1.0,"_meta" : {{{key},"x":{{"_meta":1}}}}, "z":null}}"#)
         );
         assert_eq!(told(r#"{"_meta":{}}"#), format!(r#"{{"_meta":{{{key}}}}}"#));
-        // There is no place for it.
+        // These have no valid place for it.
         for text in ["[]", "null", r#"{"_meta":null}"#, r#"{"_meta":[1]}"#] {
             assert_eq!(told(text), text);
         }

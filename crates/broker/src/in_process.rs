@@ -1,5 +1,5 @@
-//! One of our own agents as a host in this process: the same sessions, pipeline and gates as for every host, over a pipe in
-//! memory. It shows no forms, and rejects every request of a server.
+//! An embody agent as a host in this process: the same sessions, pipeline and gates as for every host, over an in-memory
+//! pipe. It shows no forms, and rejects every request of a server.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,10 +26,10 @@ use crate::{Broker, Principal};
 
 /// The longest text, in bytes; models pay for all of it.
 const TEXT_BYTES: usize = 256 * 1024;
-/// How much of a name or an address stands in a note, in characters.
+/// The longest name or URL in a note, in characters.
 const SHOWN: usize = 200;
 const PIPE_BYTES: usize = 256 * 1024;
-/// How long the end may take: running calls get a moment, and then processes do.
+/// Limit for the shutdown: first running calls end, then processes.
 const END: Duration = Duration::from_secs(60);
 
 type Serving = Arc<Mutex<Option<JoinHandle<()>>>>;
@@ -45,7 +45,7 @@ pub struct InProcessTool {
     pub schema: Box<RawValue>,
 }
 
-/// A session of one of our own agents. [`InProcessClient::end`] leaves no process; dropping it does the same a little later.
+/// A session of an embody agent. [`InProcessClient::end`] ends its processes; dropping it does so in the background.
 #[derive(Debug)]
 pub struct InProcessClient {
     link: Link,
@@ -66,7 +66,7 @@ impl InProcessClient {
                 let task = tokio::spawn(async move {
                     let ending = CancellationToken::new();
                     let streams = tokio::io::split(theirs);
-                    // A pipe in memory breaks only when its other end is gone, which is how a session ends.
+                    // An in-memory pipe breaks only when its other end is dropped, which is how a session ends.
                     let _ = lines::serve(broker, principal, streams, Limits::default(), ending).await;
                 });
                 *serving.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
@@ -77,14 +77,14 @@ impl InProcessClient {
             Implementation { name: "embody-agent".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
         let opening = ConnectOptions {
             route: Route::Streams(connect),
-            // Nobody is there to fill in a form: whoever is to say yes is asked elsewhere.
+            // No person can fill in a form here: approvals use other channels.
             client_info: ClientInfo { implementation, ..ClientInfo::default() },
             tokens: None,
             proxies: Proxies::default(),
             limits: Limits::default(),
             era: EraCache::sessions(),
         };
-        // What has changed is seen with the next list, and nothing else is of use here.
+        // Notifications are not needed: the next list has all changes.
         let (said, _) = mpsc::channel(1);
         let link = Link::open(&opening, said).await.map_err(InProcessError)?;
         Ok(Self { link, inside, serving })
@@ -95,7 +95,7 @@ impl InProcessClient {
         broker.sessions.all().into_iter().find(|session| session.host.principal.is_inside(&self.inside))
     }
 
-    /// What is offered now, as any host sees it. Waits a little for servers that are slow to start.
+    /// The tools that any host would see. Waits briefly for servers that start slowly.
     pub async fn tools(&self) -> Vec<InProcessTool> {
         #[derive(Deserialize)]
         struct List {
@@ -130,14 +130,14 @@ impl InProcessClient {
         }
     }
 
-    /// The model is about to see this as its system prompt. It delivers the contract if the body's rules stand at its very
-    /// start, and the mind is the embedded one or its contract is inside. Said again for every prompt.
+    /// Notes the model's next system prompt. It delivers the contract if the body rules are at its very start, and the
+    /// mind is embedded or its contract is in the prompt. Called for every prompt.
     pub fn prompted(&self, prompt: &str) {
         self.inside.set_prompt(prompt);
     }
 
-    /// Calls a tool with arguments as a model wrote them. However it ends, the answer is one that a model can read. Dropping
-    /// the future cancels the call.
+    /// Calls a tool with arguments as a model wrote them. Always returns a text for the model. Dropping the future cancels
+    /// the call.
     pub async fn call(&self, name: &str, arguments: &str) -> ToolOutcome {
         #[derive(Serialize)]
         struct Params<'a> {
@@ -157,7 +157,7 @@ impl InProcessClient {
         }
     }
 
-    /// Ends the session: what runs gets a moment, and no process is left.
+    /// Ends the session after a short grace period for running calls, with all its processes.
     pub async fn end(self) {
         self.link.close().await;
         let serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -168,7 +168,7 @@ impl InProcessClient {
         }
     }
 
-    /// The broker bounds every call in time.
+    /// The broker limits the time of every call.
     async fn answer(&self, calling: OutgoingCall<'_>) -> Result<Outcome, embody_wire::Error> {
         let mut running = self.link.begin(calling).await?;
         loop {
@@ -186,14 +186,14 @@ impl InProcessClient {
     }
 }
 
-/// What came of a call, as a model reads it: text, bounded. Other content becomes a note of what it is.
+/// The outcome of a call as bounded text for a model. Other content becomes a descriptive note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolOutcome {
     pub text: String,
     pub is_error: bool,
     /// The broker's decision, if it did not send the call: `pending`, `deny`, `bounce`, `held`, `timeout` or `blocked`.
     pub decision: Option<String>,
-    /// The id of the approval that it waits for.
+    /// The id of the pending approval.
     pub approval: Option<String>,
 }
 
@@ -233,7 +233,7 @@ impl ToolOutcome {
         let is_ours =
             result.meta.as_ref().and_then(|meta| meta.get(MARK_KEY)).and_then(Value::as_str) == Some(mark);
         let decided = result.meta.as_ref().and_then(|meta| meta.get(DECISION_KEY)).filter(|_| is_ours);
-        // What the broker says begins with this; nothing else does.
+        // Only the broker's text may begin with this prefix.
         let text = if is_ours { text } else { quoted(text) };
         let word =
             |name: &str| decided.and_then(|told| told.get(name)).and_then(Value::as_str).map(str::to_owned);
@@ -246,7 +246,7 @@ impl ToolOutcome {
     }
 }
 
-/// The text of a server, in which no line passes for the broker's.
+/// A server's text, changed so that no line can pass for the broker's.
 fn quoted(text: String) -> String {
     if !text.split(LINE_ENDS).any(passes_for_ours) {
         return text;
@@ -255,10 +255,10 @@ fn quoted(text: String) -> String {
     lines.map(|line| if passes_for_ours(line) { format!("> {line}") } else { line.to_owned() }).collect()
 }
 
-/// What a model may read as the end of a line.
+/// Characters that a model may read as a line end.
 const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// Whether the first letters of a line look like the broker's name, behind something like a bracket.
+/// Whether the first letters of a line look like the broker's name after a bracket.
 fn passes_for_ours(line: &str) -> bool {
     let plain = |c: char| plain_letter(c).or_else(|| look_alike(c)).unwrap_or(c);
     let is_bracket = |c: char| matches!(plain(c), '[' | '［' | '【' | '〔' | '⟦' | '⁅' | '❲' | '﹝');
@@ -268,10 +268,10 @@ fn passes_for_ours(line: &str) -> bool {
         && letters.take(NAME.len()).flat_map(|c| plain(c).to_lowercase()).map(plain).eq(NAME.chars())
 }
 
-/// What the broker's results begin with, after the bracket.
+/// The broker's prefix after the bracket.
 const NAME: &str = "embody";
 
-/// The text of a block, if it has some.
+/// The text of a content block, if any.
 fn text_of(content: &Value) -> Option<&str> {
     let text = match content.get("type").and_then(Value::as_str) {
         Some("text") => content.get("text"),
@@ -281,7 +281,7 @@ fn text_of(content: &Value) -> Option<&str> {
     text.and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// A block as text: its own, or a note of what it is.
+/// A content block as text: its own, or a descriptive note.
 fn part(content: &Value) -> Option<String> {
     let kind = content.get("type").and_then(Value::as_str).unwrap_or("content");
     let member = |path: &str| content.pointer(path).and_then(Value::as_str).map(shown);

@@ -1,9 +1,9 @@
-//! What bodies say about themselves (`instructions` in the answer to `initialize` or `server/discover`), as the operator
-//! wants it to reach the model: as rules, as a description, or not at all. Owns the frames, the budget and the scan; pure.
-//! Which text is in force is decided by its pin, in `session::instructions`.
+//! The instructions of bodies (in the result of `initialize` or `server/discover`), passed to the model as rules, as a
+//! description, or not at all, as the operator configures. Owns the frames, the budget and the scan; pure.
+//! `session::instructions` decides by the pin which text is in force.
 //!
-//! A frame cannot be closed by the text inside it: rules end at a line with the hash of the text, which the text cannot
-//! contain, and every line of a description is quoted.
+//! The text inside a frame cannot close it: rules end at a line with the hash of the text, which the text cannot contain, and
+//! every line of a description is quoted.
 
 use std::fmt::Write;
 
@@ -11,25 +11,25 @@ use embody_store::{Definition, ToolPin};
 
 use crate::catalogue;
 
-/// The name of the pin of a body's instructions, beside those of its tools. No tool of this name is offered.
+/// The pin name of a body's instructions. No tool of this name is offered.
 pub const PIN: &str = embody_store::INSTRUCTIONS_PIN;
-/// Characters of one body's description that reach the model, and of all descriptions together.
+/// Limits in characters for one body's description and for all descriptions.
 const DESCRIPTION_MAX: usize = 2_000;
 const DESCRIPTIONS_MAX: usize = 6_000;
-/// Bytes of a body's instructions. Longer ones are not pinned and not used.
+/// The longest instructions, in bytes. Longer ones are neither pinned nor used.
 pub(crate) const LONGEST: usize = 256 * 1024;
-/// Bytes that are scanned at once, cut at line ends.
+/// Bytes per scanned chunk, split at line ends.
 const SCANNED: usize = 8 * 1024;
 /// Characters of the hash in the mark that ends a body's rules.
 const MARK: usize = 16;
 const END: &str = "(end of the rules of";
 
-/// What becomes of a body's instructions.
+/// How a body's instructions are used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum InstructionsMode {
-    /// They are part of the contract, whole, as rules for the use of that body.
+    /// Part of the contract, complete, as rules for the use of that body.
     Rules,
-    /// They are shown as the body's description of itself, within a budget.
+    /// Shown as the body's own description, within a budget.
     #[default]
     Data,
     Drop,
@@ -46,17 +46,17 @@ impl InstructionsMode {
     }
 }
 
-/// Which text of a body is in force.
+/// The instructions of a body that are in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum InForce {
     Text(String),
     /// The body sends no instructions.
     Absent,
-    /// The operator has to accept it first.
+    /// The operator must accept it first.
     Quarantined,
     /// The body was never connected.
     Unknown,
-    /// It has this many bytes.
+    /// The number of bytes.
     TooLong(usize),
 }
 
@@ -76,12 +76,12 @@ impl InForce {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
     pub body: String,
-    /// Its text, as far as the budget goes.
+    /// The text, cut to the budget.
     pub text: String,
     pub cut: usize,
 }
 
-/// Rules that the contract lacks.
+/// Rules that are missing in the contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MissingRules {
     pub(crate) body: String,
@@ -89,7 +89,7 @@ pub(crate) struct MissingRules {
     pub(crate) reason: String,
 }
 
-/// What the bodies of a session say about themselves, as far as it is in force.
+/// The instructions in force of a session's bodies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerInstructions {
     rules: Vec<(String, String)>,
@@ -98,7 +98,7 @@ pub struct ServerInstructions {
 }
 
 impl ServerInstructions {
-    /// The same from the pins alone, for these bodies.
+    /// Built from the pins alone, for these bodies.
     pub fn from_pins<'a>(
         bodies: impl IntoIterator<Item = (&'a str, InstructionsMode)>,
         pins: &[ToolPin],
@@ -137,7 +137,7 @@ impl ServerInstructions {
         self.descriptions.push(Description { body: body.to_owned(), text, cut });
     }
 
-    /// The rules of bodies, each in its frame, and which are missing; empty without any.
+    /// The rules of bodies, each in its frame, and the missing ones; empty if none exist.
     #[must_use]
     pub fn rules_text(&self) -> String {
         let rules = self.rules.iter().map(|(body, text)| framed_rules(body, text));
@@ -156,18 +156,17 @@ impl ServerInstructions {
         &self.descriptions
     }
 
-    /// The same in their frames, as text; empty without any.
+    /// The descriptions in their frames, as text; empty if none exist.
     pub(crate) fn descriptions_text(&self) -> String {
         self.descriptions.iter().map(framed_description).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// The rules that are not here.
     pub(crate) fn missing(&self) -> &[MissingRules] {
         &self.missing
     }
 }
 
-/// A model that reads this must not learn how to accept them.
+/// Must not tell a model how to accept them.
 fn why_missing(found: &InForce) -> String {
     match found {
         InForce::Quarantined => "the operator has to accept them first".to_owned(),
@@ -178,15 +177,15 @@ fn why_missing(found: &InForce) -> String {
     }
 }
 
-/// The text as it is pinned: without blank ends, with plain line ends, and without NUL, which no database keeps.
+/// The pinned form of the text: trimmed, with normalized line ends, and without NUL, which databases reject.
 pub(crate) fn definition(text: &str) -> Definition {
     let text = plain_lines(text).replace('\0', "\u{fffd}").trim().to_owned();
     let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
     Definition { text, hash }
 }
 
-/// Whether a text may be used at first sight. The operator has chosen to follow a body's rules, and rules are orders: of
-/// those only what hides is a reason to look first. A description must not give orders at all.
+/// Whether a text may be used before a review. Rules are orders that the operator has chosen to follow, so only hidden text
+/// needs a review. A description must not contain orders at all.
 pub(crate) fn is_acceptable(mode: InstructionsMode, text: &str) -> bool {
     match mode {
         InstructionsMode::Rules => !catalogue::hides_something(text),
@@ -194,7 +193,7 @@ pub(crate) fn is_acceptable(mode: InstructionsMode, text: &str) -> bool {
     }
 }
 
-/// The text in pieces of whole lines.
+/// Splits the text into chunks of whole lines.
 fn chunks(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -242,8 +241,8 @@ fn plain_lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// The text without the line that separates the parts of a contract (`---` between blank lines), and without an end mark
-/// that is not ours. Both stay readable; `- - -` is the same rule in Markdown.
+/// Replaces lines that separate the parts of a contract (`---` between blank lines), and end marks that are not ours. Both
+/// stay readable; `- - -` is the same rule in Markdown.
 fn without_separators(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let is_blank =
@@ -287,7 +286,7 @@ mod tests {
         assert!(text.starts_with("## Rules of `desk`\n") && text.contains(rules.trim_end()), "{text}");
         let mark = text.rsplit_once(", ").unwrap().1.trim_end_matches(')').to_owned();
         assert_eq!(text.matches(&format!("{END} `desk`, {mark})")).count(), 1);
-        // A text with the frame of another one inside is another text, with another mark.
+        // A text that contains another frame has another mark.
         let nested = with(InstructionsMode::Rules, &format!("Be kind.\n\n{text}\n\nObey.")).rules_text();
         let outer = nested.rsplit_once(", ").unwrap().1.trim_end_matches(')').to_owned();
         assert_ne!(outer, mark);

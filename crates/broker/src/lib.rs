@@ -1,29 +1,29 @@
-//! One MCP entry in front of bodies and mind.
+//! One MCP server in front of the bodies and the mind.
 //!
-//! A host talks to a [`Broker`] as to any server. Behind it, each session has its own connections to the mind and to every
-//! body; a tool call goes through one pipeline, every other request is forwarded to where it belongs. Payloads are forwarded
-//! as raw text. This crate holds no persona text and knows nothing of what bodies do.
+//! A host uses a [`Broker`] like any server. Each session has its own connections to the mind and to every body; a tool call
+//! runs through one pipeline, every other request is forwarded to its owner. Payloads are forwarded as raw text. This crate
+//! contains no persona text and does not depend on what bodies do.
 //!
 //! | module | owns |
 //! |---|---|
 //! | `broker` | construction, shutdown, and the entry point of every request |
-//! | `pipeline` | the path of a tool call, one file per stage; the only sender of one |
+//! | `pipeline` | the path of a tool call, one file per stage; the only sender of tool calls |
 //! | [`arguments`] | a call's arguments, parsed once and rejected when two parsers could read them differently |
-//! | [`policy`] | what a tool does to the world, and what the operator's rules say about a call |
+//! | [`policy`] | the class of a tool, and the operator's rules about a call |
 //! | [`approval`] | asking the owner |
 //! | `builtin_tools` | the broker's own tools |
-//! | `post_call`, `outbox` | records of reads, and what the mind hears after calls |
-//! | [`catalogue`] | which tools are offered, under which names, by which pinned definitions |
+//! | `post_call`, `outbox` | records of reads, and observations after calls |
+//! | [`catalogue`] | the offered tools, their names and pinned definitions |
 //! | [`upstream`] | one supervised connection to a server |
-//! | `session`, `sessions` | one host's session: connections, bootstrap, contract; and all of them |
-//! | `instructions` | what bodies say about themselves, in frames for the model |
-//! | `server_requests`, `body_form` | what servers ask of the host, and the forms that they show |
-//! | `in_process` | one of our own agents as a host, in this process |
+//! | `session`, `sessions` | one host's session: connections, bootstrap, contract; and all open sessions |
+//! | `instructions` | the instructions of bodies, framed for the model |
+//! | `server_requests`, `body_form` | requests of servers to the host, and their forms |
+//! | `in_process` | an embody agent as a host in this process |
 //! | [`meter`] | metrics and spans |
 //! | `forward` | everything that is not a tool call |
 //! | `stateless` | hosts without a session on the wire |
 //! | `replicas` | other processes that serve the same hosts |
-//! | `orphan_recovery` | what dead processes and expired approvals leave behind |
+//! | `orphan_recovery` | cleanup after dead processes and expired approvals |
 
 pub mod approval;
 pub mod arguments;

@@ -1,5 +1,5 @@
-//! What a request carries besides what it asks for: `_meta`. Only the keys that are known here reach a server. Hosts add others for
-//! themselves, which differ between two calls that are the same: no approval could be bound to them, so they are left out.
+//! The `_meta` of a request. Only the keys known here reach a server. Other keys of hosts differ between equal calls, so that
+//! no approval could be bound to them; they are dropped.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 use crate::arguments::Members;
 use crate::trace_context::{is_baggage, is_traceparent, is_tracestate};
 
-/// Bytes of a progress token, which is exchanged on the way for one of the broker's own.
+/// The longest progress token, in bytes. The broker replaces it with its own.
 const PROGRESS_TOKEN_BYTES: usize = 8_192;
 
-/// Whether a member reaches a server: one that the protocol or the W3C defines, with a value of its grammar. What a host says
-/// about itself in the stateless era the broker says in its own words. `io.modelcontextprotocol/related-task` does not: hosts name a
-/// task in the parameters, where its id is checked against those that the server gave.
+/// Whether a member is forwarded: the protocol or the W3C defines it, and the value is valid. The broker sends its own client
+/// info in the stateless era. Not `io.modelcontextprotocol/related-task`: hosts name a task in the parameters, where its id
+/// is checked against those that the server returned.
 fn is_known(key: &str, value: &RawValue) -> bool {
     let text = value.get();
     let is_number = || text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
@@ -27,7 +27,7 @@ fn is_known(key: &str, value: &RawValue) -> bool {
     }
 }
 
-/// The known members as JSON text; `None` without any.
+/// The known members as JSON text; `None` if there are none.
 pub(crate) fn known(meta: &RawValue) -> Option<String> {
     let Members(members) = serde_json::from_str(meta.get()).ok()?;
     written(members.iter().filter(|(key, value)| is_known(key, value)))
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(known(&meta).unwrap(), format!(r#"{{"progressToken":1.0,{trace}}}"#));
         let meta = r#"{"baggage":"a=1.0,b=%20","tracestate":"a=1"}"#;
         assert_eq!(known(&raw(meta)).unwrap(), meta);
-        // An unknown key of the protocol's own prefix is unknown, and so is what only looks like a known one.
+        // An unknown key with the protocol's prefix is unknown, and so is a key that only resembles a known one.
         let long = format!(r#"{{"baggage":"a={}"}}"#, "x".repeat(1_024));
         for text in [
             r#"{"io.modelcontextprotocol/clientInfo":{"name":"x"}}"#,

@@ -1,5 +1,5 @@
-//! Cleans up after processes that have died and things that have expired: writes without an outcome are recorded as
-//! `unknown`, approvals and unused sessions expire, old receipts are deleted.
+//! Cleans up after dead processes and expired entries: writes without an outcome are recorded as `unknown`, approvals and
+//! unused sessions expire, old receipts are deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(5);
 const BATCH: u32 = 100;
 /// How long sessions and decided approvals are kept.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
-/// A session with an open write is dead after so many missed heartbeats.
+/// A session with an open write is dead after this many missed heartbeats.
 const MISSED: u32 = 5;
 
 pub(crate) async fn run(config: Arc<BrokerConfig>, sessions: Arc<Sessions>) {
@@ -39,8 +39,8 @@ async fn unfinished(config: &BrokerConfig, sessions: &Sessions) -> embody_store:
     let before = (config.clock)().saturating_sub(silence);
     for write in config.store.open_writes(before, BATCH).await? {
         let (Some(call_id), Some(session)) = (write.text("call_id"), write.session.clone()) else { continue };
-        // A write under way in this process will know its outcome, however late its session's heartbeat is. A session without
-        // open writes may still be open here: in the stateless era it has the same id in every process.
+        // A write in progress in this process will record its outcome, however late its session's heartbeat is. A session
+        // without open writes may still be open here: a stateless session has the same id in every process.
         let open = sessions.get(&session).filter(|open| open.scope.user() == write.user);
         if open.is_some_and(|open| open.writes.load(Ordering::Acquire) > 0) {
             continue;

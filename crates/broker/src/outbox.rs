@@ -22,16 +22,16 @@ const BATCH: u32 = 32;
 /// How long the claim of a killed process blocks its observations.
 const LEASE: Duration = Duration::from_secs(20);
 const ANSWER: Duration = Duration::from_secs(10);
-/// A mind that takes longer to answer is reported, and still awaited.
+/// A mind that takes longer is reported, but still awaited.
 const HANGS: Duration = Duration::from_secs(1);
 const CONNECT: Duration = Duration::from_millis(2500);
 const POLL: Duration = Duration::from_secs(2);
-/// Calls in quick succession are delivered together, so that they do not compete with this for the processor.
+/// Delivers calls in quick succession together, so that the delivery does not compete with them for the processor.
 const GATHER: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_secs(2);
-/// The longest delivery, connecting and the pause after it included.
+/// The longest delivery, including connecting and the pause after it.
 const HAND_OVER: Duration = Duration::from_secs(15);
-/// After so many attempts an observation is dropped: the later ones of its session wait for it.
+/// After this many attempts an observation is dropped, because later ones of its session wait for it.
 const MOST_ATTEMPTS: i64 = 20;
 /// Delivered observations are deleted after this long at the latest; a crash before that delivers them again.
 const TOGETHER: Duration = Duration::from_millis(500);
@@ -47,18 +47,18 @@ pub(crate) struct Outbox {
     config: Arc<BrokerConfig>,
     sessions: Arc<Sessions>,
     lease: Lease,
-    /// Held while claimed observations are handed over: a drain must not miss those that the loop has claimed.
+    /// Held while claimed observations are delivered: a drain must not miss those that the loop has claimed.
     claiming: Mutex<()>,
-    /// How many drains wait for that or are under way.
+    /// The number of waiting or running drains.
     drains: AtomicUsize,
 }
 
-/// When hand-overs of a batch must be over.
+/// The deadline for the deliveries of a batch.
 #[derive(Clone, Copy)]
 enum Deadline {
-    /// None begins later.
+    /// No delivery begins later.
     Begin(Instant),
-    /// None ends later.
+    /// No delivery ends later.
     End(Instant),
 }
 
@@ -74,7 +74,7 @@ impl Outbox {
             sleep(GATHER).await;
             loop {
                 let _claiming = self.claiming.lock().await;
-                // After this another one could end when the lease is over, and another process has it.
+                // A later delivery could end after the lease, when another process has the claim.
                 let until = Instant::now() + LEASE.saturating_sub(HAND_OVER);
                 let claimed = self.claim(&self.sessions.scopes()).await;
                 if claimed.is_empty() {
@@ -86,21 +86,20 @@ impl Outbox {
         }
     }
 
-    /// Delivers the outbox of these scopes before their last sessions here end. What the mind does not accept in time stays for
-    /// the next process.
+    /// Delivers the outbox of these scopes before their last sessions here end. The rest stays for the next process.
     pub(crate) async fn drain(&self, scopes: &[Scope], until: Instant) {
         let _drain = Drain::new(&self.drains);
         while Instant::now() < until {
             let Ok(_claiming) = timeout_at(until, self.claiming.lock()).await else { break };
             let claimed = self.claim(scopes).await;
-            // What went back is not tried again at once.
+            // Released observations are not retried at once.
             if claimed.is_empty() || !self.hand_over_all(claimed, Deadline::End(until)).await {
                 break;
             }
         }
     }
 
-    /// Returns when no claimed observation is being handed over, or at that time.
+    /// Returns when no claimed observation is being delivered, or at the deadline.
     pub(crate) async fn rest(&self, until: Instant) {
         let _ = timeout_at(until, self.claiming.lock()).await;
     }
@@ -112,11 +111,11 @@ impl Outbox {
         })
     }
 
-    /// Hands them over, one after another; whether the mind took them all. Those that the mind has leave the outbox
-    /// together: each by itself would be a flush of the disk, and part the records of calls that wait for one.
+    /// Delivers them one after another; returns whether the mind accepted all. Accepted ones are deleted together: separate
+    /// commits would flush the disk each time and delay the records of calls.
     async fn hand_over_all(&self, claimed: Vec<Observation>, deadline: Deadline) -> bool {
         let mut over = Over { store: &self.config.store, since: Instant::now(), observations: Vec::new() };
-        // What follows one that the mind did not take went back together with it.
+        // The observations after a failed one were released together with it.
         let mut waiting: HashSet<(String, String)> = HashSet::new();
         for observation in claimed {
             let whose = (observation.user.clone(), observation.session.clone());
@@ -133,7 +132,7 @@ impl Outbox {
             if !settle(&mut over, observation, handed).await {
                 waiting.insert(whose);
             }
-            // Calls that run meanwhile need the processor more, unless a session waits to end.
+            // Leave the processor to running calls, unless a session waits to end.
             if self.drains.load(Ordering::Acquire) == 0 {
                 sleep(began.elapsed().min(GATHER) * IDLE).await;
             }
@@ -146,7 +145,7 @@ impl Outbox {
     }
 }
 
-/// A drain that is counted, also when it is dropped.
+/// Counts a drain until it is dropped.
 struct Drain<'a>(&'a AtomicUsize);
 
 impl<'a> Drain<'a> {
@@ -163,7 +162,7 @@ impl Drop for Drain<'_> {
 }
 
 impl Deadline {
-    /// How long a hand-over that begins now may take; zero if it must not begin.
+    /// How long a delivery that begins now may take; zero if it must not begin.
     fn limit(self, now: Instant) -> Duration {
         match self {
             Self::Begin(until) if now < until => ANSWER,
@@ -173,7 +172,7 @@ impl Deadline {
     }
 }
 
-/// Those that the mind has and that are still in the outbox.
+/// Delivered observations that are still in the outbox.
 struct Over<'a> {
     store: &'a Store,
     since: Instant,
@@ -193,18 +192,18 @@ impl Over<'_> {
     }
 }
 
-/// What became of handing one over.
+/// The outcome of one delivery.
 enum Handed {
-    /// The mind has it.
+    /// The mind accepted it.
     Over,
     /// The mind did not answer.
     Unanswered(String),
-    /// The mind was not told; this can be tried again after so long.
+    /// It was not sent; retry after this delay.
     Untried(String, Duration),
 }
 
 async fn hand_over(sessions: &Sessions, observation: &Observation, limit: Duration) -> Handed {
-    // Any session of this user and agent has a mind; without one it waits for the next.
+    // Any session of this user and agent can deliver it; without one it waits.
     let Some(session) = sessions.of(&observation.user, &observation.agent) else {
         return Handed::Untried("no session of this user is open here".to_owned(), RETRY);
     };
@@ -216,17 +215,17 @@ async fn hand_over(sessions: &Sessions, observation: &Observation, limit: Durati
         Ok(Err(away)) => return Handed::Untried(away.to_string(), RETRY),
         Err(_) => return Handed::Untried("the mind is away".to_owned(), RETRY),
     };
-    // The time limit inside says so to the mind; the one around it holds also where nothing can be said.
+    // The inner limit cancels the call at the mind; the outer one applies even if nothing can be sent.
     let told = timeout(limit + limit / 10, tell(&session, &link, observation, limit)).await;
     match told.unwrap_or_else(|_| Err("the mind does not read what it is sent".to_owned())) {
         Ok(()) => Handed::Over,
-        // It had less time than an answer may take: that is no failure of the mind.
+        // It had less time than a response may take, so this is not a failure of the mind.
         Err(reason) if limit < ANSWER => Handed::Untried(reason, RETRY),
         Err(reason) => Handed::Unanswered(reason),
     }
 }
 
-/// Keeps what became of it; whether those that follow it in its session may go on.
+/// Stores the outcome; returns whether later observations of its session may follow.
 async fn settle(over: &mut Over<'_>, observation: Observation, handed: Handed) -> bool {
     let (call, session) = (&observation.key, &observation.session);
     let done = match handed {
@@ -283,7 +282,7 @@ async fn tell(
             asking.await
         }
     };
-    // A mind that answers has heard it, whatever it says; only one that does not answer is told again.
+    // Any response means that the mind has received it; only a missing response is retried.
     let refused = match &asked {
         Ok(Outcome::Error(error)) => Some(error.get().chars().take(200).collect()),
         Ok(Outcome::Result(_)) => None,

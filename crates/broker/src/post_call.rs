@@ -1,5 +1,5 @@
-//! What happens after a call's response: the record of a read, and the observation for the mind. Gathered for a few
-//! milliseconds and written together, so that no call waits for it.
+//! Work after a call's response: the record of a read, and the observation for the mind. Collected for a few milliseconds and
+//! written together, so that no call waits for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,28 +22,28 @@ use crate::pipeline::send::CallResult;
 use crate::policy::Class;
 use crate::session::SessionIdentity;
 
-/// When the queue is full, calls wait for room in it.
+/// Calls wait while the queue is full.
 const QUEUE: usize = 4096;
-/// The most that a crash loses of the records of reads.
+/// A crash loses at most the read records of this time.
 const GATHER: Duration = Duration::from_millis(8);
 const BATCH: usize = 512;
-/// Per user; more observations are not stored.
+/// Per user; further observations are not stored.
 const PENDING: u32 = 10_000;
-/// Longer arguments and results are cut for the mind.
+/// Longer arguments and results are truncated for the mind.
 const KEPT_BYTES: usize = 256 * 1024;
 const LAST: Duration = Duration::from_secs(5);
 
 pub(crate) struct FinishedCall {
-    /// Not the session: that keeps the connection to its host open.
+    /// Not the session, which keeps the connection to its host open.
     pub(crate) who: Arc<SessionIdentity>,
     pub(crate) call_id: String,
     pub(crate) body: Arc<str>,
     pub(crate) tool: String,
     pub(crate) class: Class,
     pub(crate) arguments: Arc<Arguments>,
-    /// The outcome of a read; a write is recorded already.
+    /// The outcome of a read; a write is already recorded.
     pub(crate) read: Option<AuditOutcome>,
-    /// `None` if the mind does not hear of it.
+    /// `None` if the mind does not observe it.
     pub(crate) told: Option<ObservedResult>,
 }
 
@@ -85,7 +85,7 @@ enum Work {
 }
 
 impl Work {
-    /// Written without gathering: the mind must hear of a write even if this process is killed next.
+    /// Written at once: the mind must observe a write even if this process is killed next.
     fn is_urgent(&self) -> bool {
         match self {
             Self::Call(after) => after.read.is_none(),
@@ -145,7 +145,7 @@ async fn write(config: Arc<BrokerConfig>, news: Arc<Notify>, mut work: mpsc::Rec
             }
         }
         if store(&config, &calls).await.is_err() {
-            // One that cannot be written must not prevent the others.
+            // A failing one must not prevent the others.
             for call in &calls {
                 if let Err(error) = store(&config, std::slice::from_ref(call)).await {
                     config.meter.unrecorded.add(1);

@@ -1,4 +1,4 @@
-//! Who calls the broker. Of one of our own agents, which runs in this process, the broker also knows the prompt of its model.
+//! Who calls the broker. For an embody agent in this process the broker also knows the prompt of its model.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,11 +8,11 @@ pub struct Principal {
     pub user: String,
     pub agent: String,
     pub channel: String,
-    /// The conversation, if others read it: what is the user's alone is not shown there.
+    /// The conversation, if other people read it: private data of the user is not shown there.
     pub shared_conversation: Option<String>,
-    /// Whether a form that its host answers counts as the owner's answer.
+    /// Whether the host's answer to a form counts as the owner's.
     pub may_approve: bool,
-    /// The id of its token over HTTP: a session of one token is not another's.
+    /// The id of its token over HTTP: a session belongs to one token.
     pub token: Option<String>,
     inside: Option<InProcessAgent>,
 }
@@ -54,24 +54,24 @@ impl Principal {
         self.inside.as_ref() == Some(inside)
     }
 
-    /// The last prompt of its model, if it is one of our own.
+    /// The last prompt of an embody agent's model.
     pub(crate) fn prompt(&self) -> Option<Arc<str>> {
         self.inside.as_ref().and_then(InProcessAgent::prompt)
     }
 
-    /// By which it recognizes the broker's own results.
+    /// The mark by which an embody agent recognizes the broker's results.
     pub(crate) fn mark(&self) -> Option<&str> {
         self.inside.as_ref().map(|inside| &*inside.0.mark)
     }
 }
 
-/// What only this process knows of one of our own agents. Equal only to itself.
+/// The state of an embody agent in this process. Equal only to itself.
 #[derive(Clone)]
 pub(crate) struct InProcessAgent(Arc<Cell>);
 
 struct Cell {
     prompt: Mutex<Option<Arc<str>>>,
-    /// Only results that the broker makes carry it: no body sees it, so none can pass its own words for the broker's.
+    /// Only the broker's results contain it. No body sees it, so none can imitate the broker.
     mark: String,
 }
 
@@ -101,7 +101,7 @@ impl PartialEq for InProcessAgent {
 
 impl Eq for InProcessAgent {}
 
-/// Neither a prompt nor the mark belongs into a log.
+/// Neither the prompt nor the mark may be logged.
 impl fmt::Debug for InProcessAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("InProcessAgent")

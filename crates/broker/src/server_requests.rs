@@ -1,6 +1,6 @@
-//! Requests of an upstream to the host: forwarded as they are, with three exceptions. A body uses the host's model only where the
-//! operator allows it. A form that a body shows says whose it is and hides nothing, or is not shown (`body_form`). Roots may be
-//! withheld, or are the operator's and answered here.
+//! Requests of an upstream to the host, forwarded unchanged with three exceptions: a body uses the host's model only if the
+//! operator allows it; a form of a body names its origin and hides nothing, or is rejected (`body_form`); roots may be
+//! withheld, or are set by the operator and answered here.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -29,12 +29,11 @@ const OPEN_MAX: usize = 64;
 pub(crate) struct Requester {
     pub(crate) session: Arc<Session>,
     pub(crate) upstream: String,
-    /// `None` if the upstream does not say for which call.
+    /// `None` if the upstream does not name the call.
     pub(crate) call: Option<Arc<Call<Principal>>>,
 }
 
-/// Answers on the connection that the request came from: on another one the same id is another request. `limit` is the host's
-/// time to answer.
+/// Answers on the connection of the request, because ids are per connection. `limit` is the host's time to answer.
 pub(crate) async fn answer_request(
     requester: Requester,
     link: Weak<Link>,
@@ -73,8 +72,8 @@ async fn answer(requester: &Requester, request: Request) -> Outcome {
     asked.unwrap_or_else(unanswered)
 }
 
-/// Answers everything that a stateless server asks for a call, at once; the first failure is returned. `anew` is what another
-/// process needs to resume the call.
+/// Answers all input requests of a stateless server for a call, in parallel; returns the first failure. `anew` is the state
+/// that another process needs to resume the call.
 pub(crate) async fn answer_all(
     requester: &Requester,
     (asks, anew): (&InputRequired, Option<Box<RawValue>>),
@@ -104,13 +103,13 @@ pub(crate) async fn answer_all(
     answers.collect()
 }
 
-/// The result of `roots/list` for a body whose roots are the operator's.
+/// The result of `roots/list` for a body whose roots the operator has set.
 fn own_roots(requester: &Requester, method: &str) -> Option<Box<RawValue>> {
     let upstream = requester.session.upstream(&requester.upstream).filter(|_| method == "roots/list")?;
     upstream.spec().role.roots().list()
 }
 
-/// The `inputRequests` of a task as the host gets them, and the reasons of those that are left out.
+/// The `inputRequests` of a task for the host, and the reasons for those that are omitted.
 pub(crate) fn host_requests(requester: &Requester, requests: &RawValue) -> (String, Vec<String>) {
     #[derive(Deserialize)]
     struct InputRequest<'a> {
@@ -122,7 +121,7 @@ pub(crate) fn host_requests(requester: &Requester, requests: &RawValue) -> (Stri
     let read = serde_json::from_str::<Members<'_>>(requests.get());
     let members = read.map(|Members(members)| members).unwrap_or_default();
     for (place, (key, request)) in members.iter().enumerate() {
-        // Two parsers could take different ones of a repeated key.
+        // Two parsers could choose different values of a duplicate key.
         let is_again = members.iter().take(place).any(|(known, _)| known == key);
         let question = match serde_json::from_str::<InputRequest<'_>>(request.get()) {
             Ok(_) if is_again || place >= OPEN_MAX => Err("it asks too much at once".to_owned()),
@@ -159,7 +158,7 @@ fn unanswered(error: AskError) -> Outcome {
     }
 }
 
-/// The request as the host gets it, or the refusal.
+/// The request for the host, or the refusal.
 fn host_question(
     requester: &Requester,
     method: String,
@@ -175,7 +174,7 @@ fn host_question(
         return Err(failure(code::METHOD_NOT_FOUND, message));
     }
     if method == "roots/list" && *roots != Roots::Forward {
-        // Those of the operator are answered before this, but not to a task, which the host answers.
+        // Roots set by the operator are answered earlier, except for a task, which the host answers.
         let message = "the operator does not let this server ask for the host's roots";
         return Err(failure(code::METHOD_NOT_FOUND, message));
     }

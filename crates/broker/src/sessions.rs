@@ -1,4 +1,4 @@
-//! The sessions that are open, by the id that their host has on the wire.
+//! The open sessions, by their id on the wire.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -11,8 +11,8 @@ use embody_wire::server::Host;
 use crate::Principal;
 use crate::session::{Session, lock};
 
-/// Stateless sessions per principal: each has connections of its own, and a host that names another client with every request
-/// would get one each time.
+/// Stateless sessions per principal: each has its own connections, and a host that changes its client info with every request
+/// would open one each time.
 const ALONE_EACH_MOST: usize = 64;
 /// Stateless sessions of all principals.
 const ALONE_MOST: usize = 1024;
@@ -62,7 +62,7 @@ impl Sessions {
         is_theirs.then(|| sessions.remove(id)).flatten()
     }
 
-    /// The session of this id and host; opened if there is none.
+    /// The session with this id and host; opened if it does not exist.
     pub(crate) fn get_or_open(
         &self,
         id: &str,
@@ -78,8 +78,8 @@ impl Sessions {
         Ok(session)
     }
 
-    /// The session of this id; opened if there is none. Also returns an unused session that was removed to make room, which the
-    /// caller ends.
+    /// The session with this id; opened if it does not exist. Also returns an unused session that was evicted, which the
+    /// caller must end.
     pub(crate) fn enter_or_open(
         &self,
         id: &str,
@@ -105,14 +105,14 @@ impl Sessions {
         Ok((InUse::new(&session), left))
     }
 
-    /// The session of this id, if it is stateless and this principal's.
+    /// The session with this id, if it is stateless and belongs to this principal.
     pub(crate) fn use_alone(&self, id: &str, principal: &Principal) -> Option<InUse> {
         let sessions = lock(&self.open);
         let session = sessions.get(id).filter(|session| session.is_stateless());
         session.filter(|session| session.host.principal == *principal).map(InUse::new)
     }
 
-    /// Removes the stateless sessions that were not used for so long and have no task.
+    /// Removes stateless sessions that were idle for this long and have no task.
     pub(crate) fn take_idle(&self, idle: Duration) -> Vec<Arc<Session>> {
         let mut sessions = lock(&self.open);
         let is_idle = |session: &Session| {
@@ -137,7 +137,7 @@ impl Sessions {
         lock(&self.open).values().find(is_theirs).cloned()
     }
 
-    /// The user and agent of this host's session, if it is the only one of theirs.
+    /// The scope of this host's session, if it is the only session of that scope.
     pub(crate) fn last_of_its_scope(&self, id: &str, host: &Arc<Host<Principal>>) -> Option<Scope> {
         let sessions = lock(&self.open);
         let session = sessions.get(id).filter(|session| Arc::ptr_eq(&session.host, host))?;
@@ -145,7 +145,7 @@ impl Sessions {
         is_only.then(|| session.scope.clone())
     }
 
-    /// Every user and agent that has a session, once.
+    /// All users and agents with a session, without duplicates.
     pub(crate) fn scopes(&self) -> Vec<Scope> {
         let scopes: HashSet<Scope> = lock(&self.open).values().map(|session| session.scope.clone()).collect();
         scopes.into_iter().collect()
@@ -159,7 +159,7 @@ impl Sessions {
 struct EvictionCandidate {
     id: String,
     is_in_use: bool,
-    /// A task would be gone with it.
+    /// A task would end with the session.
     is_busy: bool,
     used_at: Instant,
 }
@@ -175,7 +175,7 @@ impl EvictionCandidate {
     }
 }
 
-/// Never one in use; rather one without a task, and of those the least recently used.
+/// Never a session in use; prefers those without a task, and among them the least recently used.
 fn evicted(sessions: impl Iterator<Item = EvictionCandidate>) -> Option<String> {
     let unused = sessions.filter(|session| !session.is_in_use);
     unused.min_by_key(|session| (session.is_busy, session.used_at)).map(|session| session.id)

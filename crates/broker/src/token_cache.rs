@@ -27,7 +27,7 @@ impl TokenCache {
         }
         // The entry is as old as the start of the lookup.
         let asked = Instant::now();
-        // Rare, so that it is boxed: every request's future would be larger.
+        // Boxed because it is rare: inline, it would enlarge the future of every request.
         let found = Box::pin(store.principal(secret)).await?;
         if let Some(principal) = &found {
             self.insert(hash, principal.clone(), asked);

@@ -1,15 +1,16 @@
-//! The grammar of the W3C for `traceparent`, `tracestate` and `baggage`. Their values reach a body without being shown to a person, so
-//! only text of that grammar passes, and little of it: blanks stand around members only, never inside of keys, values or properties. Refuses to repair anything: a value that does not match is left out whole.
+//! The W3C grammar of `traceparent`, `tracestate` and `baggage`. Their values reach a body without being shown to a person,
+//! so only short text of that grammar passes, without blanks inside keys, values or properties. An invalid value is dropped,
+//! not repaired.
 
-/// Bytes of a `traceparent` of the version that the W3C defines.
+/// Bytes of a `traceparent` in the version that the W3C defines.
 const TRACEPARENT_BYTES: usize = 55;
-/// Bytes of a `tracestate`: as many as the W3C wants every program to carry.
+/// Bytes of a `tracestate`: the minimum that the W3C requires programs to propagate.
 const TRACESTATE_BYTES: usize = 512;
 const TRACESTATE_MEMBERS: usize = 32;
-/// Bytes of `baggage`. The W3C allows 8,192, which is room for whole letters.
+/// Bytes of `baggage`. The W3C allows 8,192, which would be enough for a whole message.
 const BAGGAGE_BYTES: usize = 1_024;
 const BAGGAGE_MEMBERS: usize = 64;
-/// The bit of a parent that records.
+/// The sampled flag of a parent.
 const SAMPLED: u8 = 1;
 
 /// The span of the client that a request belongs to.
@@ -19,12 +20,12 @@ pub(crate) struct Parent {
     pub(crate) is_sampled: bool,
 }
 
-/// Whether this may reach a body as `traceparent`: without what a later version has behind it, which no grammar describes.
+/// Whether this may reach a body as `traceparent`: without the extra fields of a later version, which have no grammar.
 pub(crate) fn is_traceparent(text: &str) -> bool {
     text.len() == TRACEPARENT_BYTES && parse_traceparent(text).is_some()
 }
 
-/// `VERSION-TRACE-PARENT-FLAGS`. A later version may have more behind it.
+/// `VERSION-TRACE-PARENT-FLAGS`. A later version may append fields.
 pub(crate) fn parse_traceparent(text: &str) -> Option<([u8; 16], Parent)> {
     let mut parts = text.split('-');
     let [version] = hex(parts.next()?)?;
@@ -34,7 +35,7 @@ pub(crate) fn parse_traceparent(text: &str) -> Option<([u8; 16], Parent)> {
     is_good.then_some((trace, Parent { id, is_sampled: flags & SAMPLED != 0 }))
 }
 
-/// `key=value` members of vendors, separated by commas; no key twice. An empty member is legal.
+/// `key=value` members of vendors, separated by commas, without duplicate keys. Empty members are valid.
 pub(crate) fn is_tracestate(text: &str) -> bool {
     let members: Vec<&str> = text.split(',').map(trim).filter(|member| !member.is_empty()).collect();
     let keys: Vec<&str> = members.iter().filter_map(|member| Some(member.split_once('=')?.0)).collect();
@@ -47,7 +48,7 @@ pub(crate) fn is_tracestate(text: &str) -> bool {
         && !keys.iter().enumerate().any(is_repeated)
 }
 
-/// `key=value;property` members, separated by commas. Values are percent-encoded: they hold no blanks, quotes or commas.
+/// `key=value;property` members, separated by commas. Values are percent-encoded, without blanks, quotes or commas.
 pub(crate) fn is_baggage(text: &str) -> bool {
     text.len() <= BAGGAGE_BYTES
         && text.split(',').count() <= BAGGAGE_MEMBERS
@@ -61,7 +62,7 @@ pub(crate) fn is_baggage(text: &str) -> bool {
         })
 }
 
-/// Without the blanks that may stand around a member.
+/// Removes blanks around a member.
 fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
@@ -85,20 +86,20 @@ fn is_state_key(key: &str) -> bool {
     }
 }
 
-/// Visible ASCII without `,` and `=`. Stricter than the W3C, which allows blanks inside a value: a sentence would pass.
+/// Visible ASCII without `,` and `=`. Stricter than the W3C, which allows blanks inside a value, so that no sentence passes.
 fn is_state_value(value: &str) -> bool {
     !value.is_empty()
         && value.len() <= 256
         && value.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',' && byte != b'=')
 }
 
-/// A token of HTTP.
+/// An HTTP token.
 fn is_token(text: &str) -> bool {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_good)
 }
 
-/// Visible ASCII without `"`, `,`, `;` and `\`, and with two hexadecimal digits behind every `%`.
+/// Visible ASCII without `"`, `,`, `;` and `\`, and with two hexadecimal digits after every `%`.
 fn is_encoded(value: &str) -> bool {
     let is_good = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b',' | b';' | b'\\');
     let is_code = |after: &str| {

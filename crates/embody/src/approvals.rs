@@ -1,4 +1,5 @@
-//! Shared by every way to decide on an approval: who may decide, how it is shown, and the error for a decision that comes too late.
+//! Shared by every way to decide on an approval: who may decide, how it is shown, and the error for a decision that comes too
+//! late.
 
 use embody_broker::approval::{ApprovalView, approval_text, bound_version};
 use embody_broker::arguments::Arguments;

@@ -160,8 +160,8 @@ pub(crate) fn embedded_body(service: Arc<embody_mcp::Server<BodyHandler>>) -> Up
     })
 }
 
-/// The role of the embedded body: all tools are offered and its annotations are trusted. Its instructions are dropped, because the
-/// contract and its tool definitions say the same.
+/// The role of the embedded body: all tools are offered and its annotations are trusted. Its instructions are dropped,
+/// because the contract and its tool definitions say the same.
 pub(crate) fn embedded_role() -> Role {
     Role::Body(BodySpec {
         allow: vec![Glob::new("*")],
@@ -197,8 +197,8 @@ pub(crate) fn usable_bodies<'a>(config: &'a Config, user: &str) -> impl Iterator
     config.bodies.iter().filter(move |body| body.users.include(user, &owner))
 }
 
-/// The names of the bodies that a user may see: `None` for the owner, who sees all, including those removed from the configuration.
-/// Other users see those that they may use, the mind and the embedded body.
+/// The names of the bodies that a user may see: `None` for the owner, who sees all, including those removed from the
+/// configuration. Other users see those that they may use, the mind and the embedded body.
 pub(crate) fn visible_bodies(config: &Config, user: &str, owner: &str) -> Option<Vec<String>> {
     let is_theirs = |body: &&Body| body.users.include(user, owner);
     let theirs = || config.bodies.iter().filter(is_theirs).map(|body| body.name.clone());
@@ -233,8 +233,8 @@ pub(crate) fn role(body: &Body) -> Role {
     })
 }
 
-/// With `auto`, a command that names a folder gets no roots: a server that takes the roots of its client would use them instead of
-/// that folder.
+/// With `auto`, a command that names a folder gets no roots: a server that takes the roots of its client would use them
+/// instead of that folder.
 fn roots(body: &Body) -> Roots {
     match &body.roots {
         ConfiguredRoots::Folders(folders) => Roots::Replace(folders.clone()),

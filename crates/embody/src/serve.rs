@@ -43,8 +43,8 @@ pub(crate) struct ListenArgs {
     pub(crate) hosts: Vec<String>,
 }
 
-/// Ends on SIGINT, SIGTERM or SIGHUP. Signals have a thread of their own: the process exits within [`SHUTDOWN_TIMEOUT`], even if the
-/// threads of the runtime are blocked.
+/// Ends on SIGINT, SIGTERM or SIGHUP. Signals have a thread of their own: the process exits within [`SHUTDOWN_TIMEOUT`], even
+/// if the threads of the runtime are blocked.
 pub(crate) fn shutdown_signal() -> Result<CancellationToken, CliError> {
     let ending = CancellationToken::new();
     let switch = ending.clone();

@@ -141,8 +141,9 @@ const KNOWN_TASKS: u32 = 10;
 const MAX_PINS: usize = 2000;
 const PIN_PAGE: u32 = 500;
 
-/// Adds what the configured store holds to a request for a prompt, and returns the pinned definitions. A missing store adds nothing;
-/// a store that cannot be read is an error, because a prompt without the user's instructions must not look like one with them.
+/// Adds what the configured store holds to a request for a prompt, and returns the pinned definitions. A missing store adds
+/// nothing; a store that cannot be read is an error, because a prompt without the user's instructions must not look like one
+/// with them.
 pub(crate) fn add_stored_parts(
     request: &mut LoadRequest,
     context: &Context,
@@ -157,8 +158,8 @@ pub(crate) fn add_stored_parts(
     Ok(pins)
 }
 
-/// Like [`add_stored_parts`], from an open store and for a model. If the task was written after reading untrusted text, this counts as
-/// an untrusted read.
+/// Like [`add_stored_parts`], from an open store and for a model. If the task was written after reading untrusted text, this
+/// counts as an untrusted read.
 pub(crate) async fn add_open_store_parts(
     request: &mut LoadRequest,
     store: &Store,

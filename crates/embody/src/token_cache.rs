@@ -123,8 +123,8 @@ pub(crate) async fn run_token_command(command: &CommandLine, limit: Duration) ->
     token.filter(usable).map(Secret::new).ok_or(TokenError::Empty { program })
 }
 
-/// The output of the command when it ended. A process that it left running may hold the pipe open, so the end of the output is not
-/// awaited much longer than the command itself.
+/// The output of the command when it ended. A process that it left running may hold the pipe open, so the end of the output
+/// is not awaited much longer than the command itself.
 async fn read(child: &mut Child) -> std::io::Result<(Vec<u8>, std::process::ExitStatus)> {
     let mut bytes = Vec::new();
     let Some(stdout) = child.stdout.take() else { return Ok((bytes, child.wait().await?)) };

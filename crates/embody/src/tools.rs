@@ -54,7 +54,8 @@ impl Server {
     }
 }
 
-/// The mind, the embedded body, then the others. A remote mind that was never seen is assumed to have the tools of the embedded one.
+/// The mind, the embedded body, then the others. A remote mind that was never seen is assumed to have the tools of the
+/// embedded one.
 fn servers(config: &Config, pins: &[ToolPin], user: &str) -> Vec<Server> {
     let pinned = |body: &str| -> Vec<RawTool> {
         let accepted =

@@ -1,4 +1,4 @@
-//! What happened, on disk before anybody is told: one JSON object a line, from every process that got the same file.
+//! The journal: one JSON object per line, on disk before the response, from every process with the same file.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -18,15 +18,15 @@ impl Journal {
         self.write(&event.to_string());
     }
 
-    /// A call that is executed now, with its arguments as they came.
+    /// A call that is executed now, with its arguments as received.
     pub(super) fn call(&self, tool: &str, params: Option<&RawValue>) {
         let tool = Value::from(tool);
         let (process, params) = (std::process::id(), params.map_or("null", RawValue::get));
         self.write(&format!(r#"{{"event":"call","tool":{tool},"pid":{process},"params":{params}}}"#));
     }
 
-    /// In one write, so that lines of several processes do not mix; and on a line of its own, also after one of which a process
-    /// that was killed has written half.
+    /// One write, so that lines of several processes do not mix, and a leading line break after a partial line of a killed
+    /// process.
     fn write(&self, line: &str) {
         (&self.0).write_all(format!("\n{line}\n").as_bytes()).unwrap();
         self.0.sync_data().unwrap();

@@ -1,22 +1,22 @@
-//! A body that misbehaves on command: raw JSON-RPC lines on standard streams, written without anything of ours so that
-//! no fault of ours is in it. Everything that it executes stands durably in a file: "sent twice" can be seen there.
+//! A body that misbehaves on command: raw JSON-RPC lines on standard streams, without embody's own code, so that it shares no
+//! bug. It writes every executed call to a file, which reveals a call that was sent twice.
 //!
 //! `unruly --log FILE [--name NAME] [--tools FILE] [--replies FILE] [--instructions FILE] [--while FILE] [--start TRICK[:AMOUNT]]… [--stays] [--child]`
 //!
 //! | option | does |
 //! |---|---|
-//! | `--log` | appends what happens, a JSON object a line, on disk before the answer is given |
-//! | `--name` | what it calls itself in the handshake |
+//! | `--log` | appends events, one JSON object per line, on disk before the response |
+//! | `--name` | its name in the handshake |
 //! | `--tools` | an array of tool definitions in place of its own, read at each `tools/list` |
 //! | `--replies` | an object, tool → `{trick?, amount?, result?}`, read at each call; a trick among a call's own arguments wins |
-//! | `--instructions` | what it says about itself, read at each start |
-//! | `--while` | ends at once when the file is not there |
-//! | `--start` | what goes wrong before the handshake: see [`start`] |
-//! | `--stays` | does not end when nobody is at the other end |
+//! | `--instructions` | its instructions, read at each start |
+//! | `--while` | exits at once when the file does not exist |
+//! | `--start` | faults before the handshake: see [`start`] |
+//! | `--stays` | does not exit when the peer is gone |
 //! | `--child` | starts a process that stays |
 //!
-//! What goes wrong in a call its arguments say: `{"trick": "…", "amount": …}`, see [`tricks`]. A request whose method
-//! begins with `x/` is answered with its own params.
+//! The arguments of a call select its fault: `{"trick": "…", "amount": …}`, see [`tricks`]. A request whose method begins
+//! with `x/` is answered with its own params.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -41,7 +41,7 @@ use serde_json::{Value, json};
 use self::journal::Journal;
 use self::outlet::Outlet;
 
-/// What the command line says.
+/// The command line.
 #[derive(Default)]
 struct Options {
     log: PathBuf,
@@ -55,7 +55,7 @@ struct Options {
     child: bool,
 }
 
-/// A line from the other side.
+/// A received line.
 #[derive(Deserialize)]
 struct Message {
     id: Option<Box<RawValue>>,
@@ -65,7 +65,7 @@ struct Message {
     error: Option<Box<RawValue>>,
 }
 
-/// What every call works with.
+/// The state that every call uses.
 struct Body {
     options: Options,
     journal: Journal,

@@ -1,4 +1,4 @@
-//! What goes out: whole lines one after another, and questions that wait for their answer.
+//! Output: whole lines in order, and requests that wait for their response.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// How long it waits for an answer to its own question.
+/// How long it waits for the response to its own request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -32,13 +32,13 @@ impl Outlet {
         self.line(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
     }
 
-    /// Asks the other side something and gives its whole answer, as text; `null` if it says nothing.
+    /// Sends a request and returns the whole response as text; `null` if none arrives.
     pub(super) fn ask(&self, method: &str, params: &Value) -> String {
         let (sender, answer) = channel();
         let id = {
             let mut asked = self.asked.lock().unwrap();
             let id = format!("question {}", asked.len() + 1);
-            // Kept afterwards too: an id is never used again.
+            // Kept afterwards too: an id is never reused.
             asked.insert(Value::from(id.as_str()).to_string(), sender);
             id
         };
@@ -56,14 +56,14 @@ impl Outlet {
         self.bytes(format!("{line}\n").as_bytes());
     }
 
-    /// Exactly these bytes. Nobody at the other end is no reason to stop.
+    /// Writes exactly these bytes. Continues when the peer is gone.
     pub(super) fn bytes(&self, bytes: &[u8]) {
         let _turn = self.turn.lock().unwrap();
         let mut output = std::io::stdout().lock();
         let _ = output.write_all(bytes).and_then(|()| output.flush());
     }
 
-    /// These bytes one by one, spread over that time; nothing else comes between.
+    /// Writes these bytes one by one over that time, with nothing in between.
     pub(super) fn drip(&self, bytes: &[u8], over: Duration) {
         let _turn = self.turn.lock().unwrap();
         let mut output = std::io::stdout().lock();

@@ -1,11 +1,11 @@
-//! What goes wrong before there is a session.
+//! Faults before the session is initialized.
 //!
 //! | trick | does |
 //! |---|---|
 //! | `exit` | ends at once |
 //! | `slow:MS` | reads nothing for that long |
-//! | `garbage` | first says things that are no messages |
-//! | `stderr:BYTES` | complains that much |
+//! | `garbage` | first writes lines that are not messages |
+//! | `stderr:BYTES` | writes that much to stderr |
 //! | `silent` | never answers `initialize` |
 //! | `wrong_id` | answers `initialize` under another id |
 //! | `refuses` | answers `initialize` with an error |
@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use super::Body;
 use super::outlet::answer;
 
-/// Lines that are no messages, one of them no text either.
+/// Lines that are not messages; one of them is not text either.
 pub(super) const GARBAGE: &[u8] =
     b"Listening on stdio...\n\n{\"jsonrpc\":\"2.0\",\n[]\nnull\n\"text\"\n42\n{}\n\xff\xfe\x00\n{\"id\":1}\n";
 

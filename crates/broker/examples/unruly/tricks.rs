@@ -1,4 +1,4 @@
-//! A call, and what goes wrong in it. The call stands in the journal before anything else happens.
+//! A call and its faults. The call is in the journal before anything else happens.
 //!
 //! | trick | does, with `amount` as |
 //! |---|---|
@@ -6,17 +6,17 @@
 //! | `slow` | answers after milliseconds |
 //! | `crash` | ends without an answer |
 //! | `half` | ends in the middle of its answer |
-//! | `garbage` | says things that are no messages first |
-//! | `stderr` | complains, bytes |
+//! | `garbage` | first writes lines that are not messages |
+//! | `stderr` | writes to stderr, bytes |
 //! | `huge` | answers with a line of that many bytes |
 //! | `drip` | answers byte by byte over milliseconds |
 //! | `twice` | answers two times |
-//! | `wrong_id` | answers ids that nobody asked, then its own |
-//! | `only_wrong_id` | answers ids that nobody asked |
+//! | `wrong_id` | answers unknown ids, then its own |
+//! | `only_wrong_id` | answers unknown ids |
 //! | `flood` | that many log messages, then the answer |
 //! | `progress` | that many steps of progress before its answer, one after it |
-//! | `changed` | says that its tools have changed |
-//! | `elicit` · `sample` · `roots` | asks the host, and answers with what it said |
+//! | `changed` | notifies that its tools have changed |
+//! | `elicit` · `sample` · `roots` | sends a request to the host, and returns the response |
 //! | `error` | answers with a JSON-RPC error |
 //! | `fail` | answers with a result that is an error |
 

@@ -1,6 +1,6 @@
-//! The exact arguments, made visible: every key, every value, every digit. Strings stand in quotation marks, so that
-//! nothing in them can pass for another argument; a line that goes on starts with a bar, so that it cannot pass for a line
-//! of the approval. In recipients and addresses, letters that pass for Latin ones are shown as their codes.
+//! The exact arguments, made visible: every key, every value, every digit. Strings are quoted and continued lines start with
+//! a bar, so that nothing can pass for another argument or a line of the approval. In recipients and addresses, look-alike
+//! letters are shown as codes.
 
 use embody_text::look_alike;
 use serde_json::value::RawValue;
@@ -9,7 +9,7 @@ use super::audience;
 use crate::arguments::Members;
 use crate::visible;
 
-/// One value of the arguments, a level deep. Numbers stay as they were written.
+/// One value of the arguments, one level deep. Numbers stay as written.
 pub(super) enum Part<'a> {
     Object(Vec<(String, &'a RawValue)>),
     Array(Vec<&'a RawValue>),
@@ -19,7 +19,7 @@ pub(super) enum Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Reads JSON text; `None` if it is none.
+    /// Parses JSON text; `None` if it is invalid.
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let text = text.trim();
         Some(match text.as_bytes().first()? {
@@ -31,7 +31,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Any JSON text, made visible: a line for each value, members in the order of their keys.
+/// Any JSON text, made visible: one line per value, members sorted by key.
 #[must_use]
 pub fn shown(text: &str) -> String {
     let mut out = String::new();
@@ -39,8 +39,8 @@ pub fn shown(text: &str) -> String {
     out
 }
 
-/// Writes JSON text with a line for each value, each line indented by `indent` and two spaces per level. What cannot be
-/// read is shown as a string.
+/// Writes JSON text with one line per value, indented by `indent` and two spaces per level. Invalid JSON is shown as a
+/// string.
 pub(super) fn show(text: &str, indent: &str, is_recipient: bool, out: &mut String) {
     let inner = format!("{indent}  ");
     match Part::read(text) {
@@ -71,7 +71,7 @@ pub(super) fn show(text: &str, indent: &str, is_recipient: bool, out: &mut Strin
     }
 }
 
-/// The members of an object with a line for each value, each line indented by `indent`; anything else as [`show`] does.
+/// The members of an object with one line per value, indented by `indent`; anything else as [`show`] does.
 pub(super) fn show_members(text: &str, indent: &str, out: &mut String) {
     match Part::read(text) {
         Some(Part::Object(mut members)) if !members.is_empty() => {
@@ -91,12 +91,12 @@ pub(super) fn show_members(text: &str, indent: &str, out: &mut String) {
     }
 }
 
-/// A string in quotation marks, in one line.
+/// A string in quotation marks, on one line.
 pub(super) fn quoted(string: &str) -> String {
     format!("\"{}\"", visible::line(&escaped(string)))
 }
 
-/// The same of a recipient or an address.
+/// The same for a recipient or an address.
 pub(super) fn quoted_recipient(string: &str) -> String {
     let shown = with_codes(string, true, |piece| visible::line(&escaped(piece)).into_owned());
     format!("\"{shown}\"")
@@ -110,7 +110,7 @@ fn quote(string: &str, indent: &str, is_recipient: bool, out: &mut String) {
     out.push('"');
 }
 
-/// A string as `show` shows its pieces, with posing letters as their codes between them.
+/// Applies `show` to the pieces of a string, with look-alike letters as codes between them.
 fn with_codes(string: &str, is_recipient: bool, show: impl Fn(&str) -> String) -> String {
     let mut out = String::new();
     let mut start = 0;
@@ -122,7 +122,7 @@ fn with_codes(string: &str, is_recipient: bool, show: impl Fn(&str) -> String) -
     out + &show(string.get(start..).unwrap_or_default())
 }
 
-/// The letters that pass for Latin ones in a recipient, or in words that look like an address, with their places.
+/// Letters that look like Latin ones in a recipient or an address-like word, with their offsets.
 fn posing_letters(string: &str, is_recipient: bool) -> Vec<(usize, char)> {
     if string.is_ascii() {
         return Vec::new();
@@ -141,7 +141,7 @@ fn posing_letters(string: &str, is_recipient: bool) -> Vec<(usize, char)> {
     found
 }
 
-/// What would end the string, or look as if it did.
+/// Escapes what would end the string, or look as if it did.
 fn escaped(string: &str) -> String {
     string.replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -1,26 +1,26 @@
-//! Who will see what a call does, as far as the arguments name them by a key, at any depth. It finds names; it proves
-//! nothing: a body may reach others that no argument names.
+//! The recipients that the arguments name by a key, at any depth. The list may be incomplete: a body may reach others that no
+//! argument names.
 
 use super::argument::{quoted, quoted_recipient};
 use super::keys::Meaning;
 use super::overview::{Overview, Value};
 use crate::visible;
 
-/// What separates names in one string.
+/// Separators of names in one string.
 const SEPARATORS: [char; 9] = [',', ';', '\n', '\r', '\t', '|', '，', '；', '、'];
 
-/// Someone that the arguments name.
+/// A person or place that the arguments name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Named {
-    /// The key, as it is written.
+    /// The key as written.
     key: String,
-    /// A string, or a number as it is written.
+    /// A string, or a number as written.
     pub(super) value: String,
     is_text: bool,
     pub(super) meaning: Meaning,
-    /// Whether this describes one whose address is named too.
+    /// Whether this describes a recipient whose address is also named.
     pub(super) is_label: bool,
-    /// The place of the argument.
+    /// The index of the argument.
     pub(super) argument: usize,
 }
 
@@ -37,7 +37,7 @@ impl Named {
     }
 }
 
-/// All of them, in the order of the arguments.
+/// All names, in the order of the arguments.
 pub(super) fn named(overview: &Overview<'_>) -> Vec<Named> {
     let is_named = |value: &&Value| value.meaning.is_named() && !value.is_truth_value;
     let names = overview.values.iter().filter(is_named).flat_map(|value| {
@@ -58,7 +58,7 @@ pub(super) fn is_known(key: &str) -> bool {
     Meaning::of(key).is_named()
 }
 
-/// The names in one string. More than there are is better than fewer.
+/// The names in one string. Prefers too many over too few.
 fn names(text: &str, meaning: Meaning) -> Vec<String> {
     let has_many = |text: &str| text.matches('@').count() > 1;
     if meaning != Meaning::Recipient && !has_many(text) {
@@ -82,7 +82,7 @@ fn names(text: &str, meaning: Meaning) -> Vec<String> {
     if found.is_empty() { vec![text.to_owned()] } else { found }
 }
 
-/// Whether a text has something like a mail address or a phone number.
+/// Whether a text contains something like a mail address or a phone number.
 pub(super) fn is_address(text: &str) -> bool {
     let is_mail = |word: &str| {
         word.split_once('@').is_some_and(|(before, after)| !before.is_empty() && !after.is_empty())

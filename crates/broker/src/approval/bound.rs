@@ -1,4 +1,4 @@
-//! What an approval is bound to besides the call itself: the policy, its ruling, and what the mind flagged.
+//! What an approval is bound to besides the call: the policy, its ruling, and the mind's flags.
 
 use crate::pipeline::observe::{NO_NUMBER, UNUSUAL};
 use crate::policy::{Class, Via};
@@ -23,8 +23,8 @@ pub fn bound_channels(policy: &str) -> Vec<Via> {
     Via::ALL.into_iter().filter(|way| named.split(',').any(|name| name == way.name())).collect()
 }
 
-/// Whether everything that the mind flags now was shown. The degree of surprise changes from hour to hour and does not count;
-/// rules are compared by their text.
+/// Whether all current flags of the mind were shown. The degree of surprise varies over time and does not count; rules are
+/// compared by their text.
 pub(super) fn covers(shown: &[String], now: &[String]) -> bool {
     now.iter().all(|flag| shown.iter().any(|known| known == flag || is_same(known, flag)))
 }

@@ -1,5 +1,5 @@
-//! The form that a host shows, and what its answer decides. The form is empty: of the answers that a person can have given
-//! `accept` approves and `decline` denies, and anything else decides nothing.
+//! The form that a host shows, and the decision from its answer. The form is empty: if a person can have answered it,
+//! `accept` approves and `decline` denies; anything else decides nothing.
 
 use std::time::Duration;
 
@@ -10,11 +10,10 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Who decided, when the host did.
+/// The recorded decider for answers of the host.
 pub(super) const BY: &str = "elicitation";
 
-/// An answer that arrives sooner after the form was sent was not a person's: hosts that run without one answer by
-/// themselves.
+/// An answer that arrives sooner is automatic: hosts without a user answer by themselves.
 const READING_TIME: Duration = Duration::from_millis(500);
 
 /// The params of `elicitation/create`.
@@ -23,11 +22,11 @@ pub(super) fn params(message: &str) -> Option<Box<RawValue>> {
     to_raw_value(&json!({"message": message, "requestedSchema": schema})).ok()
 }
 
-/// What the host's answer decides; `None` if it decides nothing. An automatic answer decides only where the rules allow no
+/// The decision from the host's answer; `None` if it decides nothing. An automatic answer counts only if the rules allow no
 /// other channel.
 pub(super) fn decision(answered: &HostResponse, is_only_channel: bool) -> Option<Answer> {
     let Outcome::Result(result) = &answered.outcome else { return None };
-    // A repeated `action` is not an answer: two readers could read it differently.
+    // Rejects a duplicate `action`, which two parsers could read differently.
     let Elicited { action } = serde_json::from_str(result.get()).ok()?;
     let is_automatic = answered.after.is_some_and(|after| after < READING_TIME);
     match action.as_str() {
@@ -80,7 +79,7 @@ mod tests {
             (fast, false, false),
             (fast, true, true),
             (Some(READING_TIME), false, true),
-            // Another process sent the form: how long ago is not known, so the answer stands.
+            // Another process sent the form: its age is unknown, so the answer counts.
             (None, false, true),
         ] {
             for (action, answer) in [("accept", Answer::Approve), ("decline", Answer::Deny)] {

@@ -1,20 +1,19 @@
-//! Whether the words fit a form that hosts show whole, and where else the owner is asked.
+//! Whether a text fits a form that hosts show completely, and which other channels remain.
 //!
-//! Hosts cut or scroll long forms without saying so, some with "accept" preselected: what does not fit is asked on another
-//! channel.
+//! Hosts truncate or scroll long forms without notice, some with "accept" preselected: longer texts go to another channel.
 
 use unicode_width::UnicodeWidthChar;
 
 use crate::policy::Via;
 
-/// The most lines of a form.
+/// The maximum number of lines of a form.
 pub(super) const LINES: usize = 15;
 /// The columns of a line; wide characters take two.
 pub(super) const COLUMNS: usize = 80;
-/// The most marks in a row that take no column.
+/// The maximum number of consecutive zero-width marks.
 const MARKS: usize = 2;
 
-/// The lines that the text takes, wrapped at spaces; a word that is longer than a line is broken.
+/// The number of lines of a text, wrapped at spaces; longer words are broken.
 pub(crate) fn lines(text: &str) -> usize {
     text.split('\n').map(wrapped).sum()
 }
@@ -37,16 +36,16 @@ fn wrapped(line: &str) -> usize {
     lines
 }
 
-/// Why a call is denied where the rules allow nothing but a form, and the host has none.
+/// The reason for a denial if the rules allow only a form and the host has none.
 pub(super) const NO_FORMS: &str = "the operator's rules let only a form in the host approve it (`via = [\"elicitation\"]`), and this host shows no forms";
 
-/// The columns that a text in one line takes.
+/// The width of a text on one line.
 pub(super) fn columns(text: &str) -> usize {
     widths(text).sum()
 }
 
-/// The columns of each character. Only marks on a character before them take none, and no more than [`MARKS`] of them:
-/// programs differ in what they make of the others, and thousands would hide in a line.
+/// The width of each character. Only combining marks have no width, and at most [`MARKS`] of them: programs render others
+/// differently, and thousands could hide in a line.
 fn widths(text: &str) -> impl Iterator<Item = usize> {
     let mut marks = MARKS;
     text.chars().map(move |c| match c.width().unwrap_or(0) {
@@ -74,7 +73,7 @@ pub(crate) fn form_fits(text: &str) -> Result<(), String> {
     Err(format!("the form's message takes {lines} lines of {COLUMNS} columns; a form shows at most {LINES}"))
 }
 
-/// Why a call is denied whose form is too long where the rules allow nothing but a form.
+/// The reason for a denial if the form is too long and the rules allow only a form.
 pub(super) fn too_long(lines: usize) -> String {
     format!(
         "the approval form for this call would have {lines} lines and a form shows at most {LINES}, but the operator's \
@@ -82,7 +81,7 @@ pub(super) fn too_long(lines: usize) -> String {
     )
 }
 
-/// Where the owner can answer a pending approval, as the end of "it waits for approval …". It names no command that approves.
+/// Where the owner can answer a pending approval, to complete "it waits for approval …". Names no command that approves.
 #[must_use]
 pub fn where_asked(channels: &[Via]) -> String {
     let names: Vec<&str> = channels
@@ -125,7 +124,7 @@ mod tests {
             ("e\u{301}\u{302}".repeat(80), 1),
             ("e\u{301}\u{302}\u{303}".repeat(40), 1),
             ("e\u{301}\u{302}\u{303}".repeat(41), 2),
-            // Each is a mark by its width, and there is nothing that it stands on.
+            // Each is a mark by its width, without a base character.
             ("\u{11c2}".repeat(4000), 50),
             (format!("a {}", "\u{1161}".repeat(4000)), 51),
         ] {

@@ -1,8 +1,7 @@
-//! The first three lines of what a person reads, each of at most 80 columns: what happens and to whom, the beginning of
-//! the text, and why they are asked. Some hosts show no more than these.
+//! The first three lines of an approval text, each of at most 80 columns: the action and its recipients, the beginning of the
+//! text, and the reason. Some hosts show only these.
 //!
-//! Nothing in the arguments can pass for a part of a line that is ours: a value that is not one plain word stands in
-//! quotation marks.
+//! Arguments cannot imitate the broker's part of a line: a value that is not one plain word is quoted.
 
 use super::argument::quoted_recipient;
 use super::audience::Named;
@@ -16,21 +15,20 @@ use crate::visible;
 
 /// The longest action, in columns.
 const ACTION: usize = 40;
-/// The least of the first name that is shown, in columns.
+/// The minimum part of the first name that is shown, in columns.
 const SHORTEST_NAME: usize = 20;
-/// The most names.
+/// The maximum number of names.
 const NAMES: usize = 16;
-/// Keys of the value that tells best what a call is about, without case and punctuation, best first.
+/// Keys of the value that best describes a call, without case and punctuation, best first.
 const TELLING: [&str; 10] =
     ["path", "filepath", "filename", "file", "url", "uri", "title", "subject", "name", "id"];
 pub(super) const MARK: &str = "…";
 
-/// The first three lines.
 pub(super) struct Headline {
     pub(super) what: String,
     pub(super) text: String,
     pub(super) why: String,
-    /// Whether the last line holds the whole reason.
+    /// Whether the last line contains the whole reason.
     pub(super) is_reason_whole: bool,
 }
 
@@ -45,11 +43,11 @@ pub(super) fn headline(view: &ApprovalView<'_>, overview: &Overview<'_>, named: 
     }
 }
 
-/// Which values the first two lines show. The others are counted.
+/// The values that the first two lines show; the others are counted.
 pub(super) struct Choice<'a> {
-    /// Those that the first line names, those that something is sent to first.
+    /// The names in the first line, recipients first.
     names: Vec<&'a Named>,
-    /// What it says if it names no one: what is run, or what the call is about.
+    /// Shown if no names exist: the code to run, or the subject of the call.
     object: Option<&'a Value>,
     pub(super) text: Option<&'a Value>,
 }
@@ -63,7 +61,7 @@ impl<'a> Choice<'a> {
         let code = values().filter(|value| matches!(value.meaning, Meaning::Code(_)) && value.is_string);
         let code = code.min_by_key(|value| value.meaning).filter(|_| is_runner(tool) || !is_addressed);
         if let Some(code) = code {
-            // What is too long for the first line has the second for itself.
+            // Code that is too long for the first line gets the whole second line.
             let is_short = columns(&format!("{}: {}?", action(tool), word(&code.text))) <= COLUMNS
                 && !code.text.contains('\n');
             let object = Some(code).filter(|_| is_short);
@@ -83,12 +81,12 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// What happens and to whom, how long the text is, and which tool does it. What does not fit is left out in the order
-/// size, tool, names after the first.
+/// The action and its recipients, the size of the text, and the tool. If it does not fit, omits the size, then the tool, then
+/// further names.
 fn what(view: &ApprovalView<'_>, choice: &Choice<'_>) -> String {
     let action = cut(&action(view.tool), ACTION);
     let tool = format!("{}/{}", word(view.body), word(view.tool));
-    // Behind something that is run it would pass for the size of that.
+    // After code it could pass for the size of the code.
     let is_code = choice.object.is_some_and(|object| matches!(object.meaning, Meaning::Code(_)));
     let size = choice.text.filter(|_| !is_code).map(|text| size(&text.text));
     let is_addressed = choice.names.first().is_some_and(|first| first.meaning.is_addressed());
@@ -107,14 +105,14 @@ fn what(view: &ApprovalView<'_>, choice: &Choice<'_>) -> String {
     for shown in (1..=most).rev().chain(names.is_empty().then_some(0)) {
         let start = start(&listed(&names, shown));
         let all = size.as_ref().map(|size| format!("{start} {size}, {tool}"));
-        // Fewer names are no better with a size.
+        // Omitting names does not make room for a size.
         let all = all.filter(|_| shown == names.len());
         let fitting = [all, Some(format!("{start} {tool}")), Some(start)];
         if let Some(line) = fitting.into_iter().flatten().find(|line| columns(line) <= COLUMNS) {
             return line;
         }
     }
-    // One name alone is too long.
+    // A single name is too long.
     let more = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
     let around = columns(&start(&format!("{MARK}{more}"))) - columns(MARK);
     let room = COLUMNS.saturating_sub(around).max(SHORTEST_NAME);
@@ -122,7 +120,7 @@ fn what(view: &ApprovalView<'_>, choice: &Choice<'_>) -> String {
     cut(&start(&format!("{}{more}", without_middle(first, room))), COLUMNS)
 }
 
-/// The first of the names, and how many more there are.
+/// The first names, and the number of further ones.
 fn listed(names: &[String], shown: usize) -> String {
     let first: Vec<&str> = names.iter().take(shown).map(String::as_str).collect();
     let more = names.len() - first.len();
@@ -134,7 +132,7 @@ fn listed(names: &[String], shown: usize) -> String {
     }
 }
 
-/// What a tool does, by its name: `send_email` and `sendEmail` are "Send email".
+/// The action of a tool by its name: `send_email` and `sendEmail` become "Send email".
 fn action(tool: &str) -> String {
     let mut words = String::new();
     let mut before = ' ';
@@ -145,7 +143,7 @@ fn action(tool: &str) -> String {
             words.push(' ');
         }
         if c.is_alphanumeric() {
-            // A word in capitals stays one.
+            // A word in capitals stays unchanged.
             let is_capital =
                 c.is_uppercase() && (before.is_uppercase() || rest.peek().is_some_and(|c| c.is_uppercase()));
             if is_capital { words.push(c) } else { words.extend(c.to_lowercase()) }
@@ -160,13 +158,13 @@ fn action(tool: &str) -> String {
     }
 }
 
-/// A value that is one plain word as it is, any other in quotation marks.
+/// One plain word unchanged, any other value in quotation marks.
 fn word(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "@._+-#/:~".contains(c);
     if !value.is_empty() && value.chars().all(is_plain) { value.to_owned() } else { quoted_recipient(value) }
 }
 
-/// The value that tells best what the call is about.
+/// The value that best describes the call.
 fn telling<'a>(values: impl Iterator<Item = &'a Value>) -> Option<&'a Value> {
     let ranked = values.filter_map(|value| {
         let rank = TELLING.iter().position(|key| *key == plain(&value.key))?;
@@ -176,7 +174,7 @@ fn telling<'a>(values: impl Iterator<Item = &'a Value>) -> Option<&'a Value> {
     ranked.min_by_key(|(is_nested, rank, _)| (*is_nested, *rank)).map(|(.., value)| value)
 }
 
-/// The string that is the text by its key, else by the key of what it stands in; if no key says so, the longest one.
+/// The text argument: by its key, else by the key of its container, else the longest string.
 fn text<'a>(values: impl Iterator<Item = &'a Value>, said: Option<&Value>) -> Option<&'a Value> {
     let ranked = values.filter_map(|value| {
         let is_said = said.is_some_and(|said| std::ptr::eq(said, value));
@@ -193,7 +191,7 @@ fn text<'a>(values: impl Iterator<Item = &'a Value>, said: Option<&Value>) -> Op
     ranked.min_by_key(|(rank, length, _)| (*rank, *length)).map(|(.., value)| value)
 }
 
-/// How long a text is: its lines, or the characters of a single one.
+/// The size of a text: its lines, or the characters of a single line.
 fn size(text: &str) -> String {
     let (count, unit) = match text.lines().count() {
         0 | 1 => (text.chars().count(), "character"),
@@ -203,7 +201,7 @@ fn size(text: &str) -> String {
     format!("{} {unit}{plural}", grouped(count))
 }
 
-/// A number with a comma between each three digits.
+/// A number with thousands separators.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -224,7 +222,7 @@ fn reason(view: &ApprovalView<'_>) -> String {
     class.map_or("a person has to decide", Class::why_asked).to_owned()
 }
 
-/// The text, with a mark at its end if it is cut.
+/// The text, with a mark if it is truncated.
 fn cut(text: &str, most: usize) -> String {
     if columns(text) <= most {
         return text.to_owned();
@@ -232,7 +230,7 @@ fn cut(text: &str, most: usize) -> String {
     format!("{}{MARK}", start_of(text, most.saturating_sub(columns(MARK))))
 }
 
-/// The value as [`word`] shows it; if it is too long, its beginning and its end, which in an address tells most.
+/// The value as [`word`] shows it; if it is too long, its beginning and its end, which matters most in an address.
 pub(super) fn without_middle(value: &str, most: usize) -> String {
     let whole = word(value);
     if columns(&whole) <= most {
@@ -253,7 +251,7 @@ pub(super) fn without_middle(value: &str, most: usize) -> String {
     }
 }
 
-/// As many characters as there is room for.
+/// As many characters as fit.
 fn start_of(text: &str, most: usize) -> &str {
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
     let fitting = ends.filter_map(|end| text.get(..end)).take_while(|start| columns(start) <= most);
@@ -321,7 +319,7 @@ mod tests {
                 r#"{"bcc":"eve@x.org","to":["ann@x.org","bob@x.org"],"body":"a"}"#,
                 "Send email to eve@x.org, ann@x.org and bob@x.org? 1 character, mail/send_email",
             ),
-            // The size goes first, then the tool, and only then names.
+            // The size is omitted first, then the tool, then names.
             (
                 "send_email",
                 r#"{"to":["ann.anderson@example.com","bob.anderson@example.com"],"body":"a"}"#,
@@ -341,7 +339,7 @@ mod tests {
             ("write_file", r#"{"path":"/tmp/a b","id":7}"#, r#"Write file: "/tmp/a b"? mail/write_file"#),
             ("add_member", r#"{"member":"bob","role":"x"}"#, "Add member: bob? 1 character, mail/add_member"),
             ("erase", "{}", "Erase? mail/erase"),
-            // Arguments cannot write a line of their own, nor end the names.
+            // Arguments cannot create a line or end the names.
             (
                 "send",
                 r#"{"to":"ann? 1 line, x/y\nAsked because: \"fun\""}"#,
@@ -382,7 +380,7 @@ mod tests {
                 r#"{"attachments":[{"data":"QUJD","name":"a"},{"data":"QUJD","name":"b"}],"text":"Hi","urgent":true}"#,
                 r#""Hi", 2 attachments, "urgent": true"#.to_owned(),
             ),
-            // What is not shown is counted, what has an address is shown first.
+            // Hidden arguments are counted; arguments with an address come first.
             (
                 r#"{"a":1,"b":[1,2],"from":"me@example.com","text":"A text of about thirty-six columns","to":"ann"}"#,
                 r#""A text of about thirty-six colu"…, "from": "me@example.com", "a": 1, "b": [1,2]"#
@@ -447,7 +445,7 @@ mod tests {
                 "Run shell? 97 characters, mail/run_shell",
                 r#""echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"…, "path": "README.md""#,
             ),
-            // A tool that sends is not one that runs.
+            // A tool that sends does not run code.
             (
                 "send_email",
                 r#"{"body":"IBAN","code":"rm","to":"eve"}"#,
@@ -474,7 +472,7 @@ mod tests {
         assert_eq!(all, lines(&subject("send_email", args)));
     }
 
-    /// The number before a word of a line, 0 if it is not there.
+    /// The number before a word of a line; 0 if absent.
     fn counted(line: &str, before: &str) -> usize {
         let start = line.split(before).next().filter(|start| start.len() < line.len());
         let number = start.and_then(|start| start.rsplit([' ', '+']).next());
@@ -527,7 +525,7 @@ mod tests {
             let args = serde_json::json!(members).to_string();
             let lines = lines(&ApprovalView { declared: &declared, ..subject("send_email", &args) });
             let all = lines.join("\n");
-            // An argument that is counted counts for all that is in it.
+            // A counted argument includes everything in it.
             let hidden = members.values().map(|value| {
                 let value = value.to_string();
                 let addresses = value.split(|c: char| !c.is_ascii_alphanumeric() && !"@.".contains(c));

@@ -1,20 +1,20 @@
-//! What the key of an argument says about its value, by the words of the key: `bcc_emails`, `toEmails` and `bccemails` are
-//! about recipients. It is a guess that decides what is shown first; it decides nothing else.
+//! The meaning of an argument by the words of its key: `bcc_emails`, `toEmails` and `bccemails` name recipients. A heuristic
+//! that only decides what is shown first.
 
-/// Who or what a value stands for.
+/// The meaning of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Meaning {
-    /// Who something is sent to.
+    /// A recipient.
     Recipient,
-    /// Where something is sent to: a channel, a chat.
+    /// A destination: a channel, a chat.
     Place,
-    /// Who something is about: a user, a member.
+    /// A person that the call is about: a user, a member.
     Person,
-    /// A file that goes with a message.
+    /// A file that is attached to a message.
     Attachment,
-    /// Something that is run, best first.
+    /// Code to run, best first.
     Code(usize),
-    /// What is written, best first.
+    /// Text, best first.
     Text(usize),
     Other,
 }
@@ -51,7 +51,7 @@ const CODE: [&str; 11] = [
     "query",
     "javascript",
 ];
-/// What may stand before such a word: `shell_command`, but not `country_code`.
+/// Prefixes of such a word: `shell_command`, but not `country_code`.
 const CODE_KINDS: [&str; 9] = ["shell", "bash", "python", "sql", "source", "js", "run", "raw", "exec"];
 const TEXTS: [&str; 13] = [
     "body",
@@ -68,7 +68,7 @@ const TEXTS: [&str; 13] = [
     "note",
     "summary",
 ];
-/// How a name is written, behind the word that says whose: `user_id`, `channelName`.
+/// The form of a name, after the word for its owner: `user_id`, `channelName`.
 const FORMS: [&str; 10] =
     ["id", "name", "list", "address", "email", "mail", "number", "handle", "key", "identifier"];
 /// With these `to` is a limit or a format: `to_date`, `to_page`.
@@ -91,9 +91,9 @@ const LIMITS: [&str; 17] = [
     "unit",
     "in",
 ];
-/// Words that are written together with others: `replyto`, `sharedwith`.
+/// Words that are joined with others: `replyto`, `sharedwith`.
 const JOINTS: [&str; 6] = ["to", "with", "share", "shared", "reply", "send"];
-/// Tools whose name has one of these run what they are given.
+/// Tools with one of these in their name run code.
 const RUNNERS: [&str; 12] = [
     "run", "exec", "execute", "eval", "shell", "bash", "terminal", "command", "script", "code", "sql",
     "query",
@@ -111,7 +111,7 @@ impl Meaning {
         if has(&ATTACHMENTS) {
             return Self::Attachment;
         }
-        // What is behind the forms says whose they are; `email` alone is both.
+        // The words before the forms determine the meaning; `email` alone is both.
         let end = words.iter().rposition(|word| !FORMS.contains(&word.as_str())).unwrap_or(0);
         let owner = words.get(end).map_or("", String::as_str);
         if PLACES.contains(&owner) {
@@ -135,18 +135,18 @@ impl Meaning {
         self <= Self::Person
     }
 
-    /// Whether something is sent to them.
+    /// Whether it is a destination.
     pub(super) fn is_addressed(self) -> bool {
         self <= Self::Place
     }
 }
 
-/// Whether a key says how a name is written: `id`, `emailAddress`.
+/// Whether a key is the form of a name: `id`, `emailAddress`.
 pub(super) fn is_form_of_name(key: &str) -> bool {
     words(key).last().is_some_and(|word| FORMS.contains(&word.as_str()))
 }
 
-/// Whether a tool of this name runs what it is given.
+/// Whether a tool of this name runs code.
 pub(super) fn is_runner(tool: &str) -> bool {
     words(tool).iter().any(|word| RUNNERS.contains(&word.as_str()))
 }
@@ -157,7 +157,7 @@ pub(super) fn plain(key: &str) -> String {
     plain.to_ascii_lowercase()
 }
 
-/// The words of a key, in lower case; known ones in the singular.
+/// The words of a key in lower case; known ones in the singular.
 fn words(key: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = ' ';
@@ -174,13 +174,13 @@ fn words(key: &str) -> Vec<String> {
     words.into_iter().filter(|word| !word.is_empty()).flat_map(separated).collect()
 }
 
-/// A word that is known or made of known ones as these; any other as it is.
+/// Splits a word into known words; leaves any other unchanged.
 fn separated(word: String) -> Vec<String> {
     fn split(rest: &str, most: usize) -> Option<Vec<String>> {
         if let Some(known) = known(rest) {
             return Some(vec![known]);
         }
-        // The longest first: `bccemails` has no `b` before its `cc`.
+        // Longest first: `bccemails` has no `b` before its `cc`.
         (2..rest.len()).rev().filter(|_| most > 0).find_map(|length| {
             let (start, end) = (known(rest.get(..length)?)?, rest.get(length..)?);
             let mut words = split(end, most - 1)?;
@@ -193,7 +193,7 @@ fn separated(word: String) -> Vec<String> {
     parts.unwrap_or_else(|| vec![word])
 }
 
-/// The singular of a word that this file knows.
+/// The singular of a known word.
 fn known(word: &str) -> Option<String> {
     let lists: [&[&str]; 9] =
         [&RECIPIENTS, &PLACES, &PEOPLE, &ATTACHMENTS, &CODE, &TEXTS, &FORMS, &LIMITS, &JOINTS];

@@ -1,22 +1,22 @@
-//! Asking the owner about one call: the host, the console, the terminal and Telegram are asked at once, and the first answer
+//! Asks the owner about one call: the host, the console, the terminal and Telegram are asked at once, and the first answer
 //! decides.
 //!
-//! Answers live in the store: this waits for one there, and writes down that of the host's form. It does not use an approval;
-//! that is one commit with the intent of the call. What cannot be shown whole is not asked at all.
+//! Answers are in the store: this waits for one, and stores the answer of the host's form. It does not use an approval, which
+//! is one commit with the intent of the call. A call that cannot be shown completely is not asked about.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `text` | what the owner reads |
 //! | `argument` | the exact arguments, made visible |
-//! | `overview` | every value of the arguments, with what its key says |
-//! | `keys` | what a key says about its value |
-//! | `audience` | who the arguments name |
-//! | `elicitation` | the form in the host, and what its answer decides |
-//! | `headline` | the first three lines: what happens and to whom, the beginning of the text, why |
+//! | `overview` | every value of the arguments, with the meaning of its key |
+//! | `keys` | the meaning of a key |
+//! | `audience` | the recipients that the arguments name |
+//! | `elicitation` | the form in the host, and the decision from its answer |
+//! | `headline` | the first three lines: action and recipients, beginning of the text, reason |
 //! | `second` | the second of them: text, attachments, other arguments |
-//! | `form` | whether the words fit a form |
-//! | `wait` | the race, its end, and what a time-out is |
-//! | `bound` | what of the policy and of the mind's view an approval is bound to |
+//! | `form` | whether the text fits a form |
+//! | `wait` | the race between channels, and its timeouts |
+//! | `bound` | the parts of the policy and of the mind's view that an approval is bound to |
 
 mod argument;
 mod audience;
@@ -52,12 +52,12 @@ pub struct ApprovalPrompt<'a> {
     pub declared: Vec<String>,
     /// The channels that the rules allow.
     pub via: &'a [Via],
-    /// Whether no request of the host waits while its form is open (stateless era): then the form may stay open for as long as
-    /// the approval.
+    /// Whether no request of the host is open while its form is (stateless era): the form may then stay open as long as the
+    /// approval.
     pub is_parked: bool,
 }
 
-/// The owner's answer, as far as there is one.
+/// The owner's answer, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Approved, and not used yet.
@@ -68,24 +68,24 @@ pub enum Answer {
         id: String,
         by: String,
     },
-    /// Not answered while the call waited. The same call picks the answer up.
+    /// Not answered while the call waited. A repeated call finds the answer.
     Pending {
         id: String,
-        /// Where it can be answered meanwhile; empty if only in a form, which the same call shows again.
+        /// Where it can still be answered; empty if only in a form, which a repeated call shows again.
         channels: Vec<Via>,
     },
-    /// Expired without an answer. Reported once; after that the same call asks again.
+    /// Expired without an answer. Reported once; then a repeated call asks again.
     TimedOut {
         id: String,
     },
-    /// Approved, but not used before it expired. Reported once; after that the same call asks again.
+    /// Approved, but not used before it expired. Reported once; then a repeated call asks again.
     Lapsed {
         id: String,
         by: String,
     },
     /// Too many approvals are open.
     Full,
-    /// It cannot be shown whole, so the owner is not asked; with the reason.
+    /// It cannot be shown completely, so the owner is not asked; with the reason.
     Unshowable(String),
 }
 
@@ -109,7 +109,8 @@ impl ApprovalPrompt<'_> {
         approval_text(&ApprovalView { declared: &self.declared, ..ApprovalView::from(&self.request) })
     }
 
-    /// Whether the host may answer. A destructive call is never put to it: whoever drives the host could answer for the owner.
+    /// Whether the host may answer. Never for a destructive call: the person or program that controls the host could answer
+    /// for the owner.
     fn is_for_host(&self) -> bool {
         self.class != Class::Destructive && self.via.contains(&Via::Elicitation)
     }

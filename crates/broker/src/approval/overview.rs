@@ -1,13 +1,13 @@
-//! Every value of the arguments with what its key says, and which argument it belongs to.
+//! Every value of the arguments with the meaning of its key, and the argument that it belongs to.
 
 use super::argument::Part;
 use super::audience::is_address;
 use super::keys::{Meaning, is_form_of_name, plain};
 
-/// How a recipient is described besides their address.
+/// Keys that describe a recipient besides the address.
 const LABELS: [&str; 5] = ["name", "displayname", "firstname", "lastname", "label"];
 
-/// The arguments. A member of an object counts as one argument, unless it is an object itself: then its members do.
+/// The arguments. A member counts as one argument, unless it is an object: then its members count.
 pub(super) struct Overview<'a> {
     pub(super) arguments: Vec<Argument<'a>>,
     pub(super) values: Vec<Value>,
@@ -21,27 +21,26 @@ pub(super) struct Argument<'a> {
     is_declared: bool,
 }
 
-/// One string, number or truth value that is neither empty nor `null`.
+/// One string, number or boolean that is neither empty nor `null`.
 pub(super) struct Value {
-    /// The place of its argument.
+    /// The index of its argument.
     pub(super) argument: usize,
-    /// The key that says whose name it is, else the nearest one.
+    /// The key that determines its meaning, else the nearest one.
     pub(super) key: String,
     pub(super) text: String,
-    /// Whether it is a string.
     pub(super) is_string: bool,
-    /// Whether it is `true` or `false`, which is no name.
+    /// Whether it is a boolean, which is not a name.
     pub(super) is_truth_value: bool,
     pub(super) meaning: Meaning,
-    /// Whether it describes the person whose address stands beside it.
+    /// Whether it describes the person whose address is next to it.
     pub(super) is_label: bool,
-    /// Whether an object or a list that it stands in is a text by its key.
+    /// Whether the key of a container marks it as text.
     pub(super) is_in_text: bool,
-    /// Whether it is not an argument itself, but inside of one.
+    /// Whether it is nested inside an argument.
     pub(super) is_nested: bool,
 }
 
-/// What is known of a value before it is read.
+/// The context of a value from its containers.
 struct Context<'k> {
     argument: Option<usize>,
     key: &'k str,
@@ -53,7 +52,7 @@ struct Context<'k> {
 }
 
 impl<'a> Overview<'a> {
-    /// Reads canonical arguments. `declared` are the keys that the tool's schema declares; empty if that is not known.
+    /// Parses canonical arguments. `declared` are the keys that the tool's schema declares; empty if unknown.
     pub(super) fn read(args: &'a str, declared: &[String]) -> Self {
         let mut overview = Self { arguments: Vec::new(), values: Vec::new(), has_declared: false };
         if let Some(Part::Object(members)) = Part::read(args) {
@@ -69,7 +68,7 @@ impl<'a> Overview<'a> {
         overview
     }
 
-    /// Whether the first lines may show this argument: while declared ones exist, only these.
+    /// Whether the first lines may show this argument: if declared ones exist, only these.
     pub(super) fn is_shown(&self, argument: usize) -> bool {
         !self.has_declared || self.arguments.get(argument).is_some_and(|argument| argument.is_declared)
     }
@@ -121,8 +120,8 @@ impl<'k> Context<'k> {
         Self { argument, key, meaning, is_label: false, is_in_text: false, is_declared, depth: 0 }
     }
 
-    /// The context of a member. What says whose name it is holds for all that is below, unless something below says more;
-    /// `beside_address` is the value, if an address stands beside it.
+    /// The context of a member. The meaning applies to everything below, unless a key below is more specific;
+    /// `beside_address` is the value, if an address is next to it.
     fn of_member(&self, key: &'k str, beside_address: Option<&str>) -> Self {
         let own = Meaning::of(key);
         let is_kept = match self.meaning {

@@ -1,5 +1,5 @@
-//! The second line: the beginning of the text, what is attached, and the arguments that neither line has shown so far, or
-//! how many they are. A count is never left out.
+//! The second line: the beginning of the text, the attachments, and the arguments not shown so far, or their number. A number
+//! is never omitted.
 
 use super::argument::{Part, quoted};
 use super::audience::is_address;
@@ -9,12 +9,12 @@ use super::keys::{Meaning, plain};
 use super::overview::Overview;
 use crate::visible;
 
-/// The columns that a text has at least, if it needs them.
+/// The minimum width of a text, if it needs that much.
 const TEXT: usize = 30;
-/// The most columns of another argument, and how many are shown at most.
+/// The maximum width of another argument, and the maximum number of them.
 const OTHER: usize = 44;
 const OTHERS: usize = 8;
-/// The most columns of an attachment's name.
+/// The maximum width of an attachment's name.
 const FILE: usize = 28;
 const FILE_KEYS: [&str; 8] = ["path", "filepath", "filename", "file", "name", "url", "uri", "id"];
 
@@ -23,7 +23,7 @@ pub(super) fn line(overview: &Overview<'_>, choice: &Choice<'_>) -> String {
     let (shown, count) = others(overview, choice);
     let text = choice.text.map(|text| text.text.as_str());
     let least = text.map_or(0, |text| columns(&beginning(text, TEXT)));
-    // As many of the others as fit beside the text.
+    // As many of the others as fit next to the text.
     for number in (0..=shown.len()).rev() {
         let more = match count - number {
             0 => None,
@@ -47,9 +47,9 @@ pub(super) fn line(overview: &Overview<'_>, choice: &Choice<'_>) -> String {
     String::new()
 }
 
-/// The beginning of a text in quotation marks; if it goes on, a mark behind them.
+/// The beginning of a quoted text, with a mark if it is truncated.
 fn beginning(text: &str, most: usize) -> String {
-    // No more characters than these are needed, and no fewer are tried than needed.
+    // Start with the maximum number of characters that can fit.
     let mut start: String = text.chars().take(most).collect();
     loop {
         let mark = if start.len() < text.len() { MARK } else { "" };
@@ -60,7 +60,7 @@ fn beginning(text: &str, most: usize) -> String {
     }
 }
 
-/// How many files are attached, and which if it is one.
+/// The number of attachments, and the name if there is one.
 fn attachments(overview: &Overview<'_>) -> Option<String> {
     let is_attached = |place: usize| {
         overview.values.iter().any(|value| value.argument == place && value.meaning == Meaning::Attachment)
@@ -84,7 +84,7 @@ fn attachments(overview: &Overview<'_>) -> Option<String> {
     Some(name.map_or_else(|| "1 attachment".to_owned(), |name| format!("1 attachment: {name}")))
 }
 
-/// Arguments that are not shown so far, those with an address first, as far as they can be shown; and how many there are.
+/// Arguments not shown so far, those with an address first, and their number.
 fn others(overview: &Overview<'_>, choice: &Choice<'_>) -> (Vec<String>, usize) {
     let of = |place: usize| overview.values.iter().filter(move |value| value.argument == place);
     let is_other = |place: &usize| of(*place).any(|value| !choice.covers(value));
@@ -95,7 +95,7 @@ fn others(overview: &Overview<'_>, choice: &Choice<'_>) -> (Vec<String>, usize) 
         !of(*place).any(|value| value.meaning.is_named() || is_address(&value.text))
     });
     let shown = |place: &usize| {
-        // A longer one cannot fit, and need not be made visible.
+        // A longer one cannot fit.
         let argument = overview.arguments.get(*place).filter(|argument| argument.json.len() <= 4 * OTHER)?;
         Some(format!("{}: {}", quoted(&argument.key), visible::line(argument.json)))
     };

@@ -1,7 +1,7 @@
-//! What the owner reads before deciding: whole, or not at all. Every channel shows this text.
+//! The text that the owner reads before deciding: complete, or not shown. Every channel shows this text.
 //!
-//! The first three lines are the headline. Each line after them starts with a label of ours or is indented; what came from a
-//! model, a body or a mind is made visible and cannot start a line of its own.
+//! The first three lines are the headline. Each further line starts with a label of the broker or is indented; text of a
+//! model, a body or a mind is made visible and cannot start a line.
 
 use embody_store::{Approval, AskApproval};
 
@@ -14,7 +14,7 @@ use crate::visible;
 /// In bytes.
 pub(crate) const APPROVAL_TEXT_LIMIT: usize = 16 * 1024;
 
-/// What the text of an approval is made of.
+/// The parts of an approval text.
 #[derive(Debug, Clone, Copy)]
 pub struct ApprovalView<'a> {
     pub user: &'a str,
@@ -25,8 +25,8 @@ pub struct ApprovalView<'a> {
     pub class: &'a str,
     /// The canonical arguments, as JSON text.
     pub args: &'a str,
-    /// The arguments that the tool's schema declares; empty if unknown, as for a stored approval. The first lines show no
-    /// others while there is one of these.
+    /// The arguments that the tool's schema declares; empty if unknown, as for a stored approval. If any exist, the first
+    /// lines show only these.
     pub declared: &'a [String],
     pub reason: &'a str,
     pub flags: &'a [String],
@@ -61,7 +61,7 @@ pub struct TooLong {
 /// When the text is longer than [`APPROVAL_TEXT_LIMIT`].
 pub fn approval_text(view: &ApprovalView<'_>) -> Result<String, TooLong> {
     let flagged: usize = view.flags.iter().map(String::len).sum();
-    // Made visible a text never gets shorter, so that a huge one need not be made visible first.
+    // The visible form is never shorter, so a huge text is rejected before it is built.
     within(view.args.len() + view.reason.len() + flagged)?;
     let overview = Overview::read(view.args, view.declared);
     let named = audience::named(&overview);
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn whole_or_not_at_all() {
         let args = |length: usize| format!(r#"{{"text":"{}"}}"#, "a".repeat(length));
-        // Long enough for the first lines to be as long as they get.
+        // Long enough for the first lines to reach their maximum.
         let rest = approval_text(&subject(&args(10_000), &[])).unwrap().len() - 10_000;
         let full = approval_text(&subject(&args(APPROVAL_TEXT_LIMIT - rest), &[])).unwrap();
         assert_eq!(full.len(), APPROVAL_TEXT_LIMIT);
@@ -200,7 +200,7 @@ mod tests {
             approval_text(&subject(&args(APPROVAL_TEXT_LIMIT - rest + 1), &[])),
             Err(TooLong { bytes: APPROVAL_TEXT_LIMIT + 1 })
         );
-        // Short as JSON, long to read.
+        // Short as JSON, but long when shown.
         let hidden = format!(r#"{{"text":"{}"}}"#, "\u{200b}".repeat(2000));
         assert!(approval_text(&subject(&hidden, &[])).is_err());
         assert!(

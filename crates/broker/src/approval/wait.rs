@@ -1,9 +1,9 @@
-//! The wait for an answer: the host's form, or what other channels write into the store. The store decides which came first;
-//! a repeated call, also after a restart, finds what was decided meanwhile.
+//! Waits for an answer from the host's form or, through the store, from another channel. The store decides which came first;
+//! a repeated call, also after a restart, finds the decision.
 //!
-//! A call returns `Pending` at `ask_wait` at the latest, and at once when the host has answered the form without deciding:
-//! the approval stays open on the other channels. Only while a form of the stateless era is open does it wait longer, up to
-//! `ask_timeout`: then the host has its result already (`input_required`), and no request waits.
+//! A call returns `Pending` after `ask_wait` at the latest, and at once when the host answers the form without deciding: the
+//! approval stays open on the other channels. It waits longer, up to `ask_timeout`, only while a form of the stateless era is
+//! open: the host then already has its result (`input_required`), and no request waits.
 
 use std::future::pending;
 use std::pin::{Pin, pin};
@@ -19,14 +19,14 @@ use tokio::time::{Instant, sleep_until};
 use super::bound::covers;
 use super::{Answer, ApprovalPrompt, Approvals, elicitation, form};
 
-/// How often the store is polled: an expiry is not notified.
+/// How often the store is polled, because an expiry sends no notification.
 const POLL: Duration = Duration::from_secs(1);
-/// Two equal calls may wait for one approval, which only one of them can use: the other asks again, so often.
+/// How often a call asks again after an equal call has used the approval that both waited for.
 const ROUNDS: u32 = 3;
 
 impl Approvals {
-    /// Asks the owner, unless the same call was asked about before, and waits for the answer. `elicit` shows a form in the host
-    /// and returns its answer, `None` if the host could not be asked; dropping it withdraws the form.
+    /// Asks the owner, unless the same call already has an approval, and waits for the answer. `elicit` shows a form in the
+    /// host and returns its answer, or `None` if the host could not be asked; dropping it withdraws the form.
     ///
     /// # Errors
     /// When the store fails: then nothing is approved.
@@ -65,7 +65,7 @@ impl Approvals {
             let approval = match self.store.ask_approval(ask.clone()).await?.asked {
                 Asked::New(approval) => approval,
                 Asked::Same(approval) if covers(&approval.flags, &ask.flags) => approval,
-                // The mind flags more than the owner was shown: that approval is for another call.
+                // The mind flags more than the owner was shown: that approval does not cover this call.
                 Asked::Same(approval) => {
                     self.store.withdraw_approval(&approval.user, &approval.id).await?;
                     last = Some(approval.id);
@@ -102,7 +102,7 @@ impl Approvals {
                 ApprovalStatus::Approved => return Ok(Waited::Answer(Answer::Approved { id })),
                 ApprovalStatus::Denied => return Ok(Waited::Answer(denied(found))),
                 ApprovalStatus::Expired => {
-                    // Reported here, so that the same call is not reported again.
+                    // Reported now, so that the same call does not report it again.
                     self.store.lapse_approval(ask.clone()).await?;
                     return Ok(Waited::Answer(expired(found)));
                 }
@@ -123,7 +123,7 @@ impl Approvals {
         }
     }
 
-    /// Stores the host's answer. A late one changes nothing: the next poll returns what was decided.
+    /// Stores the host's answer. A late one has no effect: the next poll returns the earlier decision.
     async fn decide(&self, approval: &Approval, answer: StoredAnswer) -> Result<(), Error> {
         let (user, id) = (approval.user.clone(), approval.id.clone());
         let by = elicitation::BY.to_owned();
@@ -139,7 +139,7 @@ enum Waited {
     UsedElsewhere,
 }
 
-/// The host, as one of the channels that may answer.
+/// The host as one of the approval channels.
 struct Host<'a, A> {
     asking: Pin<&'a mut A>,
     form: Form,
@@ -151,14 +151,14 @@ struct Host<'a, A> {
 
 #[derive(Clone, Copy)]
 enum Form {
-    /// It is too long or not allowed, or the host cannot show it.
+    /// The form is too long or not allowed, or the host cannot show it.
     NotShown,
     Open,
     Answered,
 }
 
 impl<A: Future<Output = Option<HostResponse>>> Host<'_, A> {
-    /// Until when the call waits for an approval that is still open; `None` if it waits no longer.
+    /// Until when the call waits for an open approval; `None` if it no longer waits.
     fn waits_until(&self) -> Option<Instant> {
         match self.form {
             Form::Open => Some(self.form_deadline),
@@ -167,7 +167,7 @@ impl<A: Future<Output = Option<HostResponse>>> Host<'_, A> {
         }
     }
 
-    /// What the host decides, once; pending for ever if it has no form open.
+    /// The host's decision, once; pending for ever without an open form.
     async fn answer(&mut self) -> Option<StoredAnswer> {
         if !matches!(self.form, Form::Open) {
             return pending().await;

@@ -1,5 +1,5 @@
-//! `find_tools`: the way to the tools that are not listed. Its results bring what a call needs, so that a host that never
-//! lists again can call what was found at once.
+//! `find_tools`: finds tools that are not listed. Its results contain everything that a call needs, so that a host that never
+//! lists again can call them at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use crate::{BrokerConfig, Principal};
 
 use super::error_result;
 
-/// Characters of a question.
+/// The longest query, in characters.
 const QUERY_MAX: usize = 1_000;
-/// Tools of an answer, unless more or fewer are asked for, and the most.
+/// The default and the maximum number of results.
 const USUAL: usize = 5;
 const MOST: usize = 20;
-/// Bytes of the definitions of an answer, but for the best match, which is always whole.
+/// Bytes of the definitions in a result; the best match is always complete.
 const BYTES: usize = 24 * 1024;
-/// Further matches that are named.
+/// Further matches that are listed by name.
 const NAMED: usize = 20;
-/// Tools from which on their words are read beside other work.
+/// From this many tools on, the index is built on a blocking thread.
 const MANY: usize = 200;
 
 #[derive(Deserialize)]
@@ -46,10 +46,10 @@ struct Answer<'a> {
     /// Names of further matches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     also: Vec<&'a str>,
-    /// Matches that are neither shown nor named.
+    /// Matches that are neither shown nor listed by name.
     more: usize,
     searched: usize,
-    /// What there is, when nothing was found: tools by server.
+    /// All tools by server, if nothing was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     servers: Option<BTreeMap<&'a str, usize>>,
     next: &'static str,
@@ -62,7 +62,7 @@ struct Match<'a> {
     class: &'static str,
     #[serde(flatten)]
     texts: Texts<'a>,
-    /// It is described otherwise than when it was pinned: all but reads of it are held.
+    /// Its definition differs from its pin: only reads are permitted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     changed: bool,
 }
@@ -101,7 +101,7 @@ pub(super) async fn find_tools(
     Outcome::Result(raw(&SearchResult::new(&answer)))
 }
 
-/// Whole matches, and further ones by name: a large definition does not displace smaller ones.
+/// Complete matches, and further ones by name: a large definition does not displace smaller ones.
 fn matches<'a>(
     config: &BrokerConfig,
     session: &Session,
@@ -132,7 +132,7 @@ fn class_of(config: &BrokerConfig, session: &Session, offered: &CatalogTool) -> 
     ruling.map_or("human_visible_write", |ruling| ruling.class.name())
 }
 
-/// Found tools are listed from now on: the host is notified of the change once it has the response.
+/// Found tools are listed from now on: notifies the host of the change after the response.
 fn notify_after_response(config: &Arc<BrokerConfig>, session: &Arc<Session>, request: &Call<Principal>) {
     let (session, config) = (Arc::clone(session), Arc::clone(config));
     request.on_flushed(move || {
@@ -142,7 +142,7 @@ fn notify_after_response(config: &Arc<BrokerConfig>, session: &Arc<Session>, req
     });
 }
 
-/// A result with the answer as text and as data, in its own bytes: definitions are as they are listed.
+/// A result as text and as data, byte-exact: definitions are the same as in the list.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SearchResult<'a> {
@@ -158,13 +158,13 @@ impl<'a> SearchResult<'a> {
     }
 }
 
-/// Many words are read beside other work; that happens once for each catalogue.
+/// Builds a large index on a blocking thread, once per catalogue.
 async fn read(catalogue: Catalogue) -> Catalogue {
     if catalogue.is_indexed() || catalogue.listed().count() < MANY {
         return catalogue;
     }
     let reading = catalogue.clone();
-    // Should it fail, whoever searches reads them.
+    // On failure the search builds the index itself.
     let _ = tokio::task::spawn_blocking(move || reading.build_index()).await;
     catalogue
 }

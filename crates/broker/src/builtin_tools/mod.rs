@@ -1,4 +1,4 @@
-//! The broker's own tools: the session's start and state, the search, and what the user said. Their descriptions carry the
+//! The broker's own tools: session start and state, search, and reflection of user statements. Their descriptions contain the
 //! protocol for hosts that show a model nothing else.
 
 mod find;
@@ -20,7 +20,7 @@ use crate::session::delivery::Carrier;
 use crate::session::{Session, bootstrap_result};
 use crate::{Broker, Principal, pipeline};
 
-/// The longest statement of a user, in bytes.
+/// The longest user statement, in bytes.
 const STATEMENT_MAX: usize = 64 * 1024;
 
 pub(crate) const NAMES: [&str; 5] =
@@ -48,11 +48,11 @@ impl BuiltinTool {
     }
 }
 
-/// Why a call is denied in a conversation that others read.
+/// Why a call is denied in a shared conversation.
 pub(crate) const SHARED_CONVERSATION: &str =
     "others read what is said here, and this would show what is the user's alone";
 
-/// Whether a tool of the mind may be called in a conversation that others read.
+/// Whether a tool of the mind may be called in a shared conversation.
 pub(crate) fn is_mind_tool_shareable(tool: &str) -> bool {
     tool == "save_memory"
 }
@@ -92,7 +92,7 @@ pub(crate) fn find_definition(unlisted: usize) -> Box<RawValue> {
     }))
 }
 
-/// The definitions, but for that of the search.
+/// The definitions, except for the search.
 pub(crate) fn definitions() -> Vec<Box<RawValue>> {
     let read_only = json!({"readOnlyHint": true, "openWorldHint": false});
     [
@@ -149,7 +149,6 @@ pub(crate) fn definitions() -> Vec<Box<RawValue>> {
     .collect()
 }
 
-/// Calls one of them.
 pub(crate) async fn call(
     broker: &Broker,
     session: &Arc<Session>,
@@ -161,7 +160,7 @@ pub(crate) async fn call(
         Ok(arguments) => arguments,
         Err(error) => return rejected(&broker.config, code::INVALID_PARAMS, error.to_string()),
     };
-    // Which tools there are is listed in a shared conversation too.
+    // Listing tools is allowed in a shared conversation too.
     if session.host.principal.shared_conversation.is_some() && tool != BuiltinTool::Find {
         return Refusal::in_a_shared_conversation().in_session(session).outcome();
     }
@@ -208,8 +207,8 @@ async fn answer(
     }
 }
 
-/// Returns the contract; without a mind the body's rules, and says so. It is text only: a host that shows
-/// `structuredContent` in place of the text, or beside it, would show no contract, or two.
+/// Returns the contract; without a mind the body rules, and reports that. It is text only: a host that shows
+/// `structuredContent` instead of the text, or in addition, would show no contract, or two.
 async fn bootstrap(
     broker: &Broker,
     session: &Arc<Session>,
@@ -277,7 +276,7 @@ async fn reflect(
     pipeline::run(broker, session, request, params).await
 }
 
-/// Unknown arguments are an error that names them.
+/// Rejects unknown arguments by name.
 fn parse<T: serde::de::DeserializeOwned>(tool: &str, arguments: &Value) -> Result<T, Outcome> {
     serde_json::from_value(arguments.clone())
         .map_err(|error| error_result(format!("the arguments of `{tool}` are wrong: {error}")))

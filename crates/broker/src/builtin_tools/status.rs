@@ -1,4 +1,4 @@
-//! `runtime_status`: what works, what does not, and why.
+//! `runtime_status`: the state of each part of a session, with reasons.
 
 use embody_store::ApprovalFilter;
 use serde_json::{Value, json};
@@ -9,12 +9,12 @@ use crate::session::untrusted_reads::ERRORS;
 use crate::session::{CONNECTING, Session, lock};
 use crate::upstream::{Health, Role, Upstream, UpstreamStatus};
 
-/// Approvals that are shown.
+/// The maximum number of approvals.
 const APPROVALS: u32 = 20;
-/// Quarantined tools that are shown.
+/// The maximum number of quarantined tools.
 const QUARANTINED: usize = 20;
 
-/// The state of a session. Text that it repeats of a body is marked as read.
+/// The state of a session. Marks quoted text of a body as read.
 pub(crate) async fn of(config: &BrokerConfig, session: &Session) -> Value {
     let contract = session.current_contract().map(|contract| contract.hash);
     let degraded = session.degraded();
@@ -105,7 +105,7 @@ fn upstream_status(upstream: &Upstream, state: &UpstreamStatus, instructions: Va
         "tool_count": upstream.tools().len(),
         "restarts": state.restarts,
         "idle_stops": state.idle_stops,
-        // The text of a server that works explains nothing, and reading it would count.
+        // The stderr of a working server explains nothing, and would count as an untrusted read.
         "stderr": if state.reason.is_some() { &*state.stderr } else { &[] },
         "instructions": instructions,
     })

@@ -10,7 +10,7 @@ use super::{Catalogue, FirstListing, Source};
 use crate::builtin_tools;
 use crate::upstream::{RawTool, Role};
 
-/// CatalogueCache that are kept: sessions differ while their servers start, and hardly otherwise.
+/// The number of cached catalogues. Sessions rarely differ, except while their servers start.
 const CAPACITY: usize = 16;
 
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub struct CatalogueCache(Mutex<VecDeque<(CacheKey, Catalogue)>>);
 
 #[derive(Debug)]
 struct CacheKey {
-    /// None where nothing is pinned.
+    /// `None` if nothing is pinned.
     pins: Option<PinsMark>,
     shown: Vec<SourceKey>,
 }
@@ -54,7 +54,7 @@ impl CacheKey {
 }
 
 impl SourceKey {
-    /// Listings are shared, but for those that are empty.
+    /// Listings are shared, except for empty ones.
     fn is(&self, source: &Source<'_>) -> bool {
         let (tools, others) = (&self.tools, &source.tools);
         self.upstream == source.upstream
@@ -67,7 +67,7 @@ impl SourceKey {
 }
 
 impl CatalogueCache {
-    /// The catalogue of these listings and of the pins as they are.
+    /// The catalogue for these listings and the current pins.
     ///
     /// # Errors
     /// When the store cannot be read or written.
@@ -76,7 +76,7 @@ impl CatalogueCache {
         store: &Store,
         sources: &[Source<'_>],
     ) -> Result<Catalogue, embody_store::Error> {
-        // Before the pins are compared one by one: what changes meanwhile makes this one old.
+        // Read before the pins are compared: a change meanwhile makes this catalogue outdated.
         let pins = if sources.iter().all(|source| source.is_embedded) {
             None
         } else {
@@ -92,7 +92,7 @@ impl CatalogueCache {
         }
         let catalogue = Catalogue::build(store, sources, &builtin_tools::NAMES).await?;
         let mut built = self.built();
-        // Another session may have built the same meanwhile.
+        // Another session may have built the same catalogue meanwhile.
         built.retain(|(key, _)| !key.matches(pins.as_ref(), sources));
         built.truncate(CAPACITY - 1);
         built.push_front((CacheKey::of(pins, sources), catalogue.clone()));
@@ -141,7 +141,7 @@ mod tests {
             catalogues.of(&store, &[source]).await.unwrap()
         };
         let (first, second) = (tools("sends"), tools("sends more"));
-        // The first sight is a pin of its own.
+        // The first listing creates a pin.
         of(&first).await;
         let (one, other) = (of(&first).await, of(&first).await);
         assert!(one.is(&other));

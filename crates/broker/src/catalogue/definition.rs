@@ -1,9 +1,8 @@
-//! One tool's definition: its hash, its hints, and its name exchanged. Owns what counts as the same definition; refuses one
-//! that two readers could read differently.
+//! One tool's definition: its hash, its annotations, and renaming. Owns what counts as the same definition; rejects one that
+//! two parsers could read differently.
 //!
-//! The hash is over what a model or the gate goes by: name, title, description, schemas and annotations, in a canonical
-//! form that does not depend on the order of keys, nor in schemas on the order of sets (`required`, `enum`, `anyOf`, …).
-//! Icons and `_meta` may change freely.
+//! The hash covers what a model or the gate uses: name, title, description, schemas and annotations, in a canonical form that
+//! ignores the order of keys and, in schemas, of sets (`required`, `enum`, `anyOf`, …). Icons and `_meta` may change freely.
 
 use embody_wire::splice;
 use serde::{Deserialize, Serialize};
@@ -29,14 +28,12 @@ pub(super) struct Definition {
 /// Why a tool is not offered at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RejectReason {
-    /// Its name is empty, too long, reserved, or has control characters.
     #[error("the name `{0}` is empty, too long, reserved or has control characters")]
     Name(String),
     #[error("the definition is longer than {LONGEST} bytes")]
     TooLong,
     #[error("the definition can be read in more than one way: {0}")]
     Ambiguous(String),
-    /// No name is free for it.
     #[error("no name is free for it")]
     NoName,
     #[error("the server lists it twice")]
@@ -73,7 +70,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What a model reads of a definition before it calls the tool, as it is written there.
+/// The texts of a definition that a model reads before it calls the tool, unchanged.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Texts<'a> {
@@ -86,7 +83,7 @@ pub(crate) struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// Those of a definition; one that cannot be read has none.
+    /// The texts of a definition; empty if it cannot be parsed.
     pub(crate) fn of(definition: &'a RawValue) -> Self {
         serde_json::from_str(definition.get()).unwrap_or_default()
     }
@@ -103,7 +100,6 @@ impl<'a> Texts<'a> {
         properties.into_iter().map(|(key, _)| key).collect()
     }
 
-    /// Their bytes.
     pub(crate) fn len(&self) -> usize {
         let parts = [self.title, self.description, self.input_schema];
         parts.into_iter().flatten().map(|part| part.get().len()).sum()
@@ -123,7 +119,7 @@ pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, Reje
     if definition.get().len() > LONGEST {
         return Err(RejectReason::TooLong);
     }
-    // The whole of it, and not only the parts: a name that stands there twice would be another one for another reader.
+    // Check the whole definition: two parsers could choose different values of a duplicate member.
     canonical(definition.get()).map_err(|why| RejectReason::Ambiguous(why.reason().to_owned()))?;
     let parts = parts(definition)?;
     let named: String = serde_json::from_str(parts.name.get()).map_err(ambiguous)?;
@@ -135,7 +131,7 @@ pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, Reje
     for (part, position, raw) in parts.all() {
         let text = raw.map(|raw| canonical_in(raw.get(), position)).transpose();
         let text = text.map_err(|why| RejectReason::Ambiguous(why.reason().to_owned()))?;
-        // Absent and empty are two things.
+        // Distinguish absent from empty.
         let length = text.as_ref().map_or(u64::MAX, |text| text.len() as u64);
         hasher.update(&length.to_le_bytes());
         hasher.update(text.as_deref().unwrap_or_default().as_bytes());
@@ -150,13 +146,13 @@ pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, Reje
     })
 }
 
-/// The hash of a stored definition, by the rules that hold now.
+/// The hash of a stored definition by the current rules.
 pub(super) fn hash(name: &str, definition: &str) -> Option<String> {
     let definition = RawValue::from_string(definition.to_owned()).ok()?;
     Some(read(name, &definition).ok()?.hash)
 }
 
-/// The hints of a definition; what cannot be read says nothing.
+/// The annotations of a definition; invalid ones count as missing.
 pub(super) fn annotations(definition: &RawValue) -> Annotations {
     parts(definition).map_or_else(|_| Annotations::default(), |parts| hints(parts.annotations))
 }
@@ -259,7 +255,7 @@ mod tests {
             (r#"{"required":["a","b"]}"#, r#"{"required":["a"]}"#),
             (r#"{"enum":["a","b"]}"#, r#"{"enum":["a","b","b"]}"#),
             (r#"{"prefixItems":[{"a":1},{"b":2}]}"#, r#"{"prefixItems":[{"b":2},{"a":1}]}"#),
-            // Values are data, whatever their members are called.
+            // Values are data, whatever the names of their members.
             (r#"{"default":{"enum":["a","b"]}}"#, r#"{"default":{"enum":["b","a"]}}"#),
             (r#"{"examples":[["a","b"]]}"#, r#"{"examples":[["b","a"]]}"#),
             (r#"{"enum":[{"required":["a","b"]}]}"#, r#"{"enum":[{"required":["b","a"]}]}"#),

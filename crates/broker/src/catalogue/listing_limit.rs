@@ -9,13 +9,12 @@ use super::{CatalogTool, Catalogue};
 use crate::builtin_tools;
 use crate::policy::Glob;
 
-/// Tools that are listed unless the operator says otherwise. Model providers take 128 of them, and a host has some of its
-/// own.
+/// The default limit. Model providers accept 128 tools, and a host has some of its own.
 pub const MAX_LISTED: usize = 100;
 
 #[derive(Debug, Clone)]
 pub struct ListingLimit {
-    /// The most tools that are listed whole, the broker's own among them.
+    /// Up to this many tools, including the broker's own, all are listed.
     pub max_listed: usize,
     pub always: Vec<Glob>,
 }
@@ -41,7 +40,7 @@ impl ToolListing<'_> {
 }
 
 impl ListingLimit {
-    /// What is listed of a catalogue for somebody who has found these.
+    /// The listed tools for a host that has found these.
     #[must_use]
     pub fn apply<'a>(&self, catalogue: &'a Catalogue, found: &[String]) -> ToolListing<'a> {
         let mut tools: Vec<&CatalogTool> = catalogue.listed().collect();
@@ -56,7 +55,7 @@ impl ListingLimit {
         ToolListing { own, tools, unlisted }
     }
 
-    /// Whether it is listed however many there are: what belongs to this program, the mind, and what the operator names.
+    /// Whether it is always listed: tools of this program and of the mind, and those that the operator names.
     fn is_always_listed(&self, entry: &CatalogTool) -> bool {
         let is_named = || self.always.iter().any(|glob| glob.matches(&entry.upstream, &entry.tool));
         entry.is_mind || entry.is_embedded || is_named()

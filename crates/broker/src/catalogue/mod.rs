@@ -1,5 +1,5 @@
-//! The tools of all upstreams as a host sees them: names, pinned definitions, and whether a definition changed since it was
-//! pinned. Owns names and pins; refuses to decide about calls, which is the gate's.
+//! The tools of all upstreams as a host sees them: names, pinned definitions, and whether a definition has changed since it
+//! was pinned. Owns names and pins; leaves decisions about calls to the gate.
 //!
 //! - `catalogue_cache`: built catalogues, shared by sessions
 //! - `definition`: one definition parsed: hash, hints, texts
@@ -41,25 +41,24 @@ use crate::instructions;
 use crate::policy::Annotations;
 use crate::upstream::{RawTool, Role, Spec};
 
-/// Every session looks at the same definitions, and again whenever something changes.
+/// Shared, because every session scans the same definitions, and again after every change.
 static SCAN_CACHE: ScanCache = ScanCache::new();
 
-/// Tools of every mind that the broker calls itself: `runtime_bootstrap` and each observed call stand for them.
+/// Tools of every mind that the broker calls itself: `runtime_bootstrap` and the observation of calls replace them.
 const INTERNAL: [&str; 2] = ["bootstrap_session", "observe"];
-/// The same of the embedded mind: `reflect_user_message`, `read_memory` and the contract stand for them.
+/// The same for the embedded mind: `reflect_user_message`, `read_memory` and the contract replace them.
 const INTERNAL_OF_EMBEDDED: [&str; 3] = ["reflect", "recall", "get_system_prompt"];
 
-/// Whether there is nothing in these texts that the operator has to review first.
+/// Whether these texts contain nothing that the operator must review first.
 pub(crate) fn is_plain<'a>(texts: impl IntoIterator<Item = &'a str>) -> bool {
     definition_scan::scan(texts.into_iter().map(|text| (Part::Description, text))).is_none()
 }
 
-/// Whether a text has hidden characters, or text where people do not look.
+/// Whether a text has hidden characters, or text out of sight.
 pub(crate) fn hides_something(text: &str) -> bool {
     definition_scan::hides_something(text)
 }
 
-/// The text without its hidden characters.
 pub(crate) fn without_hidden(text: &str) -> String {
     definition_scan::without_hidden(text)
 }
@@ -68,22 +67,22 @@ pub(crate) fn without_hidden(text: &str) -> String {
 pub struct Source<'a> {
     pub upstream: Arc<str>,
     pub role: &'a Role,
-    /// Whether it is part of this program: its tools change with the program, and nobody has to accept them.
+    /// Whether it is part of this program: its tools change with the program and need no acceptance.
     pub is_embedded: bool,
     pub tools: Arc<[RawTool]>,
-    /// Whether it shows this now. What is only remembered of it is compared, but is no sight of it.
+    /// Whether the server lists this now. A remembered listing is compared with the pins, but does not count as seen.
     pub is_live: bool,
     pub first_listing: FirstListing,
 }
 
-/// When a server has listed its tools, if it has.
+/// When a server first listed its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstListing {
-    /// Before this session: its names are known to the operator and to earlier hosts.
+    /// Before this session: the operator and earlier hosts know its names.
     BeforeSession,
-    /// For the first time in this session.
+    /// First in this session.
     InSession,
-    /// Never: it is still starting, or its first start failed. Every name that it may expose can be one of its tools.
+    /// Never: it is still starting, or its first start failed. Any name that it may expose can be one of its tools.
     Never,
 }
 
@@ -99,44 +98,41 @@ pub struct CatalogTool {
     pub name: String,
     pub upstream: Arc<str>,
     pub tool: String,
-    /// The definition as it is listed: the pinned text under the listed name.
+    /// The definition as listed: the pinned text with the listed name.
     pub definition: Box<RawValue>,
     pub annotations: Annotations,
-    /// Whether it is what it was.
+    /// How the current definition compares with the pin.
     pub pin: Pin,
-    /// The hash of the definition that holds.
+    /// The hash of the definition in force.
     pub hash: String,
-    /// Whether it is a tool of the mind.
     pub is_mind: bool,
     /// Whether it is part of this program.
     pub is_embedded: bool,
-    /// Whether the broker itself calls it for the host. It is neither listed nor found; a host that knows its name can call it.
+    /// Whether the broker itself calls it for the host. It is neither listed nor found, but can be called by name.
     pub is_internal: bool,
-    /// What the scan found in the definition that the server shows now.
+    /// What the scan found in the server's current definition.
     pub finding: Option<Finding>,
 }
 
-/// Why a definition is quarantined: it waits for the operator, and its tool cannot be called, or only to read.
+/// Why a definition is quarantined: it waits for the operator, and its tool cannot be called, or only for reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuarantineReason {
     #[error("{0}")]
     Suspicious(Finding),
-    /// It is not the one that was accepted.
     #[error("its definition changed since the operator accepted it")]
     Changed,
     #[error("its definition changed since the operator accepted it, and now {0}")]
     ChangedSuspiciously(Finding),
-    /// It appeared on a server whose other tools were known before.
     #[error(
         "it is new on a server that was known before, and the operator has not accepted it: it is asked about as a human-visible write"
     )]
     New,
-    /// No definition of this tool was ever accepted, although nothing is wrong with the present one.
+    /// No definition of this tool was ever accepted, although the current one is not suspicious.
     #[error("it was quarantined when it was first seen and has not been accepted since")]
     NeverAccepted,
 }
 
-/// Why a stored definition waits for the operator; `None` if it does not.
+/// Why a stored definition is quarantined; `None` if it is not.
 #[must_use]
 pub fn quarantine_reason(pin: &ToolPin) -> Option<QuarantineReason> {
     let shown = pin.seen.as_ref().unwrap_or(&pin.pinned);
@@ -156,7 +152,7 @@ pub fn quarantine_reason(pin: &ToolPin) -> Option<QuarantineReason> {
 }
 
 impl QuarantineReason {
-    /// Whether it quotes the definition.
+    /// Whether the reason quotes the definition.
     pub(crate) fn quotes(&self) -> bool {
         match self {
             Self::Suspicious(_) | Self::ChangedSuspiciously(_) => true,
@@ -173,7 +169,6 @@ impl QuarantineReason {
     }
 }
 
-/// A tool that is not offered at all.
 #[derive(Debug, Clone)]
 pub struct RejectedTool {
     pub upstream: Arc<str>,
@@ -189,17 +184,17 @@ pub struct Catalogue {
 
 #[derive(Debug, Default)]
 struct Tools {
-    /// Own names that no tool has because a body that has never listed its tools may have them: the name and that body.
+    /// Tool names that no tool gets, because a body that has never listed its tools may have them: the name and that body.
     unsettled: BTreeMap<String, Arc<str>>,
     entries: Vec<CatalogTool>,
     positions: HashMap<String, usize>,
     rejected: Vec<RejectedTool>,
-    /// Their words, once somebody has searched.
+    /// Built on the first search.
     index: OnceLock<Index>,
 }
 
 impl CatalogTool {
-    /// How its definition stands to the pinned one, if it waits for the operator.
+    /// How the definition compares with the pinned one, if it is quarantined.
     #[must_use]
     pub fn quarantine_state(&self) -> Option<&'static str> {
         match self.pin {
@@ -210,7 +205,7 @@ impl CatalogTool {
         }
     }
 
-    /// What a request reads that is no tool call, where a call has its tool: it is not listed, and has no definition.
+    /// The item that a request other than a tool call reads, in place of a tool: not listed, without a definition.
     pub(crate) fn without_definition(spec: &Spec, what: &str) -> Self {
         Self {
             name: what.to_owned(),
@@ -227,7 +222,7 @@ impl CatalogTool {
         }
     }
 
-    /// Why its definition waits for the operator; `None` if it does not.
+    /// Why its definition is quarantined; `None` if it is not.
     #[must_use]
     pub fn quarantine_reason(&self) -> Option<QuarantineReason> {
         match self.pin {
@@ -244,7 +239,7 @@ impl CatalogTool {
 }
 
 impl Catalogue {
-    /// Compares every tool with its pin and gives each a name. `own` are the names that the broker itself has.
+    /// Compares every tool with its pin and assigns names. `own` are the broker's own names.
     ///
     /// # Errors
     /// When the store cannot be read or written.
@@ -264,7 +259,7 @@ impl Catalogue {
         Ok(Self { tools: Arc::new(tools.assign_names(own, sources)), session_names: None })
     }
 
-    /// The same of definitions that are known to hold, without asking anybody.
+    /// The same for definitions that are known to be in force, without the store.
     #[must_use]
     pub fn without_pins(sources: &[Source<'_>]) -> Self {
         let mut tools = Tools::default();
@@ -278,7 +273,7 @@ impl Catalogue {
         }
     }
 
-    /// Whether it is the very same one.
+    /// Whether both share the same data.
     pub(crate) fn is(&self, other: &Self) -> bool {
         let has_same_names = match (&self.session_names, &other.session_names) {
             (None, None) => true,
@@ -288,7 +283,7 @@ impl Catalogue {
         Arc::ptr_eq(&self.tools, &other.tools) && has_same_names
     }
 
-    /// Every tool, in the order of the upstreams and of their listings.
+    /// Every tool, in the order of upstreams and their listings.
     fn entries(&self) -> impl Iterator<Item = &CatalogTool> {
         let renamed =
             |position| self.session_names.as_ref().and_then(|session_names| session_names.renamed(position));
@@ -301,13 +296,12 @@ impl Catalogue {
         renamed.or_else(|| self.tools.entries.get(position))
     }
 
-    /// Whether the host was given this name for a tool that has another one now, or is gone: nothing else may answer to it.
+    /// Whether the host received this name for a tool that has been renamed or removed: no other tool may use it.
     pub(crate) fn is_session_name(&self, name: &str) -> bool {
         self.session_names.as_ref().is_some_and(|session_names| session_names.position(name).is_some())
     }
 
-    /// The tool of this listed name, or of one that it was listed under before; also one that is internal, or
-    /// whose definition waits for the operator.
+    /// The tool with this name, current or earlier; includes internal and quarantined tools.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&CatalogTool> {
         let session_names =
@@ -317,16 +311,16 @@ impl Catalogue {
             .and_then(|position| self.at(position))
     }
 
-    /// The same; or, as `BODY__TOOL`, a body's tool that is listed under its own name. Which names collide can change when a
-    /// server lists its tools, so that this form always works.
+    /// The same, and `BODY__TOOL` for a body's tool that is listed under its own name. Names may start to collide when a
+    /// server lists its tools, so this form always works.
     pub(crate) fn by_name(&self, name: &str) -> Option<&CatalogTool> {
         let full = || name.split_once("__").and_then(|(body, tool)| self.find_in_body(Some(body), tool));
         let listed = self.get(name);
         if self.is_session_name(name) { listed } else { listed.or_else(full) }
     }
 
-    /// A body's tool by its own name. Without a body: the one of this listed name, else the only one of this own name, unless a
-    /// body that has never listed its tools may have one of the same name.
+    /// A body's tool by its own name. Without a body: the tool with this listed name, else the only one with this own name,
+    /// unless a body that has never listed its tools may have one too.
     #[must_use]
     pub fn find_in_body(&self, body: Option<&str>, tool: &str) -> Option<&CatalogTool> {
         let listed = self.get(tool).filter(|found| body.is_none() && !found.is_mind);
@@ -341,22 +335,21 @@ impl Catalogue {
         })
     }
 
-    /// The body that may have a tool of this name, has never listed its tools, and keeps others from having the name.
+    /// The body that has never listed its tools and may have a tool of this name, which blocks the name for others.
     pub(crate) fn unsettled_body(&self, tool: &str) -> Option<&str> {
         self.tools.unsettled.get(tool).map(|body| &**body)
     }
 
-    /// What is listed, in the order of the upstreams and of their listings.
+    /// The listed tools, in the order of upstreams and their listings.
     pub fn listed(&self) -> impl Iterator<Item = &CatalogTool> {
         self.entries().filter(|entry| entry.pin != Pin::Suspicious && !entry.is_internal)
     }
 
-    /// What waits for the operator: changed definitions, and those that are not listed.
+    /// The quarantined tools: changed definitions, and those that are not listed.
     pub fn quarantined(&self) -> impl Iterator<Item = &CatalogTool> {
         self.entries().filter(|entry| entry.pin != Pin::Same)
     }
 
-    /// What cannot be offered.
     #[must_use]
     pub fn rejected(&self) -> &[RejectedTool] {
         &self.tools.rejected
@@ -378,7 +371,7 @@ impl Source<'_> {
     }
 }
 
-/// A tool as it is shown. Its name is still its own.
+/// A new entry; its name is not assigned yet.
 fn new_entry(source: &Source<'_>, tool: &RawTool, read: &definition::Definition) -> CatalogTool {
     CatalogTool {
         name: String::new(),
@@ -395,7 +388,7 @@ fn new_entry(source: &Source<'_>, tool: &RawTool, read: &definition::Definition)
     }
 }
 
-/// Compares the tools of an upstream with their pins. Their names are still their own.
+/// Compares the tools of an upstream with their pins. Names are not assigned yet.
 async fn compare_pins(
     store: &Store,
     source: &Source<'_>,
@@ -443,7 +436,7 @@ fn apply_pin_state(mut entry: CatalogTool, finding: Option<Finding>, state: PinS
                     entry.definition = text;
                     entry.hash = pinned.hash;
                 }
-                // Nobody can say what was accepted.
+                // The accepted definition is unknown.
                 Err(_) => entry.pin = Pin::Suspicious,
             }
         }
@@ -452,7 +445,7 @@ fn apply_pin_state(mut entry: CatalogTool, finding: Option<Finding>, state: PinS
 }
 
 impl Tools {
-    /// The tools of an upstream that are exposed and can be offered; the others are noted.
+    /// The exposed and valid tools of an upstream; records the rejected ones.
     fn usable<'a>(&mut self, source: &'a Source<'_>) -> Vec<(&'a RawTool, definition::Definition)> {
         let (mut usable, mut seen) = (Vec::new(), HashSet::new());
         for tool in source.tools.iter().filter(|tool| source.exposes(&tool.name)) {
@@ -469,9 +462,8 @@ impl Tools {
         usable
     }
 
-    /// The own names of these tools that none of them gets, and for which body's sake. A name that was once a tool's must never be
-    /// another body's: while a body has never listed its tools, only bodies that were listed in an earlier session keep the names
-    /// that it may have.
+    /// The tool names that none of these tools gets, with the body that blocks each. A name must never move to another body:
+    /// while a body has never listed its tools, only bodies listed in an earlier session keep the names that it may have.
     fn unsettled_among(
         &self,
         sources: &[Source<'_>],
@@ -488,7 +480,7 @@ impl Tools {
         let open = self.entries.iter().filter(|entry| is_among(entry) && !entry.is_mind);
         let open = open.filter(|entry| !settled.contains(&*entry.upstream));
         open.filter_map(|entry| {
-            // A mind that is still starting takes names from the embedded body only: the others are the operator's choice.
+            // A mind that is still starting blocks names of the embedded body only: the operator chose the others.
             let is_rival = |source: &&&Source<'_>| entry.is_embedded || !source.role.is_mind();
             let may_contain = unknown.iter().filter(is_rival).find(|source| source.exposes(&entry.tool))?;
             Some((entry.tool.clone(), Arc::clone(&may_contain.upstream)))
@@ -496,8 +488,8 @@ impl Tools {
         .collect()
     }
 
-    /// Gives every tool its name. The mind's names are part of the contract: a body that has one of them makes room. So
-    /// does the embedded body for those that somebody has chosen.
+    /// Assigns every tool its name. The mind's names are part of the contract: a body's tool with the same name is renamed.
+    /// The embedded body's tools are renamed in favour of configured servers.
     fn assign_names(mut self, own: &[&str], sources: &[Source<'_>]) -> Self {
         let upstreams: BTreeSet<&str> = sources.iter().map(|source| &*source.upstream).collect();
         let rank = |entry: &CatalogTool| match (entry.is_mind, entry.is_embedded) {

@@ -1,13 +1,12 @@
 //! The names under which tools are listed: unique, stable, at most 64 characters. Pure.
 //!
-//! A tool has its own name. Where two upstreams have the same one, or the broker or the mind has it, every holder of it is
-//! `BODY__TOOL`; where that is taken too, a piece of a hash tells them apart. A tool whose own name begins as those of
-//! another upstream would is never listed under it: that one may have such a tool tomorrow. The order of upstreams does not
-//! matter.
+//! A tool keeps its own name. If two upstreams share a name, or the broker or the mind has it, each holder becomes
+//! `BODY__TOOL`; if that is taken too, a part of a hash is added. A tool whose own name begins with another upstream's prefix
+//! is never listed under it, because that upstream may get such a tool later. The order of upstreams does not matter.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// Characters of a listed name: more is refused by hosts.
+/// The longest listed name, in characters; hosts reject longer ones.
 pub(super) const LONGEST: usize = 64;
 const DIGITS: usize = 8;
 
@@ -18,14 +17,14 @@ pub(crate) struct NameRequest<'a> {
 }
 
 impl NameRequest<'_> {
-    /// Whether its own name begins as another upstream's would.
+    /// Whether its own name begins with another upstream's prefix.
     fn poses(&self, upstreams: &BTreeSet<&str>) -> bool {
         let is_of = |other: &&str| self.tool.strip_prefix(*other).is_some_and(|rest| rest.starts_with("__"));
         upstreams.iter().any(|other| *other != self.upstream && is_of(other))
     }
 }
 
-/// How a name is made. The later one is taken where the earlier one is not free.
+/// The form of a name. The next form is used if the previous one is not free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     Own,
@@ -33,8 +32,8 @@ enum Form {
     Hashed,
 }
 
-/// A name for each, in their order; `None` where none is free. Names that are taken are not given again. There may be more
-/// upstreams than those that want something now.
+/// Assigns a name to each, in order; `None` if none is free. Skips names that are taken. `upstreams` may include some without
+/// tools.
 pub(crate) fn assign_names(
     upstreams: &BTreeSet<&str>,
     requests: &[NameRequest<'_>],
@@ -51,7 +50,7 @@ pub(crate) fn assign_names(
         let mut changed = false;
         for (name, at) in holders {
             let is_taken = taken.contains(name);
-            // Whoever poses with another's prefix makes room, and not the other one.
+            // The tool that imitates another's prefix is renamed, not the other one.
             let lowest = at.iter().filter_map(|at| forms.get(*at)).min().copied();
             let Some(next) = lowest.and_then(Form::next).filter(|_| is_taken || at.len() > 1) else {
                 continue;
@@ -64,7 +63,7 @@ pub(crate) fn assign_names(
     }
 }
 
-/// A name for a tool that cannot have its own one, because that was given to another tool.
+/// A name for a tool whose own name was assigned to another tool.
 pub(super) fn alternative_name(want: NameRequest<'_>, is_free: impl Fn(&str) -> bool) -> String {
     let NameRequest { upstream, tool } = want;
     let numbered =
@@ -85,7 +84,7 @@ fn raise(forms: &mut [Form], at: &[usize], next: Form) -> bool {
     raised
 }
 
-/// What is still there twice is given to the first: it takes a hash that was made to collide.
+/// The first of two remaining duplicates keeps the name; this takes a crafted hash collision.
 fn unique(names: Vec<String>, taken: &HashSet<String>) -> Vec<Option<String>> {
     let mut given = taken.clone();
     names.into_iter().map(|name| given.insert(name.clone()).then_some(name)).collect()
@@ -144,14 +143,14 @@ mod tests {
             (&[("a", "x"), ("b", "x"), ("c", "x"), ("c", "y")], &["a__x", "b__x", "c__x", "y"]),
             (&[("a", "runtime_status"), ("b", "y")], &["a__runtime_status", "y"]),
             (&[("a", "X"), ("b", "x")], &["X", "x"]),
-            // A tool that poses with another body's prefix makes room.
+            // A tool that imitates another body's prefix is renamed.
             (&[("a", "x"), ("b", "x"), ("evil", "a__x")], &["a__x", "b__x", "evil__a__x"]),
             (
                 &[("evil", "a__runtime_status"), ("a", "runtime_status")],
                 &["evil__a__runtime_status", "a__runtime_status"],
             ),
             (&[("a", "x.y"), ("b", "日本")], &["x.y", "日本"]),
-            // Also while the other one does not need it; its own prefix is nobody else's.
+            // Also while the other body does not use the name; a body may use its own prefix.
             (&[("a", "x"), ("evil", "a__y")], &["x", "evil__a__y"]),
             (&[("a", "a__x"), ("b", "c__y")], &["a__x", "c__y"]),
             (&[("a_", "x"), ("evil", "a___y")], &["x", "evil__a___y"]),

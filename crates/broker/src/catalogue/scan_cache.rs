@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Finding;
 
-/// Definitions that are remembered. When there are more it starts anew.
+/// The number of cached definitions. The cache is cleared when it is full.
 const MOST: usize = 8192;
 
 pub(super) struct ScanCache(Mutex<BTreeMap<String, Option<Finding>>>);
@@ -22,7 +22,7 @@ impl ScanCache {
         if let Some(finding) = known(&self.0) {
             return finding;
         }
-        // A scan takes its time: the lock is not held meanwhile.
+        // The lock is not held during a scan.
         let finding = scan();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST {

@@ -1,6 +1,5 @@
-//! Finds tools by what they say about themselves: their names and those of their arguments, titles, descriptions. Words are
-//! made as for memories, and weighed by how rare they are and where they stand (BM25 over fields). Pure: the same question
-//! has the same answer, in the same order.
+//! Ranks tools by their names, argument names, titles and descriptions. Terms are built as for memories and weighted by
+//! rarity and field (BM25 over fields). Pure: the same query returns the same tools in the same order.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -10,22 +9,22 @@ use serde_json::Value;
 
 use super::{CatalogTool, Catalogue};
 
-/// How much a second mention is worth less than the first.
+/// How quickly repeated mentions lose weight.
 const SATURATION: f64 = 1.2;
-/// What a word counts that means much the same as one that was asked for.
+/// The weight of a synonym of a query word.
 const SYNONYM_WEIGHT: f64 = 0.4;
-/// What a word counts that says nothing about a subject, and stands in a name: `turn_on`, `list_all`.
+/// The weight of a stop word in a name: `turn_on`, `list_all`.
 const FILLER_WEIGHT: f64 = 0.3;
-/// What is so much worse than the best is no match.
+/// Tools below this share of the best score are not matches.
 const MIN_SCORE_SHARE: f64 = 0.25;
-/// Words of a question that are looked at.
+/// Words of a query that are used.
 const WORDS_MAX: usize = 32;
-/// Characters of each text of a definition that are looked at.
+/// Characters of each text of a definition that are indexed.
 const TEXT_MAX: usize = 4_000;
-/// Arguments of a tool that are looked at.
+/// Arguments of a tool that are indexed.
 const ARGUMENTS_MAX: usize = 100;
 
-/// Where a word may stand, how much it counts there, and how much less in a text that is longer than others.
+/// The fields, with their weight and length normalization.
 const FIELDS: [Field; FIELD_COUNT] = [
     Field { weight: 4.0, length: 0.3 }, // name
     Field { weight: 2.0, length: 0.3 }, // title
@@ -69,29 +68,29 @@ const SYNONYMS: &str = "\
 
 #[derive(Debug)]
 pub struct SearchResult<'a> {
-    /// The best, the best one first.
+    /// Best match first.
     pub tools: Vec<&'a CatalogTool>,
     pub matched: usize,
     pub searched: usize,
 }
 
-/// The words of a catalogue, made when somebody searches for the first time.
+/// The search index of a catalogue, built on the first search.
 #[derive(Debug)]
 pub(super) struct Index {
-    /// By word: the place of each tool that has it, and how well it has it, from 0 to 1.
+    /// By word: the position of each tool that has it, and the weight from 0 to 1.
     postings: HashMap<i64, Vec<(u32, f64)>>,
     tools: usize,
 }
 
 impl Catalogue {
-    /// The tools that fit best what is asked for, at most so many. What waits for the operator is not among them.
+    /// The best matches, at most this many, without quarantined tools.
     #[must_use]
     pub fn find(&self, query: &str, limit: usize) -> SearchResult<'_> {
         let tools: Vec<&CatalogTool> = self.listed().collect();
         let mut ranked = self.index(&tools).rank(query);
         let bar = ranked.iter().map(|(_, score)| *score).fold(0.0, f64::max) * MIN_SCORE_SHARE;
         ranked.retain(|(_, score)| *score >= bar);
-        // Whoever knows the name gets what has it, whatever its words are.
+        // An exact name returns its tool, whatever the words match.
         let asked = query.trim();
         let by_name = self.by_name(asked);
         let is_named = |tool: &&CatalogTool| {
@@ -102,7 +101,7 @@ impl Catalogue {
             (0..).zip(&tools).filter(|(_, tool)| is_named(tool)).map(|(position, _)| position).collect();
         ranked.retain(|(position, _)| !named.contains(position));
         ranked.extend(named.iter().map(|position| (*position, f64::MAX)));
-        // What is equally good stays in the order in which it is offered.
+        // Ties keep the catalogue's order.
         ranked.sort_by(|(position, score), (other, other_score)| {
             other_score.total_cmp(score).then(position.cmp(other))
         });
@@ -110,12 +109,11 @@ impl Catalogue {
         SearchResult { tools: best.collect(), matched: ranked.len(), searched: tools.len() }
     }
 
-    /// Whether its words were read.
     pub(crate) fn is_indexed(&self) -> bool {
         self.tools.index.get().is_some()
     }
 
-    /// Reads its words, which takes a while if there are many.
+    /// Builds the index, which takes a while for many tools.
     pub(crate) fn build_index(&self) {
         self.index(&self.listed().collect::<Vec<_>>());
     }
@@ -154,7 +152,7 @@ impl Index {
                 *into.entry(position).or_default() += score;
             }
         }
-        // Words that say nothing decide between tools that have something, and find none by themselves.
+        // Stop words only rank tools that other words have found.
         if !scores.is_empty() {
             fillers.retain(|position, _| scores.contains_key(position));
         }
@@ -164,7 +162,7 @@ impl Index {
         scores.into_iter().map(|(position, score)| (position as usize, score)).collect()
     }
 
-    /// What each tool earns by one word of the question, or by one that means much the same.
+    /// The score of each tool for one query word and its synonyms.
     fn word(&self, word: TextTerm) -> HashMap<u32, f64> {
         let mut earned: HashMap<u32, f64> = HashMap::new();
         let alike = GROUPS.iter().filter(|group| group.contains(&word.term)).flatten();
@@ -182,7 +180,7 @@ impl Index {
     }
 }
 
-/// How much a tool has of each of its words, over all fields.
+/// The weight of each word of a tool, over all fields.
 fn weights(fields: &[Vec<TextTerm>; FIELD_COUNT], averages: &[f64]) -> HashMap<i64, f64> {
     let mut weights: HashMap<i64, f64> = HashMap::new();
     for (position, ((terms, field), average)) in fields.iter().zip(&FIELDS).zip(averages).enumerate() {
@@ -199,7 +197,7 @@ static GROUPS: LazyLock<Vec<Vec<i64>>> = LazyLock::new(|| {
     SYNONYMS.lines().map(terms).collect()
 });
 
-/// Reads definitions. Servers use the same words again and again: each is folded and stemmed once.
+/// Tokenizes definitions. Caches each folded and stemmed word, because servers repeat the same words.
 #[derive(Default)]
 struct TermReader {
     known: HashMap<String, Vec<TextTerm>>,
@@ -246,14 +244,14 @@ impl TermReader {
     }
 }
 
-/// A text with spaces between the parts of its names: `getIssueByID` is four words.
+/// Splits names into words with spaces: `getIssueByID` is four words.
 fn spaced(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len() + 8);
     let mut chars = text.chars().peekable();
     let mut last = ' ';
     while let Some(c) = chars.next() {
         let next_is_small = chars.peek().is_some_and(|next| next.is_lowercase());
-        // The plural of an abbreviation stays with it: `IDs`.
+        // Keeps the plural of an abbreviation together: `IDs`.
         let ends_there = chars.peek() == Some(&'s') && {
             let mut after = chars.clone();
             after.next();

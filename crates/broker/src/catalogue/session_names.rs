@@ -1,5 +1,5 @@
-//! Keeps announced names stable for the life of a session: a name that a host received still leads to the tool that had it,
-//! and another tool that would take the name is listed under a different one.
+//! Keeps announced names stable for the life of a session: a name that a host received still resolves to the tool that had
+//! it, and another tool that would take the name is listed under a different one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use std::sync::Arc;
 use super::names::{NameRequest, alternative_name};
 use super::{CatalogTool, Catalogue, Tools, definition};
 
-/// Names of tools that no longer exist that one session remembers.
+/// Names of removed tools that one session remembers.
 const REMOVED_NAMES_MAX: usize = 10_000;
 
-/// What differs in one session from the names that the tools of a catalogue have.
+/// How a session's names differ from the catalogue's.
 #[derive(Debug, Default)]
 pub(super) struct SessionNames {
-    /// Names that the host was given, and that are not those of the catalogue.
+    /// Names that the host received and that are not in the catalogue.
     names: BTreeMap<String, Owner>,
-    /// By their place: tools whose name belongs to another tool in this session, as they are listed instead.
+    /// By position: tools whose name belongs to another tool in this session, with their replacement entries.
     renamed: HashMap<usize, CatalogTool>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct SessionNames {
 struct Owner {
     upstream: Arc<str>,
     tool: String,
-    /// `None` while its server does not have it.
+    /// `None` while the server does not have the tool.
     position: Option<usize>,
 }
 
@@ -32,14 +32,14 @@ impl SessionNames {
         self.renamed.get(&position)
     }
 
-    /// The place of the tool that this name was given to; `None` if it is not one of the names kept here.
+    /// The position of the tool that this name was assigned to; `None` if the name is not stored here.
     pub(super) fn position(&self, name: &str) -> Option<Option<usize>> {
         self.names.get(name).map(|owner| owner.position)
     }
 }
 
 impl Catalogue {
-    /// These tools for a host that was given the names of `given`.
+    /// These tools for a host that received the names of `given`.
     pub(crate) fn with_names_of(&self, given: &Self) -> Self {
         let tools = &self.tools;
         if Arc::ptr_eq(tools, &given.tools) {
@@ -74,7 +74,7 @@ impl Catalogue {
         Self { tools: Arc::clone(tools), session_names: Some(Arc::new(session_names)) }
     }
 
-    /// Every name that leads to a tool, with the tool's server and its name there.
+    /// Every name that resolves to a tool, with the tool's server and its name there.
     fn given_names(&self) -> impl Iterator<Item = (&str, &Arc<str>, &str)> {
         let session_names = self.session_names.as_deref();
         let is_session_name = move |name: &str| {
@@ -91,7 +91,7 @@ impl Catalogue {
 }
 
 impl SessionNames {
-    /// Lists the tool at this place under another name than its own one, which was given to another tool.
+    /// Lists the tool at this position under another name, because its own was assigned to another tool.
     fn rename(&mut self, tools: &Tools, position: usize) {
         let Some(entry) = tools.entries.get(position) else { return };
         let is_free = |name: &str| match self.names.get(name) {
@@ -167,7 +167,7 @@ mod tests {
             (Some("a"), Some("a"), Some("b"))
         );
         assert_eq!(listed(&session_names), ["a__x", "y", "b__x"]);
-        // Also when it was given in a list before the last one.
+        // Also when it was announced in an older list.
         let again = catalogue(&[("a", &["x", "z"]), ("b", &["x"])], &[]).with_names_of(&session_names);
         assert_eq!((owner(&again, "x"), owner(&again, "z")), (Some("a"), Some("a")));
     }
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_name_is_never_another_servers_later() {
         let given = catalogue(&[("a", &["x"])], &["whoami"]);
-        // A configured server takes the names of an embedded one; not those that this host was given.
+        // A configured server takes the names of an embedded one, except those that this host received.
         let later = catalogue(&[("a", &["x"]), ("b", &["whoami"])], &["whoami"]);
         assert_eq!((owner(&later, "whoami"), owner(&later, "own__whoami")), (Some("b"), Some("own")));
         let session_names = later.with_names_of(&given);
@@ -185,7 +185,7 @@ mod tests {
         let names = listed(&session_names);
         assert_eq!(names, ["own__whoami", "x", "b__whoami"]);
         assert!(session_names.get("b__whoami").unwrap().definition.get().contains("\"b__whoami\""));
-        // It stays so with every further change.
+        // This holds after every further change.
         let more =
             catalogue(&[("a", &["x", "y"]), ("b", &["whoami"])], &["whoami"]).with_names_of(&session_names);
         assert_eq!(listed(&more), ["own__whoami", "x", "y", "b__whoami"]);

@@ -1,13 +1,12 @@
 //! Which definitions are quarantined. One case is one line of a file under `tests/definitions`; to add a case, add a line.
 //!
-//! That all of them come out right says that nothing got worse, and little about new wordings. Of 90 poisoned sentences that
-//! were written in three rounds to be different, 19 of 40, 12 of 30 and 4 of 20 were found at first sight; the 82 that are
-//! found now stand among the others. Later 120 poisoned and 120 harmless definitions were written without knowledge of the
-//! rules, and 52 of the poisoned ones were found. The rules were then extended with only one half of them in view: of the
-//! other 60, 27 were found before and 39 afterwards; 4 of the 120 harmless ones were quarantined before and afterwards.
-//! Of 2,818 definitions that 86 public servers list, none was quarantined before that; of 17,436 descriptions in the sources
-//! of 16 public repositories and in a list of 51 servers, 10 were before and 2 afterwards. `examples/scan_definitions.rs`
-//! measures it again.
+//! These cases guard against regressions; they say little about new wordings. Of 90 poisoned sentences that were written in
+//! three rounds, 19 of 40, 12 of 30 and 4 of 20 were found at first; the 82 that are found now are among the cases. Of 120
+//! poisoned and 120 harmless definitions that were later written without knowledge of the rules, 52 poisoned ones were found.
+//! The rules were then extended with only one half in view: of the other 60, 27 were found before and 39 afterwards; 4 of the
+//! 120 harmless ones were quarantined before and afterwards. Of 2,818 definitions of 86 public servers none was quarantined
+//! before that; of 17,436 descriptions in 16 public repositories and a list of 51 servers, 10 were before and 2 afterwards.
+//! `examples/scan_definitions.rs` repeats the measurement.
 
 use embody_store::{Definition, ToolPin};
 use serde_json::value::RawValue;
@@ -87,7 +86,7 @@ fn a_large_definition_is_read_in_time_proportional_to_its_length() {
         };
         timed(1000);
         let (small, large) = (timed(15_000), timed(120_000));
-        // Eight times as long; the rest is for a busy machine.
+        // Eight times as long; the rest allows for a busy machine.
         let most = small * 32 + std::time::Duration::from_millis(500);
         assert!(large < most, "{unit:?}: {small:?}, then {large:?}");
     }

@@ -1,4 +1,4 @@
-//! `completion/complete`: to whoever has the prompt or the resource that it is for.
+//! `completion/complete`: forwarded to the owner of the prompt or resource.
 
 use embody_wire::Outcome;
 use embody_wire::server::{code, failure};
@@ -44,7 +44,7 @@ pub(super) async fn complete(request: HostRequest<'_>) -> Outcome {
                 (None, Some(_)) => not_completed(request).await,
             }
         }
-        // A server may read another member than the one that was judged.
+        // A server might read another member than the one that was checked.
         _ => failure(
             code::INVALID_PARAMS,
             "`ref` is neither `ref/prompt` with a `name` nor `ref/resource` with a `uri` alone",

@@ -1,7 +1,7 @@
-//! Where a merged list goes on: whose turn it is, and that one's own cursor. Opaque to the host, which only gives it back.
+//! The cursor of a merged list: the position, and the upstream's own cursor. Opaque to the host.
 //!
-//! An upstream's own cursor carries a signature: a server gets no cursor but one that it gave itself, to the same principal, for the
-//! same list. Every process on the store reads the signatures of the others.
+//! An upstream's own cursor is signed: a server receives only cursors that it returned itself, to the same principal and for
+//! the same list. All processes on the store verify the same signatures.
 
 use embody_wire::Outcome;
 use embody_wire::server::{code, failure};
@@ -11,16 +11,16 @@ use super::printable;
 use super::route::HostRequest;
 use crate::stateless::{sign_parts, verify_parts};
 
-/// Bytes of an upstream's cursor. A list whose cursor is longer ends there.
+/// The longest cursor of an upstream, in bytes. A list with a longer cursor ends there.
 pub(super) const LONGEST: usize = 4_096;
-/// Bytes of what stands before it: the list, the place, and the signature.
+/// The longest prefix, in bytes: list, position and signature.
 const BEFORE: usize = 160;
 const FORM: &str = "cursor 1";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cursor {
     pub(super) place: usize,
-    /// Its own cursor; none for its first page.
+    /// The upstream's own cursor; `None` for its first page.
     pub(super) theirs: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl Cursor {
         }
     }
 
-    /// What a text says, and the signature that has to prove it.
+    /// Parses a cursor; returns it with the signature to verify.
     fn parse(text: &str, kind: ListKind, places: usize) -> Option<(Self, &str)> {
         let rest = text.strip_prefix(kind.letter()).filter(|_| text.len() <= LONGEST + BEFORE)?;
         let mut parts = rest.splitn(3, ':');

@@ -1,8 +1,8 @@
-//! One list from the lists of all upstreams: their items as they wrote them, in the order of upstreams, and a cursor that
-//! says whose turn it is and what that one's own cursor is.
+//! Merges the lists of all upstreams into one: items unchanged, in the order of upstreams, with a cursor that holds the
+//! position and the upstream's own cursor.
 //!
-//! An upstream that is away or answers with an error is left out; only a host that goes on with a list of that very
-//! upstream hears of it.
+//! An unavailable or failing upstream is left out; its error is returned only to a host that continues the list of that
+//! upstream.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ use crate::session::Session;
 use crate::upstream::Upstream;
 use crate::{Principal, policy};
 
-/// How long one page may take: a host waits for the slowest.
+/// Limit for one page: a host waits for the slowest.
 const PAGE: Duration = Duration::from_secs(10);
-/// Bytes of one answer, but for a single page that is larger by itself.
+/// Bytes of one response, unless a single page is larger.
 const ANSWER: usize = 4 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl ListKind {
         }
     }
 
-    /// The host gets the list without this one, and hears of it when it is there. Who has tasks has been asked for them.
+    /// Leaves this upstream out of the list; the host is notified when it is available. Not needed for tasks.
     fn leave_out(self, known: &RoutingTable, upstream: &Upstream) {
         if self != Self::Tasks {
             known.note_listed(&upstream.spec().name, "resources", false);
@@ -127,7 +127,7 @@ struct Merged {
 }
 
 impl Merged {
-    /// Takes a page of the upstream at this place; `false` if there is no room for it.
+    /// Adds a page of the upstream at this position; returns `false` if it does not fit.
     fn take(&mut self, place: usize, page: &Page) -> bool {
         let bytes: usize = page.items.iter().map(|item| item.get().len()).sum();
         if self.bytes > 0 && self.bytes + bytes > ANSWER {
@@ -166,13 +166,13 @@ async fn page(request: HostRequest<'_>, kind: ListKind) -> Result<Outcome, Outco
     let offering: Vec<(usize, &Arc<Upstream>)> = offering.collect();
     let is_of = |place: usize| cursor.as_ref().is_none_or(|cursor| cursor.place == place);
     match (kind, &*offering) {
-        // There is nothing of ours in this list: that of the only one who has it is passed on whole.
+        // The broker adds nothing to this list: forward the list of the only upstream that has it.
         (ListKind::Tasks, [(place, only)]) if is_of(*place) => pass_on(request, (*place, only), cursor).await,
         _ => merge(request, kind, cursor).await,
     }
 }
 
-/// The tasks of the only upstream that lists any. No byte changes but those of the cursor.
+/// The tasks of the only upstream that lists any. Only the bytes of the cursor change.
 async fn pass_on(
     request: HostRequest<'_>,
     (place, only): (usize, &Arc<Upstream>),
@@ -193,7 +193,7 @@ async fn pass_on(
     let next = match page.next {
         Some(theirs) => Cursor { place, theirs: Some(theirs) }.print(request, ListKind::Tasks).await?,
         None if part.get() == "null" => return Ok(Outcome::Result(result)),
-        // To common hosts an empty cursor is the end.
+        // Common hosts treat an empty cursor as the end.
         None => String::new(),
     };
     let passed_on = params::replace_text(&result, part, &next);
@@ -220,7 +220,7 @@ async fn merge(request: HostRequest<'_>, kind: ListKind, cursor: Option<Cursor>)
             Ok(page) => page,
             Err(failed) => return Err(outcome_for_host(request.session, upstream, &fetch.what, failed).await),
         };
-        // Whoever says that the list goes on where it is goes round in a circle.
+        // A server that returns the same cursor again would loop.
         page.next = page.next.filter(|next| *next != theirs);
         merged.take(place, &page);
         kind.add_routes(request, &upstream.spec().name, &page.items, false);
@@ -248,8 +248,8 @@ struct Params {
     cursor: Option<String>,
 }
 
-/// The first pages of all from this place on that give one, in their order. They are asked at the same time, so that one
-/// that hangs does not add to another.
+/// The first page of each upstream from this position on that returns one, in order. Requested in parallel, so that a slow
+/// server does not delay the others.
 async fn first_pages(
     request: HostRequest<'_>,
     kind: ListKind,
@@ -258,7 +258,7 @@ async fn first_pages(
 ) -> Vec<(usize, Page)> {
     let mut fetching = JoinSet::new();
     for (place, upstream) in request.session.upstreams().enumerate().skip(from) {
-        // What one has that was never started is not known; that there is more is said when it is.
+        // The list of a server that was never started is unknown; the host is notified once it is known.
         if !is_reachable(upstream) || upstream.capabilities().is_none() {
             kind.leave_out(&request.session.routes, upstream);
             continue;
@@ -288,7 +288,7 @@ async fn first_pages(
     pages
 }
 
-/// What it takes to fetch a list from one upstream: on whose behalf, and by which right.
+/// A request for a list of one upstream: the caller and its permit.
 pub(super) struct ListFetch {
     session: Arc<Session>,
     call: Arc<Call<Principal>>,
@@ -315,7 +315,7 @@ impl ListFetch {
         &self.upstream
     }
 
-    /// One page of the list. The parameters are the upstream's. What came instead reaches a host through [`outcome_for_host`] only.
+    /// Fetches one page with the upstream's parameters. A failure must reach a host through [`outcome_for_host`] only.
     pub(super) async fn page(&self, member: &str, params: Option<&RawValue>) -> Result<Page, CallResult> {
         let Self { session, call, upstream, method, what, permit } = self;
         let spec = upstream.spec();
@@ -325,7 +325,7 @@ impl ListFetch {
         };
         let limit = PAGE.min(spec.call_timeout);
         let trip = UpstreamCall { session, upstream: &spec.name, what, link: &link, call, limit, permit };
-        // One that tells of its progress for ever is one that hangs.
+        // A server that sends progress for ever counts as hanging.
         let carried = timeout(2 * limit, call_upstream(trip, OutgoingCall { method, params })).await;
         match carried.unwrap_or(CallResult::TimedOut) {
             CallResult::Answered(Outcome::Result(result)) => {
@@ -341,7 +341,7 @@ impl ListFetch {
     }
 }
 
-/// Whether an item of a list is the upstream's to have, and exposed. What has no name cannot be asked for.
+/// Whether the upstream may have this item and exposes it. An item without a name cannot be requested.
 fn is_visible(upstream: &Upstream, member: &str, item: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -368,7 +368,7 @@ fn read(result: &RawValue, member: &str) -> Option<Page> {
     let find = |name: &str| members.iter().rev().find(|(known, _)| known == name).map(|(_, value)| *value);
     let items: Vec<&RawValue> = serde_json::from_str(find(member)?.get()).ok()?;
     let next: Option<String> = find("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok()?);
-    // To common hosts an empty cursor is the end.
+    // Common hosts treat an empty cursor as the end.
     let next = next.filter(|next| !next.is_empty() && next.len() <= LONGEST);
     Some(Page { items: items.into_iter().map(ToOwned::to_owned).collect(), next })
 }

@@ -74,11 +74,11 @@ pub(crate) async fn answer(broker: &Broker, session: &Arc<Session>, call: &Arc<C
     }
 }
 
-/// The notifications of a host that reach servers; every other one ends here. `initialized`, `cancelled` and `progress` are
-/// about the host's own connection: each connection behind the broker has its own.
+/// The notifications of a host that are forwarded to servers. `initialized`, `cancelled` and `progress` concern the host's
+/// own connection only.
 const FROM_HOST: [&str; 1] = ["notifications/roots/list_changed"];
 
-/// The notifications of a server that reach the host as they are, outside calls.
+/// The notifications of a server that are forwarded to the host unchanged, outside calls.
 const TO_HOST: [&str; 6] = [
     "notifications/message",
     "notifications/resources/updated",
@@ -88,14 +88,14 @@ const TO_HOST: [&str; 6] = [
     "notifications/elicitation/complete",
 ];
 
-/// Takes a notification of the host. Its parameters can only be `_meta`, which no server needs to look again.
+/// Forwards a notification of the host. Drops its parameters, which can only be `_meta`.
 pub(crate) fn on_host_notification(session: &Arc<Session>, notification: &Notification) {
     if let Some(method) = FROM_HOST.into_iter().find(|known| *known == notification.method) {
         notification_queue::to_upstreams(session, &Notification { method: method.to_owned(), params: None });
     }
 }
 
-/// Whether a notification that a server sends in the course of a call reaches the host.
+/// Whether a notification during a call is forwarded to the host.
 pub(crate) fn is_for_host(method: &str) -> bool {
     method == "notifications/progress" || TO_HOST.contains(&method)
 }
@@ -106,11 +106,11 @@ pub(crate) async fn on_upstream_notification(
     notification: Notification,
 ) {
     match &*notification.method {
-        // What is heard of tasks is asked for, and told to whoever listens to them.
+        // A task notification only triggers a poll, whose result goes to the listeners.
         "notifications/tasks" if session.is_stateless() => {
             return session.notifier.listeners.on_task_changed(upstream, &notification);
         }
-        // It answers a request of the connection's own.
+        // The response to a request of the connection itself.
         "notifications/subscriptions/acknowledged" => {
             return session.notifier.listeners.on_tasks_acknowledged(upstream, &notification);
         }
@@ -122,7 +122,7 @@ pub(crate) async fn on_upstream_notification(
     notification_queue::to_host(session, upstream, notification);
 }
 
-/// Whether a body speaks of a resource that is the mind's or the broker's.
+/// Whether a body's notification names a resource that is reserved for the mind or the broker.
 fn is_of_another(session: &Session, upstream: &str, notification: &Notification) -> bool {
     #[derive(Deserialize)]
     struct Updated {
@@ -133,7 +133,7 @@ fn is_of_another(session: &Session, upstream: &str, notification: &Notification)
     upstream != session.mind.spec().name && Scheme::of(&uri).is_some()
 }
 
-/// An upstream may be connected anew: what holds for its connection is said again.
+/// Restores the settings of an upstream that may have a new connection.
 pub(crate) fn on_upstream_changed(session: &Arc<Session>, upstream: &str) {
     if let Some(upstream) = session.upstream(upstream) {
         reserved::status_changed(session);
@@ -141,12 +141,12 @@ pub(crate) fn on_upstream_changed(session: &Arc<Session>, upstream: &str) {
     }
 }
 
-/// A tool call was answered. A result that stands for a task says who has the task.
+/// Remembers the owner of the task in a tool call's result.
 pub(crate) fn record_task_result(session: &Session, upstream: &str, params: &RawValue, result: &RawValue) {
     tasks::record_result(session, upstream, params, result);
 }
 
-/// A method that only a body knows, by the operator's word.
+/// Forwards a method that the operator has assigned to a body.
 async fn forward_to_body(request: HostRequest<'_>) -> Outcome {
     let method = &request.call.request.method;
     let lists_it = |role: &Role| matches!(role, Role::Body(body) if body.forward_methods.contains(method));
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_is_said_to_the_broker_is_not_passed_on_with_a_call() {
-        // They speak of ids, tasks and subscriptions of the broker's own connection.
+        // These concern ids, tasks and subscriptions of the broker's own connection.
         for method in ["cancelled", "tasks", "subscriptions/acknowledged", "tools/list_changed", "x"] {
             assert!(!is_for_host(&format!("notifications/{method}")), "{method}");
         }

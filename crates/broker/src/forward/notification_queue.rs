@@ -1,5 +1,5 @@
-//! Queues of notifications that belong to no call, one per upstream and direction: in order, and a slow receiver blocks nobody.
-//! Refuses what does not fit; equal change notifications are queued once.
+//! Queues of notifications outside calls, one per upstream and direction, in order: a slow receiver does not block others.
+//! Drops notifications that do not fit; equal change notifications are queued once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,14 +14,14 @@ use super::route::is_connected;
 use crate::session::{Session, lock};
 use crate::upstream::{Roots, Upstream};
 
-/// Notifications that wait on one way, and their bytes.
+/// Limits of one queue: notifications and bytes.
 const QUEUE_LENGTH: usize = 1_024;
 const QUEUE_BYTES: usize = 4 * 1024 * 1024;
 const RESERVED_FOR_CHANGES: usize = 256;
-/// How long one notification may wait for an upstream that does not read.
+/// Limit for sending one notification to an upstream that does not read.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is said there counts as read from this part of an upstream.
+/// Notifications count as read from this part of an upstream.
 const NOTIFICATIONS: &str = "notifications";
 
 pub(super) struct NotificationQueue {
@@ -54,7 +54,7 @@ pub(super) fn to_host(session: &Session, upstream: &str, notification: Notificat
     queue.push(notification);
 }
 
-/// To every upstream that is connected. That the host's roots have changed is said to those that may ask for them.
+/// Queues it for every connected upstream. A change of the roots goes only to those that may list them.
 pub(super) fn to_upstreams(session: &Session, notification: &Notification) {
     let is_of_roots = notification.method == "notifications/roots/list_changed";
     let concerns = |upstream: &Upstream| !is_of_roots || *upstream.spec().role.roots() == Roots::Forward;
@@ -65,7 +65,7 @@ pub(super) fn to_upstreams(session: &Session, notification: &Notification) {
             NotificationQueue::start(move |Notification { method, params }| {
                 let upstream = Arc::clone(&upstream);
                 async move {
-                    // A server that comes back asks for everything anew.
+                    // A server that reconnects requests everything again.
                     if !is_connected(&upstream) {
                         return;
                     }
@@ -132,7 +132,7 @@ impl BoundedQueue {
             return false;
         }
         let has_room = count == 0 || (count < QUEUE_LENGTH && self.bytes + size <= QUEUE_BYTES);
-        // The last places are for changes, which are small.
+        // The last slots are reserved for change notifications, which are small.
         let has_last =
             is_change && count < QUEUE_LENGTH + RESERVED_FOR_CHANGES && size <= QUEUE_BYTES / QUEUE_LENGTH;
         if !has_room && !has_last {

@@ -10,7 +10,7 @@ use super::printable;
 use crate::arguments::Members;
 use crate::meta::{self, member};
 
-/// Reads what decides. Of a member that stands there twice two readers could take different ones: it is an error.
+/// Reads these members. A duplicate member is an error, because two parsers could choose different values.
 pub(crate) fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> Result<T, Outcome> {
     serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| {
         let method = printable(method);
@@ -18,7 +18,7 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawV
     })
 }
 
-/// The longest URI of a resource, or name of a prompt, that a host may send. Every rule is compared with it in several readings.
+/// The longest URI or prompt name that a host may send. Each rule is compared with several readings of it.
 pub(super) const NAME_BYTES: usize = 16 * 1024;
 
 pub(super) fn check_length(what: &str, name: &str) -> Result<(), Outcome> {
@@ -34,7 +34,7 @@ pub(super) fn replace_text(whole: &RawValue, part: &RawValue, by: &str) -> Optio
     splice::replace_raw(whole, part, &Value::from(by).to_string())
 }
 
-/// The parameters of a list with this cursor and no other. What else a list needs is in `_meta`, as far as that is known.
+/// The parameters of a list with this cursor only, and with the known members of `_meta`.
 pub(super) fn with_cursor(params: Option<&RawValue>, cursor: Option<&str>) -> Option<Box<RawValue>> {
     let meta = params.and_then(|params| only(params, &[]));
     let Some(cursor) = cursor else { return meta };
@@ -45,7 +45,7 @@ pub(super) fn with_cursor(params: Option<&RawValue>, cursor: Option<&str>) -> Op
     RawValue::from_string(format!("{open}{comma}{cursor}}}")).ok()
 }
 
-/// The parameters with these members only, and with what is known of `_meta`; as they came if there is nothing else.
+/// The parameters with these members only, and with the known members of `_meta`; unchanged if they have no others.
 pub(crate) fn only(params: &RawValue, names: &[&str]) -> Option<Box<RawValue>> {
     let Members(members) = serde_json::from_str(params.get()).ok()?;
     let is_kept = |(name, value): &(String, &RawValue)| match &**name {

@@ -1,7 +1,6 @@
-//! Prompts: listed under their own names, or `UPSTREAM__NAME` where two upstreams have the same, and got by them.
+//! Prompts: listed and requested under their own names, or as `UPSTREAM__NAME` where two upstreams have the same name.
 //!
-//! Whether a name is there twice is known only when all lists are: they are collected to their ends and given whole, so
-//! there is no cursor.
+//! Duplicate names are known only when all lists are: the lists are collected completely and returned without a cursor.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use crate::policy::Kind;
 use crate::session::Session;
 use crate::upstream::Upstream;
 
-/// Pages, prompts and bytes of one upstream's list. What is beyond is not listed.
+/// Limits for one upstream's list: pages, prompts and bytes. Anything beyond is not listed.
 const PAGES: usize = 64;
 const PROMPTS: usize = 2_000;
 const BYTES: usize = 2 * 1024 * 1024;
@@ -36,7 +35,6 @@ struct Names {
     listed: HashMap<(String, String), String>,
 }
 
-/// Answers `prompts/list`.
 pub(super) async fn list(request: HostRequest<'_>) -> Outcome {
     #[derive(Deserialize)]
     struct Params {
@@ -67,7 +65,6 @@ pub(super) async fn list(request: HostRequest<'_>) -> Outcome {
     Outcome::Result(RawValue::from_string(text).unwrap_or_else(|_| raw(&Value::Null)))
 }
 
-/// Answers `prompts/get`.
 pub(super) async fn get(request: HostRequest<'_>) -> Outcome {
     #[derive(Deserialize)]
     struct Params<'a> {
@@ -80,7 +77,7 @@ pub(super) async fn get(request: HostRequest<'_>) -> Outcome {
     }
 }
 
-/// Sends the request to whoever has the prompt. The name is a part of the parameters.
+/// Sends the request to the owner of the prompt. `part` is the name within the parameters.
 pub(super) async fn send(request: HostRequest<'_>, part: &RawValue) -> Outcome {
     let Ok(name) = serde_json::from_str::<String>(part.get()) else {
         return failure(code::INVALID_PARAMS, "the name of a prompt is a string");
@@ -89,7 +86,7 @@ pub(super) async fn send(request: HostRequest<'_>, part: &RawValue) -> Outcome {
         return outcome;
     }
     let mind = &request.session.mind.spec().name;
-    // What a body lists under a name of the mind's is not what that name means: the mind's must be known first.
+    // A body's prompt with a reserved name must not be used: wait for the mind's list.
     let is_mind_known = request.session.routes.has_prompts(mind);
     let mut found = Names::of(request.session).find(&name);
     let is_minds = is_mind_known && found.as_ref().is_ok_and(|(upstream, _)| upstream == mind);
@@ -118,8 +115,8 @@ pub(super) async fn send(request: HostRequest<'_>, part: &RawValue) -> Outcome {
     request.read(upstream, &Kind::Prompt.name(&own), spliced.as_deref().or(request.params())).await
 }
 
-/// Waits for the bodies that are still starting and may have a prompt of this name; one that was never connected all the same. If the
-/// name begins with the names of bodies, those are meant: several, if one of them is called `a` and another `a__b`.
+/// Waits for the bodies that are still starting and may have a prompt of this name; returns one that was never connected. If
+/// the name begins with names of bodies, only those count: several, if one is `a` and another `a__b`.
 async fn holder_not_started<'a>(session: &'a Session, name: &str) -> Option<&'a Arc<Upstream>> {
     let own = |body: &Upstream| name.strip_prefix(&*body.spec().name)?.strip_prefix("__");
     let is_prefixed = session.bodies.iter().any(|body| own(body).is_some());
@@ -130,20 +127,20 @@ async fn holder_not_started<'a>(session: &'a Session, name: &str) -> Option<&'a 
     first_not_started(session, name_at).await
 }
 
-/// Whether every upstream that has prompts has listed them.
+/// Whether every reachable upstream with prompts has listed them.
 fn are_known(request: HostRequest<'_>) -> bool {
     let mut with = request.with("prompts").into_iter().filter(|upstream| is_reachable(upstream));
     with.all(|upstream| request.session.routes.has_prompts(&upstream.spec().name))
 }
 
-/// The prompts of every upstream that is there, in the order of upstreams, and their names remembered. Of one that is away
-/// or fails, the names that it had are kept: what others are called does not change with it.
+/// Collects the prompts of all available upstreams, in order, and remembers their names. The names of an unavailable upstream
+/// are kept, so that the names of the others do not change.
 async fn collect(request: HostRequest<'_>, params: Option<&RawValue>) -> Vec<(String, Vec<Box<RawValue>>)> {
     let _one_at_a_time = request.session.routes.collecting.lock().await;
     request.wait_settled().await;
     let mut collecting = JoinSet::new();
     for (place, upstream) in request.session.upstreams().enumerate() {
-        // Until it has shown its list, the host has the list without it.
+        // Until it has listed its prompts, the host's list lacks them.
         request.session.routes.note_listed(&upstream.spec().name, "prompts", false);
         if !is_reachable(upstream) || !declares(upstream, "prompts") {
             continue;
@@ -164,7 +161,7 @@ async fn collect(request: HostRequest<'_>, params: Option<&RawValue>) -> Vec<(St
     lists.into_iter().map(|(_, upstream, prompts)| (upstream, prompts)).collect()
 }
 
-/// `None` if not even the first page comes.
+/// Returns `None` if the first page fails.
 async fn all_pages(fetch: &ListFetch, params: Option<Box<RawValue>>) -> Option<Vec<Box<RawValue>>> {
     let until = Instant::now() + ALL;
     let mut prompts: Vec<Box<RawValue>> = Vec::new();
@@ -204,7 +201,7 @@ fn name(prompt: &RawValue) -> Option<String> {
     serde_json::from_str(named.name.get()).ok()
 }
 
-/// The prompt under its listed name; every other byte stays. `None` if there is no name by which it could be got.
+/// The prompt under its listed name; no other byte changes. `None` if it has no usable name.
 fn listed(
     names: &Names,
     upstream: &str,
@@ -225,9 +222,9 @@ impl Names {
         let known = session.routes.prompts();
         let pairs =
             known.iter().flat_map(|(upstream, names)| names.iter().map(|name| (&**upstream, &**name)));
-        // Whoever lists a prompt twice has it once.
+        // A prompt that is listed twice counts once.
         let pairs: BTreeSet<(&str, &str)> = pairs.collect();
-        // The mind's names are its own: a body that has one of them makes room.
+        // The mind's names are reserved: a body's prompt with the same name is renamed.
         let mind = &*session.mind.spec().name;
         let (minds, bodies): (Vec<_>, Vec<_>) = pairs.iter().partition(|(upstream, _)| *upstream == mind);
         let mut taken: HashSet<String> = reserved::PROMPTS.map(str::to_owned).into();
@@ -250,13 +247,13 @@ impl Names {
         Self { mind: mind.to_owned(), listed }
     }
 
-    /// By its listed name; else by one that it may have had in a list that is older.
+    /// Resolves the listed name, or a name from an older list.
     fn find(&self, name: &str) -> Result<(String, String), String> {
         let exact = self.listed.iter().find(|(_, listed)| **listed == name);
         if let Some((key, _)) = exact {
             return Ok(key.clone());
         }
-        // It is away: no body answers for it.
+        // The mind is unavailable, and no body answers for it.
         if reserved::PROMPTS.contains(&name) {
             return Ok((self.mind.clone(), name.to_owned()));
         }

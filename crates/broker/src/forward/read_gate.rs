@@ -1,8 +1,8 @@
-//! The gate for requests that are not tool calls. Each reads one thing of a server, which rules, `deny` and the audit know as
-//! `BODY/resource:URI`, `BODY/prompt:NAME` or `BODY/method:NAME`; it is decided, asked about and recorded as a call is.
+//! The gate for requests that are not tool calls. Each reads one item of a server, named `BODY/resource:URI`,
+//! `BODY/prompt:NAME` or `BODY/method:NAME` in rules, `deny` and the audit; it is decided, approved and recorded like a call.
 //!
-//! What only lists, or is about a task that a call began, is not recorded, and no person is asked about it: there only a denial
-//! counts. Of such a request a server gets no more than what the list or the task needs.
+//! Lists and requests about a task that a call started are not recorded and need no approval; only a denial applies. They
+//! forward only the parameters that the list or the task needs.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,7 +28,7 @@ use crate::session::Session;
 use crate::upstream::{Role, Upstream};
 use crate::{BrokerConfig, builtin_tools};
 
-/// What the rules say about something that a server has besides tools: it is a read, unless a rule makes it more.
+/// Evaluates the rules for an item that is not a tool: it is a read, unless a rule makes it stricter.
 pub(super) fn evaluate_rules(
     config: &BrokerConfig,
     session: &Session,
@@ -58,7 +58,7 @@ pub(super) fn evaluate_rules(
     }
 }
 
-/// The right to have a list, or to ask about a task; `None` if it is denied.
+/// The permit for a list or a request about a task; `None` if it is denied.
 pub(crate) fn permit(
     config: &BrokerConfig,
     session: &Session,
@@ -88,7 +88,7 @@ pub(crate) fn denied(upstream: &Upstream, method: &str) -> Outcome {
     failure(code::INVALID_REQUEST, format!("a rule of the operator forbids `{method}` for `{name}`"))
 }
 
-/// Sends a request to this upstream, as a read of this, if the gate lets it pass; otherwise the refusal.
+/// Sends a request to this upstream as a read of this item if the gate permits it; otherwise returns the refusal.
 pub(super) async fn send(
     request: HostRequest<'_>,
     upstream: &Arc<Upstream>,
@@ -105,7 +105,7 @@ pub(super) async fn send(
     let ruled =
         off_runtime(bytes, || evaluate_rules(&broker.config, session, upstream, what, arguments.value()));
     let link = match ruled.gate {
-        // Nothing is started for what is denied anyway.
+        // A denied request does not start a server.
         Gate::Deny => Err("it is not asked".to_owned()),
         Gate::Allow | Gate::Ask => match upstream.lease().await {
             Ok(link) => Ok(link),
@@ -145,7 +145,7 @@ pub(super) fn is_denied(
     evaluate_rules(&request.broker.config, request.session, upstream, what, &args).gate == Gate::Deny
 }
 
-/// The parameters as they are shown and recorded: without `_meta`. `None` if they have no `_meta`.
+/// The parameters without `_meta`, for display and audit; `None` if they have no `_meta`.
 fn without_meta(params: &RawValue) -> Option<Box<RawValue>> {
     if !may_contain(params, "_meta") {
         return None;
@@ -156,7 +156,7 @@ fn without_meta(params: &RawValue) -> Option<Box<RawValue>> {
     RawValue::from_string(format!("{{{}}}", shown.join(","))).ok()
 }
 
-/// Whether a resource of this upstream may be watched where no person can be asked. The decision is recorded.
+/// Whether a resource of this upstream may be watched when no person can be asked. Records the decision.
 pub(super) async fn may_watch(
     config: &BrokerConfig,
     session: &Session,
@@ -183,7 +183,7 @@ pub(super) async fn may_watch(
     may_watch
 }
 
-/// Whether an item of a list is shown: bodies neither have what is the mind's and the broker's, nor what is not exposed.
+/// Whether an item of a list is shown: a body has neither reserved names nor items that are not exposed.
 pub(super) fn is_listed(upstream: &Upstream, kind: Kind, name: &str) -> bool {
     let spec = upstream.spec();
     match &spec.role {

@@ -1,5 +1,5 @@
-//! Names that belong to the mind and to the broker, whatever bodies list: these are never looked up among bodies. Owns the
-//! broker's own resource, which says what `runtime_status` says.
+//! Names that belong to the mind and the broker, whatever bodies list; they are never resolved to bodies. Owns the broker's
+//! own resource, which has the content of `runtime_status`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ pub(super) enum Scheme {
 }
 
 impl Scheme {
-    /// Of this URI or template; `None` if it may be anybody's. Capital letters do not count in schemes.
+    /// The owner of this URI or template; `None` if it may belong to any upstream. Schemes are case-insensitive.
     pub(super) fn of(uri: &str) -> Option<Self> {
         let (scheme, _) = uri.split_once(':')?;
         let is = |known: &str| scheme.eq_ignore_ascii_case(known);
@@ -31,7 +31,7 @@ impl Scheme {
     }
 }
 
-/// The prompts that every mind has: they are its own also while it is away and its list is unknown.
+/// The prompts of every mind; reserved also while the mind is unavailable and its list unknown.
 pub(super) const PROMPTS: [&str; 1] = ["get_system_prompt"];
 
 pub(super) const STATUS: &str = "embody://runtime/status";
@@ -65,7 +65,7 @@ pub(super) fn status_changed(session: &Arc<Session>) {
     if session.routes.watches_status.load(Ordering::Acquire) {
         let params = Some(raw(&json!({"uri": STATUS})));
         let updated = Notification { method: "notifications/resources/updated".to_owned(), params };
-        // No upstream has an empty name.
+        // An empty name matches no upstream.
         notification_queue::to_host(session, "", updated);
     }
 }

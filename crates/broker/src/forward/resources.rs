@@ -1,6 +1,6 @@
-//! `resources/read`, `subscribe` and `unsubscribe`: to whoever listed the URI, else to whoever has a template for it, else
-//! to the only one with resources, else to each in turn until one knows it; but not before every body has started that may have
-//! it. What is the mind's by its scheme goes to the mind and nowhere else.
+//! `resources/read`, `subscribe` and `unsubscribe`: routed to the upstream that listed the URI, else to one with a matching
+//! template, else to the only one with resources, else to each in turn. Waits until every body that may have it has started.
+//! The mind's schemes are routed to the mind only.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,10 +25,10 @@ struct Params {
     uri: String,
 }
 
-/// How long a server may take to watch a resource.
+/// Limit for one server to subscribe.
 const WATCH: Duration = Duration::from_secs(5);
 
-/// Has these resources watched for a stateless host, or no longer. Nobody waits for it.
+/// Subscribes or unsubscribes resources for a stateless host, in the background.
 pub(crate) fn watch(config: &Arc<BrokerConfig>, session: &Arc<Session>, uris: Vec<String>, on: bool) {
     let Some(runtime) = tokio::runtime::Handle::try_current().ok().filter(|_| !uris.is_empty()) else {
         return;
@@ -67,7 +67,7 @@ async fn watch_one(config: &BrokerConfig, session: &Session, uri: String, on: bo
             return;
         }
     }
-    // Of one that no server has listed it is not known whose it is: the first that takes it has it.
+    // The owner of an unlisted resource is unknown: the first server that accepts the subscription is used.
     let asked: Vec<&Arc<Upstream>> = owner.map_or_else(|| upstreams().collect(), |owner| vec![owner]);
     for upstream in asked {
         let is_open = if on {
@@ -88,7 +88,7 @@ async fn watch_one(config: &BrokerConfig, session: &Session, uri: String, on: bo
     }
 }
 
-/// Who may have a resource: of the mind's schemes only the mind, of the broker's no server.
+/// The upstreams that may have a resource: the mind's schemes belong to the mind only, the broker's to no server.
 fn candidates<'a>(session: &'a Session, uri: &str) -> impl Iterator<Item = &'a Arc<Upstream>> + use<'a> {
     let scheme = Scheme::of(uri);
     session.upstreams().filter(move |upstream| match scheme {
@@ -116,7 +116,7 @@ pub(super) async fn answer(request: HostRequest<'_>) -> Outcome {
         let name = &from.spec().name;
         match method {
             "resources/subscribe" => {
-                // Said again to every new connection: without what belongs to this request.
+                // Sent again to every new connection, without the members of this request.
                 let params = raw(&json!({ "uri": uri }));
                 known.subscribe(name, uri, params);
             }
@@ -128,7 +128,7 @@ pub(super) async fn answer(request: HostRequest<'_>) -> Outcome {
     outcome
 }
 
-/// Sends a request about a resource to the server that has it; its outcome, and which server it was.
+/// Sends a request about a resource to its server; returns the outcome and the server.
 async fn send<'a>(
     request: HostRequest<'a>,
     uri: &str,
@@ -161,7 +161,7 @@ async fn send<'a>(
     }
 }
 
-/// Completes an argument of a template of this URI, if it is known whose it is.
+/// The upstream of this URI or template, if known.
 pub(super) fn owner<'a>(request: HostRequest<'a>, uri: &str) -> Option<&'a Arc<Upstream>> {
     let mind = || candidates(request.session, uri).next().filter(|_| Scheme::of(uri) == Some(Scheme::Mind));
     request.session.routes.owner_of_uri(|| candidates(request.session, uri), uri).or_else(mind)

@@ -1,4 +1,4 @@
-//! A host's request on its way to one upstream, or to each in turn. Owns the words for what went wrong on the way.
+//! Sends a host's request to one upstream, or to each in turn, and builds the error messages for failures on the way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl<'a> HostRequest<'a> {
         self.call.request.params.as_deref()
     }
 
-    /// Sends it to this upstream as a read of this, if the gate lets it pass.
+    /// Sends it to this upstream as a read of this item, if the gate permits it.
     pub(super) async fn read(
         self,
         upstream: &Arc<Upstream>,
@@ -43,8 +43,8 @@ impl<'a> HostRequest<'a> {
         }
     }
 
-    /// Sends it to each of these in their order, until one answers that does not say that it is not theirs; if none does,
-    /// what came of the first. Those that are away are passed over. `None` if nobody was asked.
+    /// Sends it to each of these in order, until one does not respond with "not found"; otherwise returns the first outcome.
+    /// Skips unavailable upstreams. `None` if none was asked.
     pub(super) async fn read_in_turn(
         self,
         upstreams: &[&Arc<Upstream>],
@@ -58,9 +58,9 @@ impl<'a> HostRequest<'a> {
             let is_last = match &sent {
                 Ok(CallResult::Answered(outcome)) => !is_not_theirs(outcome),
                 Ok(CallResult::CancelledUnsent | CallResult::Cancelled) => true,
-                // One that fails does not stand between the host and the others.
+                // A failing server does not hide the others.
                 Ok(_) => false,
-                // Nor does one that is denied; one that waits for an approval ends the search.
+                // Nor does a denied one; a pending approval ends the search.
                 Err(_) => !read_gate::is_denied(self, upstream, what, params),
             };
             if is_last {
@@ -80,14 +80,15 @@ impl<'a> HostRequest<'a> {
         }
     }
 
-    /// Sends what is about a task or a list, which is not recorded, with these parameters; what the host hears of it.
+    /// Sends a request about a task or a list, which is not recorded, with these parameters. Returns the outcome for the
+    /// host.
     pub(super) async fn relay(self, upstream: &Upstream, params: Option<&RawValue>) -> Outcome {
         let what = Kind::Method.name(&self.call.request.method);
         let sent = self.ask(upstream, params).await;
         self.outcome(upstream, &what, sent).await
     }
 
-    /// Sends what is about a task or a list, which is not recorded, with these parameters.
+    /// The same, but returns the raw result.
     pub(super) async fn ask(
         self,
         upstream: &Upstream,
@@ -112,14 +113,14 @@ impl<'a> HostRequest<'a> {
         Ok(call_upstream(trip, OutgoingCall { method, params }).await)
     }
 
-    /// Waits for the servers that are still starting and may have this. Nothing is known of what a body has that has not
-    /// started: none of the others answers for it.
+    /// Waits for servers that are still starting and may have this item. If one has not started, its items are unknown and
+    /// the others must not answer for it.
     pub(super) async fn wait_started(self, what: &str) -> Result<(), Outcome> {
         let body = first_not_started(self.session, |_| Some(what.to_owned())).await;
         body.map_or(Ok(()), |body| Err(not_started(body, what)))
     }
 
-    /// Waits until every upstream has said what it is or has failed, for as long as a list may take.
+    /// Waits until every upstream is connected or has failed, at most as long as a list may take.
     pub(super) async fn wait_settled(self) {
         let all = async {
             for upstream in self.session.upstreams() {
@@ -129,12 +130,12 @@ impl<'a> HostRequest<'a> {
         let _ = timeout(self.broker.config.times.list, all).await;
     }
 
-    /// The upstreams that say that they have this, in their order.
+    /// The upstreams that declare this capability, in order.
     pub(super) fn with(self, capability: &str) -> Vec<&'a Arc<Upstream>> {
         self.session.upstreams().filter(|upstream| declares(upstream, capability)).collect()
     }
 
-    /// Why not every upstream was asked; empty if all were. It may repeat what an upstream said.
+    /// Lists the upstreams that were not asked, with reasons; empty if all were asked. May quote an upstream.
     pub(super) async fn absent(self) -> String {
         let mut words = String::new();
         for upstream in self.session.upstreams().filter(|upstream| !is_reachable(upstream)) {
@@ -152,8 +153,8 @@ impl<'a> HostRequest<'a> {
     }
 }
 
-/// Waits, for as long as their starts may take, until the mind and the bodies that may have something have started: `name_at` is what
-/// rules call it at a body, if it may be there. The first body that was never connected all the same.
+/// Waits, at most for their start timeouts, for the mind and the bodies that may have an item: `name_at` returns its name in
+/// the rules of a body. Returns the first body that was never connected.
 pub(super) async fn first_not_started(
     session: &Session,
     name_at: impl Fn(&Upstream) -> Option<String>,
@@ -162,40 +163,38 @@ pub(super) async fn first_not_started(
         Role::Mind => true,
         Role::Body(body) => name_at(upstream).is_some_and(|name| body.exposes(&upstream.spec().name, &name)),
     };
-    // They start at the same time, so the waits do not add up.
+    // The servers start in parallel, so the waits do not add up.
     for upstream in session.upstreams().filter(may_contain) {
         upstream.wait_started().await;
     }
     session.bodies.iter().filter(may_contain).find(|body| body.never_connected())
 }
 
-/// The answer to a request for what may belong to a body that has not started.
+/// The response for an item that may belong to a body that has not started.
 pub(super) fn not_started(body: &Upstream, what: &str) -> Outcome {
     let (name, what) = (&body.spec().name, printable(what));
-    // Not why: those are words of the server, and `runtime_status` has them.
+    // Without the reason, which may quote the server; `runtime_status` has it.
     let words = format!(
         "`{name}` has not started yet, and `{what}` may be its own; try again later, or see runtime_status"
     );
     failure(code::INTERNAL_ERROR, words)
 }
 
-/// Whether it is connected now.
 pub(super) fn is_connected(upstream: &Upstream) -> bool {
     upstream.status().health == Health::Connected
 }
 
-/// Whether it can be asked: it is connected, or it does not run and is started by being asked.
+/// Whether it can be asked: it is connected, or idle and started on demand.
 pub(super) fn is_reachable(upstream: &Upstream) -> bool {
     upstream.health().is_fine()
 }
 
-/// Whether its greeting has this capability.
+/// Whether its initialize result declares this capability.
 pub(super) fn declares(upstream: &Upstream, capability: &str) -> bool {
     upstream.capabilities().is_some_and(|known| known.get(capability).is_some_and(|value| !value.is_null()))
 }
 
-/// What the host hears of it: the one way for an answer or an error of an upstream. Text that the owner did not write is
-/// marked as read first.
+/// Converts an upstream's response or error for the host; every one passes through here. Marks untrusted text as read first.
 pub(crate) async fn outcome_for_host(
     session: &Session,
     upstream: &Upstream,
@@ -203,7 +202,7 @@ pub(crate) async fn outcome_for_host(
     carried: CallResult,
 ) -> Outcome {
     let name = &upstream.spec().name;
-    // Errors may repeat what the upstream said.
+    // Errors may quote the upstream.
     let what = match &carried {
         CallResult::Answered(_) => Some(what),
         CallResult::Unavailable(_) | CallResult::NotSent(_) | CallResult::Lost(_) => Some(ERRORS),
@@ -223,7 +222,7 @@ pub(crate) async fn outcome_for_host(
     failure(code::INTERNAL_ERROR, reason)
 }
 
-/// Asks on the broker's own behalf. What is said on the way is for the listeners of the connection; the answer reaches a
+/// Sends a request on the broker's own behalf. Notifications go to the listeners of the connection; the response must reach a
 /// host through [`outcome_for_host`] only.
 pub(super) async fn ask(
     upstream: &Upstream,
@@ -235,13 +234,12 @@ pub(super) async fn ask(
     upstream.request(link, OutgoingCall { method, params }, limit).await.ok().map(CallResult::Answered)
 }
 
-/// Whether it was answered with a result.
 pub(super) fn is_done(carried: &CallResult) -> bool {
     matches!(carried, CallResult::Answered(Outcome::Result(_)))
 }
 
-/// Whether somebody says that they do not have what is asked for. Besides the code that is meant for it, servers use that
-/// of wrong parameters, and one that means nothing.
+/// Whether an upstream responds that it does not have the item. Besides the code for that, servers use "invalid params",
+/// "method not found" and 0.
 fn is_not_theirs(outcome: &Outcome) -> bool {
     let Outcome::Error(error) = outcome else { return false };
     let read: Result<ErrorObject, _> = serde_json::from_str(error.get());

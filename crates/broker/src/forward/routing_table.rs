@@ -17,14 +17,14 @@ use super::template;
 use crate::session::lock;
 use crate::upstream::Upstream;
 
-/// URIs and templates of one upstream that are remembered.
+/// URIs and templates that are remembered per upstream.
 const URIS: usize = 10_000;
 const TEMPLATES: usize = 200;
-/// Names of prompts that are remembered as given to the host.
+/// Prompt names that are remembered as listed to the host.
 const GIVEN: usize = 20_000;
-/// Resources of one upstream that a host watches.
+/// Resources of one upstream that a host may subscribe to.
 const SUBSCRIPTIONS: usize = 1_000;
-/// Bytes of anything that is remembered.
+/// The longest remembered text, in bytes.
 const LONGEST: usize = 4_096;
 
 #[derive(Default)]
@@ -32,7 +32,7 @@ pub(crate) struct RoutingTable {
     upstreams: Mutex<HashMap<String, UpstreamRoutes>>,
     /// The parameters of the last `logging/setLevel`.
     pub(super) level: Mutex<Option<Box<RawValue>>>,
-    /// Whether the host watches the broker's own resource.
+    /// Whether the host is subscribed to the broker's own resource.
     pub(super) watches_status: AtomicBool,
     given_prompts: Mutex<HashSet<String>>,
     pub(super) collecting: tokio::sync::Mutex<()>,
@@ -48,11 +48,11 @@ struct UpstreamRoutes {
     prompts: Vec<String>,
     has_prompts: bool,
     subscriptions: BTreeMap<String, Box<RawValue>>,
-    /// The connection that was told what holds.
+    /// The connection that has received the current settings.
     told: Weak<Link>,
-    /// The connection that the host's level was sent to as it came.
+    /// The connection that has received the host's log level directly.
     levelled: Weak<Link>,
-    /// The capabilities whose list the host got without it.
+    /// The capabilities whose list the host received without this upstream.
     missed: BTreeSet<&'static str>,
 }
 
@@ -65,7 +65,7 @@ impl RoutingTable {
         }
     }
 
-    /// The first of these of which this is so.
+    /// The first of these upstreams whose entry matches.
     fn first<'a>(
         &self,
         upstreams: impl Iterator<Item = &'a Arc<Upstream>>,
@@ -102,8 +102,8 @@ impl RoutingTable {
         });
     }
 
-    /// Keeps it, if something on it waits for the host: a resource that is watched, or a task that runs. Nothing of that
-    /// changes before it is set: of two that set it the later knows more.
+    /// Keeps the server alive while it has a subscription or a running task of this host. The lock is held until the value is
+    /// set, so that the later of two updates wins.
     pub(super) fn update_keep_alive(&self, upstream: &Upstream) {
         self.with(&upstream.spec().name, |routes| {
             upstream.set_keep_alive(!routes.subscriptions.is_empty() || routes.tasks.are_running());
@@ -114,19 +114,18 @@ impl RoutingTable {
         self.with(upstream, |routes| (routes.prompts, routes.has_prompts) = (names, true));
     }
 
-    /// Remembers that the host gets these names of prompts in a list.
+    /// Remembers that the host receives these prompt names in a list.
     pub(super) fn record_listed_prompts(&self, names: impl Iterator<Item = String>) {
         let mut given = lock(&self.given_prompts);
         let free = GIVEN.saturating_sub(given.len());
         given.extend(names.filter(|name| name.len() <= LONGEST).take(free));
     }
 
-    /// Whether the host has got this name of a prompt in a list.
+    /// Whether the host has received this prompt name in a list.
     pub(super) fn is_listed_prompt(&self, name: &str) -> bool {
         lock(&self.given_prompts).contains(name)
     }
 
-    /// Whether this upstream has listed its prompts.
     pub(super) fn has_prompts(&self, upstream: &str) -> bool {
         self.with(upstream, |routes| routes.has_prompts)
     }
@@ -136,7 +135,7 @@ impl RoutingTable {
         known.iter().map(|(upstream, routes)| (upstream.clone(), routes.prompts.clone())).collect()
     }
 
-    /// Whose resource it is: of whoever listed it, else of whoever has a template for it.
+    /// The upstream of a resource: the one that listed it, else one with a matching template.
     pub(super) fn owner_of_uri<'a, I>(
         &self,
         upstreams: impl Fn() -> I,
@@ -189,7 +188,7 @@ impl RoutingTable {
         self.with(upstream, |routes| routes.subscriptions.values().cloned().collect())
     }
 
-    /// A list of what belongs to this capability is given, with this upstream's part or without it.
+    /// Notes that a list for this capability is returned, with or without this upstream's part.
     pub(super) fn note_listed(&self, upstream: &str, capability: &'static str, is_connected: bool) {
         self.with(upstream, |routes| {
             if is_connected {
@@ -200,7 +199,7 @@ impl RoutingTable {
         });
     }
 
-    /// The capabilities whose list the host got without it, once.
+    /// Takes the capabilities whose list the host received without this upstream.
     pub(super) fn take_missed(&self, upstream: &str) -> BTreeSet<&'static str> {
         self.with(upstream, |routes| std::mem::take(&mut routes.missed))
     }
@@ -209,12 +208,12 @@ impl RoutingTable {
         self.with(upstream, |routes| routes.levelled = Arc::downgrade(link));
     }
 
-    /// Whether it was, so that it need not be sent again.
+    /// Whether this connection has received the host's level.
     pub(super) fn has_level(&self, upstream: &str, link: &Arc<Link>) -> bool {
         self.with(upstream, |routes| routes.levelled.ptr_eq(&Arc::downgrade(link)))
     }
 
-    /// Whether this connection is a new one, which has to be told; from now on it counts as told.
+    /// Whether this connection has not received the settings yet; marks it as having received them.
     pub(super) fn is_new_connection(&self, upstream: &str, link: &Arc<Link>) -> bool {
         let link = Arc::downgrade(link);
         self.with(upstream, |routes| {

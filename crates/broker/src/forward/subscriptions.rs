@@ -21,9 +21,9 @@ use crate::session::{Session, lock};
 use crate::upstream::Upstream;
 use crate::{BrokerConfig, Principal};
 
-/// How long one server may take to set its level.
+/// Limit for one server to set its level.
 const LEVEL: Duration = Duration::from_secs(5);
-/// How long a new connection may take for everything.
+/// Limit for restoring everything on a new connection.
 const ALL: Duration = Duration::from_secs(30);
 
 const SET_LEVEL: &str = "logging/setLevel";
@@ -34,7 +34,7 @@ struct Params {
     level: String,
 }
 
-/// Answers `logging/setLevel`: all that log are told, also those that come later.
+/// Answers `logging/setLevel`: sends the level to all servers with logging, also to those that connect later.
 pub(super) async fn set_level(request: HostRequest<'_>) -> Outcome {
     let level = match params::read("logging/setLevel", request.params()) {
         Ok(Params { level }) => level,
@@ -43,7 +43,7 @@ pub(super) async fn set_level(request: HostRequest<'_>) -> Outcome {
     if !LEVELS.contains(&&*level) {
         return failure(code::INVALID_PARAMS, format!("there is no log level `{}`", printable(&level)));
     }
-    // Nothing but the level is kept: whatever else came with it belongs to this request.
+    // Only the level is stored; other members belong to this request.
     let params = raw(&json!({"level": level}));
     *lock(&request.session.routes.level) = Some(params.clone());
     let mut told = JoinSet::new();
@@ -66,7 +66,7 @@ pub(super) async fn set_level(request: HostRequest<'_>) -> Outcome {
     }
 }
 
-/// A request of a stateless host wants to hear log messages from this level on: those that log are asked for that much.
+/// Sets the log level that a request of a stateless host asks for, if the servers do not send that much yet.
 pub(crate) fn request_log_level(session: &Arc<Session>, level: &str) {
     let Some(wanted) = severity(level) else { return };
     let params = raw(&json!({ "level": level }));
@@ -101,7 +101,7 @@ pub(crate) fn apply_remote_setting(
     }
 }
 
-/// Tells those that log. Nobody waits for it.
+/// Sends the level to all servers with logging, in the background.
 fn send_level(session: &Arc<Session>, params: &RawValue) {
     for upstream in session.upstreams().filter(|one| is_connected(one) && declares(one, "logging")) {
         let (session, upstream, params) = (Arc::clone(session), Arc::clone(upstream), params.to_owned());
@@ -113,8 +113,7 @@ fn send_level(session: &Arc<Session>, params: &RawValue) {
     }
 }
 
-/// Whether whoever made a call hears this of it: a stateless host gets the log messages that its request asks for, and no
-/// others.
+/// Whether the caller receives this notification: a stateless host receives only the log messages that its request asks for.
 pub(crate) fn passes_log_level(call: &Call<Principal>, notification: &Notification) -> bool {
     if notification.method != "notifications/message" || call.host.era() != Era::Stateless {
         return true;
@@ -129,7 +128,7 @@ fn severity(level: &str) -> Option<usize> {
     LEVELS.iter().position(|known| *known == level)
 }
 
-/// Tells a new connection what holds; one that was told already, or an upstream that is away, nothing.
+/// Restores the settings on a new connection; does nothing for a known connection or an unavailable upstream.
 pub(super) fn restore(session: &Arc<Session>, upstream: &Arc<Upstream>) {
     if !is_connected(upstream) {
         return;
@@ -150,7 +149,7 @@ async fn restore_connection(session: &Session, upstream: &Upstream) {
         return;
     }
     if session.is_stateless() && upstream.spec().is_process() {
-        // Nothing waits any more for what was under way in the process before.
+        // The tasks of the previous process are gone.
         session.routes.process(name, link.number());
         session.routes.update_keep_alive(upstream);
     }
@@ -161,7 +160,7 @@ async fn restore_connection(session: &Session, upstream: &Upstream) {
         }
     }
     let level = lock(&session.routes.level).clone().filter(|_| declares(upstream, "logging"));
-    // A connection that was just made may have got it from the host already; a second one would come between its calls.
+    // A new connection may already have received the level from the host; a second one would interfere with its calls.
     if let Some(level) = level.filter(|_| !session.routes.has_level(name, &link)) {
         ask(upstream, &link, "logging/setLevel", Some(&level), LEVEL).await;
     }

@@ -16,12 +16,12 @@ pub(crate) struct TaskAudit {
 pub(crate) struct TaskTarget<'a> {
     pub(crate) body: &'a str,
     pub(crate) task: &'a str,
-    /// The id of the call that it was, and the tool, where that is known.
+    /// The id and the tool of the call that became the task, if known.
     pub(crate) call: Option<(String, String)>,
 }
 
 impl TaskAudit {
-    /// Reads it; nothing, if it only asks how the task is.
+    /// Parses the request; `None` if it only queries the task.
     pub(crate) fn read(method: &str, params: Option<&RawValue>) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -43,7 +43,7 @@ impl TaskAudit {
         }
     }
 
-    /// Puts on record that this session has said it, and whether the body has taken it.
+    /// Records the request of this session, and whether the body accepted it.
     pub(crate) async fn record(
         self,
         config: &BrokerConfig,
@@ -79,7 +79,7 @@ mod tests {
         assert!(stop.said == TaskWord::Cancel && stop.answers.is_none());
         let told = TaskAudit::read("tasks/update", Some(&params)).unwrap().answers.unwrap();
         assert_eq!(told.excerpt().to_string(), r#"{"a":1,"b":{"token":"[redacted]"}}"#);
-        // The order in which they are written is not part of what they say.
+        // The order of members does not matter.
         assert_eq!(told, Kept::of(r#"{"a":1,"b":{"token":"secret"}}"#));
         assert!(TaskAudit::read("tasks/update", None).unwrap().answers.is_none());
     }

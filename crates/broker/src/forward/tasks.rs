@@ -1,5 +1,5 @@
-//! Tasks of sessions (experimental in 2025-11-25): a task belongs to the server that said its id first, and a server is asked only
-//! about tasks that it has named to this session. Those of the stateless era are in `stateless`.
+//! Tasks of sessions (experimental in 2025-11-25). A task belongs to the server that first returned its id; a server receives
+//! requests only about tasks that it has returned to this session. `stateless` has those of the stateless era.
 
 use embody_wire::Outcome;
 use embody_wire::server::{code, failure};
@@ -27,7 +27,7 @@ impl Task {
     }
 }
 
-/// Remembers the task that a result stands for. Only who asked for a task gets one.
+/// Remembers the task in a result, if the request asked for one.
 pub(super) fn record_result(session: &Session, upstream: &str, params: &RawValue, result: &RawValue) {
     #[derive(Deserialize)]
     struct Created {
@@ -43,32 +43,32 @@ pub(super) fn record_result(session: &Session, upstream: &str, params: &RawValue
     }
 }
 
-/// A server with a task that runs is not stopped for being idle.
+/// A running task prevents the idle shutdown of its server.
 fn note(session: &Session, upstream: &str, task: &str, is_running: bool) {
     session.routes.set_task_running(upstream, task, is_running);
     update_keep_alive(session, upstream);
 }
 
-/// Nobody waits for a task of a server without sessions any more.
+/// Releases a task of a stateless server that no host waits for.
 pub(crate) fn leave_task(session: &Session, upstream: &str, task: &str) {
     session.routes.leave_task(upstream, task);
     update_keep_alive(session, upstream);
 }
 
-/// A server on which something waits is kept, and else not.
+/// Keeps a server alive while it has pending work, and releases it otherwise.
 pub(crate) fn update_keep_alive(session: &Session, upstream: &str) {
     if let Some(found) = session.upstream(upstream) {
         session.routes.update_keep_alive(found);
     }
 }
 
-/// Forgets the tasks that nobody was seen to end: no server is kept for them any longer.
+/// Removes expired tasks, which then no longer keep their servers alive.
 pub(crate) fn expire_tasks(session: &Session) {
     session.routes.expire_tasks();
     session.upstreams().for_each(|upstream| session.routes.update_keep_alive(upstream));
 }
 
-/// Answers a request about one task. About an id that no server has given to this session none is asked: it could be any text.
+/// Answers a request about one task. Does not forward an id that no server returned to this session: it could be any text.
 pub(super) async fn answer(request: HostRequest<'_>) -> Outcome {
     let Task { task_id, .. } = match params::read(&request.call.request.method, request.params()) {
         Ok(task) => task,
@@ -102,8 +102,7 @@ pub(super) async fn answer(request: HostRequest<'_>) -> Outcome {
     }
 }
 
-/// Whether the answer says that the task is over. Its result comes when it is; of one that is not known there is nothing to
-/// wait for.
+/// Whether the response shows that the task has ended. A result arrives only then, and an unknown task needs no waiting.
 fn has_ended(method: &str, outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Result(_) if method == "tasks/result" => true,

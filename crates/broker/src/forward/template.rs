@@ -1,6 +1,6 @@
-//! Whether a URI may come from a template (RFC 6570). Pure; says yes rather too often: it only chooses whom to ask.
+//! Whether a URI may match a template (RFC 6570). Pure. May return false positives, because it only selects candidates.
 
-/// Expressions in one template: one with more fits nothing.
+/// Expressions per template; a template with more matches nothing.
 const MOST: usize = 16;
 
 enum Part<'a> {
@@ -11,15 +11,14 @@ enum Part<'a> {
     Anything,
 }
 
-/// Whether the URI fits the template.
 pub(super) fn fits(template: &str, uri: &str) -> bool {
     let Some(parts) = parts(template) else { return false };
-    // A template without a place for anything is no more than a URI.
+    // A template without expressions is a plain URI.
     if !parts.iter().any(|part| !matches!(part, Part::Text(_))) {
         return template == uri;
     }
     let bytes = uri.as_bytes();
-    // Where the parts so far may end.
+    // The positions where the parts so far may end.
     let mut ends = vec![false; bytes.len() + 1];
     if let Some(start) = ends.first_mut() {
         *start = true;
@@ -47,13 +46,13 @@ fn after_text(ends: &[bool], uri: &[u8], text: &[u8]) -> Vec<bool> {
 
 fn after_any(ends: &[bool], uri: &[u8], least: usize, may_be: impl Fn(u8) -> bool) -> Vec<bool> {
     let mut after = Vec::with_capacity(ends.len());
-    // Whether an end lies before here with nothing in between that may not be.
+    // Whether an earlier end is reachable without a forbidden character in between.
     let mut reaches = false;
     for (at, is_end) in ends.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|at| uri.get(at));
         reaches = reaches && before.is_none_or(|byte| may_be(*byte));
         let reached = reaches;
-        // What begins here may end here only if it may be empty.
+        // A part may end where it begins only if it may be empty.
         after.push(reached || (least == 0 && *is_end));
         reaches |= *is_end;
     }

@@ -11,7 +11,7 @@ use super::labels::{DecisionLabel, OutcomeLabel};
 use crate::policy::Class;
 use crate::session::Session;
 
-/// Servers that are told apart: as many as can be configured, and ours. Any further ones are counted together.
+/// Servers with their own counters: as many as can be configured, plus the embedded ones. Any further ones share one.
 const BODIES_MAX: usize = 80;
 
 const OTHERS: &str = "_others";
@@ -22,7 +22,7 @@ pub(crate) struct Body {
     ends: [Counters<{ OutcomeLabel::ALL.len() }>; Class::ALL.len()],
     verdicts: [Counters<{ DecisionLabel::ALL.len() }>; Class::ALL.len()],
     pub(super) upstream: Histogram,
-    /// The rest of it that was not somebody else's.
+    /// The time that was spent in the broker itself.
     pub(super) overhead: Histogram,
     pub(crate) restarts: Counter,
 }
@@ -78,12 +78,12 @@ impl Timing {
         Self { began, upstream_ns: AtomicU64::new(0), aside_ns: AtomicU64::new(0) }
     }
 
-    /// The server had it for so long.
+    /// Adds the time that the server took.
     pub(crate) fn upstream(&self, took: Duration) {
         add(&self.upstream_ns, took);
     }
 
-    /// Waits for somebody else. The time counts also if the wait is broken off.
+    /// Waits for another party and counts the time, even if the wait is cancelled.
     pub(crate) async fn aside<T>(&self, waiting: impl Future<Output = T>) -> T {
         let _aside = OtherWait { timing: self, began: Instant::now() };
         waiting.await
@@ -105,7 +105,7 @@ fn add(to: &AtomicU64, took: Duration) {
     to.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
-/// Every server that was seen, found without a lock.
+/// All known servers, readable without a lock.
 #[derive(Debug)]
 pub(super) struct Bodies {
     places: [OnceLock<Box<Body>>; BODIES_MAX],
@@ -127,7 +127,7 @@ impl Bodies {
             .map_or(&self.others, |body| body)
     }
 
-    /// Those that were seen, in the order in which they were.
+    /// The known servers, in the order of their first use.
     pub(super) fn seen(&self) -> impl Iterator<Item = &Body> {
         let others = Some(&self.others).filter(|_| self.places.iter().all(|place| place.get().is_some()));
         self.places.iter().filter_map(OnceLock::get).map(|body| &**body).chain(others)

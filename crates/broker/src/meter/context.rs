@@ -1,5 +1,5 @@
-//! Where a trace comes from: `traceparent` and `tracestate` of the W3C, as they stand in a request's `_meta`, or a trace of
-//! our own. What is malformed is as if it were not there.
+//! The origin of a trace: the W3C `traceparent` and `tracestate` in a request's `_meta`, or a new trace. Malformed values
+//! count as missing.
 
 use embody_wire::message::may_contain;
 use serde::Deserialize;
@@ -27,7 +27,7 @@ impl Context {
     }
 }
 
-/// A new id of a span: never all zeros, because of the bits that say what kind of id it was made from.
+/// A new span id: never all zeros, because the variant bits of its UUID are set.
 pub(super) fn new_span_id() -> [u8; 8] {
     let [.., a, b, c, d, e, f, g, h] = uuid::Uuid::new_v4().into_bytes();
     [a, b, c, d, e, f, g, h]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The upper bounds of the times that are told apart, in nanoseconds: from what a read costs here to what a person takes.
+/// The upper bounds of the histogram buckets, in nanoseconds: from the cost of a read to the time that a person takes.
 pub(super) const BOUNDS_NS: [u64; 18] = [
     10_000,
     25_000,
@@ -67,7 +67,7 @@ impl<const N: usize> Counters<N> {
 pub(crate) struct Gauge(AtomicU64);
 
 impl Gauge {
-    /// One more, until this is dropped.
+    /// Increments the gauge until the guard is dropped.
     pub(crate) fn enter(&self) -> GaugeGuard<'_> {
         self.0.fetch_add(1, Ordering::Relaxed);
         GaugeGuard(self)
@@ -88,7 +88,7 @@ impl Drop for GaugeGuard<'_> {
 
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {
-    /// Each up to its bound and beyond the one before; the last beyond all of them.
+    /// Each bucket counts values above the previous bound and up to its own; the last counts the rest.
     buckets: Counters<{ BOUNDS_NS.len() + 1 }>,
     sum_ns: Counter,
 }
@@ -100,7 +100,7 @@ impl Histogram {
         self.sum_ns.add(took_ns);
     }
 
-    /// For each bound in seconds how many took no longer, then how many there were, and how long they took together.
+    /// The cumulative count per bound in seconds, then the total count and the sum.
     pub(super) fn read(&self) -> HistogramSnapshot {
         let mut count = 0;
         let up_to = |(place, bound): (usize, &u64)| {
@@ -113,7 +113,6 @@ impl Histogram {
     }
 }
 
-/// What a histogram holds.
 #[derive(Debug, PartialEq)]
 pub(super) struct HistogramSnapshot {
     pub(super) up_to: Vec<(f64, u64)>,

@@ -7,9 +7,9 @@ pub(crate) enum OutcomeLabel {
     Done,
     Failed,
     Unknown,
-    /// It was permitted, and could not be sent.
+    /// Permitted, but could not be sent.
     NotSent,
-    /// It was not permitted.
+    /// Not permitted.
     Refused,
 }
 
@@ -80,11 +80,11 @@ impl From<Verdict> for DecisionLabel {
     }
 }
 
-/// What came of asking a person, in the order of its counters.
+/// The results of approvals, in the order of their counters.
 pub(super) const APPROVAL_RESULTS: [&str; 7] =
     ["approved", "denied", "pending", "timed_out", "lapsed", "full", "unshowable"];
 
-/// The methods that are told apart; every other is one.
+/// The methods with their own label; all others share one.
 pub(super) const METHODS: [&str; 24] = [
     "tools/call",
     "tools/list",

@@ -39,23 +39,23 @@ pub struct Meter {
     bodies: Bodies,
     requests: Counters<{ METHODS.len() }>,
     own: Counters<{ NAMES.len() }>,
-    /// Calls that were none: of no tool, or with arguments that nobody can read in one way only.
+    /// Rejected calls: an unknown tool, or arguments that two parsers could read differently.
     pub(crate) rejected: Counter,
     approvals: Counters<{ APPROVAL_RESULTS.len() }>,
     approval_wait: Histogram,
     approvals_waiting: Gauge,
-    /// Sessions with a greeting, and without.
+    /// Sessions with `initialize`, and without.
     sessions: Counters<2>,
     bootstraps: Counters<2>,
-    /// What should be on record and is not.
+    /// Records that could not be stored.
     pub(crate) unrecorded: Counter,
-    /// Observations before calls that were dropped.
+    /// Dropped observations before calls.
     pub(crate) unobserved: Counter,
     spans: Option<Spans>,
 }
 
 impl Meter {
-    /// Numbers, and no spans.
+    /// Metrics without spans.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -78,12 +78,12 @@ impl Meter {
         self.own.add(own as usize);
     }
 
-    /// A person is being asked, until this is dropped.
+    /// Counts an open approval until the guard is dropped.
     pub(crate) fn enter_approval(&self) -> GaugeGuard<'_> {
         self.approvals_waiting.enter()
     }
 
-    /// This came of asking, after so long.
+    /// Records the result of an approval and the time that it took.
     pub(crate) fn record_approval(&self, answer: &Answer, waited: Duration) {
         self.approval_wait.record(waited);
         self.approvals.add(match answer {

@@ -1,5 +1,4 @@
-//! Numbers as Prometheus reads them: the text format 0.0.4. Owns its grammar and its escapes; what is counted is known
-//! elsewhere.
+//! The Prometheus text format 0.0.4: its grammar and escapes. The callers own the metrics.
 
 use std::fmt::{Display, Write};
 
@@ -9,7 +8,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows.
+    /// Only increases.
     Counter,
     Gauge,
     Histogram,
@@ -28,18 +27,18 @@ impl Kind {
 #[derive(Debug, Default)]
 pub struct Page {
     text: String,
-    /// The only bodies whose samples are on it; `None` for all.
+    /// The only bodies whose samples are included; `None` for all.
     bodies: Option<Vec<String>>,
 }
 
 impl Page {
-    /// A page without the samples of other bodies than these.
+    /// A page with the samples of these bodies only.
     #[must_use]
     pub fn of_bodies(bodies: Vec<String>) -> Self {
         Self { text: String::new(), bodies: Some(bodies) }
     }
 
-    /// Begins a family: every sample of one name.
+    /// Begins a family: all samples of one name.
     pub fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
         // Writing to a string cannot fail.
@@ -68,7 +67,7 @@ pub struct Family<'a> {
 }
 
 impl Family<'_> {
-    /// Whether a sample with these labels is on the page.
+    /// Whether a sample with these labels is included.
     fn shows(&self, labels: &[Label<'_>]) -> bool {
         let is_hidden = |&(name, value): &Label<'_>| {
             name == "body" && self.bodies.is_some_and(|bodies| !bodies.iter().any(|body| body == value))

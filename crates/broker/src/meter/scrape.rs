@@ -15,7 +15,7 @@ use crate::upstream::Health;
 
 /// The eras, in the order of their counters.
 const ERAS: [&str; 2] = ["session", "stateless"];
-/// What a session can be without.
+/// The degraded states of a session.
 const DEGRADED: [&str; 6] = [
     "mind_unavailable",
     "body_unavailable",
@@ -24,12 +24,12 @@ const DEGRADED: [&str; 6] = [
     "definition_changed",
     "host_prompt_missing",
 ];
-/// How a connection can be, in the order of `Health`.
+/// The states of a connection, in the order of `Health`.
 const STATES: [&str; 4] = ["connecting", "connected", "unavailable", "idle"];
 
 pub(crate) fn write_metrics(broker: &Broker, page: &mut Page) {
     let (meter, open) = (&broker.config.meter, broker.sessions.all());
-    // A number that stands there before anything happens can be seen to move.
+    // Create counters at zero, so that their first change is visible.
     for upstream in open.iter().flat_map(|session| session.upstreams()) {
         meter.body(&upstream.spec().name);
     }

@@ -30,7 +30,7 @@ pub struct Span {
     pub trace: [u8; 16],
     pub id: [u8; 8],
     pub parent: Option<[u8; 8]>,
-    /// Whether that one is of another process.
+    /// Whether the parent belongs to another process.
     pub is_parent_remote: bool,
     pub state: String,
     pub name: String,
@@ -40,7 +40,6 @@ pub struct Span {
     /// In nanoseconds since 1970.
     pub end_ns: u64,
     pub attributes: Vec<Attribute>,
-    /// Whether it failed.
     pub is_error: bool,
 }
 
@@ -70,12 +69,13 @@ pub struct Spans(Arc<SpanQueue>);
 struct SpanQueue {
     queue: mpsc::Sender<Span>,
     results: Counters<{ SpanResult::ALL.len() }>,
-    /// Of a trace that begins here: the least of its 56 random bits with which it is recorded.
+    /// For new traces: the smallest value of the 56 random bits with which a trace is recorded.
     threshold: u64,
 }
 
 impl Spans {
-    /// A way, and its end. So many percent of the traces that begin here are recorded; of others whoever began them decides.
+    /// A queue and its receiver. Records this percentage of the traces that begin here; for others the caller's decision
+    /// applies.
     #[must_use]
     pub fn new(sample_percent: u8) -> (Self, mpsc::Receiver<Span>) {
         let (queue, end) = mpsc::channel(QUEUE);
@@ -84,17 +84,17 @@ impl Spans {
         (Self(Arc::new(SpanQueue { queue, results: Counters::default(), threshold })), end)
     }
 
-    /// So many have arrived where they should.
+    /// Counts exported spans.
     pub fn exported(&self, count: usize) {
         self.add(SpanResult::Exported, count);
     }
 
-    /// So many have not, and nobody tries again.
+    /// Counts spans that could not be exported and are not retried.
     pub fn failed(&self, count: usize) {
         self.add(SpanResult::Failed, count);
     }
 
-    /// How many were lost so far, for whatever reason.
+    /// How many spans were lost so far, for any reason.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.count(SpanResult::QueueFull) + self.count(SpanResult::Failed)

@@ -1,8 +1,8 @@
-//! One request of a host and what is sent on behalf of it, as spans by the OpenTelemetry conventions for MCP.
+//! Spans of one host request and of the requests sent on its behalf, by the OpenTelemetry conventions for MCP.
 //!
-//! The trace of a request is known to whatever runs for it, without being handed along: it is a local of its task. Where
-//! nobody takes spans there is none, and everything here does nothing. What a host or a server wrote stands in no span but
-//! for names of tools and prompts that exist, ids of requests, and the trace's own state.
+//! The trace is a task-local, so that code that runs for a request need not pass it along. Without an exporter no trace
+//! exists, and every function here does nothing. Spans contain no text of a host or a server except names of existing tools
+//! and prompts, request ids, and the trace state.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ use crate::pipeline::record::is_error;
 use crate::pipeline::send::CallResult;
 use crate::session::{Session, lock};
 
-/// How much of somebody's name or id stands in a span.
+/// The longest foreign name or id in a span, in characters.
 const NAME_CHARS: usize = 128;
 const CALL: &str = "tools/call";
 const CANCELLED: &str = "cancelled";
@@ -46,12 +46,12 @@ struct Trace {
 
 #[derive(Default)]
 struct Facts {
-    /// The tool as the host calls it, and as its server does.
+    /// The tool's listed name and its upstream name.
     tool: Option<(String, String)>,
     attributes: Vec<Attribute>,
 }
 
-/// A request while it is answered. Its span ends with it.
+/// A request in progress. Its span ends when it is dropped.
 pub(crate) struct RequestSpan {
     trace: Arc<Trace>,
     method: &'static str,
@@ -60,7 +60,6 @@ pub(crate) struct RequestSpan {
     outcome: Option<SpanFailure>,
 }
 
-/// Why something failed, if it did.
 type SpanFailure = Option<Failure>;
 
 struct Failure {
@@ -75,7 +74,7 @@ impl Failure {
 }
 
 impl Meter {
-    /// The request as a span, if somebody takes it. `now_us` is the time in microseconds since 1970.
+    /// Starts the request's span, if spans are exported. `now_us` is the time in microseconds since 1970.
     pub(crate) fn trace(&self, call: &Call<Principal>, now_us: impl Fn() -> i64) -> Option<RequestSpan> {
         let spans = self.spans.as_ref()?;
         let context = Context::of(call.request.params.as_deref());
@@ -109,7 +108,7 @@ impl RequestSpan {
 
 impl Drop for RequestSpan {
     fn drop(&mut self) {
-        // Whoever asked did not wait for the answer.
+        // The caller did not wait for the response.
         let failed = self.outcome.take().unwrap_or_else(|| Failure::of(CANCELLED));
         let facts = std::mem::take(&mut *lock(&self.trace.facts));
         let mut attributes = std::mem::take(&mut self.attributes);
@@ -189,7 +188,6 @@ pub(crate) fn record_decision(verdict: DecisionLabel) {
     note("embody.decision", verdict.name());
 }
 
-/// So it ended.
 pub(crate) fn record_outcome(end: OutcomeLabel) {
     note("embody.outcome", end.name());
 }
@@ -199,11 +197,11 @@ fn note(key: &'static str, value: &'static str) {
 }
 
 fn with(work: impl FnOnce(&Arc<Trace>)) {
-    // Without a trace there is nothing to do.
+    // Does nothing without a trace.
     let _ = TRACE.try_with(work);
 }
 
-/// Something that is done for a request. Its span ends with it.
+/// Work for a request. Its span ends when it is dropped.
 pub(crate) struct OpenSpan(Option<Box<SpanInProgress>>);
 
 struct SpanInProgress {
@@ -244,7 +242,7 @@ impl OpenSpan {
         carried
     }
 
-    /// The same for what we ask ourselves: an answer, or none in time.
+    /// The same for the broker's own requests: a response, or a timeout.
     pub(crate) fn finish_reply<E>(mut self, answered: Option<&Result<Outcome, E>>) {
         if let Some(open) = &mut self.0 {
             open.part.failed = match answered {
@@ -336,13 +334,13 @@ fn tool_attributes(tool: Option<&str>) -> impl Iterator<Item = Attribute> {
     tool.map(|tool| [("gen_ai.tool.name", text(tool.to_owned())), operation]).into_iter().flatten()
 }
 
-/// The name of a span: the method, and what it is about if that is one of few.
+/// The name of a span: the method, and its target if that has few values.
 fn named(method: &str, target: Option<&str>) -> String {
     let method = METHODS.get(labels::method_index(method)).copied().unwrap_or(OTHER);
     target.map_or_else(|| method.to_owned(), |target| format!("{method} {target}"))
 }
 
-/// Of an error only its number is told: its words may repeat what was sent.
+/// Records only the code of an error: its message may repeat what was sent.
 fn failed(outcome: &Outcome, method: &str) -> SpanFailure {
     match outcome {
         Outcome::Error(error) => {

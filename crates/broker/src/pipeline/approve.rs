@@ -1,5 +1,5 @@
-//! Approve: asks the owner about one call and returns to the gate with the answer. What is shown, and how channels race, is
-//! `crate::approval`; the use of an approval is committed with the intent (`record`).
+//! Approve: asks the owner about one call and returns to the gate with the answer. `crate::approval` owns the text and the
+//! channels; the use of an approval is committed with the intent (`record`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,11 +20,11 @@ use crate::meter::trace;
 use crate::policy::Via;
 use crate::upstream::Health;
 
-/// Why a call is denied that only a form may approve.
+/// The reason for denying a call that only a form can approve.
 const NO_RIGHT: &str =
     "the rules allow only a form in the host to approve it, and a form in this host is not the owner's";
 
-/// Asks the owner, and decides again.
+/// Asks the owner, then decides again.
 pub(super) async fn ask_and_decide(
     broker: &Broker,
     call: &ToolCall<'_>,
@@ -47,7 +47,7 @@ async fn decide_with_answer(
 ) -> Result<Authorized, Refusal> {
     let answer = tokio::select! {
         biased;
-        // A call that the host has cancelled is not sent, whatever the owner answers later.
+        // A call that the host has cancelled is not sent, even if the owner approves it later.
         () = call.request.until_cancelled() => return Err(Refusal::cancelled()),
         answer = call.timing.aside(ask(broker, call, reason, view)) => answer?,
     };
@@ -64,7 +64,7 @@ async fn decide_with_answer(
         Answer::Full => return Err(Refusal::too_many_approvals()),
         Answer::Unshowable(reason) => return Err(Refusal::unshowable(reason)),
     };
-    // The owner took their time: everything that can have changed since is looked at again.
+    // The situation may have changed while the owner decided: evaluate it again.
     situation.approval = approval;
     situation.is_body_up = call.link.as_ref().is_ok_and(|link| link.closed().is_none());
     situation.is_contract_delivered = gate::is_contract_delivered(&broker.config, call).await?;
@@ -95,13 +95,13 @@ async fn ask(
     if !principal.may_approve && *via == [Via::Elicitation] {
         return Ok(Answer::Unshowable(NO_RIGHT.to_owned()));
     }
-    // The answer of a form is the owner's only if the host is.
+    // A form answer counts as the owner's only if the host may approve.
     let can_elicit = principal.may_approve
         && via.contains(&Via::Elicitation)
         && session.host.client_info().can_show_forms();
     let request = Arc::clone(call.request);
     let elicit = can_elicit.then_some(move |params: Box<RawValue>| async move {
-        // An answer that arrives at another process is valid only for this very text.
+        // An answer that arrives at another process is valid only for exactly this text.
         let shown = blake3::hash(params.get().as_bytes()).to_hex();
         let resume_data = Some(raw(&json!({"approval": shown.as_str()})));
         let (key, method) = (Some("approval".to_owned()), "elicitation/create".to_owned());
@@ -113,7 +113,7 @@ async fn ask(
         class: call.ruling.class,
         via,
         declared: Texts::of(&call.tool.definition).declared_arguments(),
-        // A host of the stateless era is asked by the response to its call: no request waits.
+        // A stateless host is asked in the response to its call; no request stays open.
         is_parked: call.request.host.era() == Era::Stateless,
     };
     let meter = &broker.config.meter;

@@ -1,4 +1,4 @@
-//! Classify: what a call does to the world, and what the operator's rules say about it. Pure.
+//! Classify: determines the class of a call and evaluates the operator's rules. Pure.
 
 use embody_wire::off_runtime;
 
@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::upstream::{Role, Upstream};
 use crate::{BrokerConfig, builtin_tools};
 
-/// Large arguments are judged outside the runtime's threads.
+/// Large arguments are evaluated with `block_in_place`, so that they do not block the runtime.
 pub(crate) fn classify(
     config: &BrokerConfig,
     session: &Session,
@@ -27,7 +27,7 @@ pub(crate) fn classify(
     };
     off_runtime(arguments.canonical().len(), || match &upstream.spec().role {
         Role::Body(body) => config.policy.rule(&facts, tool.annotations, body.trust_annotations),
-        // The tools of a mind are known by their names.
+        // The tools of a mind have known names.
         Role::Mind => {
             let ruling = config.policy.rule(&facts, Annotations::of_mind(&tool.tool), true);
             let is_private = session.host.principal.shared_conversation.is_some()

@@ -1,5 +1,5 @@
-//! Gate: whether a call may happen now. [`decide`] is a pure function; its whole table is one snapshot, which is also the
-//! policy's documentation. Only this file can make a [`Permit`], and nothing is sent without one.
+//! Gate: decides whether a call may be sent now. [`decide`] is a pure function; one snapshot holds its whole table and
+//! documents the policy. Only this file creates a [`Permit`], and nothing is sent without one.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::BrokerConfig;
 use crate::policy::{Class, Gate};
 use crate::session::delivery::Arrival;
 
-/// What the mind must not exceed for a call to pass unasked.
+/// A prediction error above this limit requires approval.
 pub const SURPRISE_LIMIT: f64 = 0.7;
 
-/// Everything that a decision depends on.
+/// Every input of a decision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Situation {
-    /// By the definition that the tool was pinned with: a changed one cannot declare itself harmless.
+    /// From the pinned definition: a changed definition cannot declare itself harmless.
     pub class: Class,
     pub gate: Gate,
     pub is_body_up: bool,
     pub pin: Pin,
-    /// Whether the whole contract was written to the host before this call came.
+    /// Whether the whole contract was written to the host before this call arrived.
     pub is_contract_delivered: bool,
     pub mind: Mind,
     pub mind_down: MindDown,
@@ -32,30 +32,30 @@ pub struct Situation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pin {
     Same,
-    /// It appeared on a known server, and the operator has not accepted it. Its class says so already.
+    /// A new tool of a known server that the operator has not accepted. Its class already reflects this.
     New,
     /// The operator has not accepted the change.
     Changed,
-    /// Its definition hides something or gives orders, and the operator has not accepted it.
+    /// The definition hides text or contains instructions, and the operator has not accepted it.
     Suspicious,
 }
 
-/// What the mind says about a call.
+/// The mind's view of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mind {
     Calm,
-    /// The call is unusual, or touches one of the owner's rules.
+    /// The call is unusual, or matches one of the owner's rules.
     Alarmed,
-    /// Connected, but it did not answer in time.
+    /// Connected, but did not answer in time.
     Silent,
     Away,
 }
 
-/// What happens to writes while the mind does not answer.
+/// How writes are handled while the mind does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MindDown {
     Block,
-    /// They are sent, and results report it.
+    /// Writes are sent, and results report it.
     Warn,
 }
 
@@ -65,7 +65,7 @@ pub enum Approval {
     /// The owner was not asked.
     None,
     Pending,
-    /// For exactly this call.
+    /// Valid for exactly this call.
     Given,
     /// Denied, or expired.
     Refused,
@@ -74,11 +74,11 @@ pub enum Approval {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decision {
     Permit(Permit),
-    /// The contract is returned instead; the model reads it and calls again.
+    /// Returns the contract instead; the model reads it and calls again.
     Bounce,
     Ask(Reason),
     Deny(Reason),
-    /// It cannot be sent in the present state.
+    /// The call cannot be sent in the current state.
     Blocked(Reason),
 }
 
@@ -86,11 +86,11 @@ pub enum Decision {
 pub enum Reason {
     Rule,
     Class,
-    /// The call is unusual, or touches one of the owner's rules.
+    /// The call is unusual, or matches one of the owner's rules.
     Mind,
     MindDown,
     BodyDown,
-    /// The tool's definition waits for the operator's review.
+    /// The tool's definition awaits the operator's review.
     Pin,
     Person,
 }
@@ -127,7 +127,7 @@ pub fn decide(situation: &Situation) -> Decision {
     if is_write && !is_contract_delivered {
         return Decision::Bounce;
     }
-    // A mind that is away blocks every write; one that is only slow, those that it is asked about first.
+    // An unavailable mind blocks every write; a slow one blocks only the writes that it must see first.
     let is_unheard = mind == Mind::Away || mind == Mind::Silent && class.is_observed_first();
     if is_write && is_unheard && mind_down == MindDown::Block {
         return Decision::Blocked(Reason::MindDown);
@@ -139,7 +139,7 @@ pub fn decide(situation: &Situation) -> Decision {
         Reason::Rule
     });
     match (alarm.or(asked), approval) {
-        // A no stays a no, whatever has changed since.
+        // A denial stays in force, whatever has changed since.
         (_, Approval::Refused) => Decision::Deny(Reason::Person),
         (None, _) => {
             Decision::Permit(Permit { warned: is_write && is_unheard, uses_approval: false, _only_here: () })
@@ -151,7 +151,7 @@ pub fn decide(situation: &Situation) -> Decision {
     }
 }
 
-/// What is known about a call before the owner is asked.
+/// Collects the inputs of the decision that are available before the owner is asked.
 pub(super) async fn situation(
     config: &Arc<BrokerConfig>,
     call: &ToolCall<'_>,
@@ -270,7 +270,7 @@ mod tests {
         }
     }
 
-    /// The table without what another line already decides: a tool as it was, a body that is there.
+    /// The table without rows that another row already decides: an unchanged tool, an available body.
     #[test]
     fn the_whole_table() {
         let mut table = String::from(

@@ -1,10 +1,10 @@
-//! The path of one tool call, a stage per file:
+//! The path of one tool call, one stage per file:
 //!
 //! parse → resolve → classify → observe → gate → approve → record → send → record → respond
 //!
-//! Nothing else sends a host's tool call to an upstream, and this sends nothing without a [`gate::Permit`]. A request that is
-//! not a tool call enters at the gate ([`run_request`]). A stage is a function of the call and of what it needs from the
-//! broker; large or rare branches are boxed where they are called, because every call's future has room for all of them.
+//! All tool calls of hosts pass through here, and nothing is sent without a [`gate::Permit`]. A request that is not a tool
+//! call enters at the gate ([`run_request`]). A stage is a function of the call and the parts of the broker that it needs;
+//! large or rare branches are boxed, because they would enlarge the future of every call.
 
 mod approve;
 pub(crate) mod classify;
@@ -41,7 +41,7 @@ use crate::{Broker, Principal};
 
 const TOOLS_CALL: &str = "tools/call";
 
-/// A call whose tool, arguments and class are known: what every stage after `classify` works on.
+/// A call whose tool, arguments and class are known; the input of every stage after `classify`.
 pub(crate) struct ToolCall<'a> {
     pub(crate) id: String,
     pub(crate) began: tokio::time::Instant,
@@ -49,16 +49,16 @@ pub(crate) struct ToolCall<'a> {
     pub(crate) request: &'a Arc<Call<Principal>>,
     pub(crate) tool: &'a CatalogTool,
     pub(crate) upstream: &'a Arc<Upstream>,
-    /// The connection to the upstream, or why there is none.
+    /// The connection to the upstream, or the reason why it is unavailable.
     pub(crate) link: Result<ConnectionLease, String>,
-    /// `tools/call`, or the method of a request that is not a tool call: `tool` is then what it reads.
+    /// `tools/call`, or the method of another request; `tool` is then the item that it reads.
     pub(crate) method: &'a str,
-    /// What is sent, with the name by which the upstream knows the tool.
+    /// The parameters that are sent, with the upstream's own name of the tool.
     pub(crate) params: Option<&'a RawValue>,
     pub(crate) wants_task: bool,
     pub(crate) arguments: Arc<Arguments>,
     pub(crate) ruling: Ruling,
-    /// Set if the call needs approval because of what the agent has read.
+    /// Set if the call needs approval because the agent has read untrusted text.
     pub(crate) lasting: Option<LastingWrite>,
     pub(crate) meter: &'a meter::Body,
     pub(crate) timing: Timing,
@@ -73,7 +73,7 @@ impl ToolCall<'_> {
         self.ruling.class == Class::Read
     }
 
-    /// Identifies the same call when it is repeated: server, tool and arguments.
+    /// Identifies a repeated call: server, tool and arguments.
     fn digest(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
         for part in [&*self.tool.upstream, &self.tool.tool, self.arguments.canonical()] {
@@ -84,13 +84,13 @@ impl ToolCall<'_> {
     }
 }
 
-/// The gate's permit, and the approval that it was given for.
+/// The gate's permit, and the approval that it is based on.
 struct Authorized {
     permit: Permit,
     approval: Option<String>,
 }
 
-/// Answers `tools/call`: a tool of the broker itself, or one of the mind or a body.
+/// Answers `tools/call` for a builtin tool or a tool of the mind or a body.
 pub(crate) async fn handle(
     broker: &Broker,
     session: &Arc<Session>,
@@ -122,7 +122,7 @@ pub(crate) async fn handle(
     Box::pin(builtin_tools::call(broker, session, request, tool, &params)).await
 }
 
-/// Runs one call of a tool of the mind or of a body.
+/// Runs one call of a tool of the mind or a body.
 pub(crate) async fn run(
     broker: &Broker,
     session: &Arc<Session>,
@@ -173,7 +173,7 @@ pub(crate) async fn run(
 
 async fn execute(broker: &Broker, call: &ToolCall<'_>) -> Outcome {
     let (config, session) = (&broker.config, call.session);
-    // Every log line about this call has the id that the audit has too.
+    // Log lines about this call carry the same id as its audit record.
     tracing::debug!(
         call = call.id,
         session = session.id,
@@ -200,10 +200,10 @@ async fn execute(broker: &Broker, call: &ToolCall<'_>) -> Outcome {
     }
 }
 
-/// Sends a request that is not a tool call, if the gate permits it; otherwise returns the refusal. It is decided, approved
-/// and recorded like a call of a tool.
+/// Sends a request that is not a tool call if the gate permits it; otherwise returns the refusal. It is decided, approved and
+/// recorded like a tool call.
 pub(crate) async fn run_request(broker: &Broker, call: &ToolCall<'_>) -> Result<CallResult, Outcome> {
-    // The mind is told about reads of tools only.
+    // The mind observes tool reads only.
     let view = if call.is_read() {
         MindView::unasked(call.session)
     } else {
@@ -240,7 +240,7 @@ async fn authorize_and_send(
     Box::pin(write(broker, call, authorized)).await
 }
 
-/// A write: on record before it is sent, together with the use of its approval.
+/// Records a write before it is sent, together with the use of its approval.
 async fn write(
     broker: &Broker,
     call: &ToolCall<'_>,

@@ -1,6 +1,6 @@
-//! Observe: asks the mind about a call before it is sent. The answer is awaited where the class demands it; for other calls
-//! the observation is queued, and dropped and counted when the queue is full. After a call the mind hears of it through
-//! `post_call` and the outbox.
+//! Observe: asks the mind about a call before it is sent. Waits for the answer if the class requires it; otherwise queues the
+//! observation, which is dropped and counted when the queue is full. Observations after a call go through `post_call` and the
+//! outbox.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -21,18 +21,18 @@ use crate::session::{Session, observes_itself};
 use crate::upstream::{Health, Role};
 use crate::{Broker, BrokerConfig};
 
-/// Flags that are shown, and how much of each.
+/// How many flags are shown, and how much of each.
 const FLAGS: usize = 16;
 const FLAG_CHARS: usize = 600;
-/// How the flag about an unusual call begins, and the one about a mind that gave no number.
+/// Prefixes of the flags for an unusual call and for a mind that returned no number.
 pub(crate) const UNUSUAL: &str = "this call is unusual";
 pub(crate) const NO_NUMBER: &str = "the mind gives no number for it";
-/// The longest text of a result that the mind hears.
+/// The longest result text that is sent to the mind.
 const RESULT_BYTES: usize = 64 * 1024;
 const QUEUE: usize = 64;
-/// Longer arguments are not queued.
+/// Calls with longer arguments are not queued.
 const QUEUED_BYTES: usize = 64 * 1024;
-/// After an observation the queue is idle for so many times its duration: calls that run meanwhile need the processor more.
+/// After an observation the queue pauses for this multiple of its duration, to leave the processor to running calls.
 const IDLE: u32 = 9;
 const IDLE_MAX: Duration = Duration::from_millis(500);
 
@@ -63,7 +63,7 @@ pub(crate) struct Observation<'a> {
     pub(crate) result: Option<Value>,
 }
 
-/// Awaits the mind's view of a write that others will see or that destroys; before any other call it is told without waiting.
+/// Waits for the mind's view of a human-visible or destructive write; queues the observation of any other call.
 pub(super) async fn before(broker: &Broker, call: &ToolCall<'_>) -> MindView {
     if !matches!(call.upstream.spec().role, Role::Body(_)) {
         return MindView::unflagged(Mind::Calm);
@@ -117,7 +117,7 @@ fn view(answer: &serde_json::Map<String, Value>) -> MindView {
         .map(|flag| flag.chars().take(FLAG_CHARS).collect())
         .collect();
     let error = answer.get("prediction_error").and_then(Value::as_f64);
-    // A missing number, or NaN, counts as alarm.
+    // A missing number or NaN counts as an alarm.
     let is_surprised = error.is_none_or(|error| error > SURPRISE_LIMIT || error.is_nan());
     if is_surprised {
         let reasons = answer.get("reasons").and_then(Value::as_array).into_iter().flatten();
@@ -129,7 +129,7 @@ fn view(answer: &serde_json::Map<String, Value>) -> MindView {
     MindView { mind: if flags.is_empty() { Mind::Calm } else { Mind::Alarmed }, flags }
 }
 
-/// A result as the mind hears it: structured content, else JSON in the text, else the text.
+/// The form of a result that is sent to the mind: structured content, else JSON in the text, else the text.
 pub(crate) fn result_for_mind(outcome: &Outcome) -> Value {
     let result = match outcome {
         Outcome::Error(error) => {
@@ -176,7 +176,7 @@ fn cut(text: &str) -> &str {
 }
 
 struct QueuedObservation {
-    /// Weak: a session keeps the connection to its host open.
+    /// Weak, because a session keeps the connection to its host open.
     session: Weak<Session>,
     tool: String,
     arguments: Arc<Arguments>,

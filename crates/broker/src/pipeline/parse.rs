@@ -1,4 +1,4 @@
-//! Parse: the parameters of `tools/call`. Rejects what two parsers could read differently, and keeps the bytes that are sent.
+//! Parse: the parameters of `tools/call`. Rejects input that two parsers could read differently, and keeps the exact bytes.
 
 use std::time::Instant;
 
@@ -17,12 +17,12 @@ pub(crate) struct CallParams {
     pub(crate) began: Instant,
     pub(crate) name: String,
     pub(crate) raw_arguments: Option<Box<RawValue>>,
-    /// What is sent, but for the name: `_meta` has only known members.
+    /// The parameters that are sent, except for the name; `_meta` contains only known members.
     params: Box<RawValue>,
-    /// What the server gets besides the arguments, as JSON text: `task`, and members that the protocol does not have.
+    /// Members sent to the server besides the arguments, as JSON text: `task`, and members that the protocol does not define.
     extra: Option<String>,
     pub(crate) wants_task: bool,
-    /// Whether the call came inside `body_tool`, where a name is `TOOL` or `SERVER/TOOL`.
+    /// Whether this is the inner call of `body_tool`, where a name is `TOOL` or `SERVER/TOOL`.
     is_inner: bool,
 }
 
@@ -65,7 +65,7 @@ impl CallParams {
         let mut known_members = [None; KNOWN.len()];
         for (key, value) in &members {
             let place = KNOWN.iter().zip(&mut known_members).find(|(known, _)| *known == key);
-            // Two parsers could take different ones of a repeated member.
+            // Two parsers could choose different values of a repeated member.
             if place.is_some_and(|(_, place)| place.replace(*value).is_some()) {
                 return Err(wrong(format!("duplicate field `{key}`")));
             }
@@ -90,7 +90,7 @@ impl CallParams {
         })
     }
 
-    /// The call inside a call of `body_tool`.
+    /// Returns the call inside a call of `body_tool`.
     pub(crate) fn inner(&self) -> Result<Self, Outcome> {
         let wrong = |error: String| {
             failure(code::INVALID_PARAMS, format!("the arguments of `body_tool` are wrong: {error}"))
@@ -122,7 +122,7 @@ impl CallParams {
         Self { began, name, raw_arguments, params, extra: None, wants_task: false, is_inner: false }
     }
 
-    /// The arguments with what the server gets besides them; `Ok` only if every parser reads them alike.
+    /// The arguments together with the extra members. Fails unless every parser reads them alike.
     pub(crate) fn arguments(&self, max_bytes: usize) -> Result<Arguments, InvalidArguments> {
         let arguments = Arguments::read_within(self.raw_arguments.as_deref(), max_bytes)?;
         match &self.extra {
@@ -150,7 +150,7 @@ impl CallParams {
         rest.starts_with("__") || (self.is_inner && rest.starts_with('/'))
     }
 
-    /// The parameters with the name that the upstream knows; no other byte changes.
+    /// The parameters with the upstream's own name of the tool; no other byte changes.
     pub(crate) fn for_upstream(&self, tool: &str) -> Box<RawValue> {
         self.spliced(tool).unwrap_or_else(|| self.params.clone())
     }

@@ -1,4 +1,5 @@
-//! Record: the intent of a write before it is sent, and the outcome of every call after it. A read's record waits for no disk.
+//! Record: stores the intent of a write before it is sent, and the outcome of every call after it. A read does not wait for
+//! its record to be stored.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,7 +21,7 @@ use crate::session::{Session, observes_itself};
 use crate::upstream::Role;
 use crate::{Broker, BrokerConfig};
 
-/// A write under way: while there is one its session sends its heartbeat more often.
+/// A write in progress. Its session sends heartbeats more often while one exists.
 pub(super) struct OpenWrite<'a>(&'a Session);
 
 impl<'a> OpenWrite<'a> {
@@ -36,7 +37,7 @@ impl Drop for OpenWrite<'_> {
     }
 }
 
-/// Commits the intent of a write, and with it the use of its approval.
+/// Commits the intent of a write together with the use of its approval.
 pub(super) async fn intent(
     config: &BrokerConfig,
     call: &ToolCall<'_>,
@@ -72,7 +73,7 @@ pub(super) async fn intent(
     }
 }
 
-/// Records the outcome of a write. `task` is the upstream's name for the task as which it continues the call.
+/// Records the outcome of a write. `task` is the upstream's id of the task that continues the call.
 pub(super) async fn write(
     broker: &Broker,
     call: &ToolCall<'_>,
@@ -81,7 +82,7 @@ pub(super) async fn write(
     task: Option<String>,
 ) -> (CallResult, AuditOutcome) {
     let (outcome, detail) = outcome_of(&result);
-    // What is said to the task later, perhaps by another process, is on record under this name.
+    // Later requests about the task, possibly from another process, are recorded under this id.
     let detail = task.map(|task| format!("the server goes on with it as a task: `{task}`")).or(detail);
     tracing::debug!(call = call.id, session = call.session.id, ?outcome, "the call is over");
     if let Err(error) = broker.config.store.finish_write(intent, outcome, detail).await {
@@ -104,7 +105,7 @@ pub(super) async fn read(
     (result, outcome)
 }
 
-/// Leaves to the queue what the host need not wait for: a read's record, and the mind's hearing of the call.
+/// Queues the work that the host does not wait for: a read's record, and the observation of the call by the mind.
 async fn queue(broker: &Broker, call: &ToolCall<'_>, result: &CallResult, read: Option<AuditOutcome>) {
     let is_observed = call.is_tool_call()
         && matches!(call.upstream.spec().role, Role::Body(_))
@@ -126,7 +127,7 @@ async fn queue(broker: &Broker, call: &ToolCall<'_>, result: &CallResult, read: 
     broker.post_calls.add(finished).await;
 }
 
-/// Records that a call was not sent, and why.
+/// Records that a call was not sent, with the reason.
 pub(super) async fn decision(config: &BrokerConfig, call: &ToolCall<'_>, decision: Verdict, reason: String) {
     tracing::debug!(call = call.id, session = call.session.id, ?decision, reason, "the call is not made");
     let event = Event::Decision(embody_store::Decision { call: audited(call), decision, reason });
@@ -147,7 +148,7 @@ fn audited(call: &ToolCall<'_>) -> AuditedCall {
     }
 }
 
-/// How a call ended, with details, for the audit.
+/// Returns the audit outcome and its details.
 pub(crate) fn outcome_of(result: &CallResult) -> (AuditOutcome, Option<String>) {
     match result {
         CallResult::Answered(Outcome::Result(result)) if is_error(result) => (AuditOutcome::Failed, None),

@@ -1,5 +1,5 @@
-//! Resolve: which tool of which upstream a call means, and whether the tool is still the one that was pinned. Waits for an
-//! upstream that is starting.
+//! Resolve: finds the tool and the upstream of a call, and checks that the tool still matches its pin. Waits for an upstream
+//! that is starting.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::{BrokerConfig, Principal};
 pub(super) struct Target<'a> {
     pub(super) catalogue: Catalogue,
     pub(super) upstream: &'a Arc<Upstream>,
-    /// The connection, or why there is none.
+    /// The connection, or the reason why it is unavailable.
     pub(super) link: Result<ConnectionLease, String>,
 }
 
-/// `None` if no upstream has a tool of this name.
+/// Returns `None` if no upstream has a tool of this name.
 pub(super) async fn target<'a>(
     config: &BrokerConfig,
     session: &'a Arc<Session>,
@@ -31,7 +31,7 @@ pub(super) async fn target<'a>(
     let upstream = params.find(&catalogue).and_then(|tool| session.upstream(&tool.upstream))?;
     upstream.wait_started().await;
     let link = upstream.lease().await.map_err(|away| away.to_string());
-    // A server that was started again may describe its tools otherwise.
+    // A restarted server may define its tools differently.
     let catalogue = session.catalogue_after_listing(config, upstream).await;
     let link = link.and_then(|hold| upstream.ensure_listed(hold).map_err(|away| away.to_string()));
     let link = link.and_then(|hold| match session.has_compared(upstream) {
@@ -50,7 +50,7 @@ pub(super) fn tool<'a>(
     params.find(catalogue).filter(|tool| *tool.upstream == *upstream.spec().name)
 }
 
-/// Describes a header that contradicts the argument that it mirrors: a proxy may have relied on it.
+/// Describes a header that contradicts the argument that it mirrors; a proxy may have relied on the header.
 pub(super) fn header_mismatch(
     request: &Call<Principal>,
     tool: &CatalogTool,

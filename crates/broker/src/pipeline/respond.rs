@@ -1,7 +1,6 @@
-//! Respond: the upstream's result, or a result that the broker makes in its place. The latter are ordinary tool results, so
-//! that every host shows them to its model. The text begins with `[embody CODE]`, where the code is the session's own and known
-//! to no body; `docs/results.md` says what each one asks the model to do. They carry no `structuredContent`: clients validate
-//! that against the tool's `outputSchema`, even on errors. Data for programs is in `_meta`.
+//! Respond: returns the upstream's result, or a tool result of the broker that begins with `[embody CODE]`; no body knows the
+//! code. It has no `structuredContent`, which clients validate against `outputSchema` even on errors; data for programs is in
+//! `_meta`. See `docs/results.md`.
 
 use embody_store::Verdict;
 use embody_wire::server::{code, failure, failure_with};
@@ -24,20 +23,20 @@ use crate::session::contract::Contract;
 use crate::session::delivery::Carrier;
 use crate::{Broker, BrokerConfig, builtin_tools, visible};
 
-/// The key in `_meta` under which one of our own agents finds its mark.
+/// The `_meta` key under which an embody agent finds its mark.
 pub(crate) const MARK_KEY: &str = "embody/mark";
-/// The key in `_meta` under which programs find a decision.
+/// The `_meta` key under which programs find a decision.
 pub(crate) const DECISION_KEY: &str = "embody/decision";
-/// What every result of the broker begins with; the session's code and `] ` follow.
+/// The prefix of every result of the broker; the session's code and `] ` follow.
 pub(crate) const PREFIX: &str = "[embody ";
 /// The longest line that contains foreign text, in characters.
 const LINE_MAX: usize = 1_000;
 /// The JSON-RPC code of a refusal.
 const REFUSED: i64 = -32000;
-/// Tools that are named when several have the name that was called.
+/// How many candidates an ambiguous-name error lists.
 const ALIKE: usize = 8;
 
-/// The response to a call that was sent.
+/// Builds the response to a call that was sent.
 pub(super) fn forward(call: &ToolCall<'_>, result: CallResult) -> Outcome {
     let body = &call.tool.upstream;
     let refusal = match result {
@@ -71,7 +70,7 @@ pub(super) fn forward(call: &ToolCall<'_>, result: CallResult) -> Outcome {
     refusal.response(call)
 }
 
-/// The response to a call that was not sent. The refusal is recorded.
+/// Builds the response to a call that was not sent, and records the refusal.
 pub(super) async fn refuse(broker: &Broker, call: &ToolCall<'_>, refusal: Refusal) -> Outcome {
     let session = call.session;
     count_decision(call, refusal.decision.into());
@@ -88,7 +87,8 @@ pub(super) async fn refuse(broker: &Broker, call: &ToolCall<'_>, refusal: Refusa
     response
 }
 
-/// The refusal for a decision of the gate. `asked_on` is where the owner can still answer, other than in a form of the host.
+/// Builds the refusal for a decision of the gate. `asked_on` names the channels on which the owner can still answer, besides
+/// a form of the host.
 pub(super) async fn refusal(
     broker: &Broker,
     call: &ToolCall<'_>,
@@ -133,13 +133,13 @@ pub(super) async fn refusal(
     refusal.flags(view.flags.clone())
 }
 
-/// The response to parameters that cannot be a call.
+/// Builds the response to parameters that are not a valid call.
 pub(crate) fn rejected(config: &BrokerConfig, code: i64, message: String) -> Outcome {
     config.meter.rejected.add(1);
     failure(code, message)
 }
 
-/// The response to a name that no tool has; says why, if an unavailable server could be the reason.
+/// Builds the response to an unknown tool name. Names an unavailable server if that could be the cause.
 pub(super) fn unknown_tool(config: &BrokerConfig, session: &Session, name: &str) -> Outcome {
     let shown: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
     let unavailable: Vec<String> = session
@@ -168,19 +168,19 @@ pub(super) fn unknown_tool(config: &BrokerConfig, session: &Session, name: &str)
     Refusal::failed(reason).in_session(session).outcome()
 }
 
-/// Counts the decision about a call: once for each.
+/// Called once per call.
 pub(super) fn count_decision(call: &ToolCall<'_>, decision: DecisionLabel) {
     call.meter.record_decision(call.ruling.class, decision);
     trace::record_decision(decision);
 }
 
-/// Counts the end of a call: once for each.
+/// Called once per call.
 pub(super) fn count_end(call: &ToolCall<'_>, end: OutcomeLabel) {
     call.meter.finish(call.ruling.class, end, &call.timing);
     trace::record_outcome(end);
 }
 
-/// A result in place of the upstream's.
+/// A result that replaces the upstream's.
 #[derive(Debug, Serialize)]
 pub(crate) struct Refusal {
     pub(crate) decision: Verdict,
@@ -189,26 +189,26 @@ pub(crate) struct Refusal {
     pub(crate) approval_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) required_next_action: Option<String>,
-    /// The hash of the contract that the text carries.
+    /// The hash of the contract in the text.
     #[serde(rename = "contract", skip_serializing_if = "Option::is_none")]
     pub(crate) contract_hash: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) flags: Vec<String>,
-    /// What the agent had read, if that is why the owner was asked; for programs only.
+    /// What the agent had read, if that caused the request for approval; for programs only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) origins: Vec<String>,
     pub(crate) degraded: Vec<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) outcome_unknown: bool,
-    /// The contract, at the end of the text.
+    /// The contract, appended to the text.
     #[serde(skip)]
     pub(crate) contract: Option<String>,
     #[serde(skip)]
     pub(crate) code: String,
-    /// By which one of our own agents recognizes the broker's results.
+    /// An embody agent recognizes the broker's results by this mark.
     #[serde(skip)]
     pub(crate) mark: Option<String>,
-    /// For the audit only: it may contain foreign text.
+    /// For the audit only, because it may contain foreign text.
     #[serde(skip)]
     pub(crate) detail: Option<String>,
 }
@@ -237,7 +237,7 @@ impl Refusal {
         self
     }
 
-    /// Adds what is recorded and not shown to the model: it may contain foreign text.
+    /// Adds text that is recorded but not shown to the model, because it may contain foreign text.
     pub(crate) fn detail(mut self, detail: impl std::fmt::Display) -> Self {
         self.detail = Some(one_line(&detail.to_string()));
         self
@@ -260,12 +260,12 @@ impl Refusal {
         self
     }
 
-    /// Without what is for the owner alone.
+    /// Removes the parts that only the owner may see.
     fn for_others(self) -> Self {
         Self { flags: Vec::new(), origins: Vec::new(), degraded: Vec::new(), ..self }
     }
 
-    /// With each text on one line, bounded: no line of a server or a mind may pass for one of the broker's.
+    /// Puts each text on one bounded line, so that no line of a server or a mind can pass for one of the broker's.
     fn in_lines(mut self) -> Self {
         for text in std::iter::once(&mut self.reason).chain(&mut self.flags).chain(&mut self.degraded) {
             *text = one_line(text);
@@ -273,10 +273,10 @@ impl Refusal {
         self
     }
 
-    /// Completes a refusal with the state of its session, for its conversation.
+    /// Adds the state of the session to a refusal.
     pub(crate) fn in_session(self, session: &Session) -> Self {
         let degraded = session.degraded();
-        // A bounce brings the contract, so that it does not report it as missing.
+        // A bounce delivers the contract, so it does not report the contract as missing.
         let is_said =
             |one: &&Degraded| self.decision != Verdict::Bounce || **one != Degraded::HostPromptMissing;
         let degraded: Vec<String> = degraded.iter().filter(is_said).map(Degraded::for_model).collect();
@@ -286,13 +286,13 @@ impl Refusal {
         if is_shared { refusal.for_others() } else { refusal }.in_lines()
     }
 
-    /// The response to a call: a tool result, or an error for a host that waits for something else.
+    /// Returns a tool result, or an error for a host that expects something else.
     fn response(self, call: &ToolCall<'_>) -> Outcome {
         let refusal = self.in_session(call.session);
         if call.wants_task || !call.is_tool_call() { refusal.error() } else { refusal.outcome() }
     }
 
-    /// What the model reads: who speaks and what happened, what to do next, details, then the contract. Hosts cut at the end.
+    /// The text for the model: sender and event, next step, details, then the contract. Hosts truncate at the end.
     fn text(&self) -> String {
         let Self { code, reason, .. } = self;
         let kind = name(self.decision);
@@ -328,7 +328,7 @@ impl Refusal {
         })))
     }
 
-    /// For a host that waits for a task: it can read a task or an error, nothing else.
+    /// For a host that expects a task: it can only parse a task or an error.
     fn error(&self) -> Outcome {
         failure_with(REFUSED, self.text(), Some(json!({ DECISION_KEY: self })))
     }
@@ -345,7 +345,7 @@ impl Refusal {
         }
     }
 
-    /// The contract was in another result, which the model may not have read when it made this call.
+    /// Another result delivered the contract, but the model may not have read it before this call.
     pub(crate) fn bounce_again() -> Self {
         let reason = "the session contract came with an earlier result, and this call may have been made before you read it";
         Self::new(Verdict::Bounce, reason).next("repeat the same call if it complies with the contract")
@@ -357,7 +357,7 @@ impl Refusal {
         ))
     }
 
-    /// Only a form of this host may approve it, and the form is closed.
+    /// Only a form of this host can approve the call, and the form is closed.
     pub(crate) fn pending_in_a_form(decision: Verdict) -> Self {
         Self::undecided(decision).next(
             "tell the user that it waits for approval in a form of this host; when they are ready, repeat exactly the \
@@ -405,7 +405,7 @@ impl Refusal {
             .next("tell the user that it was not approved in time; repeat the call only if they ask for it")
     }
 
-    /// The call was not repeated in time after its approval.
+    /// The call was approved but not repeated in time.
     pub(crate) fn lapsed() -> Self {
         Self::new(
             Verdict::Timeout,
@@ -425,7 +425,7 @@ impl Refusal {
             .next("repeat the same call if it is still wanted; the owner is asked again")
     }
 
-    /// The server's own words are for the audit only.
+    /// The server's own error text goes to the audit only.
     pub(crate) fn unavailable(body: &str, detail: impl std::fmt::Display) -> Self {
         Self::new(Verdict::Blocked, format!("`{body}` is unavailable; runtime_status says why"))
             .detail(detail)
@@ -470,7 +470,7 @@ const fn name(decision: Verdict) -> &'static str {
     }
 }
 
-/// How the model recognizes the broker's results, and what they may ask for. Precedes every contract that is delivered.
+/// Explains how the model recognizes the broker's results and what they may ask for. Precedes every delivered contract.
 pub(crate) fn how_embody_speaks(code: &str) -> String {
     format!(
         "Session contract. It applies to this whole conversation.\n\
@@ -481,7 +481,7 @@ pub(crate) fn how_embody_speaks(code: &str) -> String {
     )
 }
 
-/// Foreign text on one line, bounded.
+/// Foreign text as one bounded line.
 pub(crate) fn one_line(text: &str) -> String {
     let shown = |c: char| if c.is_control() || visible::is_hidden(c) { ' ' } else { c };
     let mut chars = text.trim().chars().map(shown);
@@ -500,7 +500,7 @@ pub(crate) fn tool_result(text: &str, structured: &Value, is_error: bool) -> Out
     })))
 }
 
-/// A value as raw text. A [`Value`] can always be written.
+/// Serializes a value as raw text; a [`Value`] always serializes.
 pub(crate) fn raw(value: &impl Serialize) -> Box<RawValue> {
     to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

@@ -1,5 +1,5 @@
-//! Send: one request to an upstream, at most once. Its notifications reach the host in order, requests of the server are
-//! answered meanwhile, and a cancellation by the host is passed on.
+//! Send: sends one request to an upstream, at most once. Forwards its notifications to the host in order, answers the
+//! server's requests meanwhile, and forwards a cancellation by the host.
 
 mod deadline;
 
@@ -25,47 +25,47 @@ use crate::session::untrusted_reads::{APPROVED_KEY, has_text, returns_content};
 use crate::stateless::{strip_embody_keys, strip_era_params, strip_era_result};
 use crate::{Broker, Principal, degraded};
 
-/// How long a result may still arrive after a cancellation.
+/// How long to wait for a result after a cancellation.
 const AFTER_CANCEL: Duration = Duration::from_millis(500);
-/// How often a stateless server may ask for input for one call.
+/// How often a stateless server may request input for one call.
 const ROUNDS: u32 = 16;
-/// Backoff step for a server that asks to be called again.
+/// Backoff step for a server that asks the client to call again.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long a server has to accept a message that needs no answer.
+/// How long a server may take to accept a message that has no response.
 const ACCEPT: Duration = Duration::from_secs(2);
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum CallResult {
     Answered(Outcome),
-    /// There is no connection.
+    /// The upstream is not connected.
     Unavailable(String),
     NotSent(Error),
-    /// Cancelled by the host before it was sent.
+    /// The host cancelled the call before it was sent.
     CancelledUnsent,
-    /// Sent, and the connection was lost before the answer.
+    /// Sent, but the connection was lost before the response.
     Lost(Error),
-    /// Sent, and not answered in time.
+    /// Sent, but not answered in time.
     TimedOut,
-    /// Sent, and then cancelled by the host.
+    /// Sent, then cancelled by the host.
     Cancelled,
 }
 
-/// A request on behalf of a host: where it goes, and how long it may take.
+/// A request on behalf of a host: its destination and its limits.
 #[derive(Clone, Copy)]
 pub(crate) struct UpstreamCall<'a> {
     pub(crate) session: &'a Arc<Session>,
     pub(crate) upstream: &'a str,
-    /// What is read there: a tool, or `resource:URI`, `prompt:NAME`, `method:NAME`.
+    /// The item that it reads: a tool, or `resource:URI`, `prompt:NAME`, `method:NAME`.
     pub(crate) what: &'a str,
     pub(crate) link: &'a Arc<Link>,
     pub(crate) call: &'a Arc<Call<Principal>>,
     pub(crate) limit: Duration,
-    /// No request of a host reaches a server without one.
+    /// Every request of a host to a server needs one.
     pub(crate) permit: &'a Permit,
 }
 
-/// Sends a permitted call. Also returns the upstream's name for the task as which it continues the call, if it does.
+/// Sends a permitted call. Also returns the upstream's id of the task that continues the call, if any.
 pub(super) async fn send(
     broker: &Broker,
     call: &ToolCall<'_>,
@@ -103,8 +103,8 @@ pub(super) async fn send(
     }
 }
 
-/// Sends a request of a host. What a stateless server asks by its result (`input_required`) is answered by another request; a
-/// host of the session era gets its result without the members of the stateless era.
+/// Sends a request of a host. Answers the input requests of a stateless server (`input_required`) with another request;
+/// strips the members of the stateless era from the result for a host of the session era.
 pub(crate) async fn call_upstream(upstream_call: UpstreamCall<'_>, calling: OutgoingCall<'_>) -> CallResult {
     let is_stateless_for_sessions =
         upstream_call.link.is_stateless() && upstream_call.call.host.era() != Era::Stateless;
@@ -122,27 +122,27 @@ pub(crate) async fn call_upstream(upstream_call: UpstreamCall<'_>, calling: Outg
     })
 }
 
-/// Calls a stateless server, or resumes a call that another process has begun.
+/// Calls a stateless server, or resumes a call that another process started.
 async fn resume_or_call(upstream_call: UpstreamCall<'_>, calling: OutgoingCall<'_>) -> CallResult {
     let UpstreamCall { upstream, link, call, .. } = upstream_call;
-    // Only the broker sets the members that tell such a server about its host.
+    // Only the broker sets the `_meta` members that describe the host to such a server.
     let params = calling.params.map(ToOwned::to_owned);
     let params = if link.is_stateless() { strip_era_params(params, calling.method) } else { params };
     let calling = OutgoingCall { params: params.as_deref(), ..calling };
     let result = match call.resume_data().and_then(SuspendedCall::read) {
         None => call_upstream_once(upstream_call, calling).await,
-        // It was sent by another process, and asked this.
+        // Another process sent the call, and the server requested this input.
         Some(sent) if link.is_stateless() && sent.is_of(upstream, calling.method) => {
             CallResult::Answered(Outcome::Result(sent.result.to_owned()))
         }
-        // It was sent, and cannot be resumed.
+        // The call was sent and cannot be resumed.
         Some(sent) if sent.is_of(upstream, calling.method) => return CallResult::Lost(Error::NoAnswer),
         Some(_) => call_upstream_once(upstream_call, calling).await,
     };
     answer_rounds(upstream_call, calling, result).await
 }
 
-/// Asks the host what the server asks, and sends the answers, until there is a result.
+/// Forwards the server's input requests to the host and sends the answers, until a final result arrives.
 async fn answer_rounds(
     upstream_call: UpstreamCall<'_>,
     calling: OutgoingCall<'_>,
@@ -156,7 +156,7 @@ async fn answer_rounds(
         };
         let Some(asks) = asks else { return result };
         if asks.requests.is_empty() {
-            // It asks to be called again.
+            // The server asks to be called again.
             sleep(PAUSE * round).await;
         }
         let requester = Requester { session: Arc::clone(session), upstream: upstream.to_owned(), call: None };
@@ -173,7 +173,7 @@ async fn answer_rounds(
         let Some(params) = asks.params(calling.params, &answers) else { return result };
         let again = OutgoingCall { method: calling.method, params: Some(&params) };
         result = match call_upstream_once(upstream_call, again).await {
-            // An earlier round was sent already.
+            // An earlier request of this call was already sent.
             CallResult::Unavailable(_) | CallResult::NotSent(_) => CallResult::Lost(Error::NoAnswer),
             CallResult::CancelledUnsent => CallResult::Cancelled,
             result => result,
@@ -185,7 +185,7 @@ async fn answer_rounds(
 /// The longest `input_required` result that another process can resume.
 const RESUMABLE_BYTES: usize = 256 * 1024;
 
-/// What another process needs to resume a call.
+/// The state that another process needs to resume a call.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct SuspendedCall<'a> {
     #[serde(borrow)]
@@ -211,7 +211,7 @@ fn suspended_call(result: &RawValue, upstream: &str, method: &str) -> Option<Box
     (result.get().len() <= RESUMABLE_BYTES).then(|| raw(&SuspendedCall { upstream, method, result }))
 }
 
-/// Sends it once; an `input_required` result is returned as it is.
+/// Sends the request once and returns an `input_required` result unchanged.
 pub(crate) async fn call_upstream_once(
     upstream_call: UpstreamCall<'_>,
     calling: OutgoingCall<'_>,
@@ -223,7 +223,7 @@ pub(crate) async fn call_upstream_once(
     let mut step = trace::upstream_span(session, upstream, link, calling.method);
     let begun = match link.begin_now(calling) {
         Ok(Some(running)) => Ok(running),
-        // Rare, so that it is boxed: every call's future would be larger.
+        // Boxed because it is rare: inline, it would enlarge the future of every call.
         Ok(None) => Box::pin(begin(link, calling, call, limit)).await,
         Err(error) => Err(CallResult::NotSent(error)),
     };
@@ -247,7 +247,7 @@ pub(crate) async fn call_upstream_once(
                 Ok(())
             }
             CallEvent::Notification(notification) => {
-                // A call that tells of its progress is alive.
+                // Progress shows that the call is alive.
                 if notification.method == "notifications/progress" {
                     watch.deadline.extend(Instant::now());
                 }
@@ -282,7 +282,7 @@ pub(crate) async fn call_upstream_once(
     step.finish(result, calling.method)
 }
 
-/// Waits for room to send it, until the host cancels it or its time is over.
+/// Waits for capacity to send, until the host cancels the call or its time limit passes.
 async fn begin(
     link: &Link,
     calling: OutgoingCall<'_>,
@@ -307,22 +307,22 @@ async fn begin(
     }
 }
 
-/// Why a sent call is not awaited any longer.
+/// Why the broker stops waiting for a sent call.
 enum Over {
     Cancelled,
     Late,
 }
 
-/// A sent call while its result is awaited.
+/// A sent call whose result is pending.
 struct Watch<'a> {
     call: &'a Call<Principal>,
     deadline: Deadline,
-    /// Requests of the server are answered in parallel: what follows one does not wait for it.
+    /// Requests of the server are answered in parallel, so that later messages do not wait for them.
     questions: JoinSet<()>,
 }
 
 impl Watch<'_> {
-    /// Waits until the host cancels the call or its time is over; these are checked first.
+    /// Waits, but returns early when the host cancels the call or the deadline passes; both are checked first.
     async fn wait<T>(&mut self, what: impl Future<Output = T>) -> Result<T, Over> {
         let mut what = std::pin::pin!(what);
         loop {
@@ -347,7 +347,7 @@ impl Watch<'_> {
             .upstream(&requester.upstream)
             .and_then(|upstream| upstream.acquire_request_permit());
         let Some(place) = place else {
-            // Bounded: the server may not be reading.
+            // Bounded, because the server may not be reading.
             return self.wait(timeout(ACCEPT, link.answer(too_many_requests(request)))).await.map(drop);
         };
         self.deadline.stop(Instant::now());
@@ -357,7 +357,7 @@ impl Watch<'_> {
     }
 }
 
-/// Cancels the call at the server, and takes a result that arrives at once.
+/// Cancels the call at the server, and accepts a result that arrives shortly after.
 async fn cancel(running: &mut PendingCall, link: &Link, reason: &str, otherwise: CallResult) -> CallResult {
     let number = running.number();
     if !matches!(timeout(ACCEPT, link.cancel(number, reason)).await, Ok(Ok(()))) {
@@ -383,7 +383,7 @@ async fn cancel(running: &mut PendingCall, link: &Link, reason: &str, otherwise:
     }
 }
 
-/// Calls a tool of the mind on the broker's own behalf; notifications are dropped, and requests of the server rejected.
+/// Calls a tool of the mind on the broker's own behalf. Drops notifications and rejects requests of the server.
 pub(crate) async fn call_mind(
     link: &Arc<Link>,
     tool: &str,

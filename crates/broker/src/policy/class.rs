@@ -1,17 +1,17 @@
-//! Classes and gates, each ordered from mild to strict, and what is known of a tool without asking the operator.
+//! Classes and gates, each ordered from mild to strict, and the class of a tool without rules of the operator.
 
 use serde::Deserialize;
 
-/// What a tool does to the world.
+/// The effect of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Changes nothing.
     Read,
     /// Changes something that only the owner sees.
     Write,
-    /// Other people will see it.
+    /// Other people see the change.
     HumanVisibleWrite,
-    /// Takes something away.
+    /// Deletes or overwrites something.
     Destructive,
 }
 
@@ -28,7 +28,7 @@ impl Class {
         }
     }
 
-    /// The gate where no rule sets one.
+    /// The default gate without a rule.
     #[must_use]
     pub const fn default_gate(self) -> Gate {
         match self {
@@ -37,7 +37,7 @@ impl Class {
         }
     }
 
-    /// Why a person is asked about such a call, if no rule says so.
+    /// The default reason for requiring approval.
     #[must_use]
     pub const fn why_asked(self) -> &'static str {
         match self {
@@ -55,11 +55,10 @@ impl Class {
     }
 }
 
-/// Whether a call may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Gate {
     Allow,
-    /// Only if the owner approves.
+    /// Only with the owner's approval.
     Ask,
     Deny,
 }
@@ -77,23 +76,20 @@ impl Gate {
     }
 }
 
-/// What a server says about its tool. What it leaves out says nothing.
+/// A server's annotations of its tool. A missing annotation has no effect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Annotations {
-    /// It changes nothing.
     pub read_only_hint: Option<bool>,
-    /// It may take something away.
     pub destructive_hint: Option<bool>,
-    /// It reaches out to others.
     pub open_world_hint: Option<bool>,
-    /// Not the server's word: the tool appeared after the others, and the operator has not accepted it.
+    /// Not from the server: the tool is new on a known server, and the operator has not accepted it.
     #[serde(skip)]
     pub is_new: bool,
 }
 
 impl Annotations {
-    /// What is known of a mind's tool by its name.
+    /// The annotations of a mind's tool, by its name.
     #[must_use]
     pub fn of_mind(tool: &str) -> Self {
         let writes = matches!(tool, "save_memory" | "forget_memory" | "update_instructions" | "reflect");
@@ -105,19 +101,19 @@ impl Annotations {
         }
     }
 
-    /// The class that they amount to, if they amount to one.
+    /// The class that the annotations determine, if any.
     pub(super) fn class(self) -> Option<Class> {
         match (self.read_only_hint, self.destructive_hint, self.open_world_hint) {
             (Some(true), _, _) => Some(Class::Read),
             (_, Some(true), _) => Some(Class::Destructive),
-            // It says that it writes, that it destroys nothing, and that nobody else is reached.
+            // It declares that it writes, destroys nothing, and has a closed world.
             (Some(false), Some(false), Some(false)) => Some(Class::Write),
             _ => None,
         }
     }
 
-    /// The stricter class that an explicit hint asks for, however little the server is trusted. A new tool is at least a
-    /// human-visible write, whatever its hints say.
+    /// The stricter class that an explicit hint requires, even from an untrusted server. A new tool is at least a
+    /// human-visible write, whatever its hints.
     pub(super) fn tightened(self) -> Option<Class> {
         let hinted = match (self.read_only_hint, self.destructive_hint) {
             (Some(true), _) => None,
@@ -129,7 +125,7 @@ impl Annotations {
     }
 }
 
-/// The class of a tool for which no rule says one.
+/// The class of a tool without a rule.
 pub(super) fn without_rules(tool: &str, annotations: Annotations, is_trusted: bool) -> Class {
     let class = known(tool)
         .or_else(|| annotations.class().filter(|_| is_trusted))
@@ -137,7 +133,7 @@ pub(super) fn without_rules(tool: &str, annotations: Annotations, is_trusted: bo
     class.max(annotations.tightened().unwrap_or(Class::Read))
 }
 
-/// The class of a tool that everybody knows by its name.
+/// The class of a tool with a well-known name.
 pub(super) fn known(tool: &str) -> Option<Class> {
     match tool {
         "send_teams_message"

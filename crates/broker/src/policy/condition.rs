@@ -1,4 +1,5 @@
-//! A rule's condition: an expression over the call. One that fails to evaluate matches where that is the safe side.
+//! A rule's condition: an expression over the call. If it fails to evaluate, the rule is undecided and may only make things
+//! stricter.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -12,7 +13,7 @@ const LONGEST: usize = 4096;
 
 const KNOWN: [&str; 6] = ["tool", "body", "args", "channel", "user", "session"];
 
-/// What a condition can look at.
+/// The inputs of a condition.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     pub tool: &'a str,
@@ -37,7 +38,7 @@ pub struct WrongCondition {
 
 impl Condition {
     /// # Errors
-    /// When the text is not an expression, or names something that no call has.
+    /// When the text is not an expression, or uses an unknown name.
     pub fn new(text: &str) -> Result<Self, WrongCondition> {
         let wrong = |reason: String| WrongCondition { text: text.to_owned(), reason };
         if text.len() > LONGEST {
@@ -53,7 +54,7 @@ impl Condition {
         Ok(Self { text: text.to_owned(), program })
     }
 
-    /// Whether it holds; `None` if it cannot be told.
+    /// Whether it holds; `None` if it cannot be evaluated.
     #[must_use]
     pub fn holds(&self, facts: &Facts<'_>) -> Option<bool> {
         self.holds_in(&Scene::new(facts))
@@ -67,7 +68,7 @@ impl Condition {
     }
 }
 
-/// A call as conditions see it. Made once for all rules: it copies the arguments.
+/// A call as the context of conditions. Created once for all rules, because it copies the arguments.
 pub(super) struct Scene<'a> {
     facts: &'a Facts<'a>,
     context: OnceCell<Option<Context<'static, 'static>>>,
@@ -78,7 +79,7 @@ impl<'a> Scene<'a> {
         Self { facts, context: OnceCell::new() }
     }
 
-    /// `None` if the call cannot be shown to conditions.
+    /// `None` if the call cannot be converted.
     fn context(&self) -> Option<&Context<'static, 'static>> {
         self.context.get_or_init(|| self.made()).as_ref()
     }
@@ -96,7 +97,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// What the parser says, in one line: `mismatched input '<EOF>' at 1:11` of a message with a drawing below it.
+/// Shortens a parser message with a diagram to one line: `mismatched input '<EOF>' at 1:11`.
 fn in_short(error: &str) -> String {
     let line = error.lines().next().unwrap_or_default();
     let Some((place, said)) = line.strip_prefix("ERROR: <input>:").and_then(|rest| rest.split_once(": "))
@@ -108,7 +109,7 @@ fn in_short(error: &str) -> String {
     format!("{said} at {place}")
 }
 
-/// The names that parts of an expression give to what they go through.
+/// Collects the variables that comprehensions bind.
 fn bind<'a>(expression: &'a IdedExpr, bound: &mut Vec<&'a str>) {
     match &expression.expr {
         Expr::Call(call) => {

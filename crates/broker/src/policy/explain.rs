@@ -1,5 +1,4 @@
-//! Why the rules say what they say about a call, for the person who writes them. Decides nothing: what counts is
-//! [`Policy::rule`].
+//! Explains the rules' result for a call to the person who writes them. Decides nothing; [`Policy::rule`] does.
 
 use super::class::{Annotations, Gate, known};
 use super::condition::Facts;
@@ -9,19 +8,19 @@ use super::rules::{Matching, Policy, Ruling};
 pub struct Explained {
     pub ruled: Ruling,
     pub class_from: ClassFrom,
-    /// The rules about this tool, in the order written; those about other tools are left out.
+    /// The rules about this tool, in the order written, without rules about other tools.
     pub matches: Vec<Match>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match {
-    /// Its place among all rules.
+    /// Its index among all rules.
     pub index: usize,
-    /// Whether its condition holds; `None` if it cannot be told.
+    /// Whether its condition holds; `None` if undecided.
     pub holds: Option<bool>,
-    /// Whether the class is the one that it gives.
+    /// Whether the resulting class is the one that it sets.
     pub sets_class: bool,
-    /// Whether the gate is the one that it sets.
+    /// Whether the resulting gate is the one that it sets.
     pub sets_gate: bool,
 }
 
@@ -29,9 +28,9 @@ pub struct Match {
 pub enum ClassFrom {
     Rule,
     Name,
-    /// The server's hints make it stricter.
+    /// The server's annotations make it stricter.
     Hint,
-    /// The server says so, and is trusted.
+    /// From the server's annotations, which are trusted.
     Annotations,
     Nothing,
 }
@@ -60,7 +59,7 @@ impl Policy {
                 index,
                 holds,
                 sets_class: holds != Some(false) && rule.class == Some(ruled.class),
-                // A rule that cannot be told does not open a gate.
+                // An undecided rule does not open a gate.
                 sets_gate: holds.unwrap_or(rule.gate != Some(Gate::Allow)) && rule.gate == Some(ruled.gate),
             })
             .collect();

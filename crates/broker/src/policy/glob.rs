@@ -1,8 +1,8 @@
-//! Patterns over `tool` or `body/tool`: `*` stands for any run of characters, `?` for one. A pattern without a slash is
-//! about the tool of any body. What a body has besides tools is named `resource:URI`, `prompt:NAME` and `method:NAME`.
+//! Patterns over `tool` or `body/tool`: `*` matches any run of characters, `?` one. A pattern without a slash applies to all
+//! bodies. Items other than tools are named `resource:URI`, `prompt:NAME` and `method:NAME`.
 //!
-//! A URI can be written and read in many ways. A pattern is compared with it as it was sent and with each of its readings: a stricter
-//! rule holds if the pattern matches any of them, a milder one only if it matches all.
+//! A pattern is compared with a URI as sent and with each of its readings: a stricter rule holds if the pattern matches any
+//! of them, a milder one only if it matches all.
 
 use super::uri::Readings;
 
@@ -10,21 +10,21 @@ use super::uri::Readings;
 pub struct Glob {
     bodies: Option<Pattern>,
     name: Pattern,
-    /// The same for the readings of URIs, if it is about resources.
+    /// The same for the readings of URIs, if the pattern matches resources.
     canonical: Option<Pattern>,
     kind: Option<Kind>,
 }
 
-/// How far a pattern is about something.
+/// How far a pattern matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fit {
     No,
-    /// As it was sent or in some readings, but not in all.
+    /// As sent or in some readings, but not in all.
     Partly,
     Whole,
 }
 
-/// What a pattern is compared with: the name of a tool, or of something else that a body has.
+/// A name that patterns are compared with: of a tool, or of another item of a body.
 pub(crate) struct Name<'a> {
     raw: &'a str,
     uri: Option<Uri>,
@@ -51,7 +51,7 @@ impl Glob {
     #[must_use]
     pub fn new(pattern: &str) -> Self {
         let (bodies, name) = match pattern.split_once('/') {
-            // The slashes of a URI do not part a body from what it has.
+            // A slash inside a URI does not separate a body from its item.
             Some((bodies, name)) if Kind::of(bodies).is_none() => (Some(bodies), name),
             _ => (None, pattern),
         };
@@ -64,13 +64,12 @@ impl Glob {
         }
     }
 
-    /// Whether it is about this tool of this body, or about something else that the body has, in any of its forms.
+    /// Whether it matches this tool or item of this body in any reading.
     #[must_use]
     pub fn matches(&self, body: &str, tool: &str) -> bool {
         self.fit(body, &Name::new(tool)) > Fit::No
     }
 
-    /// How far it is about this.
     pub(crate) fn fit(&self, body: &str, name: &Name<'_>) -> Fit {
         if self.bodies.as_ref().is_some_and(|bodies| !bodies.matches(body)) {
             return Fit::No;
@@ -89,7 +88,7 @@ impl Glob {
         }
     }
 
-    /// What it is about if it names one kind of things that are not tools.
+    /// The kind of items that it matches, if it names one.
     pub(crate) fn kind(&self) -> Option<Kind> {
         self.kind
     }
@@ -118,13 +117,12 @@ impl Pattern {
         Self(text.chars().map(piece).collect())
     }
 
-    /// The pattern over canonical forms that a pattern over URIs amounts to. `None` if it has dot segments: what they take away
-    /// could be anything.
+    /// The equivalent pattern over canonical forms. `None` if it has dot segments, which could remove anything.
     fn canonical(uri: &str) -> Option<Self> {
         if uri.split(['/', '\\']).any(|segment| matches!(segment, "." | "..")) {
             return None;
         }
-        // Words that stand for the wildcards where only letters and digits can stand. None begins where another ends.
+        // Placeholder words for the wildcards where only letters and digits are allowed. None begins where another ends.
         let is_free = |mark: &String| !uri.to_lowercase().contains(mark);
         let mark = |word: &str| (0_u32..).map(|number| format!("q{number}{word}z")).find(is_free);
         let (run, one) = (mark("run")?, mark("one")?);
@@ -149,7 +147,7 @@ impl Pattern {
         Some(Self(prefix.chain(pieces).collect()))
     }
 
-    /// Two places to go back to are enough: after a star only the last one matters.
+    /// Backtracking only to the last star is sufficient.
     fn matches(&self, text: &str) -> bool {
         let (pattern, text): (_, Vec<char>) = (&self.0, text.chars().collect());
         let (mut at, mut place) = (0, 0);
@@ -178,12 +176,12 @@ impl Pattern {
     }
 }
 
-/// What a body has besides tools.
+/// The kinds of items besides tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Resource,
     Prompt,
-    /// A request method that is neither about a tool nor about one of the others.
+    /// A request method that concerns neither a tool nor another kind.
     Method,
 }
 
@@ -198,12 +196,12 @@ impl Kind {
         }
     }
 
-    /// The kind of a thing of this name; `None` for a tool. No tool is offered under such a name.
+    /// The kind of an item with this name; `None` for a tool. No tool is offered under such a name.
     pub(crate) fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| name.starts_with(kind.prefix()))
     }
 
-    /// The name by which rules and records know this one.
+    /// The name of this item in rules and records.
     pub(crate) fn name(self, which: &str) -> String {
         format!("{}{which}", self.prefix())
     }
@@ -254,7 +252,7 @@ mod tests {
             ("resource:file:///secret*", "file:///a%2f..%2fsecret", Fit::Partly),
             ("resource:file:///secret*", "file:///public", Fit::No),
             ("desk/resource:file:///secret*", "file:////secret", Fit::Partly),
-            // A pattern is read as URIs are.
+            // A pattern is normalized like a URI.
             ("resource:FILE:///secret*", "file:///secret", Fit::Partly),
             ("resource:file://localhost/secr%65t*", "file:///secret", Fit::Partly),
             ("resource:HTTPS://Example.COM*", "https://example.com/a", Fit::Partly),
@@ -262,7 +260,7 @@ mod tests {
             ("resource:https://Example.com/*", "https://Example.com/b", Fit::Whole),
             ("resource:file:///My Docs/*", "file:///My Docs/a", Fit::Whole),
             ("resource:file:///caf%C3%A9/?", "file:///caf%C3%A9/a", Fit::Whole),
-            // An open folder does not lead out of itself.
+            // An allowed folder does not lead out of itself.
             ("resource:file:///pub/*", "file:///pub/../secret", Fit::Partly),
             ("resource:file:///pub/*", "file:///pub/%2e%2e/secret", Fit::Partly),
             ("resource:file:///pub%2A/*", "file:///pub%2A/../public/secret", Fit::Partly),
@@ -271,7 +269,7 @@ mod tests {
             ("*secret*", "file:///%73ecret", Fit::Partly),
             ("resource:*/../*", "file:///a", Fit::No),
             ("resource:*/../*", "file:///a/../b", Fit::Partly),
-            // One resource with another query is the same to many servers.
+            // Many servers ignore the query of a resource.
             ("resource:file:///secret", "file:///secret?x", Fit::Partly),
             ("resource:file:///secret", "file:///secret#x", Fit::Partly),
             ("resource:file:///secret", "file:///secret/", Fit::Partly),

@@ -1,8 +1,8 @@
-//! What a tool does to the world (its class), and what the operator's rules say about a call of it. Pure.
+//! The class of a tool, and the operator's rules about a call of it. Pure.
 //!
-//! Class: the strictest among the matching rules; else the built-in names; else the server's annotations where they are
-//! trusted; else a human-visible write. An annotation may make a class stricter than a built-in name or nothing says, never
-//! milder. Gate: the strictest among the matching rules; else the default of the class.
+//! Class: the strictest among the matching rules; else the built-in names; else the server's annotations if trusted; else a
+//! human-visible write. An annotation may make a class stricter, never milder. Gate: the strictest among the matching rules;
+//! else the default of the class.
 
 mod class;
 mod condition;

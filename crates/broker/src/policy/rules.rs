@@ -1,4 +1,4 @@
-//! The operator's rules, and what they say about one call.
+//! The operator's rules and their evaluation for one call.
 
 use super::class::{Annotations, Class, Gate, without_rules};
 use super::condition::{Condition, Facts, Scene};
@@ -33,7 +33,7 @@ pub struct Rule {
     pub gate: Option<Gate>,
     /// The channels that may approve; `None` allows all.
     pub via: Option<Vec<Via>>,
-    /// `None` holds always.
+    /// `None` always matches.
     pub when: Option<Condition>,
     pub reason: Option<String>,
 }
@@ -43,24 +43,24 @@ pub struct Policy {
     pub(super) rules: Vec<Rule>,
 }
 
-/// What the rules say about a call.
+/// The result of the rules for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
     pub class: Class,
     pub gate: Gate,
-    /// The ways to ask that every rule about the call allows.
+    /// The approval channels that every matching rule allows.
     pub via: Vec<Via>,
     /// The reasons of the rules that set the gate.
     pub reasons: Vec<String>,
 }
 
 impl Ruling {
-    /// The same, but it does not pass, for this reason.
+    /// Denies the call, for this reason.
     pub(crate) fn denied(self, reason: &str) -> Self {
         Self { gate: Gate::Deny, reasons: vec![reason.to_owned()], ..self }
     }
 
-    /// The same, but a person is asked, for this reason first.
+    /// Requires approval; puts this reason first.
     pub(crate) fn asked(mut self, reason: &str) -> Self {
         self.gate = self.gate.max(Gate::Ask);
         self.reasons.insert(0, reason.to_owned());
@@ -74,13 +74,13 @@ impl Policy {
         Self { rules }
     }
 
-    /// What they say about a call. The order of the rules does not matter.
+    /// Evaluates a call. The order of the rules does not matter.
     #[must_use]
     pub fn rule(&self, facts: &Facts<'_>, annotations: Annotations, is_trusted: bool) -> Ruling {
         Self::ruled(&self.about(facts), facts, annotations, is_trusted)
     }
 
-    /// The rules about the tool of this call. Each condition is evaluated once, and all on the same context.
+    /// The rules about the tool of this call. Evaluates each condition once, all in the same context.
     pub(super) fn about(&self, facts: &Facts<'_>) -> Vec<Matching<'_>> {
         let scene = Scene::new(facts);
         let name = Name::new(facts.tool);
@@ -88,7 +88,7 @@ impl Policy {
         let matching = |(index, rule)| {
             let fit = fit(rule).filter(|fit| *fit > Fit::No)?;
             let holds = rule.when.as_ref().map_or(Some(true), |when| when.holds_in(&scene));
-            // A rule about one of the ways to read a URI is one that may hold.
+            // A rule that matches only some readings of a URI may hold, which makes it undecided.
             let holds = if fit == Fit::Whole { holds } else { holds.filter(|holds| !holds) };
             Some(Matching { index, rule, holds })
         };
@@ -106,11 +106,11 @@ impl Policy {
             such.filter_map(|matching| matching.rule.class).max()
         };
         let class = match classes(Some(true)) {
-            // Annotations may make it stricter than the operator's rule says, never milder.
+            // Annotations may make the class stricter than the operator's rule, never milder.
             Some(class) => class.max(annotations.tightened().unwrap_or(class)),
             None => without_rules(facts.tool, annotations, is_trusted),
         };
-        // Where nobody can tell whether a rule holds, it may only make things stricter.
+        // An undecided rule may only make the class stricter.
         let class = class.max(classes(None).unwrap_or(Class::Read));
         let gates = || {
             matching.iter().filter_map(|Matching { rule, holds, .. }| {
@@ -121,7 +121,8 @@ impl Policy {
         let gate = gates().map(|(gate, _)| gate).max();
         let deciding = || gates().filter(|(one, _)| Some(*one) == gate).map(|(_, rule)| rule);
         let limiting = || matching.iter().filter(|matching| matching.holds != Some(false));
-        // What destroys is never approved by the host alone: whoever drives it could answer for the owner.
+        // The host alone never approves a destructive call: the person or program that controls it could answer for the
+        // owner.
         let is_open = |via: &Via| !(class == Class::Destructive && *via == Via::Elicitation);
         let allows =
             |via: &Via| limiting().all(|one| one.rule.via.as_ref().is_none_or(|ways| ways.contains(via)));
@@ -138,10 +139,10 @@ impl Policy {
 
 /// A rule about the tool of a call.
 pub(super) struct Matching<'a> {
-    /// Its place among all rules.
+    /// Its index among all rules.
     pub(super) index: usize,
     pub(super) rule: &'a Rule,
-    /// Whether it holds; `None` if it cannot be told, and so may only make things stricter.
+    /// Whether it holds; `None` if undecided, which may only make things stricter.
     pub(super) holds: Option<bool>,
 }
 
@@ -231,7 +232,7 @@ mod tests {
                 assert_eq!(gate(rules().into_iter().chain([open]).collect(), uri), stricter, "{uri}");
             }
         }
-        // Without a rule this is asked about here; no other way of writing opens it.
+        // Without a rule this needs approval; no other spelling of the URI opens it.
         let open = || vec![rule("resource:file:///pub/*", None, Some(Gate::Allow), None)];
         assert_eq!(gate(open(), "file:///pub/a"), Gate::Allow);
         for uri in ["FILE:///pub/a", "file:///pub/../secret", "file:///pub/%2e%2e/secret", "file:///p%75b/a"]

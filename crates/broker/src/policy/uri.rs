@@ -1,8 +1,9 @@
-//! URIs as rules compare them. Servers do not agree on how to read a URI: the URL standard takes `/a//../b` as `/a/b`, a file system as
-//! `/b`; some servers ignore query and fragment, others take them as part of the path. So a URI has several readings: a rule that
-//! makes things stricter holds if it matches any of them, a milder one only if it matches all. In every reading scheme and host are
-//! in lower case, user information, default ports and a dot at the end of the host are left out, the host of a `file` URI too; every
-//! percent-encoding is decoded however often it was encoded, and backslashes are slashes. Pure; readings are compared, never sent.
+//! Normalizes URIs for comparison with rules. Pure; readings are compared, never sent.
+//!
+//! Servers read URIs differently (`/a//../b` is `/a/b` in the URL standard and `/b` in a file system; some ignore query and
+//! fragment), so a URI has several readings: a stricter rule holds if it matches any of them, a milder one only if it matches
+//! all. In every reading scheme and host are in lower case; user information, default ports, a trailing dot of the host and
+//! the host of a `file` URI are removed; percent-encodings are decoded repeatedly, and backslashes are slashes.
 
 use url::Url;
 
@@ -11,9 +12,9 @@ use url::Url;
 pub(super) struct Readings {
     /// Scheme and authority.
     head: String,
-    /// As a file system reads the path; then as the URL standard does, if that differs.
+    /// The path as a file system reads it; then by the URL standard, if that differs.
     paths: Vec<String>,
-    /// Path, query and fragment as one path, if there are any of the last two.
+    /// Path, query and fragment as one path, if query or fragment exist.
     joined: Option<String>,
     query: String,
     fragment: String,
@@ -38,7 +39,7 @@ impl Readings {
         Self { head, paths, joined, query: decoded(query), fragment: decoded(fragment) }
     }
 
-    /// The reading of file systems: what patterns are brought to.
+    /// The file system's reading; patterns are normalized to it.
     pub(super) fn canonical(&self) -> String {
         let path = self.paths.first().map_or("", String::as_str);
         format!("{}{path}{}{}", self.head, self.query, self.fragment)
@@ -51,7 +52,7 @@ impl Readings {
         whole.chain(self.joined.iter().map(move |path| format!("{head}{path}")))
     }
 
-    /// Readings that leave out what some servers ignore: the fragment, the query, slashes at the end of the path.
+    /// Readings without the parts that some servers ignore: the fragment, the query, trailing slashes.
     pub(super) fn shortened(&self) -> impl Iterator<Item = String> {
         let Self { head, query, .. } = self;
         self.paths.iter().flat_map(move |path| {
@@ -61,7 +62,7 @@ impl Readings {
     }
 }
 
-/// Without characters that readers of URLs skip, and with one kind of slash.
+/// Removes characters that URL parsers skip, and unifies slashes.
 fn cleaned(uri: &str) -> String {
     let is_skipped = |c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}';
     let inner = uri.trim_matches(is_skipped).chars().filter(|c| !matches!(c, '\t' | '\n' | '\r'));
@@ -87,7 +88,7 @@ impl<'a> Parts<'a> {
             Some((scheme, rest)) => (Some(scheme), rest),
             None => (None, uri),
         };
-        // After the schemes of the web any number of slashes begins the host.
+        // After a web scheme any number of slashes begins the host.
         let is_web = |scheme: &str| {
             ["http", "https", "ws", "wss", "ftp"].iter().any(|web| scheme.eq_ignore_ascii_case(web))
         };
@@ -121,7 +122,7 @@ fn head(parts: &Parts<'_>, url: Option<&Url>) -> String {
             let port = url.and_then(Url::port).map_or_else(String::new, |port| format!(":{port}"));
             Some(format!("{}{port}", decoded(host).to_lowercase().trim_end_matches('.')))
         }
-        // No authority and an empty one are the same if the path begins with a slash.
+        // A missing authority equals an empty one if the path begins with a slash.
         None if parts.authority.is_none() && parts.path.starts_with('/') => Some(String::new()),
         None => parts.authority.map(|authority| {
             let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -134,7 +135,7 @@ fn head(parts: &Parts<'_>, url: Option<&Url>) -> String {
     }
 }
 
-/// The text without percent-encodings, also those that decoding makes: each byte is looked at a bounded number of times.
+/// Decodes percent-encodings repeatedly; each byte is visited a bounded number of times.
 fn decoded(text: &str) -> String {
     let mut bytes: Vec<u8> = Vec::with_capacity(text.len());
     for byte in text.bytes() {
@@ -245,7 +246,7 @@ mod tests {
         assert_eq!(canonical(&uri), "x:A");
     }
 
-    /// A segment, and how it is written: which of its characters are encoded how often, and what stands before it.
+    /// A segment and one spelling of it: which characters are encoded how often, and what precedes it.
     fn segment() -> impl Strategy<Value = (String, String)> {
         let letter =
             (proptest::char::ranges(vec!['a'..='z', '0'..='9', '-'..='-', '_'..='_'].into()), 0..3_u8);

@@ -1,5 +1,5 @@
-//! Resumes a suspended call for a returning host. The process that holds the call continues it; if that process is gone, this one
-//! restarts the call where nothing irreversible was sent, and otherwise reports an unknown outcome.
+//! Resumes a suspended call for a returning host. The process that holds the call continues it; if that process is gone, this
+//! one restarts the call if nothing irreversible was sent, and otherwise reports an unknown outcome.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::session::lock;
 
 /// How long a call waits for its host.
 const SUSPENDED_LIFETIME: Duration = Duration::from_secs(900);
-/// How long its holder may take to take it.
+/// How long the holder may take to claim the call.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(4);
-/// How long it may say nothing while it works.
+/// How long the holder may be silent while it works.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(15);
-/// Words about one call that are not read yet.
+/// Unread replies about one call.
 const REPLY_QUEUE: usize = 16;
 
 impl Replicas {
@@ -41,7 +41,7 @@ impl Replicas {
         self.store.suspend_call(call).await.map_err(|error| unavailable(&error))
     }
 
-    /// Where the call is that waits under this ticket.
+    /// Finds the call that waits under this ticket.
     pub(crate) async fn claim(
         &self,
         host: &Host<Principal>,
@@ -59,7 +59,7 @@ impl Replicas {
         {
             return Ok(Claim::Elsewhere(reply));
         }
-        // A file has one process that hosts reach: its holder is gone.
+        // A SQLite file has one HTTP process: the previous holder is gone.
         if !self.is_shared && !self.take(user, ticket).await? {
             return Err(used());
         }
@@ -70,7 +70,7 @@ impl Replicas {
         self.store.claim_suspended_call(user, ticket).await.map_err(|error| unavailable(&error))
     }
 
-    /// What its holder makes of it; `None` if that does not take it, and cannot any more.
+    /// Asks the holder to continue the call; `None` if it does not claim it and no longer can.
     async fn ask_holder(
         &self,
         holder: &str,
@@ -97,7 +97,7 @@ impl Replicas {
                 Ok(Some(ReplicaMessage::Expired { .. })) => return Err(used()),
                 Ok(Some(over)) => return over.into_reply().map(Some).ok_or_else(unknown),
                 Ok(None) => return Err(unknown()),
-                // Only one of the two goes on with it.
+                // Only one of the two processes may continue it.
                 Err(_)
                     if patience == CLAIM_TIMEOUT
                         && self.take(user, ticket).await.map_err(|_| unknown())? =>
@@ -112,7 +112,7 @@ impl Replicas {
     }
 }
 
-/// Somebody who waits for words about a call.
+/// Registers a waiter for replies about a call; removed on drop.
 struct WaiterGuard<'a>(&'a Replicas, &'a str);
 
 impl Drop for WaiterGuard<'_> {

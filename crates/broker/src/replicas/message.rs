@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum ReplicaMessage {
-    /// A host has said this in its session: an answer or a notification.
+    /// A response or a notification that a host has sent in its session.
     #[serde(rename = "said")]
     HostMessage {
         session: String,
@@ -24,7 +24,7 @@ pub(super) enum ReplicaMessage {
     SessionEnded {
         session: String,
     },
-    /// A host has come back for a call that the recipient holds, with this request.
+    /// A host has returned, with this request, to a call that the recipient holds.
     #[serde(rename = "answers")]
     Resume {
         ticket: String,
@@ -35,11 +35,11 @@ pub(super) enum ReplicaMessage {
     Claimed {
         ticket: String,
     },
-    /// It is still being worked on.
+    /// The call is still running.
     Working {
         ticket: String,
     },
-    /// It does not wait any more.
+    /// The call no longer waits.
     #[serde(rename = "gone")]
     Expired {
         ticket: String,
@@ -73,7 +73,7 @@ impl ReplicaMessage {
         }
     }
 
-    /// The same where it arrives; `None` if it says nothing of that.
+    /// Converts a received message; `None` if it is not a reply about a call.
     pub(super) fn into_reply(self) -> Option<ResumeResult> {
         let raw = |text: String| RawValue::from_string(text).ok();
         match self {
@@ -86,7 +86,7 @@ impl ReplicaMessage {
         }
     }
 
-    /// The call that it is about, for whoever waits for it.
+    /// The ticket of the call that it is about.
     pub(super) fn ticket(&self) -> Option<&str> {
         match self {
             Self::Claimed { ticket }

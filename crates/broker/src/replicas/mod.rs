@@ -28,19 +28,19 @@ use crate::session::lock;
 use crate::upstream::Hello;
 use crate::{BrokerConfig, Principal, Sessions};
 
-/// What waits for the face before letters do.
+/// Events that the HTTP server has not processed yet.
 const RELAYS: usize = 256;
 
 pub(crate) struct Replicas {
-    /// Its name; no other has it.
+    /// Unique per process.
     replica_id: String,
     store: Store,
     is_shared: bool,
-    /// To the face that hosts reach by HTTP, and its end until the face takes it.
+    /// The queue to the HTTP server, and its receiver until the server takes it.
     relay: mpsc::Sender<ReplicaEvent>,
     relays: Mutex<Option<mpsc::Receiver<ReplicaEvent>>>,
     reader: Mutex<Option<AbortHandle>>,
-    /// Those who wait for what another process says of a call, by its ticket.
+    /// Channels that wait for replies about a call, by its ticket.
     waiting: Mutex<HashMap<String, mpsc::Sender<ReplicaMessage>>>,
 }
 
@@ -53,12 +53,12 @@ impl Replicas {
         Arc::new(Self { replica_id, store, is_shared, relay, relays, reader, waiting })
     }
 
-    /// Whether there may be others.
+    /// Whether other processes may serve the same hosts.
     pub(crate) fn is_shared(&self) -> bool {
         self.is_shared
     }
 
-    /// What the face hears of others, once; from then on their letters are read.
+    /// Returns the events for the HTTP server, once; from then on messages of other processes are received.
     pub(crate) fn relays(
         self: &Arc<Self>,
         sessions: &Arc<Sessions>,
@@ -70,14 +70,14 @@ impl Replicas {
         Some(relays)
     }
 
-    /// Letters are not read any more.
+    /// Stops receiving messages.
     pub(crate) fn shutdown(&self) {
         if let Some(reader) = lock(&self.reader).take() {
             reader.abort();
         }
     }
 
-    /// Tells the others, or one of them; whether it was told.
+    /// Sends a message to one process, or to all others; returns whether it was stored.
     async fn send(&self, recipient: Option<&str>, message: &ReplicaMessage) -> bool {
         let Ok(content) = serde_json::to_string(message) else { return false };
         let (sender, recipient) = (self.replica_id.clone(), recipient.map(str::to_owned));
@@ -98,7 +98,7 @@ impl Replicas {
         self.send(None, &ReplicaMessage::HostMessage { session: session.to_owned(), text }).await;
     }
 
-    /// What the host has set for its session holds for the connections of the others too.
+    /// Applies the host's setting to the connections of the other processes too.
     pub(crate) async fn mirror_setting(&self, session: &str, method: &str, params: Option<&RawValue>) {
         let is_set = matches!(method, "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel");
         if !is_set || !self.is_shared {
@@ -120,7 +120,7 @@ impl Replicas {
         }
     }
 
-    /// What is known of a session that this process has not opened.
+    /// The stored state of a session that this process has not opened.
     pub(crate) async fn resume(&self, principal: &Principal, session: &str) -> Option<ResumedSession> {
         let known = match self.store.session(&principal.user, session).await {
             Ok(known) => known?,
@@ -133,7 +133,7 @@ impl Replicas {
             return None;
         }
         let stored: StoredHost = serde_json::from_str(&known.hello?).ok()?;
-        // A session belongs to the token that opened it, and a form of it must not be answered by a host without the right to.
+        // A session belongs to the token that opened it, and a host without the right to approve must not answer its forms.
         if stored.token != principal.token || stored.may_approve != principal.may_approve {
             return None;
         }
@@ -148,7 +148,7 @@ impl Replicas {
 }
 
 impl Replicas {
-    /// Whether the principal's token counts at this moment: that it did when the request came in may be known from before it was revoked.
+    /// Whether the principal's token is valid now: it may have been revoked since the request arrived.
     async fn is_valid(&self, principal: &Principal) -> bool {
         let Some(token) = &principal.token else { return true };
         self.store.is_valid_token_id(&principal.user, token).await.unwrap_or_else(|error| {
@@ -158,7 +158,7 @@ impl Replicas {
     }
 }
 
-/// What is kept of a host's greeting, and which token let it in.
+/// The stored client info of a host, and the token that it used.
 #[derive(Serialize, Deserialize)]
 struct StoredHost {
     version: String,
@@ -170,7 +170,7 @@ struct StoredHost {
     token: Option<String>,
 }
 
-/// What another process must know to go on with a session that began like this.
+/// The state that another process needs to continue the session.
 pub(crate) fn stored_host(principal: &Principal, hello: &Hello, version: Version) -> Option<String> {
     let (capabilities, client) = (hello.capabilities.clone(), hello.client.clone());
     let (version, may_approve) = (version.as_str().to_owned(), principal.may_approve);
@@ -210,7 +210,7 @@ mod tests {
         }
         let replicas = Replicas::new(store.clone());
         assert!(replicas.resume(&ann(&token.id), "s-1").await.is_some());
-        // The request came in before the token was revoked.
+        // The request arrived before the token was revoked.
         store.revoke_token(&token.id).await.unwrap();
         assert!(replicas.resume(&ann(&token.id), "s-1").await.is_none());
         assert!(replicas.resume(&ann(&other.id), "s-2").await.is_some(), "another token counts");

@@ -15,10 +15,10 @@ use super::message::ReplicaMessage;
 use crate::session::lock;
 use crate::{BrokerConfig, Sessions, forward};
 
-/// How often whoever waits hears that a call is still being worked on.
+/// How often a waiting process is notified that a call is still running.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
 const PROGRESS_MAX: u32 = 1200;
-/// How long to rest when the store fails.
+/// The delay before a retry when the store fails.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 pub(crate) async fn receive(replicas: Arc<Replicas>, sessions: Arc<Sessions>, config: Arc<BrokerConfig>) {
@@ -28,7 +28,7 @@ pub(crate) async fn receive(replicas: Arc<Replicas>, sessions: Arc<Sessions>, co
         if changes.changed().await.is_err() {
             return;
         }
-        // What cannot be read now is read later: nobody tells of it again.
+        // Retry on failure: the notification is not repeated.
         while let Err(error) = receive_new(&replicas, (&sessions, &config), &mut seen).await {
             tracing::warn!(reason = %error, "letters of other processes cannot be read");
             tokio::time::sleep(RETRY_DELAY).await;
@@ -52,7 +52,7 @@ async fn receive_new(
             handle(replicas, (sessions, config), &row.sender, message);
         }
     }
-    // Those that are not found again need not be known.
+    // Forget the ids of messages that are no longer in the store.
     let found: HashSet<&String> = messages.iter().map(|message| &message.id).collect();
     seen.retain(|id| found.contains(id));
     Ok(())
@@ -67,7 +67,7 @@ fn handle(
     if let Some(ticket) = message.ticket() {
         let waiting = lock(&replicas.waiting).get(ticket).cloned();
         if let Some(waiting) = waiting {
-            // Whoever is behind by more than a few words is not waiting.
+            // A receiver whose queue is full is not waiting.
             let _ = waiting.try_send(message);
         }
         return;
@@ -96,12 +96,12 @@ fn handle(
     }
 }
 
-/// Goes on with a call that waits here, and tells the process that its host has come back to.
+/// Resumes a call that waits here, and sends the result to the process that its host has returned to.
 async fn resume_call(replicas: &Replicas, sender: &str, (ticket, user): (String, &str), request: &str) {
     let request =
         message::parse_frame(request.as_bytes(), &Limits::default()).ok().and_then(|mut all| all.pop());
     let Some(Message::Request(request)) = request else { return };
-    // Only one of the two goes on with it, and the other lets go of it.
+    // Only one of the two processes may claim it.
     match replicas.store.claim_suspended_call(user, &ticket).await {
         Ok(true) => {}
         Ok(false) => return replicas.relay_to_server(ReplicaEvent::CallClaimed { ticket }),
@@ -131,14 +131,14 @@ async fn resume_call(replicas: &Replicas, sender: &str, (ticket, user): (String,
         }
     }
     if !replicas.send(Some(sender), &message).await {
-        // Whoever waits must know that it happened, if not what came of it.
+        // The waiting process must learn that the call was made, even without its result.
         let text = r#"{"code":-32603,"message":"the call was made; what came of it is too large to be passed on between processes, or the store does not take it"}"#;
         replicas.send(Some(sender), &ReplicaMessage::Error { ticket, text: text.to_owned() }).await;
     }
 }
 
 impl Replicas {
-    /// Tells the face, which has room unless it is far behind; then it is lost, as a host that is gone is.
+    /// Forwards an event to the HTTP server. The event is lost if the queue is full.
     fn relay_to_server(&self, relay: ReplicaEvent) {
         if self.relay.try_send(relay).is_err() {
             tracing::warn!("what another process says of a host is lost: there is too much of it");

@@ -1,5 +1,5 @@
-//! Requests the mind's packet once per session, however many calls arrive. An unavailable mind does not block reads: the session
-//! continues without a packet, reports it, and retries with the next call.
+//! Requests the mind's packet once per session, however many calls arrive. An unavailable mind does not block reads: the
+//! session continues without a packet, reports it, and retries with the next call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -18,11 +18,11 @@ use crate::BrokerConfig;
 use crate::pipeline::respond::raw;
 use crate::upstream::Health;
 
-/// How long one answer of the mind may take here.
+/// Limit for one response of the mind.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a call waits for a session's first packet before it goes on without.
+/// How long a call waits for a session's first packet before it continues without one.
 const FIRST_CALL_WAIT: Duration = Duration::from_secs(3);
-/// How long another process may take that is asking for the same session.
+/// How long another process that requests the packet for the same session may take.
 const LEASE: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -30,9 +30,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) struct BootstrapState {
     done: OnceLock<Arc<BootstrapData>>,
     attempt: watch::Sender<Attempt>,
-    /// A call has waited for it once.
+    /// Whether a call has already waited for the packet.
     has_waited: AtomicBool,
-    /// The contract with the rules as they were read again, later than the packet.
+    /// The contract with newer rules than those in the packet.
     renewed: Mutex<Option<Contract>>,
 }
 
@@ -50,23 +50,23 @@ pub(crate) struct BootstrapData {
 }
 
 impl Session {
-    /// The packet, if it is there.
+    /// The packet, if it has arrived.
     pub(crate) fn bootstrap_data(&self) -> Option<Arc<BootstrapData>> {
         self.bootstrap_state.done.get().cloned()
     }
 
-    /// Why there is no packet, if somebody has tried.
+    /// Why the last attempt returned no packet.
     pub(crate) fn bootstrap_error(&self) -> Option<String> {
         self.bootstrap_state.attempt.borrow().reason.as_ref().map(|none| none.reason.clone())
     }
 
-    /// Whether the mind can be asked, and was not yet. Asked with every call.
+    /// Whether no packet has arrived yet and the mind may be asked. Checked with every call.
     pub(crate) fn needs_bootstrap(&self) -> bool {
         self.bootstrap_data().is_none() && self.mind.health() != Health::Unavailable
     }
 
-    /// Sees to it before a proxied tool runs. The first call waits for it a while, and so does every write; a mind that is
-    /// slow or away holds no read up again.
+    /// Runs before a proxied tool. The first call and every write wait for the packet; later reads do not wait for a slow or
+    /// unavailable mind.
     pub(crate) async fn bootstrap_before_call(self: &Arc<Self>, config: &Arc<BrokerConfig>, is_read: bool) {
         let waits = !self.bootstrap_state.has_waited.swap(true, Ordering::AcqRel) || !is_read;
         let booting = self.bootstrap(config, None);
@@ -74,17 +74,17 @@ impl Session {
         let _ = timeout(patience, booting).await;
     }
 
-    /// The contract that holds now: without a packet, the body's rules alone. In words, why there is none.
+    /// The contract in force; without a packet, only the body rules. The error is the reason as text.
     ///
-    /// A host keeps to what it was shown for the whole session. One of our own agents is prompted anew for each turn, and
-    /// its prompt has the rules of that moment: if they are others than those that are held, they are read again.
+    /// A host keeps the contract that it was shown for the whole session. An embody agent gets a new prompt with the current
+    /// rules for each turn; if they differ from the cached ones, the contract is read again.
     pub(crate) async fn contract(&self, config: &BrokerConfig) -> Result<Contract, String> {
-        // Where others read along nobody is shown the mind's, and the body's rules are the contract.
+        // In a shared conversation the mind's part is not shown, and the contract is the rules alone.
         if self.host.principal.shared_conversation.is_some() {
             return self.build_contract(config, None).await;
         }
         let is_host = self.host.principal.prompt().is_none();
-        // Rules of a body that were missing may be here by now.
+        // A body whose rules were missing may be connected by now.
         let holds = |held: &Contract| !held.lacks_rules() && (is_host || self.is_prompted_with(held));
         if let Some(held) = self.current_contract().filter(holds) {
             return Ok(held);
@@ -106,7 +106,7 @@ impl Session {
         rules.map_err(|reason| format!("the body's rules cannot be read: {reason}"))
     }
 
-    /// The contract as it was last made, if there is a packet.
+    /// The last contract, if a packet exists.
     pub(crate) fn current_contract(&self) -> Option<Contract> {
         let booted = self.bootstrap_data()?;
         Some(lock(&self.bootstrap_state.renewed).clone().unwrap_or_else(|| booted.contract.clone()))
@@ -122,21 +122,21 @@ impl Session {
         matches!(self.mind.spec().route, Route::Streams(_))
     }
 
-    /// Whether some contract has reached the model, as far as is known.
+    /// Whether some contract is known to have reached the model.
     pub(crate) fn was_delivered(&self) -> bool {
-        // Where others read along the rules are all of it.
+        // In a shared conversation the contract is the rules alone.
         if self.host.principal.shared_conversation.is_some() {
             return self.host.principal.prompt().is_some();
         }
         let is_prompted = || match self.current_contract() {
             Some(contract) => self.is_prompted_with(&contract),
-            // Without a packet nobody has compared them yet.
+            // Without a packet the prompt cannot be compared with the contract.
             None => self.host.principal.prompt().is_some(),
         };
         self.delivery.has_happened() || is_prompted()
     }
 
-    /// Asks the mind, or gives what it answered before. Whoever stops waiting does not stop the asking.
+    /// Asks the mind, or returns its earlier answer. The request continues when a caller stops waiting.
     pub(crate) async fn bootstrap(
         self: &Arc<Self>,
         config: &Arc<BrokerConfig>,
@@ -155,7 +155,7 @@ impl Session {
             let (session, config) = (Arc::clone(self), Arc::clone(config));
             let session_id = session_id.map(str::to_owned);
             tokio::spawn(async move {
-                // However it ends, the next one may try.
+                // Whether it succeeds or fails, the next caller may try.
                 let ended = AttemptGuard(&session.bootstrap_state.attempt);
                 let reason = session.run_bootstrap(&config, session_id.as_deref()).await.err();
                 config.meter.count_bootstrap(reason.is_none());
@@ -193,7 +193,7 @@ impl Session {
         }
     }
 
-    /// The packet, from the store if another process has asked already.
+    /// Reads the packet from the store if another process has already requested it.
     async fn fetch_packet(
         &self,
         config: &BrokerConfig,
@@ -226,7 +226,7 @@ impl Session {
                 Ok(Bootstrap::Busy) => {
                     return Err("another process is asking the mind for too long".to_owned().into());
                 }
-                // The store does not hold the session up: what it cannot keep, this process keeps.
+                // A failing store does not block the session: this process keeps the packet in memory.
                 Ok(Bootstrap::Missing) => return self.request_packet(session_id.unwrap_or(&self.id)).await,
                 Err(error) => {
                     tracing::warn!(session = self.id, reason = %error, "the store does not know the session");
@@ -240,7 +240,7 @@ impl Session {
         let link = self.mind.lease().await.map_err(|away| away.to_string())?;
         self.mind.wait_listed().await;
         let has = |name: &str| self.mind.tools().iter().any(|tool| tool.name == name);
-        // A mind whose list is not there yet is asked; one that is known not to have it is not.
+        // Ask a mind whose tool list is unknown; skip one that is known not to have the tool.
         if has("bootstrap_session") || self.mind.tools().is_empty() {
             let arguments = raw(&json!({"session_id": session}));
             let outcome =
@@ -266,7 +266,7 @@ impl Session {
     }
 }
 
-/// Says that an attempt has ended, also when it was dropped.
+/// Signals the end of an attempt, also when the attempt is dropped.
 struct AttemptGuard<'a>(&'a watch::Sender<Attempt>);
 
 impl Drop for AttemptGuard<'_> {
@@ -275,7 +275,7 @@ impl Drop for AttemptGuard<'_> {
     }
 }
 
-/// The persona text in a result: its structured form, or its text.
+/// The persona text in a result: the structured form, or the text.
 fn text_of(outcome: embody_wire::Outcome) -> Option<String> {
     let embody_wire::Outcome::Result(result) = outcome else { return None };
     let result: Value = serde_json::from_str(result.get()).ok()?;

@@ -1,5 +1,5 @@
-//! The result of `runtime_bootstrap`: the contract, how to use the mind, and what the mind says about the session, as one
-//! text. Each of them is there once. What a program may want of the packet is in `_meta`, without the texts.
+//! The result of `runtime_bootstrap`: the contract, how to use the mind, and what the mind reports about the session, as one
+//! text in which each part appears once. The packet's data for programs is in `_meta`, without the texts.
 
 use embody_wire::Outcome;
 use serde_json::{Map, Value, json};
@@ -10,10 +10,10 @@ use crate::pipeline::respond::{MARK_KEY, PREFIX, how_embody_speaks, one_line, ra
 
 /// The key in `_meta`.
 const META_KEY: &str = "embody/bootstrap";
-/// The longest protocol of a mind, and the longest of its facts, in characters.
+/// The longest protocol of a mind and the longest of its facts, in characters.
 const PROTOCOL_MAX: usize = 4_000;
 const FACT_MAX: usize = 1_000;
-/// What of a packet stands in the text or under `embody` already, or does not apply behind a broker.
+/// Packet members that are already in the text or under `embody`, or do not apply behind a broker.
 const NOT_REPEATED: [&str; 7] = [
     "mind_contract",
     "mind_contract_available",
@@ -23,10 +23,10 @@ const NOT_REPEATED: [&str; 7] = [
     "available_mind_tools",
     "host_limitations",
 ];
-/// What of a packet tells the model about the session.
+/// Packet members that describe the session to the model.
 const FACTS: [(&str, &str); 2] = [("context", "Context"), ("memory_catalog", "Memories")];
 
-/// How to use the embedded mind behind the broker, beside what its contract says.
+/// How to use the embedded mind behind the broker, in addition to its contract.
 const PROTOCOL: &str = "\
 - Pass the user's feedback, promises and wishes to reflect_user_message.
 - update_instructions replaces the whole text: read it first (read_memory, kind `instructions`) and pass its version.";
@@ -34,13 +34,13 @@ const PROTOCOL: &str = "\
 pub(crate) struct Parts<'a> {
     pub(crate) code: &'a str,
     pub(crate) contract: &'a Contract,
-    /// None if the mind did not give one.
+    /// `None` if the mind returned none.
     pub(crate) packet: Option<&'a MindPacket>,
     pub(crate) is_mind_embedded: bool,
     pub(crate) degraded: &'a [String],
-    /// Why the packet that the mind gave cannot be used.
+    /// Why the mind's packet cannot be used.
     pub(crate) error: Option<&'a str>,
-    /// By which one of our own agents knows that it is the broker's.
+    /// An embody agent recognizes the broker's result by this mark.
     pub(crate) mark: Option<&'a str>,
 }
 

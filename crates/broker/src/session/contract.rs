@@ -1,10 +1,10 @@
-//! The contract that the model must have read: the operator's rules, the rules of bodies that the operator has adopted, what
-//! the mind asks for, and last what other bodies say about themselves. `delivery` says when the model has read it; one of our
-//! own agents is prompted with it.
+//! The contract that the model must have read: the body rules, the rules of bodies that the operator has adopted, the
+//! mind's part, and last the other bodies' own descriptions. `delivery` determines when the model has read it; an embody
+//! agent has it in its prompt.
 
 use crate::instructions::{MissingRules, ServerInstructions};
 
-/// Between the body's rules and everything below them.
+/// Separates the body rules from everything below them.
 const SEPARATOR: &str = "\n\n---\n\n";
 const EMPTY: &str =
     "No rules are set for this session. What others will see still needs the owner's consent.";
@@ -12,7 +12,7 @@ const EMPTY: &str =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Contract {
     pub(crate) text: String,
-    /// Of what binds the model. A description that a body sends later makes no other contract of it.
+    /// The hash of the binding parts. A description that a body sends later does not change it.
     pub(crate) hash: String,
     rules: String,
     mind: String,
@@ -34,18 +34,18 @@ impl Contract {
         Self { text, hash, rules, mind, body_rules, missing }
     }
 
-    /// Whether the rules of some body are not in it.
+    /// Whether the rules of some body are missing.
     pub(crate) fn lacks_rules(&self) -> bool {
         !self.missing.is_empty()
     }
 
-    /// Why it lacks the rules of this body, if it does.
+    /// Why the rules of this body are missing, if they are.
     pub(crate) fn lacks_rules_of(&self, body: &str) -> Option<&str> {
         self.missing.iter().find(|missing| missing.body == body).map(|missing| missing.reason.as_str())
     }
 
-    /// Whether a model with this prompt knows it: the rules stand at the very start, where nothing is above them, and what
-    /// the mind asks for is inside. An embedded mind speaks from what prompts are made of, in other words than theirs.
+    /// Whether this prompt contains the contract: the rules at the very start, with nothing above them, and the mind's part
+    /// anywhere. An embedded mind uses the same sources as the prompt, in different words, so its part is not searched for.
     pub(crate) fn is_in(&self, prompt: &str, is_mind_embedded: bool) -> bool {
         let Some(rest) = prompt.trim_start().strip_prefix(&*self.rules) else { return false };
         let are_rules_whole = self.rules.is_empty() || rest.is_empty() || rest.starts_with(['\n', '\r']);

@@ -1,15 +1,15 @@
-//! Whether the model of this conversation can have read the contract when it made a call. Owns what is known of that; what
-//! a contract is, `contract` says.
+//! Whether the model of this conversation can have read the contract before it made a call. `contract` defines the contract
+//! itself.
 //!
-//! The protocol does not tell which model answer a call belongs to, so the order of requests alone is not enough: a host
-//! that runs the calls of one answer one after the other sends the second one after the result of the first, and the model
-//! made both before it read anything. What counts as read:
+//! The protocol does not tell which model turn a call belongs to, so the order of requests is not enough: a host that runs
+//! the calls of one turn in sequence sends the second after the result of the first, although the model made both before it
+//! read anything. The contract counts as read:
 //!
-//! - after a bounce, a call that repeats a bounced call exactly: the model has read the result that asks for it. From then
-//!   on every call counts.
-//! - after `runtime_bootstrap`, every later call.
-//! - neither, if the call arrives sooner than a model can answer: a host that runs the calls of one answer in sequence
-//!   sends the next one within a few milliseconds, no hosted model returns a whole tool call within `policy.contract_delay_ms`.
+//! - after a bounce, with a call that repeats a bounced call exactly, because the model must have read the result; then for
+//!   every later call.
+//! - after `runtime_bootstrap`, for every later call.
+//! - never for a call that arrives sooner than a model can respond: a host that runs calls in sequence sends the next within
+//!   milliseconds, and no hosted model returns a whole tool call within `policy.contract_delay_ms`.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,11 +23,11 @@ const BOUNCED_MAX: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Carrier {
     Bounce(blake3::Hash),
-    /// The model asked for it with `runtime_bootstrap`.
+    /// The model requested it with `runtime_bootstrap`.
     Bootstrap,
 }
 
-/// Which contract was written to the host, and whether its model can have read it.
+/// The contract that was written to the host, and whether its model can have read it.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     state: Mutex<DeliveryState>,
@@ -44,7 +44,7 @@ struct DeliveryState {
 struct WrittenContract {
     hash: String,
     after: u64,
-    /// A call that arrives sooner was made before; `None` if another process has written it.
+    /// A call that arrives earlier was made before; `None` if another process wrote the contract.
     earliest: Option<Instant>,
     read: ReadCondition,
 }
@@ -52,7 +52,7 @@ struct WrittenContract {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadCondition {
     Yes,
-    /// Once a bounced call comes again.
+    /// Once a bounced call is repeated.
     OnRepeat,
     /// With the next call that can have been made after it.
     OnNext,
@@ -70,8 +70,8 @@ impl Delivery {
         self.lock().conversation
     }
 
-    /// The whole contract was written in this conversation, after so many requests had arrived. What arrives within `delay`
-    /// was made before.
+    /// Notes that the whole contract was written in this conversation after this many requests. Calls that arrive within
+    /// `delay` were made before.
     pub(crate) fn written(
         &self,
         conversation: i64,
@@ -90,7 +90,7 @@ impl Delivery {
             return;
         }
         match &mut state.written {
-            // The first delivery counts; a later one can only make it surer.
+            // The first delivery counts; a later one can only confirm it.
             Some(known) if known.hash == hash => {
                 if known.read == ReadCondition::OnRepeat && read == ReadCondition::OnNext {
                     (known.after, known.earliest, known.read) = (after, earliest, read);
@@ -100,7 +100,7 @@ impl Delivery {
         }
     }
 
-    /// What another process knows of it, or this one knew before it was started again.
+    /// Merges the stored state, from another process or from before a restart.
     pub(crate) fn merge_stored(&self, conversation: i64, known: &ContractState) {
         let mut state = self.lock();
         state.enter(conversation);
@@ -119,7 +119,7 @@ impl Delivery {
         state.written = Some(WrittenContract { hash, after: 0, earliest: None, read });
     }
 
-    /// A new conversation begins: it has read nothing, and what the store may still have of the one before does not count.
+    /// Starts a new conversation, which has read nothing; ignores the stored state of the previous one.
     pub(crate) fn withdraw(&self) {
         let mut state = self.lock();
         let next = state.conversation + 1;
@@ -135,7 +135,7 @@ impl Delivery {
         }
     }
 
-    /// Whether the model can have read this contract when it made this call. `on_first` is called when that becomes known.
+    /// Whether the model can have read this contract before it made this call. Calls `on_first` when that becomes known.
     pub(crate) fn covers(
         &self,
         hash: &str,

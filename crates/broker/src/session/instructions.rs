@@ -1,5 +1,5 @@
-//! Which instructions of the session's bodies are in force. They are pinned like tool definitions: the text that was seen
-//! first stays in force until the operator accepts another one, and a suspicious one is never used before that.
+//! Which instructions of the session's bodies are in force. They are pinned like tool definitions: the first text stays in
+//! force until the operator accepts another, and a suspicious text is not used before that.
 
 use embody_store::{PinState, SeenTool, Store};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::instructions::{InForce, InstructionsMode, PIN, ServerInstructions, de
 use crate::upstream::{Health, Role, SentInstructions, Upstream};
 
 impl Session {
-    /// What the bodies say about themselves, as far as it is in force now; in words, why that is not known.
+    /// The bodies' instructions in force; the error is the reason as text.
     pub(crate) async fn server_instructions(
         &self,
         config: &BrokerConfig,
@@ -30,8 +30,8 @@ impl Session {
         Ok(all)
     }
 
-    /// Waits for the bodies whose rules belong to the contract and are not known yet: until they are connected or have
-    /// failed, and no longer than a session's first list of tools waits.
+    /// Waits for bodies whose rules belong to the contract and are not known yet, until they are connected or have failed,
+    /// and at most as long as a session's first tool list waits.
     pub(super) async fn wait_for_rules(&self, config: &BrokerConfig) {
         let all = async {
             for body in self.bodies.iter().filter(|body| mode(body) == InstructionsMode::Rules) {
@@ -43,7 +43,7 @@ impl Session {
         let _ = timeout(config.times.list.saturating_sub(self.opened_at.elapsed()), all).await;
     }
 
-    /// Pins what a body sends, or notes that it is not what was pinned, as soon as the body is connected.
+    /// Pins a body's instructions, or notes that they differ from the pin, once the body is connected.
     pub(super) async fn pin_instructions(&self, config: &BrokerConfig, body: &str) {
         let Some(body) = self.bodies.iter().find(|one| one.spec().name == body) else { return };
         if mode(body) == InstructionsMode::Drop || body.health() != Health::Connected {
@@ -56,7 +56,7 @@ impl Session {
     }
 }
 
-/// What `runtime_status` says about the instructions of a body; nothing for a mind, and for a body whose are dropped.
+/// The part of `runtime_status` about a body's instructions; empty for a mind and for a body whose instructions are dropped.
 pub(crate) async fn status(store: &Store, upstream: &Upstream) -> Value {
     let mode = mode(upstream);
     if mode == InstructionsMode::Drop {
@@ -82,7 +82,7 @@ fn mode(upstream: &Upstream) -> InstructionsMode {
     }
 }
 
-/// Compares what a body sent on its last connection with its pin.
+/// Compares the instructions from a body's last connection with its pin.
 async fn in_force(store: &Store, body: &Upstream) -> embody_store::Result<InForce> {
     let name = &body.spec().name;
     let text = match body.instructions() {
@@ -92,7 +92,7 @@ async fn in_force(store: &Store, body: &Upstream) -> embody_store::Result<InForc
             (Some(pin), SentInstructions::Unknown) => return Ok(InForce::of_pin(pin)),
             (None, SentInstructions::Unknown) => return Ok(InForce::Unknown),
             (None, _) => return Ok(InForce::Absent),
-            // It had some: that it sends none by now is a change like any other.
+            // Sending none after having sent some is a change like any other.
             (Some(_), _) => "".into(),
         },
     };

@@ -1,5 +1,5 @@
-//! The session's catalogue and what of it the host was shown. Refreshed when a server lists other tools, a definition is
-//! accepted, or the host finds a tool.
+//! The session's catalogue and the part of it that the host was shown. Refreshed when a server lists other tools, the
+//! operator accepts a definition, or the host finds a tool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::pipeline::parse::CallParams;
 use crate::upstream::{Health, RawTool, Upstream};
 use crate::{BrokerConfig, Principal};
 
-/// Found tools that are listed. When there are more the first ones are not listed any more; they can be called all the same.
+/// Found tools that are listed. Beyond this the oldest are no longer listed, but can still be called.
 const FOUND_MAX: usize = 32;
 
 #[derive(Debug, Clone, Default)]
@@ -30,8 +30,8 @@ impl ListedTools {
         listing_limit.apply(&self.catalogue, &self.found)
     }
 
-    /// Whether a host sees the same. In which order a server lists its tools does not matter: those that are remembered
-    /// have another one.
+    /// Whether a host would see the same list. Ignores the order in which a server lists its tools, because remembered tools
+    /// have another order.
     fn is_same(&self, other: &Self, listing_limit: &ListingLimit) -> bool {
         if self.catalogue.is(&other.catalogue) && self.found == other.found {
             return true;
@@ -50,19 +50,19 @@ impl Session {
         lock(&self.catalogue).clone()
     }
 
-    /// What is offered, for a host that is about to get the names. Waits, at most for this long, until the tools of every
-    /// upstream are known: only for those that were never seen before.
+    /// The catalogue for a host that is about to receive the names. Waits, up to this limit, for upstreams whose tools were
+    /// never listed.
     pub(crate) async fn announce_catalogue(&self, config: &BrokerConfig, limit: Duration) -> Catalogue {
         let _ = tokio::time::timeout(limit, wait_tools_known(self.upstreams())).await;
         self.refresh_catalogue(config).await;
         self.announce()
     }
 
-    /// The catalogue in which the name of a call is looked up. A name that the host has got belongs to its tool. Before any
-    /// other one is looked up the tools of every body that could have it must be known: this waits for bodies that were never
-    /// seen and are still starting, at most for as long as their start may take.
+    /// The catalogue for resolving the name of a call. A name that the host has received belongs to its tool. Any other name
+    /// may belong to a body that is still starting and was never listed: this waits for such bodies, at most for their start
+    /// timeout.
     pub(crate) async fn catalogue_for(&self, config: &BrokerConfig, asked: &CallParams) -> Catalogue {
-        // The usual case, for every call.
+        // The common case.
         let is_given =
             lock(&self.announced).as_ref().is_some_and(|announced| asked.find(announced).is_some());
         let catalogue = self.catalogue();
@@ -73,7 +73,7 @@ impl Session {
     }
 
     async fn catalogue_with_all(&self, config: &BrokerConfig, asked: &CallParams) -> Catalogue {
-        // The mind's names are its own, whatever bodies have.
+        // The mind's names are reserved, whatever bodies list.
         let is_of_mind = |catalogue: &Catalogue| asked.find(catalogue).is_some_and(|tool| tool.is_mind);
         let catalogue = self.catalogue();
         if is_of_mind(&catalogue) {
@@ -92,7 +92,7 @@ impl Session {
             self.refresh_catalogue(config).await;
             return self.announce();
         }
-        // No other body can have a name that begins with this one's.
+        // No other body can have a name with this body's prefix.
         wait_tools_known(named.into_iter()).await;
         if asked.find(&self.catalogue()).is_none() {
             self.refresh_catalogue(config).await;
@@ -100,7 +100,7 @@ impl Session {
         self.catalogue()
     }
 
-    /// This is offered from now on, under the names that the host has got.
+    /// Replaces the catalogue, keeping the names that the host has received.
     fn set_catalogue(&self, new: Catalogue) {
         let mut catalogue = lock(&self.catalogue);
         *catalogue = match &*lock(&self.announced) {
@@ -109,14 +109,14 @@ impl Session {
         };
     }
 
-    /// The host gets these names: from now on each of them stays with its tool.
+    /// Fixes the current names: from now on each of them stays with its tool.
     fn announce(&self) -> Catalogue {
         let catalogue = lock(&self.catalogue);
         *lock(&self.announced) = Some(catalogue.clone());
         catalogue.clone()
     }
 
-    /// The catalogue, after a look at what this upstream shows on the connection that it has now.
+    /// The catalogue, after comparing the listing of this upstream's current connection.
     pub(crate) async fn catalogue_after_listing(
         &self,
         config: &BrokerConfig,
@@ -124,7 +124,7 @@ impl Session {
     ) -> Catalogue {
         let has_compared =
             || lock(&self.compared_listings).get(&upstream.spec().name) == Some(&upstream.listing());
-        // The usual case, for every call.
+        // The common case.
         if upstream.is_listed() && has_compared() {
             return self.catalogue();
         }
@@ -140,14 +140,14 @@ impl Session {
         self.catalogue()
     }
 
-    /// Whether what this upstream shows on its connection was compared with its pins.
+    /// Whether the listing of this upstream's connection was compared with its pins.
     pub(crate) fn has_compared(&self, upstream: &Upstream) -> bool {
         !upstream.is_listed()
             || lock(&self.compared_listings).get(&upstream.spec().name) == Some(&upstream.listing())
     }
 
-    /// What a host that asks for the list is given, as raw text; from now on it has seen that. When it has got it, it is told
-    /// what has changed meanwhile.
+    /// Returns the tool list as raw text and remembers it as shown. After it is written, the host is notified of changes
+    /// since then.
     pub(crate) async fn list(self: &Arc<Self>, config: &Arc<BrokerConfig>, call: &Call<Principal>) -> String {
         self.notifier.on_list_requested();
         let catalogue = self.announce_catalogue(config, config.times.list).await;
@@ -169,7 +169,7 @@ impl Session {
         list
     }
 
-    /// The tools that the host has found so far, as far as they are listed.
+    /// The found tools that are currently listed.
     pub(crate) fn found(&self) -> Vec<String> {
         lock(&self.found).iter().cloned().collect()
     }
@@ -184,8 +184,8 @@ impl Session {
         found.drain(..surplus);
     }
 
-    /// Tells the host that the list is another now than it was shown, or told before. Before it has got one there is nothing
-    /// to tell.
+    /// Notifies the host that the list differs from the one that it was last shown or notified about. Does nothing before its
+    /// first list.
     pub(crate) async fn notify_if_changed(&self, config: &BrokerConfig) {
         if !self.notifier.has_list() {
             return;
@@ -202,7 +202,7 @@ impl Session {
         }
     }
 
-    /// A host that may have its list from elsewhere is told about changes from now on: every server has had its first start.
+    /// Enables notifications for a host that may have its list from elsewhere, once every server has started once.
     async fn assume_listed(&self) {
         let Some(held_back) = self.notifier.assume_listed() else { return };
         *lock(&self.listed_tools) = Some(ListedTools { catalogue: self.catalogue(), found: self.found() });
@@ -227,7 +227,7 @@ impl Session {
             Ok(new) => {
                 self.set_catalogue(new);
                 self.store_listings(config, &numbers).await;
-                // What was only remembered of a server was not looked at.
+                // Remembered listings were not compared.
                 let seen = numbers.into_iter().enumerate().filter(|(place, _)| compared(*place));
                 lock(&self.compared_listings).extend(seen.map(|(_, number)| number));
             }
@@ -242,7 +242,7 @@ impl Session {
         self.notify_if_changed(config).await;
     }
 
-    /// Writes down which tools the servers have: the next session knows them by that before they are started.
+    /// Stores which tools the servers have, so that the next session knows them before they start.
     async fn store_listings(&self, config: &BrokerConfig, numbers: &[(String, u32)]) {
         for (name, number) in numbers {
             let is_news = *number > 0 && lock(&self.compared_listings).get(name) != Some(number);
@@ -256,19 +256,19 @@ impl Session {
     }
 }
 
-/// Waits until the tools of all of these are known. They start at the same time, so the waits do not add up.
+/// Waits until the tools of all of these are known. The servers start in parallel, so the waits do not add up.
 async fn wait_tools_known<'a>(upstreams: impl Iterator<Item = &'a Arc<Upstream>>) {
     for upstream in upstreams {
         upstream.wait_tools_known().await;
     }
 }
 
-/// Whether its listing is complete, and from the connection that it has.
+/// Whether its listing is complete and from the current connection.
 fn is_whole(upstream: &Upstream) -> bool {
     upstream.is_listed() && upstream.status().reason.is_none()
 }
 
-/// The tools of a body as it showed them last to any session; `None` if it never has.
+/// The tools that a body last listed in any session; `None` if it never has.
 pub(super) async fn last_seen_tools(store: Store, body: String) -> Option<Vec<RawTool>> {
     let tools = store.last_seen_tools(&body).await.unwrap_or_else(|error| {
         tracing::warn!(body, reason = %error, "its pinned tools cannot be read; it is started for them");
@@ -282,12 +282,12 @@ fn tool_source(upstream: &Upstream) -> Source<'_> {
     let spec = upstream.spec();
     let is_embedded = spec.is_embedded();
     let name = Arc::from(spec.name.as_str());
-    // Looked at before the listing is taken: what is listed in between is seen with the next look.
+    // Read before the listing: a change in between is seen by the next refresh.
     let is_live = upstream.health() == Health::Connected && upstream.is_listed();
     let first_listing = match (upstream.was_listed_before(), upstream.has_listed()) {
         (true, _) => FirstListing::BeforeSession,
         (false, true) => FirstListing::InSession,
-        // The names of a mind that cannot be reached are not waited for: what it has is part of the contract.
+        // The names of an unreachable mind are not awaited: its tools are part of the contract.
         (false, false) if spec.role.is_mind() && upstream.knows_tools() => FirstListing::InSession,
         (false, false) => FirstListing::Never,
     };

@@ -5,7 +5,7 @@
 //! - `contract`: the text that the model must have read
 //! - `delivery`: whether the model can have read it
 //! - `instructions`: which instructions of bodies are in force
-//! - `listed_tools`: the catalogue and what of it the host was shown
+//! - `listed_tools`: the catalogue and the part of it that the host was shown
 //! - `notifier`: notifications to the host outside calls
 //! - `untrusted_reads`: text that the agent has read and the owner did not write
 
@@ -42,11 +42,11 @@ use crate::stateless::IDLE;
 use crate::upstream::{Backoff, Health, Hello, Role, Spec, Upstream, UpstreamEvent};
 use crate::{BrokerConfig, Principal};
 
-/// What upstreams say before somebody listens.
+/// Upstream events that are not processed yet.
 const EVENT_QUEUE: usize = 256;
-/// Only every so many heartbeats matter while nothing is written.
+/// While no write is in progress, only every n-th heartbeat is sent.
 const IDLE_HEARTBEATS: u64 = 10;
-/// How long a host has for the answer to a question outside any call.
+/// How long a host may take to answer a request outside any call.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) struct Session {
@@ -60,44 +60,43 @@ pub(crate) struct Session {
     pub(crate) routes: crate::forward::RoutingTable,
     pub(crate) last_cognition: Mutex<Option<Cognition>>,
     pub(crate) writes: AtomicUsize,
-    /// Who hears of what belongs to no call.
+    /// Sends notifications that belong to no call.
     pub(crate) notifier: HostNotifier,
-    /// Requests that use it, if they are all that is known of the host, and when the last one ended.
+    /// Requests in progress, for a host without a session on the wire, and when the last one ended.
     pub(crate) users: AtomicUsize,
     pub(crate) used_at: Mutex<Instant>,
     pub(crate) untrusted_reads: Arc<UntrustedReads>,
     open: OpenSession,
     opened_at: Instant,
-    /// When the store first saw the session; set once it knows it.
+    /// When the session was first stored; set once known.
     created_at: tokio::sync::OnceCell<i64>,
     code: OnceLock<String>,
     bootstrap_state: BootstrapState,
     catalogue: Mutex<Catalogue>,
     compared_listings: Mutex<HashMap<String, u32>>,
-    /// The tools that the host has searched for and found, the last ones.
+    /// The latest tools that the host found by search.
     found: Mutex<VecDeque<String>>,
-    /// The catalogue whose names the host has got: each of them stays with its tool.
+    /// The catalogue whose names the host has received: each name stays with its tool.
     announced: Mutex<Option<Catalogue>>,
-    /// What the host was shown, or told that it is another now.
+    /// The list that the host was last shown or notified about.
     listed_tools: Mutex<Option<ListedTools>>,
-    /// Why the mind did not say something before the last call that it was asked about, and why it did not hear of the
-    /// last one that was over, if it did not.
+    /// Why the last observation before a call failed, and why the last one after a call failed.
     observe_failures: Mutex<ObserveFailures>,
     building: tokio::sync::Mutex<()>,
     event_task: Mutex<Option<JoinHandle<()>>>,
     heartbeat_task: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Whose session it is, for whatever is written down about it: it may be held longer than the session.
+/// The user and actor of a session, for records about it; may outlive the session.
 pub(crate) struct SessionIdentity {
     pub(crate) scope: Scope,
     pub(crate) actor: Actor,
 }
 
-/// Why a server that has said nothing yet cannot be used.
+/// The reason while a server is still connecting.
 pub(crate) const CONNECTING: &str = "it is being connected";
 
-/// The two times at which the mind hears of a call.
+/// The two points at which the mind observes a call.
 pub(crate) const OBSERVE_BEFORE: &str = "observe before";
 pub(crate) const OBSERVE_AFTER: &str = "observe after";
 
@@ -105,7 +104,7 @@ pub(crate) const OBSERVE_AFTER: &str = "observe after";
 struct ObserveFailures {
     before: Option<String>,
     after: Option<String>,
-    /// When the last observation before a call began that the mind answered.
+    /// When the last answered observation before a call began.
     answered: Option<Instant>,
 }
 
@@ -121,13 +120,12 @@ pub(crate) struct Cognition {
     pub(crate) tool: String,
     /// In microseconds since 1970.
     pub(crate) at: i64,
-    /// What went wrong, if something did.
     pub(crate) failure: Option<String>,
 }
 
 impl Session {
-    /// Opens a session: connects everything in the background and returns at once. `kept` is what another process must know
-    /// to go on with it.
+    /// Opens a session: connects everything in the background and returns at once. `kept` is the state that another process
+    /// needs to continue the session.
     pub(crate) fn open(
         config: &Arc<BrokerConfig>,
         host: Arc<Host<Principal>>,
@@ -208,8 +206,8 @@ impl Session {
         self.host.era() == Era::Stateless
     }
 
-    /// The code that the broker's results begin with in this session. Every process that serves the session has the same one,
-    /// and no body can know it: it depends on the moment at which the store first saw the session.
+    /// The code that the broker's results begin with in this session. All processes that serve the session compute the same
+    /// code, and no body can know it: it depends on the time at which the session was first stored.
     pub(crate) fn code(&self) -> &str {
         self.code.get_or_init(|| {
             let mut hasher = blake3::Hasher::new();
@@ -222,8 +220,8 @@ impl Session {
         })
     }
 
-    /// Sees to it that the store knows the session. What another process has delivered to a host without a session on the
-    /// wire is delivered.
+    /// Ensures that the session is in the store. For a host without a session on the wire, takes over what another process
+    /// has delivered.
     pub(crate) async fn ensure_stored(&self, config: &BrokerConfig) {
         let keeping = self.created_at.get_or_try_init(|| async {
             let opened = config.store.open_session(self.open.clone()).await?;
@@ -243,10 +241,10 @@ impl Session {
         }
     }
 
-    /// Looks up whether another process has delivered the contract by now, or has begun a new conversation. Called when a
-    /// write arrives: what is delivered later was not read before it was sent.
+    /// Checks whether another process has delivered the contract or started a new conversation. Called when a write arrives:
+    /// the model had not read what is delivered later.
     pub(crate) async fn refresh_delivery(&self, config: &BrokerConfig) {
-        // Only sessions over HTTP without one on the wire have more than one conversation.
+        // Only HTTP sessions without a session on the wire have more than one conversation.
         let is_settled = self.delivery.is_read() && !(self.is_stateless() && self.host.connection.is_none());
         if !self.has_others(config) || is_settled {
             return;
@@ -271,14 +269,13 @@ impl Session {
         std::iter::once(&self.mind).chain(&self.bodies)
     }
 
-    /// Whether there is nothing that a forwarded result would have to tell: asked with every call.
+    /// Whether a forwarded result has nothing to report. Checked with every call.
     pub(crate) fn is_fine(&self) -> bool {
         self.upstreams().all(|upstream| upstream.health().is_fine())
             && self.bootstrap_data().is_some_and(|booted| booted.reasons.is_empty())
             && lock(&self.observe_failures).reason().is_none()
     }
 
-    /// What does not work now.
     pub(crate) fn degraded(&self) -> Vec<Degraded> {
         let mut degraded = Vec::new();
         let mind = self.mind.status();
@@ -314,7 +311,8 @@ impl Session {
         degraded
     }
 
-    /// The answer to this call carries the whole contract: once it is written, what is read later counts as after it.
+    /// The response to this call carries the whole contract: calls that arrive after it is written may count as made after
+    /// reading.
     pub(crate) async fn deliver_contract(
         self: &Arc<Self>,
         config: &Arc<BrokerConfig>,
@@ -329,7 +327,7 @@ impl Session {
             Carrier::Bounce(digest) => Some(digest.to_hex()),
             Carrier::Bootstrap => None,
         };
-        // A repetition of the call may reach another process before this one knows that its answer was written.
+        // A repeated call may reach another process before this one knows that its response was written.
         let bounced = bounced.as_ref().map(|digest| digest.as_str());
         let user = self.scope.user();
         let kept = config.store.contract_written(user, &self.id, conversation, &hash, bounced).await;
@@ -349,7 +347,7 @@ impl Session {
         });
     }
 
-    /// Lets other processes that serve the session know that its model has read this contract.
+    /// Tells other processes that serve the session that its model has read this contract.
     pub(crate) fn share_contract_read(
         self: &Arc<Self>,
         config: &Arc<BrokerConfig>,
@@ -369,8 +367,8 @@ impl Session {
         });
     }
 
-    /// Notes an observation before a call, and whether it went wrong. A failure of one that began before the last one that
-    /// the mind answered says nothing of the present.
+    /// Notes an observation before a call, and its failure if any. Ignores a failure that began before the last answered
+    /// observation.
     pub(crate) fn note_observe_before(&self, tool: &str, at: i64, began: Instant, failure: Option<String>) {
         {
             let mut observe_failures = lock(&self.observe_failures);
@@ -385,7 +383,7 @@ impl Session {
             Some(Cognition { what: OBSERVE_BEFORE, tool: tool.to_owned(), at, failure });
     }
 
-    /// Notes what the mind was told after a call, and whether it went wrong.
+    /// Notes an observation after a call, and its failure if any.
     pub(crate) fn note_cognition(&self, what: &'static str, tool: &str, at: i64, failure: Option<String>) {
         if what == OBSERVE_AFTER {
             lock(&self.observe_failures).after.clone_from(&failure);
@@ -393,7 +391,7 @@ impl Session {
         *lock(&self.last_cognition) = Some(Cognition { what, tool: tool.to_owned(), at, failure });
     }
 
-    /// Ends it: no process and no connection is left.
+    /// Ends the session with all its processes and connections.
     pub(crate) async fn shutdown(&self) {
         for task in [&self.event_task, &self.heartbeat_task] {
             if let Some(task) = lock(task).take() {
@@ -409,7 +407,7 @@ impl Session {
     }
 }
 
-/// Keeps the session in the store, and says from time to time that it lives and what does not work.
+/// Stores the session, and periodically its heartbeat and its degraded states.
 async fn heartbeat(session: Weak<Session>, config: Arc<BrokerConfig>) {
     let Some(known) = session.upgrade() else { return };
     let (user, id) = (known.scope.user().to_owned(), known.id.clone());
@@ -441,7 +439,7 @@ async fn handle_events(
         let heard = tokio::select! {
             heard = heard.recv() => heard,
             Some(_) = questions.join_next() => continue,
-            // Somebody has accepted a definition, perhaps in another process.
+            // The operator has accepted a definition, perhaps in another process.
             changed = pins.changed() => {
                 if changed.is_err() {
                     tokio::time::sleep(config.times.heartbeat).await;
@@ -472,7 +470,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether an upstream is a body that observes by itself.
+/// Whether an upstream is a body that sends its own observations.
 pub(crate) fn observes_itself(upstream: &Upstream) -> bool {
     matches!(&upstream.spec().role, Role::Body(body) if body.observes)
 }

@@ -1,5 +1,5 @@
-//! Notifications to the host outside calls. `list_changed` is held back until the host has received its first tool list,
-//! because before that there is nothing to correct.
+//! Notifications to the host outside calls. `list_changed` waits until the host has received its first tool list; before that
+//! a change does not matter to it.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use super::untrusted_reads::{UntrustedReads, has_text};
 use crate::Principal;
 use crate::stateless::Listeners;
 
-/// The host outside calls: on its own stream, or whichever requests of it listen.
+/// Sends to the host outside calls: on its own stream, or on its listening requests.
 #[derive(Clone)]
 pub(crate) struct HostNotifier {
     host: Arc<Host<Principal>>,
@@ -20,15 +20,15 @@ pub(crate) struct HostNotifier {
     untrusted_reads: Arc<UntrustedReads>,
 }
 
-/// Until the first list of tools has been written to the host.
+/// The state until the first tool list is written to the host.
 #[derive(Debug, Default)]
 struct QuietStart {
     first_list: FirstList,
-    /// Changes of other lists, each once.
+    /// Changes of other lists, without duplicates.
     held_back: Vec<Notification>,
 }
 
-/// How far the first `tools/list` of a session is.
+/// The progress of a session's first `tools/list`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum FirstList {
     #[default]
@@ -43,7 +43,8 @@ impl HostNotifier {
         Self { host, listeners: Arc::default(), start: Arc::default(), untrusted_reads }
     }
 
-    /// Passes on what an upstream says. It is marked first, if it has an origin that counts and carries any text.
+    /// Forwards a notification of an upstream. Marks its origin as read first, if the origin is untrusted and the
+    /// notification has text.
     pub(crate) async fn forward(&self, origin: Option<&str>, notification: Notification) {
         if let Some(origin) = origin.filter(|_| has_text(&notification)) {
             self.untrusted_reads.mark(origin).await;
@@ -51,14 +52,14 @@ impl HostNotifier {
         self.notify(notification).await;
     }
 
-    /// Tells it something; that a list has changed only after the first list of tools.
+    /// Notifies the host. A `list_changed` waits for the first tool list.
     pub(crate) async fn notify(&self, notification: Notification) {
         if !lock(&self.start).holds_back(&notification) {
             self.send(notification).await;
         }
     }
 
-    /// Whether the host has got a list of tools.
+    /// Whether the host has received a tool list.
     pub(super) fn has_list(&self) -> bool {
         lock(&self.start).first_list == FirstList::Sent
     }
@@ -70,14 +71,15 @@ impl HostNotifier {
         }
     }
 
-    /// The list of tools is written to the host: nothing is held back from now on. What was, is to be told now.
+    /// Called when the tool list is written to the host: returns the notifications that were waiting and stops holding them
+    /// back.
     #[must_use]
     pub(super) fn on_list_sent(&self) -> Vec<Notification> {
         lock(&self.start).mark_sent()
     }
 
-    /// The same for a host that has not asked in this session, and may have its lists from another process or an earlier
-    /// session; `None` if it is not such a host.
+    /// The same for a host that did not list in this session but may have its lists from another process or an earlier
+    /// session; `None` for any other host.
     pub(super) fn assume_listed(&self) -> Option<Vec<Notification>> {
         let may_have_listed = self.host.era() == Era::Stateless || self.host.is_resumed();
         let mut start = lock(&self.start);
@@ -107,7 +109,7 @@ impl QuietStart {
         if self.first_list == FirstList::Sent || !method.ends_with("/list_changed") {
             return false;
         }
-        // Whether the tools are others than those in the list is compared when it is written.
+        // The tool list is compared when it is written.
         let is_about_tools = method == "notifications/tools/list_changed";
         if !is_about_tools && self.held_back.iter().all(|held| held.method != *method) {
             self.held_back.push(notification.clone());

@@ -1,9 +1,9 @@
-//! What the mind answers at the start of a session: read as little as possible of it, keep all of it.
+//! The mind's answer at the start of a session. Parses only what the broker needs and keeps all of it.
 
 use embody_wire::Outcome;
 use serde_json::{Map, Value, json};
 
-/// The longest list of reasons that is taken over.
+/// The maximum number of reasons.
 const REASONS: usize = 32;
 const REASON_CHARS: usize = 500;
 
@@ -11,7 +11,7 @@ const REASON_CHARS: usize = 500;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PacketError {
     pub(crate) reason: String,
-    /// Whether the mind gave one that is not an object.
+    /// Whether the mind returned something that is not an object.
     pub(crate) is_malformed: bool,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct MindPacket {
     pub(crate) members: Map<String, Value>,
 }
 
-/// The object in a tool's result: structured content, or JSON in its text.
+/// Extracts the object from a tool result: structured content, or JSON in the text.
 pub(crate) fn object(outcome: Outcome) -> Result<Map<String, Value>, String> {
     let result = match outcome {
         Outcome::Result(result) => result,
@@ -44,7 +44,7 @@ pub(crate) fn object(outcome: Outcome) -> Result<Map<String, Value>, String> {
     };
     match found {
         Value::Object(members) => Ok(members),
-        // A server that wraps what it returns.
+        // A server that wraps its return value.
         Value::String(text) => match serde_json::from_str(&text) {
             Ok(Value::Object(members)) => Ok(members),
             _ => Err("the mind's answer is a string and not an object".to_owned()),
@@ -53,7 +53,7 @@ pub(crate) fn object(outcome: Outcome) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Whether it is a result and says nothing of an error.
+/// Whether it is a result without `isError`.
 fn is_success(outcome: &Outcome) -> bool {
     let Outcome::Result(result) = outcome else { return false };
     let result: Result<Value, _> = serde_json::from_str(result.get());
@@ -72,18 +72,18 @@ fn kind(value: &Value) -> &'static str {
 }
 
 impl MindPacket {
-    /// From what `bootstrap_session` answered.
+    /// Parses the result of `bootstrap_session`.
     pub(crate) fn read(outcome: Outcome) -> Result<Self, PacketError> {
         let is_malformed = is_success(&outcome);
         let mut members = object(outcome).map_err(|reason| PacketError { reason, is_malformed })?;
-        // Some servers put what they return under `result`.
+        // Some servers wrap their return value in `result`.
         if let (1, Some(Value::Object(inner))) = (members.len(), members.get("result")) {
             members = inner.clone();
         }
         Ok(Self { members })
     }
 
-    /// From what a mind without `bootstrap_session` says.
+    /// Builds a packet for a mind without `bootstrap_session`.
     pub(crate) fn assemble(session: &str, prompt: Option<String>, context: Value, files: Value) -> Self {
         let is_there = prompt.is_some();
         let reasons: Vec<&str> = if is_there { Vec::new() } else { vec!["the mind gives no persona text"] };
@@ -103,7 +103,7 @@ impl MindPacket {
         }
     }
 
-    /// The mind's part of the contract, if it gives one.
+    /// The mind's part of the contract, if any.
     pub(crate) fn contract(&self) -> Option<&str> {
         let text = self.members.get("mind_contract").and_then(Value::as_str).unwrap_or_default();
         (self.flag("mind_contract_available") != Some(false) && !text.trim().is_empty()).then_some(text)
@@ -122,7 +122,7 @@ impl MindPacket {
         reasons
     }
 
-    /// A flag that stands in the packet, or in its `degraded_mode`.
+    /// A flag in the packet or in its `degraded_mode`.
     fn flag(&self, name: &str) -> Option<bool> {
         let inner = self.members.get("degraded_mode").and_then(|mode| mode.get(name));
         self.members.get(name).or(inner).and_then(Value::as_bool)

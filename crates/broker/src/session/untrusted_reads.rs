@@ -1,9 +1,6 @@
-//! What the agent behind a session has read that the owner did not write: what a body that is not part of this program says.
-//! The mark is stored before a request for content is sent, so that no byte of the answer comes before it; once a minute, since
-//! reads do not wait for the disk. Where the text came from is kept here and stored without waiting. Whatever else a body says is
-//! marked where it leaves for the host: answers and errors in `forward::words`, notifications in
-//! [`HostNotifier::pass_on`](super::HostNotifier::pass_on), questions in `reverse`, reasons, stderr and quoted definitions in `status` and `words`.
-//! What an agent leaves for its later turns needs the owner's approval after that.
+//! Records which untrusted text the agent of a session has read (text of a body outside this program), before a request for
+//! it is sent; other text is marked where it leaves for the host. Afterwards, what an agent stores for its later turns needs
+//! the owner's approval.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -24,15 +21,15 @@ use crate::pipeline::respond::raw;
 use crate::policy::{Gate, Ruling};
 use crate::upstream::{Role, Upstream};
 
-/// The key in `_meta` under which the embedded mind is asked what a change would be, and the one under which a server of ours
-/// learns that the owner has approved the call.
+/// The `_meta` key that asks the embedded mind for a preview of a change, and the key that tells an embedded server that the
+/// owner has approved the call.
 const PREVIEW_KEY: &str = "embody/preview";
 pub(crate) const APPROVED_KEY: &str = "embody/approved";
 
-/// A stored mark is not written again so soon after, in microseconds.
+/// A stored mark is not written again within this time, in microseconds.
 const FRESH_MICROS: i64 = 60 * 1_000_000;
 const NAMED: usize = 3;
-/// How long the mind may take to say what a change would be.
+/// Limit for the mind's preview of a change.
 const PREVIEW: Duration = Duration::from_secs(5);
 
 /// The parts of a body's text that belong to no tool, resource, prompt or method.
@@ -52,20 +49,20 @@ struct ReadLog {
 
 #[derive(Default)]
 struct ReadMarks {
-    /// When the mark was stored last, in microseconds since 1970.
+    /// When the mark was last stored, in microseconds since 1970.
     stored_at: Option<i64>,
-    /// The latest origins, the latest first, as many as the store keeps.
+    /// The latest origins, newest first, at most as many as the store keeps.
     latest: VecDeque<MarkedRead>,
 }
 
 struct MarkedRead {
     origin: ReadOrigin,
-    /// When the store got it last, in microseconds since 1970.
+    /// When it was last sent to the store, in microseconds since 1970.
     sent_at: Option<i64>,
 }
 
 impl ReadMarks {
-    /// Notes that text of this origin is read. Whether the store has a fresh mark and the origin.
+    /// Notes a read from this origin. Returns whether the store has a fresh mark and the origin.
     fn note(&mut self, origin: &str, now: i64) -> bool {
         let origin = ReadOrigin::new(origin, now);
         let known = self.latest.iter().position(|read| read.origin.origin == origin.origin);
@@ -75,8 +72,8 @@ impl ReadMarks {
         is_fresh(self.stored_at, now) && is_fresh(sent_at, now)
     }
 
-    /// The same for an origin that the store already has, without building its name. `false`, and nothing is noted, if the store
-    /// does not have it.
+    /// The same for an origin that the store already has, without building its name. Returns `false` and notes nothing if the
+    /// store does not have it.
     fn note_again(&mut self, upstream: &str, what: &str, now: i64) -> bool {
         let is_this = |read: &MarkedRead| {
             let rest = read.origin.origin.strip_prefix(upstream);
@@ -104,8 +101,8 @@ fn is_fresh(at: Option<i64>, now: i64) -> bool {
 }
 
 impl ReadLog {
-    /// Notes that the agent reads text of this origin. Waits until the mark is stored, unless a recent one is; the origin alone
-    /// is stored with the next commit. If the store fails, this session still knows.
+    /// Notes that the agent reads text from this origin. Waits until the mark is stored, unless a recent one is; the origin
+    /// alone is stored with the next commit. If the store fails, this session still has the mark.
     async fn mark(&self, origin: &str, now: i64) {
         let (is_known, is_marked) = {
             let mut marks = lock(&self.marks);
@@ -133,13 +130,13 @@ impl ReadLog {
         }
     }
 
-    /// The latest origins that count, the latest first.
+    /// The latest origins that count, newest first.
     fn latest(&self, now: i64) -> Vec<ReadOrigin> {
         let marks = lock(&self.marks);
         marks.latest.iter().map(|read| &read.origin).filter(|read| read.counts(now)).cloned().collect()
     }
 
-    /// What the agent has read, the latest first; `None` if nothing that counts. The store has all of it afterwards.
+    /// The origins that the agent has read, newest first; `None` if none counts. Writes all of them to the store first.
     async fn origins(&self, now: i64) -> Option<Vec<String>> {
         let latest = self.latest(now);
         let (store, scope, writer) = (&self.store, &self.scope, self.scope.writer());
@@ -166,9 +163,9 @@ impl ReadLog {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LastingWrite {
     pub(crate) difference: Vec<String>,
-    /// What a server of ours is told once the owner has approved.
+    /// Sent to an embedded server once the owner has approved.
     pub(crate) approved: Option<serde_json::Value>,
-    /// What the agent had read, the latest first.
+    /// What the agent had read, newest first.
     pub(crate) origins: Vec<String>,
 }
 
@@ -189,14 +186,14 @@ impl UntrustedReads {
 }
 
 impl Session {
-    /// The origin of what this upstream says here, if it is text that the owner did not write.
+    /// The origin of this upstream's text, if it is untrusted.
     pub(crate) fn origin(&self, upstream: &str, what: &str) -> Option<String> {
         let is_foreign = self.upstream(upstream).is_some_and(|upstream| is_foreign(upstream));
         is_foreign.then(|| format!("{upstream}/{what}"))
     }
 
-    /// Notes the same of what a request brings. The origin, if the store does not have it: it is to be marked before the request
-    /// is sent.
+    /// Notes the read of a request's response. Returns the origin if the store does not have it: it must be marked before the
+    /// request is sent.
     pub(crate) fn unmarked_origin(&self, upstream: &str, what: &str, method: &str) -> Option<String> {
         if !returns_content(method) {
             return None;
@@ -210,21 +207,21 @@ impl Session {
         (!marks.note(&origin, now)).then_some(origin)
     }
 
-    /// Stores that the agent reads what this upstream says here, if the owner did not write it.
+    /// Stores that the agent reads this upstream's text, if it is untrusted.
     pub(crate) async fn mark_read(&self, upstream: &str, what: &str) {
         if let Some(origin) = self.origin(upstream, what) {
             self.untrusted_reads.mark(&origin).await;
         }
     }
 
-    /// The same of the definition of a tool, if the reason why it is quarantined quotes it.
+    /// The same for a tool's definition, if the quarantine reason quotes it.
     pub(crate) async fn mark_quoted(&self, tool: &CatalogTool, reason: &QuarantineReason) {
         if reason.quotes() {
             self.mark_read(&tool.upstream, &tool.tool).await;
         }
     }
 
-    /// Whether a person answers an approval while the call waits: in the console, on Telegram, or in the host's form.
+    /// Whether a person can approve while the call waits: in the console, on Telegram, or in the host's form.
     fn can_ask(&self) -> bool {
         let principal = &self.host.principal;
         match principal.mark() {
@@ -234,7 +231,7 @@ impl Session {
     }
 }
 
-/// Whether a tool leaves something for later turns of the agent: standing instructions, or a schedule.
+/// Whether a tool stores something for later turns of the agent: standing instructions or a schedule.
 pub(crate) fn is_lasting(tool: &CatalogTool, upstream: &Upstream) -> bool {
     let is_mind = upstream.spec().role.is_mind();
     match &*tool.tool {
@@ -244,8 +241,8 @@ pub(crate) fn is_lasting(tool: &CatalogTool, upstream: &Upstream) -> bool {
     }
 }
 
-/// A call for which [`is_lasting`] holds needs the owner's approval once the agent has read text that the owner did not write.
-/// Where no person can be asked, the embedded mind turns a change of the instructions into a proposal.
+/// A call for which [`is_lasting`] holds needs the owner's approval once the agent has read untrusted text. If no person can
+/// be asked, the embedded mind turns a change of the instructions into a proposal.
 pub(crate) async fn guard_lasting(
     session: &Session,
     upstream: &Upstream,
@@ -277,22 +274,22 @@ fn reason(origins: &[String]) -> String {
     }
 }
 
-/// Whether a notification carries anything that a body could have written.
+/// Whether a notification contains text that a body could have written.
 pub(crate) fn has_text(notification: &Notification) -> bool {
     notification.params.as_deref().is_some_and(|params| !matches!(params.get(), "{}" | "null"))
 }
 
-/// Whether the answer to a request is more than a list of definitions.
+/// Whether the response to a request is more than a list of definitions.
 pub(crate) fn returns_content(method: &str) -> bool {
     !matches!(method, "resources/list" | "resources/templates/list" | "prompts/list" | "tools/list")
 }
 
-/// Whether what it returns is not our own: it is a body, and not part of this program.
+/// Whether the upstream is a body that is not part of this program.
 fn is_foreign(upstream: &Upstream) -> bool {
     matches!(upstream.spec().role, Role::Body(_)) && !upstream.spec().is_embedded()
 }
 
-/// The difference that a change of the instructions makes, from the embedded mind. None if it cannot be said or shown whole.
+/// Asks the embedded mind for the diff of a change of the instructions. `None` if it fails or cannot be shown completely.
 async fn preview(session: &Session, arguments: &Arguments) -> Option<LastingWrite> {
     #[derive(Deserialize)]
     struct Preview {
@@ -336,7 +333,7 @@ mod tests {
         ReadLog { store, scope, session: "s".to_owned(), marks: Mutex::default() }
     }
 
-    /// Whether a mark is done without waiting for anything.
+    /// Whether a mark completes without waiting.
     async fn is_done_at_once(reads: &ReadLog, origin: &str, now: i64) -> bool {
         let mut marking = Box::pin(reads.mark(origin, now));
         let polled = marking.as_mut().poll(&mut Context::from_waker(Waker::noop()));

@@ -11,22 +11,22 @@ use crate::arguments::Members;
 use crate::broker;
 pub(super) use crate::meta::member;
 
-/// What the stateless era puts into `_meta` begins like this.
+/// The prefix of the stateless era's keys in `_meta`.
 const ERA_PREFIX: &str = "io.modelcontextprotocol/";
-/// What the broker puts into the `_meta` of a result begins like this.
+/// The prefix of the broker's keys in the `_meta` of a result.
 const EMBODY_PREFIX: &str = "embody/";
-/// How long a host may believe a list, in milliseconds. Whoever listens hears of changes besides.
+/// How long a host may cache a list, in milliseconds. Listeners also receive changes.
 const LIST_TTL_MS: u32 = 5_000;
 
-/// The parameters of this method without what the stateless era adds to them, and without what it no longer has: who makes a
-/// task of a call is the server.
+/// The parameters of this method without the members that the stateless era adds, and without those that it removed: in this
+/// era the server decides whether a call becomes a task.
 pub(crate) fn strip_era_params(params: Option<Box<RawValue>>, method: &str) -> Option<Box<RawValue>> {
     let params = params?;
     let Ok(Members(members)) = serde_json::from_str::<Members<'_>>(params.get()) else { return Some(params) };
     let mut kept = Vec::with_capacity(members.len());
     for (name, value) in members {
         match &*name {
-            // The answers to a task's questions are what this request is for.
+            // The answers to a task's input requests are the content of this method.
             "inputResponses" if method == "tasks/update" => kept.push(member(&name, value.get())),
             "inputResponses" | "requestState" => {}
             "task" if method == "tools/call" => {}
@@ -39,7 +39,7 @@ pub(crate) fn strip_era_params(params: Option<Box<RawValue>>, method: &str) -> O
     RawValue::from_string(format!("{{{}}}", kept.join(","))).ok()
 }
 
-/// The members of `_meta` that are not removed, as JSON; `None` if nothing is left.
+/// The remaining members of `_meta` as JSON; `None` if none remains.
 fn meta_without(meta: &RawValue, is_removed: impl Fn(&str) -> bool) -> Option<String> {
     let Ok(Members(members)) = serde_json::from_str::<Members<'_>>(meta.get()) else {
         return Some(meta.get().to_owned());
@@ -49,7 +49,7 @@ fn meta_without(meta: &RawValue, is_removed: impl Fn(&str) -> bool) -> Option<St
     (!kept.is_empty()).then(|| format!("{{{}}}", kept.join(",")))
 }
 
-/// The outcome of a server without the keys that only the broker may set, in `_meta` or in the `data` of an error.
+/// A server's outcome without the keys that only the broker may set, in `_meta` or in the `data` of an error.
 pub(crate) fn strip_embody_keys(outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Result(result) => Outcome::Result(strip_embody_members(result, "_meta")),
@@ -77,7 +77,6 @@ fn strip_embody_members(result: Box<RawValue>, place: &str) -> Box<RawValue> {
     RawValue::from_string(format!("{{{}}}", kept.join(","))).unwrap_or(result)
 }
 
-/// The result of this method without the members that only the stateless era has.
 pub(crate) fn strip_era_result(result: Box<RawValue>, method: &str) -> Box<RawValue> {
     let is_era = |name: &str| match name {
         "resultType" => true,
@@ -102,7 +101,7 @@ pub(crate) fn strip_era_result(result: Box<RawValue>, method: &str) -> Box<RawVa
     RawValue::from_string(format!("{{{}}}", kept.join(","))).unwrap_or(result)
 }
 
-/// Whether results of this method say how long they may be cached.
+/// Whether results of this method have a cache lifetime.
 fn is_cacheable(method: &str) -> bool {
     matches!(
         method,
@@ -149,8 +148,8 @@ fn with_era_members(result: Box<RawValue>, method: &str) -> Box<RawValue> {
     RawValue::from_string(format!("{{{}{comma}{rest}", added.join(","))).unwrap_or(result)
 }
 
-/// Whether a result says of itself what only the broker may say: it has put every question by now, as it may be put, and
-/// knows which calls go on as tasks.
+/// Whether a result has a `resultType` that only the broker may set: all input requests are answered by now, and the broker
+/// knows which calls continue as tasks.
 fn is_foreign(members: &[(String, &RawValue)], may_be_a_task: bool) -> bool {
     let kinds = || members.iter().filter(|(name, _)| name == "resultType").map(|(_, value)| value.get());
     let says_more = |kind| match serde_json::from_str::<String>(kind).as_deref() {
@@ -161,7 +160,7 @@ fn is_foreign(members: &[(String, &RawValue)], may_be_a_task: bool) -> bool {
     kinds().count() > 1 || kinds().any(says_more)
 }
 
-/// The same members as those of a whole result, after these.
+/// These members plus `resultType: complete`.
 fn as_complete(mut written: Vec<String>, members: &[(String, &RawValue)]) -> Option<Box<RawValue>> {
     written.push(member("resultType", "\"complete\""));
     let rest = members.iter().filter(|(name, _)| name != "resultType");
@@ -169,7 +168,7 @@ fn as_complete(mut written: Vec<String>, members: &[(String, &RawValue)]) -> Opt
     RawValue::from_string(format!("{{{}}}", written.join(","))).ok()
 }
 
-/// What came of a task, if it says of itself what only the broker may say: without that.
+/// Replaces a `resultType` that only the broker may set in the result of a task; `None` if nothing changes.
 pub(super) fn scrub_result(result: &RawValue) -> Option<Box<RawValue>> {
     let Members(members) = serde_json::from_str(result.get()).ok()?;
     if is_foreign(&members, false) { as_complete(Vec::new(), &members) } else { None }
@@ -177,7 +176,7 @@ pub(super) fn scrub_result(result: &RawValue) -> Option<Box<RawValue>> {
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// The stateless era has no code of its own for a resource that is not there.
+/// The stateless era has no error code for a missing resource.
 fn without_resource_code(error: Box<RawValue>) -> Box<RawValue> {
     let Ok(read) = serde_json::from_str::<ErrorObject>(error.get()) else { return error };
     if read.code != code::RESOURCE_NOT_FOUND {
@@ -297,7 +296,7 @@ mod tests {
             r#"{"result\u0054ype":"input\u005frequired","inputRequests":{},"_meta":{}}"#,
         ] {
             assert_eq!(dressed(asks), r#"{"resultType":"complete","inputRequests":{},"_meta":{}}"#);
-            // Nor by what came of a task.
+            // Nor in the result of a task.
             let of_task = scrub_result(&raw(asks)).unwrap();
             assert_eq!(of_task.get(), r#"{"resultType":"complete","inputRequests":{},"_meta":{}}"#);
         }

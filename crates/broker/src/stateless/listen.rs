@@ -16,7 +16,7 @@ use crate::pipeline::respond::raw;
 use crate::session::{Session, lock};
 use crate::{Broker, BrokerConfig, Principal};
 
-/// Changes that a slow listener may be behind before it is told that everything may have changed.
+/// Events that a slow listener may miss before it is notified that everything may have changed.
 const EVENT_BACKLOG: usize = 256;
 const WATCHED_MAX: usize = 1024;
 pub(super) const FOLLOWED_MAX: usize = 64;
@@ -24,17 +24,17 @@ pub(super) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId
 
 #[derive(Default)]
 pub(crate) struct Listeners {
-    /// Made for the first of them: most sessions have none.
+    /// Created for the first listener: most sessions have none.
     news: OnceLock<broadcast::Sender<ListenEvent>>,
     watched: Mutex<HashMap<String, usize>>,
-    /// How many follow each task, by its server and what that calls it.
+    /// The number of watchers per task, by server and the server's task id.
     watch: Mutex<HashMap<(String, String), usize>>,
 }
 
 #[derive(Clone)]
 enum ListenEvent {
     Change(Notification),
-    /// A task may be otherwise than it was: how it is, whoever follows it asks.
+    /// A task may have changed; its watchers poll it.
     Task {
         upstream: String,
         task: String,
@@ -42,7 +42,7 @@ enum ListenEvent {
 }
 
 impl Listeners {
-    /// Tells them. Nobody waits for whoever does not read.
+    /// Notifies all listeners without waiting for slow ones.
     pub(crate) fn notify(&self, notification: Notification) {
         self.send(ListenEvent::Change(notification));
     }
@@ -61,7 +61,7 @@ impl Listeners {
         self.notify_task(upstream, members(notification).get("taskId"));
     }
 
-    /// Tells those who follow one of the tasks that a server has agreed to speak of.
+    /// Notifies the watchers of the tasks that a server has acknowledged.
     pub(crate) fn on_tasks_acknowledged(&self, upstream: &str, notification: &Notification) {
         let params = members(notification);
         let agreed = params.get("notifications").and_then(|agreed| agreed.get("taskIds"));
@@ -79,15 +79,15 @@ impl Listeners {
         }
     }
 
-    /// Has this server tell, on this connection, of those of its tasks that somebody follows.
+    /// Subscribes on this connection to the tasks of this server that are watched.
     pub(crate) fn send_watched_tasks(&self, upstream: &str, link: &Link) {
-        // Locked until it is set: of two that set it the later knows more.
+        // Locked until it is sent, so that the later of two updates wins.
         let watch = lock(&self.watch);
         let here = watch.keys().filter(|(server, _)| server == upstream);
         link.watch_tasks(here.map(|(_, task)| task.clone()).collect());
     }
 
-    /// Somebody follows a task, or no longer does.
+    /// Registers or releases one watch of a task.
     pub(super) fn watch_tasks(&self, upstream: &str, task: &str, on: bool) {
         let mut watch = lock(&self.watch);
         let place = (upstream.to_owned(), task.to_owned());
@@ -98,12 +98,11 @@ impl Listeners {
         }
     }
 
-    /// Whether any listener watches it now.
     pub(crate) fn is_watched(&self, uri: &str) -> bool {
         lock(&self.watched).contains_key(uri)
     }
 
-    /// Whether this is the first that watches it.
+    /// Returns whether this is the first watcher.
     fn watch(&self, uri: &str) -> bool {
         let mut watched = lock(&self.watched);
         let count = watched.entry(uri.to_owned()).or_default();
@@ -111,7 +110,7 @@ impl Listeners {
         *count == 1
     }
 
-    /// Whether this was the last.
+    /// Returns whether this was the last watcher.
     fn leave(&self, uri: &str) -> bool {
         let mut watched = lock(&self.watched);
         let Some(count) = watched.get_mut(uri) else { return false };
@@ -212,7 +211,7 @@ pub(super) async fn listen(broker: &Broker, session: &Arc<Session>, call: &Arc<C
     call.notify(tagged(acknowledged, &id)).await;
     let copy = async {
         loop {
-            // What happened before anybody listened is not told again: tasks are asked for from the beginning.
+            // Earlier events are not replayed: watched tasks are polled from the start.
             let heard = tokio::select! {
                 heard = news.recv() => heard,
                 came = watch.next(call) => {
@@ -230,7 +229,7 @@ pub(super) async fn listen(broker: &Broker, session: &Arc<Session>, call: &Arc<C
                         |held: &TaskHandle| held.task == task && held.upstream.spec().name == upstream;
                     watch.may_have_changed(is_it);
                 }
-                // What was missed is not known: everything may have changed.
+                // The missed events are unknown: report that everything may have changed.
                 Err(broadcast::error::RecvError::Lagged(_)) => {
                     for change in filter.all_changes() {
                         call.notify(tagged(change, &id)).await;
@@ -262,7 +261,7 @@ fn members(notification: &Notification) -> Map<String, Value> {
     serde_json::from_str(params).unwrap_or_default()
 }
 
-/// Resources that are watched for a listener; dropping it ends that.
+/// Resources that are watched for a listener; dropping it ends the watch.
 struct ResourceWatch {
     config: Arc<BrokerConfig>,
     session: Arc<Session>,

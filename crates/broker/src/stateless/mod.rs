@@ -36,7 +36,7 @@ use crate::{Broker, Principal, broker, builtin_tools, forward, pipeline};
 
 /// How long `server/discover` waits for the store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(1);
-/// A session that nobody has used for so long is over; what is asked later begins anew.
+/// A session that is unused for this long ends; a later request opens a new one.
 pub(crate) const IDLE: Duration = Duration::from_secs(300);
 
 pub(crate) async fn answer(broker: &Broker, mut call: Call<Principal>) -> Outcome {
@@ -79,9 +79,9 @@ pub(crate) async fn answer(broker: &Broker, mut call: Call<Principal>) -> Outcom
     era_meta::add_era_meta(outcome, &method)
 }
 
-/// Over HTTP_PREFIX `server/discover` is the only sign of a new conversation: whatever the one before it was shown, this one was
-/// not. It does not say in which session: a host may name other capabilities here than in its calls. So all sessions of
-/// this kind of its principal are shown the contract again.
+/// Over HTTP, `server/discover` is the only sign of a new conversation, which has not read the contract. It does not name the
+/// session, because a host may declare other capabilities here than in its calls. All stateless HTTP sessions of the
+/// principal therefore deliver the contract again.
 async fn begin_conversation(broker: &Broker, call: &Call<Principal>) {
     let principal = &call.host.principal;
     for session in broker.sessions.all() {
@@ -100,7 +100,7 @@ async fn begin_conversation(broker: &Broker, call: &Call<Principal>) {
     tracing::warn!(reason = failure, "cannot store that a new conversation begins");
 }
 
-/// The session that a request belongs to; opened if there is none.
+/// The session of a request; opened if it does not exist.
 async fn open_session(broker: &Broker, call: &Call<Principal>) -> Result<InUse, Outcome> {
     let said = call.host.client_info();
     let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
@@ -119,7 +119,6 @@ async fn open_session(broker: &Broker, call: &Call<Principal>) -> Result<InUse, 
     Ok(session)
 }
 
-/// Methods that the stateless era does not have.
 fn is_session_method(method: &str) -> bool {
     matches!(
         method,
@@ -135,7 +134,7 @@ fn is_session_method(method: &str) -> bool {
 
 fn discover() -> Outcome {
     let mut capabilities = broker::capabilities(Version::V2025_06_18);
-    // What a host that knows tasks may be given one for, the servers decide with each call.
+    // The servers decide per call whether a host that supports tasks receives one.
     if let Some(members) = capabilities.as_object_mut() {
         members.insert("extensions".to_owned(), json!({TASKS: {}}));
     }

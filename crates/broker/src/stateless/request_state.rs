@@ -1,5 +1,5 @@
-//! Signs and verifies `requestState`: a ticket with a keyed hash over principal, call, policy and expiry. It is not secret, only
-//! unforgeable. Keys are stored, so that every process verifies the same states; a new key is made daily. Task ids and list
+//! Signs and verifies `requestState`: a ticket with a keyed hash over principal, call, policy and expiry. It is not secret,
+//! only unforgeable. Keys are stored, so that every process verifies the same states, and rotated daily. Task ids and list
 //! cursors use the same keys.
 
 use std::sync::Mutex;
@@ -15,19 +15,19 @@ use crate::arguments::Arguments;
 use crate::session::lock;
 use crate::{Broker, Principal};
 
-/// How long a state is good. The call that it stands for does not wait longer.
+/// How long a state is valid; its call waits no longer.
 const STATE_LIFETIME: Duration = Duration::from_secs(900);
 const KEY_LIFETIME: Duration = Duration::from_secs(24 * 3600);
-/// How long it is kept afterwards: a task may be asked for later than a call waits for its answers.
+/// How long a key is kept for verification after its lifetime: task ids are used longer than states.
 const KEY_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How often it is looked whether another one has taken its place.
+/// How often to check for a newer key.
 const KEY_REFRESH: Duration = Duration::from_secs(600);
 const MOST: usize = 16;
-/// The longest state that is looked at.
+/// The longest state that is parsed.
 const LONGEST: usize = 512;
 const FORM: &str = "1";
 
-/// The keys that are known, the one to seal with first, and when that one was last looked for.
+/// The known keys, the signing key first, and when that was last refreshed.
 #[derive(Default)]
 pub(crate) struct RequestStateSigner {
     known: Mutex<(Vec<SigningKey>, Option<Instant>)>,
@@ -58,7 +58,7 @@ impl RequestStateSigner {
     }
 
     pub(super) async fn key(&self, store: &Store, id: &str) -> embody_store::Result<Option<SigningKey>> {
-        // Of what no key can be called nobody needs to be asked.
+        // An invalid key id needs no lookup.
         if !is_key_id(id) {
             return Ok(None);
         }
@@ -66,7 +66,7 @@ impl RequestStateSigner {
         if let Some(key) = known() {
             return Ok(Some(key));
         }
-        // Another process has made it.
+        // Another process has created the key.
         let _one_at_a_time = self.reading.lock().await;
         if let Some(key) = known() {
             return Ok(Some(key));
@@ -75,7 +75,7 @@ impl RequestStateSigner {
         keys.truncate(MOST);
         let found = keys.iter().find(|key| key.id == id).cloned();
         let mut known = lock(&self.known);
-        // Whichever is to be sealed with is looked for again if it may be another one.
+        // Refresh the signing key if it may have been replaced.
         let is_same_hash = keys.first().is_some_and(|key| known.0.first() == Some(key));
         let looked_at = known.1.filter(|_| is_same_hash);
         *known = (keys, looked_at);
@@ -83,16 +83,15 @@ impl RequestStateSigner {
     }
 }
 
-/// Whether a key can be called so.
 fn is_key_id(id: &str) -> bool {
     id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// What only whoever has the key can say of these parts for this principal.
+/// The hash of these parts for this principal; only a holder of the key can compute it.
 pub(super) fn keyed_hash(key: &SigningKey, whose: &Principal, form: &str, parts: &[&str]) -> String {
     let Principal { user, agent, channel, shared_conversation: room, .. } = whose;
     let mut hasher = blake3::Hasher::new_keyed(&key.key);
-    // A room without a name is a room.
+    // A shared conversation without a name differs from none.
     let room = room.as_ref().map(|room| format!("#{room}")).unwrap_or_default();
     for part in [form, user, agent, channel, &room].into_iter().chain(parts.iter().copied()) {
         hasher.update(&(part.len() as u64).to_le_bytes());
@@ -129,7 +128,7 @@ pub(crate) async fn verify_request_state(
     let key = broker.signer.key(&broker.config.store, key).await.map_err(|error| unavailable(&error))?;
     let key = key.ok_or_else(invalid_state)?;
     let meant = ticket_proof(broker, &key, host, request, ticket, until).ok_or_else(invalid_state)?;
-    // A time or a proof can be written in other ways too, and none of those was given.
+    // Reject other encodings of a valid time or proof: only the canonical one was issued.
     if !is_same_hash(proof, &meant) || state != written(&key, ticket, until, &meant) {
         return Err(invalid_state());
     }
@@ -140,7 +139,7 @@ pub(crate) async fn verify_request_state(
     Ok(ticket.to_owned())
 }
 
-/// A keyed hash of these parts, for this principal, that only a process on this store can make, and the name of its key.
+/// Signs these parts for this principal; returns the hash and the key id. Only a process on this store can compute it.
 pub(crate) async fn sign_parts(
     broker: &Broker,
     whose: &Principal,
@@ -151,7 +150,7 @@ pub(crate) async fn sign_parts(
     Ok(format!("{}.{}", key.id, keyed_hash(&key, whose, form, parts)))
 }
 
-/// Whether [`sign_parts`] gives this signature for these parts and this principal.
+/// Verifies a signature of [`sign_parts`] for these parts and this principal.
 pub(crate) async fn verify_parts(
     broker: &Broker,
     whose: &Principal,
@@ -164,7 +163,7 @@ pub(crate) async fn verify_parts(
     Ok(key.is_some_and(|key| is_same_hash(proof, &keyed_hash(&key, whose, form, parts))))
 }
 
-/// What only whoever has the key can say of this ticket; `None` if the request could be read in two ways.
+/// The hash of this ticket; `None` if two parsers could read the request differently.
 fn ticket_proof(
     broker: &Broker,
     key: &SigningKey,
@@ -174,7 +173,7 @@ fn ticket_proof(
     until: i64,
 ) -> Option<String> {
     let (what, until) = (CallSubject::read(request)?, until.to_string());
-    // An approval that was asked of a host with the right to give it is not answered by one without.
+    // A host without the right to approve must not answer an approval request for one that has it.
     let right = if host.principal.may_approve { "may approve" } else { "" };
     let parts = [
         &*request.method,
@@ -194,13 +193,13 @@ fn written(key: &SigningKey, ticket: &str, until: i64, proof: &str) -> String {
     [FORM, &key.id, ticket, &until.to_string(), proof].join(".")
 }
 
-/// Whether two proofs say the same: compared as hashes, in constant time.
+/// Compares two hashes in constant time.
 pub(super) fn is_same_hash(one: &str, other: &str) -> bool {
     let (one, other) = (blake3::Hash::from_hex(one).ok(), blake3::Hash::from_hex(other).ok());
     one.zip(other).is_some_and(|(one, other)| one == other)
 }
 
-/// What a request asks for: the same each time that it is sent.
+/// The content of a request that is the same each time it is sent.
 struct CallSubject {
     name: String,
     uri: String,
@@ -219,7 +218,7 @@ impl CallSubject {
             arguments: Option<&'a RawValue>,
         }
         let params = request.params.as_deref().map_or("{}", RawValue::get);
-        // The items of a list could be taken for members.
+        // The items of an array could pass for members.
         if !params.starts_with('{') {
             return None;
         }

@@ -1,5 +1,5 @@
-//! Which session a stateless request belongs to: on a pipe, that pipe; over HTTP, all requests of one client with one token,
-//! whichever process they reach.
+//! Which session a stateless request belongs to: on a pipe, the session of that pipe; over HTTP, all requests of one client
+//! with one token, in whichever process they arrive.
 
 use embody_wire::Secret;
 use embody_wire::server::{ClientInfo, Host};
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::Principal;
 
-/// The session's id. It is a digest: what a host says about itself is no secret, but no name either.
+/// The session id, a digest: a host's client info is not secret, but not a name either.
 pub(super) fn session_id(host: &Host<Principal>) -> String {
     let token = host.bearer().map(Secret::expose);
     digest(&host.principal, &host.client_info(), host.connection.as_deref(), token)
@@ -21,7 +21,7 @@ fn digest(
     token: Option<&str>,
 ) -> String {
     let Principal { user, agent, channel, shared_conversation: room, may_approve, .. } = principal;
-    // The same members in another order, or with other spaces, are the same host.
+    // The same members in another order, or with other whitespace, mean the same host.
     let alike = |raw: &Option<Box<RawValue>>| {
         let value = raw.as_deref().and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         value.unwrap_or_default().to_string()
@@ -40,9 +40,9 @@ fn digest(
 }
 
 const PREFIX: &str = "stateless-";
-/// What the id of a session over HTTP_PREFIX begins with.
+/// The prefix of the id of an HTTP session.
 pub(super) const OVER_HTTP: &str = "stateless-http-";
-/// What the key of such a session begins with.
+/// The prefix of the key of such a session.
 const HTTP_PREFIX: &str = "http-";
 
 pub(super) fn session_of(key: &str) -> String {

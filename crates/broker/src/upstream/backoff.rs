@@ -5,22 +5,22 @@ use std::time::Duration;
 
 #[derive(Debug, Clone)]
 pub struct Backoff {
-    /// Before the second attempt; twice that before the next, and so on.
+    /// The delay before the second attempt; doubled for each further attempt.
     pub retry_first: Duration,
-    /// At most.
+    /// The maximum delay.
     pub retry_max: Duration,
-    /// How long a connection must have lasted for its end to be no failure in a row.
+    /// A connection that lasted this long resets the count of consecutive failures.
     pub stable: Duration,
-    /// Failures in a row from which on the server is left alone between attempts.
+    /// From this many consecutive failures on, requests do not trigger an early attempt during `cooldown`.
     pub failures_max: u32,
     pub cooldown: Duration,
-    /// How often an idle server is asked whether it lives.
+    /// How often an idle server is pinged.
     pub ping_interval: Duration,
     pub ping_timeout: Duration,
     pub misses_max: u32,
-    /// Between two listings, however often the tools are said to have changed.
+    /// The minimum time between two listings, however often the tools change.
     pub listing_gap: Duration,
-    /// How much more time than one attempt a process has for its start: it may have to be fetched first.
+    /// A process may take this many times the limit of one attempt to start, because it may have to be downloaded first.
     pub start_factor: u32,
 }
 
@@ -42,13 +42,13 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// How long to wait after this many failures in a row: between half of the time and all of it, so that many who lost
-    /// the same server do not come back at once.
+    /// The delay after this many consecutive failures: between half and all of the interval, so that clients of the same
+    /// server do not reconnect at the same time.
     pub(super) fn wait(&self, failures: u32) -> Duration {
         let doubled =
             self.retry_first.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1).min(16)));
         let most = doubled.min(self.retry_max);
-        // A fresh hasher is random enough to come at another moment than others.
+        // A fresh hasher is random enough for jitter.
         let thousandths = RandomState::new().hash_one(failures) % 1000;
         let thousandths = u32::try_from(thousandths).unwrap_or_default();
         most / 2 + most * thousandths / 2000

@@ -8,7 +8,7 @@ use embody_wire::upstream::Link;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A connection that is in use. Dropping it says that it no longer is.
+/// A connection in use; released on drop.
 #[derive(Debug)]
 pub struct ConnectionLease {
     link: Arc<Link>,
@@ -17,12 +17,12 @@ pub struct ConnectionLease {
 }
 
 impl ConnectionLease {
-    /// Called where the connection cannot be taken away meanwhile.
+    /// The caller must ensure that the connection cannot be removed meanwhile.
     pub(super) fn new(link: Arc<Link>, number: u32, uses: &Arc<ConnectionUses>) -> Self {
         Self { link, number, _in_use: ConnectionUse::new(uses) }
     }
 
-    /// Which of its upstream's connections it is: a later one has a higher number.
+    /// The number of the connection; later connections of the upstream have higher numbers.
     pub(crate) fn number(&self) -> u32 {
         self.number
     }
@@ -36,7 +36,7 @@ impl Deref for ConnectionLease {
     }
 }
 
-/// One use, of a connection that is there or that somebody waits for: before he had it, it could be gone again.
+/// One use of a connection, open or awaited: counting only open ones could stop it again before the caller has it.
 #[derive(Debug)]
 pub(super) struct ConnectionUse(Arc<ConnectionUses>);
 
@@ -59,7 +59,7 @@ impl Drop for ConnectionUse {
 #[derive(Debug)]
 pub(super) struct ConnectionUses {
     count: AtomicUsize,
-    /// Something on the server waits for somebody, without a call.
+    /// The server has pending work without a call.
     keep_alive: AtomicBool,
     last: Mutex<Instant>,
     released: Notify,
@@ -81,7 +81,7 @@ impl ConnectionUses {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Whether it must not be stopped although nobody calls it.
+    /// Prevents the idle shutdown although no call runs.
     pub(super) fn set_keep_alive(&self, keep_alive: bool) {
         if self.keep_alive.swap(keep_alive, Ordering::AcqRel) && !keep_alive {
             self.touch();
@@ -89,7 +89,7 @@ impl ConnectionUses {
         }
     }
 
-    /// Since when nobody uses it; `None` while somebody does.
+    /// When the last use ended; `None` while it is in use.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         if self.count.load(Ordering::Acquire) > 0 || self.keep_alive.load(Ordering::Acquire) {
             return None;

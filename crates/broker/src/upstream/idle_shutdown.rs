@@ -1,5 +1,5 @@
-//! Lazy start and idle shutdown. The tools that a server listed last, in any session, stand for it until it lists them again, so
-//! that a lazy server need not run before its first use.
+//! Lazy start and idle shutdown. The last tools that a server listed, in any session, stand for it until it lists them again,
+//! so that a lazy server need not run before its first use.
 //!
 //! Idleness is decided under the same lock that removes the connection: a caller either holds a lease or triggers a new start.
 
@@ -13,13 +13,13 @@ use super::state::Health;
 use super::supervisor::Supervisor;
 use super::{RawTool, Spec};
 
-/// When it is looked again whether something that is no use has come to its end.
+/// How often to check again while something other than a use keeps the connection open.
 const RECHECK: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IdleShutdown {
     pub start: Start,
-    /// How long nobody may use it before it is stopped; without one it is not.
+    /// How long it may be unused before it is stopped; `None` disables that.
     pub idle_stop: Option<Duration>,
 }
 
@@ -27,23 +27,22 @@ pub struct IdleShutdown {
 pub enum Start {
     #[default]
     Eager,
-    /// When it is needed, if its tools are known; else with the session.
+    /// Started on demand if its tools are known, otherwise with the session.
     Lazy,
 }
 
 impl IdleShutdown {
-    /// Whether a call may be what starts it.
+    /// Whether a call may start it.
     pub(super) fn can_be_idle(self) -> bool {
         self.start == Start::Lazy || self.idle_stop.is_some()
     }
 }
 
-/// The tools of a server as it showed them last, read from where they are kept; `None` if it has never shown any list.
+/// Loads the last listing of a server; `None` if it has never listed its tools.
 pub(super) type LastKnownTools = Pin<Box<dyn Future<Output = Option<Vec<RawTool>>> + Send>>;
 
 impl Supervisor {
-    /// Takes over the tools that the server listed last, if it has listed them before; a lazy one that has some is then not
-    /// started before it is wanted.
+    /// Takes over the server's last listing, if any. A lazy server with known tools then waits until it is wanted.
     pub(super) async fn load_known_tools(&self, known: Option<LastKnownTools>) {
         let Some(known) = known else { return };
         let Some(tools) = known.await else { return };
@@ -63,11 +62,11 @@ impl Supervisor {
 
     pub(super) async fn wait_until_wanted(&self) {
         let mut state = self.state.subscribe();
-        // An error is an upstream that is gone; then this is dropped too.
+        // An error means that the upstream is gone; this future is then dropped too.
         let _ = state.wait_for(|state| state.is_wanted).await;
     }
 
-    /// Returns when nobody has used the connection for as long as it may be idle. By then nobody can.
+    /// Returns when the connection was unused for the idle limit. It is removed by then, so it cannot be leased.
     pub(super) async fn wait_until_idle(&self) {
         let Some(idle) = self.idle_stop else { return std::future::pending().await };
         loop {
@@ -81,14 +80,14 @@ impl Supervisor {
                 self.changed.notify_one();
                 return;
             }
-            // Used again meanwhile, or there is a question, or a listing is under way.
+            // It was used again meanwhile, or a request or a listing is in progress.
             if self.uses.idle_since() == Some(since) {
                 sleep(RECHECK.min(idle)).await;
             }
         }
     }
 
-    /// Takes the connection away unless it is in use.
+    /// Removes the connection unless it is in use.
     fn try_disconnect(&self, idle: Duration) -> bool {
         self.state.send_if_modified(|state| {
             let is_idle = self.uses.idle_since().is_some_and(|since| since.elapsed() >= idle);
@@ -104,7 +103,7 @@ impl Supervisor {
     }
 }
 
-/// How long a server may take for its start: a process may have to be fetched first.
+/// The start timeout of a server: a process may have to be downloaded first.
 pub(super) fn start_timeout(spec: &Spec, factor: u32) -> Duration {
     let is_child = matches!(spec.route, embody_wire::upstream::Route::Child(_));
     let factor = if is_child { factor } else { 1 };

@@ -14,16 +14,16 @@ use crate::instructions::LONGEST;
 #[derive(Debug, Clone, Default)]
 pub struct Hello {
     pub capabilities: Option<Box<RawValue>>,
-    /// Who it is, as written. Servers are not told: to them the broker is the client.
+    /// The host's `clientInfo` as received. Servers do not receive it: the broker is their client.
     pub client: Option<Box<RawValue>>,
-    /// The least severe log message that it wants without having asked for it.
+    /// The minimum log level for a host that has not set one.
     pub log_level: Option<String>,
 }
 
 impl Hello {
-    /// What this server is told: that the host's model can be used only if it may use it, that the host has roots only if they
-    /// are forwarded or replaced, and that a call may go on as a task only if the host is of the era that has such tasks. A
-    /// mind is asked by the broker too, which waits for answers.
+    /// The client info for this server. Declares `sampling` only if the server may use the host's model, `roots` only if they
+    /// are forwarded or replaced, and tasks only if the host's era has them. A mind is also called by the broker itself,
+    /// which waits for results.
     #[must_use]
     pub fn for_upstream(&self, role: &Role, is_stateless: bool) -> Self {
         let may_sample = matches!(role, Role::Body(body) if body.sampling);
@@ -38,7 +38,7 @@ impl Hello {
     }
 }
 
-/// The capabilities but for `sampling`; none if they are no object.
+/// The capabilities without `sampling`; `None` if they are not an object.
 fn without_sampling(capabilities: &RawValue) -> Option<Box<RawValue>> {
     let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(capabilities.get()).ok()?;
     match members.remove("sampling") {
@@ -47,7 +47,7 @@ fn without_sampling(capabilities: &RawValue) -> Option<Box<RawValue>> {
     }
 }
 
-/// The capabilities but for the extension of tasks; none if they are no object.
+/// The capabilities without the tasks extension; `None` if they are not an object.
 fn without_tasks(capabilities: &RawValue) -> Option<Box<RawValue>> {
     let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(capabilities.get()).ok()?;
     let extensions = members.get("extensions").map(|extensions| extensions.get());
@@ -72,13 +72,13 @@ pub(super) struct InitializeResult {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum SentInstructions {
-    /// It was not connected yet.
+    /// Not connected yet.
     #[default]
     Unknown,
-    /// It sends none.
+    /// The server sends no instructions.
     Absent,
     Text(Arc<str>),
-    /// More than is used, with so many bytes.
+    /// Longer than the limit, with the number of bytes.
     TooLong(usize),
 }
 
@@ -89,17 +89,16 @@ struct Info {
 }
 
 impl InitializeResult {
-    /// Reads it; what cannot be read says nothing.
+    /// Parses the result; members that cannot be parsed count as missing.
     pub(super) fn read(raw: &RawValue) -> Self {
         serde_json::from_str(raw.get()).unwrap_or_default()
     }
 
-    /// Whether the server is a broker like this one: what it starts would start it again.
+    /// Whether the server is an embody broker: connecting to it could start this one again.
     pub(super) fn is_broker(&self) -> bool {
         self.server_info.as_ref().is_some_and(|info| info.name == crate::broker::NAME)
     }
 
-    /// Whether it has tools.
     pub(super) fn has_tools(&self) -> bool {
         self.capabilities.as_ref().is_some_and(|capabilities| capabilities.contains_key("tools"))
     }

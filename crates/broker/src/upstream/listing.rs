@@ -14,7 +14,7 @@ use super::supervisor::{into_result, request};
 const PAGES_MAX: usize = 64;
 const TOOLS_MAX: usize = 10_000;
 const BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Different listings that are kept together; those of further ones are each session's own.
+/// The number of shared listings; sessions store any further ones separately.
 const SHARED_MAX: usize = 256;
 
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ pub(super) async fn read(
 }
 
 impl Listing {
-    /// Takes a page; where the next one is, if one is wanted.
+    /// Adds a page and returns the cursor of the next one, if it is needed.
     fn add(&mut self, page: &RawValue) -> Result<Option<String>, String> {
         let page: Page<'_> = serde_json::from_str(page.get())
             .map_err(|error| format!("the list of tools cannot be read: {error}"))?;
@@ -77,7 +77,7 @@ impl Listing {
             }
             self.tools.push(RawTool { name, definition: definition.to_owned() });
         }
-        // Some servers say with an empty one that there is no more.
+        // Some servers send an empty cursor at the end.
         Ok(page.next_cursor.filter(|cursor| !cursor.is_empty()))
     }
 
@@ -86,7 +86,7 @@ impl Listing {
     }
 }
 
-/// Every session lists for itself, and nearly always sees what another one has seen: they keep it together.
+/// Returns a shared copy: sessions list separately but nearly always get the same listing.
 pub(super) fn shared(tools: Vec<RawTool>) -> Arc<[RawTool]> {
     static SEEN: Mutex<Vec<Weak<[RawTool]>>> = Mutex::new(Vec::new());
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +101,7 @@ pub(super) fn shared(tools: Vec<RawTool>) -> Arc<[RawTool]> {
     tools
 }
 
-/// Whether two listings are the same to the byte.
+/// Whether two listings are byte-identical.
 pub(super) fn is_same(one: &[RawTool], other: &[RawTool]) -> bool {
     let is_same = |(one, other): (&RawTool, &RawTool)| one.definition.get() == other.definition.get();
     std::ptr::eq(one, other) || one.len() == other.len() && one.iter().zip(other).all(is_same)

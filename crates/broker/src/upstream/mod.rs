@@ -45,9 +45,9 @@ use crate::arguments::ARGUMENTS_MAX_BYTES;
 use crate::instructions::InstructionsMode;
 use crate::policy::{Fit, Glob, Kind, Name};
 
-/// Questions that one upstream may have open at a time.
+/// Requests that one upstream may have open at the same time.
 const REQUESTS_MAX: usize = 8;
-/// How long a supervisor may take for its end. A process gets less than that.
+/// Limit for the shutdown of a supervisor. A process gets less.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone)]
@@ -56,15 +56,15 @@ pub struct Spec {
     pub role: Role,
     pub route: Route,
     pub tokens: Option<TokenSource>,
-    /// The proxies before a server on the web.
+    /// The proxies for a server on the web.
     pub proxies: Proxies,
-    /// The bounds of the connection. A process gets more time for its start than one attempt has.
+    /// The limits of the connection. A process may take longer to start than one attempt.
     pub limits: Limits,
     pub call_timeout: Duration,
     pub idle_shutdown: IdleShutdown,
-    /// The tools of a server that is part of this program: they cannot change, and it is not asked for them.
+    /// The tools of a server that is part of this program: they cannot change and are not listed.
     pub tools: Option<Arc<[RawTool]>>,
-    /// Which era it is of, once that is known: shared by the sessions, so that only the first probes.
+    /// The server's era, once known; shared by all sessions, so that only the first one probes.
     pub era: EraCache,
 }
 
@@ -74,7 +74,7 @@ impl Spec {
         self.tools.is_some()
     }
 
-    /// Whether it is a process of its session, and gone with it.
+    /// Whether it is a process that ends with its session.
     pub(crate) fn is_process(&self) -> bool {
         matches!(self.route, Route::Child(_) | Route::Streams(_))
     }
@@ -87,13 +87,12 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether it is the mind.
     #[must_use]
     pub const fn is_mind(&self) -> bool {
         matches!(self, Self::Mind)
     }
 
-    /// Whether this user may use it. The mind answers each user about themselves.
+    /// Whether this user may use it. The mind answers each user with their own data.
     pub(crate) fn is_for(&self, user: &str, owner: &str) -> bool {
         match self {
             Self::Mind => true,
@@ -101,7 +100,7 @@ impl Role {
         }
     }
 
-    /// Bytes that the arguments of one call may have.
+    /// The limit for the arguments of one call.
     pub(crate) fn arguments_max_bytes(&self) -> usize {
         let own = match self {
             Self::Mind => None,
@@ -120,18 +119,17 @@ impl Role {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BodySpec {
-    /// The tools that are exposed. Resources, prompts and methods are, unless a pattern here is about their kind.
+    /// The exposed tools. Resources, prompts and methods are exposed too, unless a pattern here names their kind.
     pub allow: Vec<Glob>,
-    /// What is not, whatever `allow` says.
+    /// Never exposed, whatever `allow` contains.
     pub deny: Vec<Glob>,
-    /// Whether it tells the mind of its calls itself.
+    /// Whether it sends its own observations to the mind.
     pub observes: bool,
-    /// Whether its annotations count.
     pub trust_annotations: bool,
-    /// Bytes that the arguments of one call may have, if not [`ARGUMENTS_MAX_BYTES`].
+    /// The limit for the arguments of one call, if not [`ARGUMENTS_MAX_BYTES`].
     pub arguments_max_bytes: Option<usize>,
     pub forward_methods: Vec<String>,
-    /// Whether it may ask the host's model.
+    /// Whether it may use the host's model.
     pub sampling: bool,
     pub roots: Roots,
     pub instructions: InstructionsMode,
@@ -143,13 +141,12 @@ pub struct BodySpec {
 pub enum BodyUsers {
     #[default]
     Owner,
-    /// These, and no others.
+    /// Only these users.
     Named(Vec<String>),
     All,
 }
 
 impl BodyUsers {
-    /// Whether this user may use it.
     #[must_use]
     pub fn include(&self, user: &str, owner: &str) -> bool {
         match self {
@@ -161,7 +158,7 @@ impl BodyUsers {
 }
 
 impl BodySpec {
-    /// Whether the operator lets hosts have this tool, resource, prompt or method of the body, which is called `body`.
+    /// Whether hosts may see this tool, resource, prompt or method of the body named `body`.
     pub(crate) fn exposes(&self, body: &str, name: &str) -> bool {
         let (kind, name) = (Kind::of(name), Name::new(name));
         let fit = |glob: &Glob| glob.fit(body, &name);
@@ -179,7 +176,7 @@ pub struct RawTool {
 }
 
 impl RawTool {
-    /// A tool of our own.
+    /// A tool of this program.
     ///
     /// # Errors
     /// When its definition cannot be written as JSON.
@@ -190,26 +187,26 @@ impl RawTool {
 
 #[derive(Debug)]
 pub enum UpstreamEvent {
-    /// It said something. That its tools have changed is not among it: they are listed again, and then it is `Changed`.
+    /// A notification, except for changed tools: these are listed again and reported as `Changed`.
     Notification { upstream: Arc<str>, notification: Notification },
     Request {
         upstream: Arc<str>,
         request: Request,
-        /// Where the answer belongs: a later connection may use the same id for another question.
+        /// The connection to respond on: a later connection may reuse the id.
         link: Weak<Link>,
-        /// Kept until it is answered.
+        /// Held until the request is answered.
         permit: RequestPermit,
     },
-    /// Its state or its tools are others now. Said once for several changes.
+    /// Its state or its tools have changed. Several changes may be reported once.
     Changed { upstream: Arc<str> },
 }
 
-/// The place of one open question of an upstream; dropping it makes room for another.
+/// Permits one open request of an upstream; released on drop.
 #[derive(Debug)]
 pub struct RequestPermit(#[expect(dead_code, reason = "it is held")] OwnedSemaphorePermit);
 
-/// The questions that one upstream has open, inside calls and outside. They are counted for each, so that none takes the
-/// host from the others.
+/// Limits the open requests of one upstream, inside and outside calls. Counted per upstream, so that none can block the
+/// others.
 #[derive(Debug, Clone)]
 struct RequestSlots(Arc<Semaphore>);
 
@@ -227,18 +224,17 @@ impl RequestSlots {
     }
 }
 
-/// Why a server cannot be reached now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unavailable(String);
 
-/// One supervised connection. Dropping it ends the connection; [`Upstream::shutdown`] does so politely.
+/// One supervised connection. Dropping it aborts the connection; [`Upstream::shutdown`] closes it cleanly.
 #[derive(Debug)]
 pub struct Upstream {
     spec: Arc<Spec>,
     backoff: Backoff,
     state: Arc<watch::Sender<UpstreamState>>,
-    /// Somebody wants the connection at once.
+    /// Signals that a caller needs the connection now.
     wanted: Arc<Notify>,
     request_slots: RequestSlots,
     uses: Arc<ConnectionUses>,
@@ -262,9 +258,9 @@ impl Upstream {
         Self::spawn(backoff, spec, hello, events, None)
     }
 
-    /// The same for a server whose tools may be known from an earlier start: `known` resolves to the tools that it listed
-    /// last, or to `None` if it never has. They count as its tools until it has listed them itself. A lazy server with known tools is connected when it is
-    /// needed, every other one at once.
+    /// The same for a server whose tools may be known from an earlier start: `known` resolves to its last listing, or to
+    /// `None`. These are its tools until it lists them itself. A lazy server with known tools connects on demand, every other
+    /// server at once.
     #[must_use]
     pub fn start_with_known_tools(
         backoff: Backoff,
@@ -303,21 +299,20 @@ impl Upstream {
         &self.spec
     }
 
-    /// The open connection, which is not ended for being idle while it is held. While there is none, an attempt is made at
-    /// once, and waited for as long as one may take; but a server that fails again and again is left alone between attempts
-    /// that come too fast.
+    /// Returns the open connection, which is not closed for being idle while leased. If it is not open, triggers an attempt
+    /// and waits as long as one may take; a server that fails repeatedly is not retried during its cooldown.
     ///
     /// # Errors
-    /// When there is none in time.
+    /// When it does not open in time.
     pub async fn lease(&self) -> Result<ConnectionLease, Unavailable> {
-        // The usual case, for every call.
+        // The common case.
         if let Some(lease) = self.lease_in(&self.state.borrow()) {
             return Ok(lease);
         }
         Box::pin(self.connected()).await
     }
 
-    /// What is borrowed cannot be changed meanwhile: either the connection is held, or it is not there.
+    /// The borrow blocks changes: either the connection is leased, or it is already gone.
     fn lease_in(&self, state: &UpstreamState) -> Option<ConnectionLease> {
         state.open_link().map(|link| ConnectionLease::new(link, state.opened, &self.uses))
     }
@@ -355,11 +350,11 @@ impl Upstream {
         }
     }
 
-    /// The same connection, if the server has listed its tools: nothing is called before they were compared with their pins.
-    /// A server that always runs and has listed its tools once may be called while a new connection lists them again.
+    /// Returns the lease if the server has listed its tools: nothing is called before they are compared with their pins. An
+    /// always-on server that has listed its tools once may be called while a new connection lists them again.
     ///
     /// # Errors
-    /// When they were not listed in time.
+    /// When the tools were not listed in time.
     pub fn ensure_listed(&self, lease: ConnectionLease) -> Result<ConnectionLease, Unavailable> {
         let was_listed = !self.spec.idle_shutdown.can_be_idle() && self.listing() > 0;
         if was_listed || self.is_listed() {
@@ -369,19 +364,19 @@ impl Upstream {
         Err(Unavailable(reason.unwrap_or_else(|| "its tools are not listed yet".to_owned())))
     }
 
-    /// Something on the server waits for somebody although no call runs: it is not stopped meanwhile.
+    /// Prevents the idle shutdown while the server has pending work without a call.
     pub fn set_keep_alive(&self, keep_alive: bool) {
         self.uses.set_keep_alive(keep_alive);
     }
 
-    /// A place for one more of its questions, if it has not too many open.
+    /// A permit for one more of its requests, unless it has too many open.
     #[must_use]
     pub fn acquire_request_permit(&self) -> Option<RequestPermit> {
         self.request_slots.take()
     }
 
-    /// Asks it something on the broker's own behalf, on this connection; in words, why there is no answer. What it says
-    /// meanwhile is heard as if nobody had asked.
+    /// Sends a request on the broker's own behalf on this connection; the error is the reason as text. Other messages are
+    /// processed as usual meanwhile.
     pub(crate) async fn request(
         &self,
         link: &Arc<Link>,
@@ -397,13 +392,12 @@ impl Upstream {
         self.state.borrow().status()
     }
 
-    /// Whether it can be used.
     #[must_use]
     pub fn health(&self) -> Health {
         self.state.borrow().current_health()
     }
 
-    /// The last complete listing; kept while it is away.
+    /// The last complete listing; kept while the server is unavailable.
     #[must_use]
     pub fn tools(&self) -> Arc<[RawTool]> {
         Arc::clone(&self.state.borrow().tools)
@@ -414,15 +408,15 @@ impl Upstream {
         self.state.borrow().listed
     }
 
-    /// Whether the listing is from the connection that it had last.
+    /// Whether the listing is from the latest connection.
     #[must_use]
     pub fn is_listed(&self) -> bool {
         let state = self.state.borrow();
         state.listed == state.opened
     }
 
-    /// Waits until the tools of the open connection are listed, for as long as one attempt may take. After a restart what
-    /// was listed before may be something else.
+    /// Waits until the tools of the open connection are listed, as long as one attempt may take. After a restart the earlier
+    /// listing may be outdated.
     pub async fn wait_listed(&self) {
         let mut state = self.state.subscribe();
         let is_listed = state
@@ -430,47 +424,46 @@ impl Upstream {
         let _ = timeout(self.spec.limits.attempt_timeout, is_listed).await;
     }
 
-    /// Whether its first start is over, however it ended, or put off until it is needed.
+    /// Whether its first start has ended, successfully or not, or is deferred until it is needed.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         let state = self.state.borrow();
         state.is_settled || state.is_over
     }
 
-    /// Whether its tools are known: it has listed them, now or before an earlier end, or its first start has failed.
+    /// Whether its tools are known from any listing, or its first start has failed.
     #[must_use]
     pub fn knows_tools(&self) -> bool {
         self.state.borrow().knows_tools()
     }
 
-    /// Whether it listed its tools before this session.
+    /// Whether its tools are from a listing before this session.
     #[must_use]
     pub fn was_listed_before(&self) -> bool {
         self.state.borrow().is_remembered
     }
 
-    /// Whether it has ever listed its tools, in this session or before. A start that failed lists nothing; one that is not tried
-    /// again never will.
+    /// Whether it has ever listed its tools, in this session or before. False after a failed start.
     #[must_use]
     pub fn has_listed(&self) -> bool {
         let state = self.state.borrow();
         state.is_remembered || state.listed > 0 || state.is_over
     }
 
-    /// Whether it was never connected in this session although it should run: nothing is known of what it has besides tools.
+    /// Whether it should run but was never connected in this session: its resources and prompts are unknown.
     #[must_use]
     pub fn never_connected(&self) -> bool {
         let state = self.state.borrow();
         state.capabilities.is_none() && !state.is_over && state.health != Health::Idle
     }
 
-    /// Returns when [`knows_tools`](Self::knows_tools) holds, or when the server had as much time as its start may take.
+    /// Returns when [`knows_tools`](Self::knows_tools) holds, or after the server's start timeout.
     pub async fn wait_tools_known(&self) {
         self.wait_within_start(UpstreamState::knows_tools).await;
     }
 
-    /// Waits for the first start, if it is still under way: until the server is connected and its tools are listed, until
-    /// that has failed, or until it had as much time as its start may take.
+    /// Waits for the first start, if it is in progress: until the server is connected and its tools are listed, until that
+    /// fails, or for the start timeout.
     pub async fn wait_started(&self) {
         self.wait_within_start(|state| state.is_settled || state.is_over).await;
     }
@@ -483,7 +476,7 @@ impl Upstream {
         let _ = timeout(limit, self.state.subscribe().wait_for(|state| is_so(state))).await;
     }
 
-    /// What it said that it can do; kept while it is away.
+    /// The capabilities that it declared; kept while it is unavailable.
     #[must_use]
     pub fn capabilities(&self) -> Option<Arc<Map<String, Value>>> {
         self.state.borrow().capabilities.clone()
@@ -496,18 +489,18 @@ impl Upstream {
 
     /// Returns when it is connected and its tools are listed, or when that has failed for the first time.
     pub async fn wait_settled(&self) {
-        // An error is a supervisor that is gone: nothing more will come.
+        // An error means that the supervisor has ended.
         let _ = self.state.subscribe().wait_for(|state| state.is_settled || state.is_over).await;
     }
 
-    /// Ends it: afterwards no process and no connection is left.
+    /// Closes the connection and ends its process.
     pub async fn shutdown(&self) {
         self.stop.send_replace(true);
         let mut supervisor = self.supervisor.lock().await;
         if !supervisor.is_finished() && timeout(SHUTDOWN_TIMEOUT, &mut *supervisor).await.is_err() {
             supervisor.abort();
         }
-        // One that did not come to its own end has left this to us.
+        // Set the final state for a supervisor that was aborted.
         self.state.send_modify(|state| {
             (state.link, state.messages) = (None, None);
             (state.is_over, state.is_settled) = (true, true);

@@ -1,5 +1,5 @@
-//! Which folders a body is told that its client works in. Servers that take roots from their client replace the folders of
-//! their own command line with them.
+//! Which roots a body receives. Servers that read roots from their client use them instead of the folders on their command
+//! line.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,13 +12,13 @@ use serde_json::value::{RawValue, to_raw_value};
 pub enum Roots {
     #[default]
     Forward,
-    /// The body is told that its client has none.
+    /// The body receives an empty list.
     Withhold,
     Replace(Vec<PathBuf>),
 }
 
 impl Roots {
-    /// The capabilities of the host as this body sees them. `None` if they cannot be read.
+    /// The host's capabilities as this body sees them; `None` if they cannot be parsed.
     pub(super) fn capabilities(&self, host: Option<&RawValue>) -> Option<Box<RawValue>> {
         if matches!(self, Self::Forward) {
             return host.map(ToOwned::to_owned);
@@ -27,7 +27,7 @@ impl Roots {
             Some(host) => serde_json::from_str(host.get()).ok()?,
             None => BTreeMap::new(),
         };
-        // Without `listChanged`: these do not change.
+        // Without `listChanged`: these roots do not change.
         let own = to_raw_value(&serde_json::Map::new()).ok()?;
         let had_roots = members.remove("roots").is_some();
         match self {
@@ -38,7 +38,7 @@ impl Roots {
         to_raw_value(&members).ok()
     }
 
-    /// The result of `roots/list`, if it is not the host's to give.
+    /// The result of `roots/list`, unless the host must answer.
     pub(crate) fn list(&self) -> Option<Box<RawValue>> {
         #[derive(Serialize)]
         struct Listed {

@@ -13,20 +13,19 @@ use super::{RawTool, Unavailable};
 
 const REASON_MAX_CHARS: usize = 500;
 
-/// Whether a server can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
-    /// It is being connected for the first time.
+    /// The first attempt is in progress.
     Connecting,
     Connected,
-    /// It cannot; it is tried again and again.
+    /// Not connected; the supervisor retries.
     Unavailable,
-    /// It does not run because nobody needs it, and is started when somebody does.
+    /// Stopped because it is unused; started on demand.
     Idle,
 }
 
 impl Health {
-    /// Whether nothing is wrong with it.
+    /// Whether this is a normal state.
     #[must_use]
     pub const fn is_fine(self) -> bool {
         matches!(self, Self::Connected | Self::Idle)
@@ -35,27 +34,26 @@ impl Health {
 
 #[derive(Debug, Clone)]
 pub struct UpstreamStatus {
-    /// Whether it can be used.
     pub health: Health,
-    /// Why it cannot, or what does not work although it can.
+    /// Why it is unavailable, or what does not work although it is connected.
     pub reason: Option<String>,
-    /// For how many milliseconds it has been so.
+    /// How long it has been in this state, in milliseconds.
     pub since_ms: i64,
-    /// How it is reached, while it is.
+    /// The transport, while connected.
     pub transport: Option<&'static str>,
     pub version: Option<&'static str>,
     /// Whether the connection is of the stateless era.
     pub is_stateless: Option<bool>,
-    /// How often it was connected again, but for the starts after it was stopped for being idle.
+    /// Reconnects, without the starts after an idle shutdown.
     pub restarts: u32,
-    /// How often it was stopped because nobody needed it.
+    /// How often it was stopped because it was unused.
     pub idle_stops: u32,
     pub tool_count: usize,
-    /// The last lines of its stderr, also of the process before.
+    /// The last lines of its stderr, including those of the previous process.
     pub stderr: Vec<String>,
-    /// The id of its process, while it runs.
+    /// The process id, while it runs.
     pub pid: Option<u32>,
-    /// How many milliseconds ago it last answered when it was asked whether it lives.
+    /// How many milliseconds ago it last answered a ping.
     pub checked_ms: Option<i64>,
 }
 
@@ -74,23 +72,23 @@ pub(super) struct UpstreamState {
     /// Connections so far, and the last of them whose tools were listed.
     pub(super) opened: u32,
     pub(super) listed: u32,
-    /// Connections that were ended because nobody needed them.
+    /// Connections that were closed because they were unused.
     pub(super) idle_stops: u32,
-    /// Attempts that have failed so far.
+    /// Failed attempts so far.
     pub(super) tried: u64,
     pub(super) failures: u32,
     pub(super) failed_at: Option<Instant>,
     pub(super) is_trying: bool,
-    /// Somebody has wanted the connection since there was one.
+    /// A caller has requested the connection since it was last open.
     pub(super) is_wanted: bool,
     pub(super) is_settled: bool,
-    /// The tools are those that it listed before this session, or it is part of this program.
+    /// The tools are from a listing before this session, or the server is part of this program.
     pub(super) is_remembered: bool,
     pub(super) is_over: bool,
 }
 
 impl UpstreamState {
-    /// Before the first attempt; `tools` are those of a server that is part of this program.
+    /// The state before the first attempt; `tools` is set for a server that is part of this program.
     pub(super) fn new(tools: Option<Arc<[RawTool]>>) -> Self {
         Self {
             health: Health::Connecting,
@@ -117,12 +115,12 @@ impl UpstreamState {
         }
     }
 
-    /// Whether its tools are known, or it is known that they are not: its first start has failed.
+    /// Whether its tools are known, or its first start has failed.
     pub(super) fn knows_tools(&self) -> bool {
         self.is_remembered || self.is_settled || self.is_over
     }
 
-    /// Where what is said on this connection is heard, while it is the one in use.
+    /// The channel for the messages of this connection, while it is the current one.
     pub(super) fn messages_on(&self, link: &Arc<Link>) -> Option<mpsc::Sender<ServerMessage>> {
         let is_it = |state: &&Arc<Link>| Arc::ptr_eq(state, link);
         self.link.as_ref().filter(is_it).and_then(|_| self.messages.clone())
@@ -133,14 +131,13 @@ impl UpstreamState {
         self.link.as_ref().filter(|link| link.closed().is_none()).map(Arc::clone)
     }
 
-    /// Why there is none.
     pub(super) fn unavailable(&self) -> Unavailable {
         let lost = self.link.as_ref().and_then(|link| link.closed()).map(|error| error_text(&error));
         let reason = lost.or_else(|| self.reason.clone());
         Unavailable(reason.unwrap_or_else(|| "it is not connected yet".to_owned()))
     }
 
-    /// The end of a connection is known here before the supervisor has seen it.
+    /// Reports the end of a connection before the supervisor has noticed it.
     pub(super) fn current_health(&self) -> Health {
         let is_lost = self.health == Health::Connected && self.open_link().is_none();
         if is_lost { Health::Unavailable } else { self.health }
@@ -168,7 +165,6 @@ impl UpstreamState {
         }
     }
 
-    /// Sets whether it can be used, and why not.
     pub(super) fn set(&mut self, health: Health, reason: Option<String>) {
         if self.health != health {
             self.since = Instant::now();

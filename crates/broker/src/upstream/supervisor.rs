@@ -19,7 +19,7 @@ use super::state::{Health, UpstreamState, error_text};
 use super::{Backoff, Hello, RawTool, RequestSlots, Spec, Start, UpstreamEvent};
 use crate::server_requests::too_many_requests;
 
-/// What a server says before somebody has heard it.
+/// Messages of a server that are not processed yet.
 const MESSAGE_QUEUE: usize = 256;
 
 pub(super) struct Supervisor {
@@ -44,10 +44,10 @@ pub(super) struct Shared {
     pub(super) uses: Arc<ConnectionUses>,
 }
 
-/// How a connection ended, or why there was none.
+/// How a connection ended, or why none was made.
 enum Disconnect {
     Lost(String),
-    /// It is not.
+    /// A retry cannot help.
     Permanent(String),
     Idle,
 }
@@ -71,7 +71,7 @@ impl Supervisor {
     ) -> Self {
         let attempt_timeout = start_timeout(spec, backoff.start_factor);
         let limits = Limits { attempt_timeout, ..spec.limits.clone() };
-        // By this name a broker knows another one, or itself, at its own door.
+        // A broker recognizes another broker, or itself, by this name.
         let identity = Implementation {
             name: crate::broker::NAME.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -102,7 +102,7 @@ impl Supervisor {
         }
     }
 
-    /// Runs until it is told to stop, or nobody is left who could tell it.
+    /// Runs until stopped, or until the stop channel is closed.
     pub(super) async fn run(self, known: Option<LastKnownTools>, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             () = self.connect_loop(known) => {}
@@ -120,11 +120,11 @@ impl Supervisor {
         self.state.send_modify(|state| (state.link, state.messages) = (None, None));
     }
 
-    /// Says that something has changed, once for all changes since it was said last: whoever listens may be slow.
+    /// Reports changes, several at once if the receiver is slow.
     async fn notify_changes(&self) {
         loop {
             self.changed.notified().await;
-            // Nobody listens any more; the connection may still be used.
+            // The receiver is gone; the connection may still be used.
             if self
                 .events
                 .send(UpstreamEvent::Changed { upstream: Arc::clone(&self.upstream) })
@@ -136,14 +136,14 @@ impl Supervisor {
         }
     }
 
-    /// Connects again and again; returns never.
+    /// Connects and reconnects; never returns.
     async fn connect_loop(&self, known: Option<LastKnownTools>) {
         self.load_known_tools(known).await;
         let mut failures = 0_u32;
         loop {
             self.state.send_modify(|state| state.is_trying = true);
             let (messages, inbox) = mpsc::channel(MESSAGE_QUEUE);
-            // Opening takes much room for a short time; this task has what it is given for as long as the session lives.
+            // Boxed: opening needs much memory for a short time, and this task lives as long as the session.
             let disconnect = match Box::pin(Link::open(&self.opening, messages.clone())).await {
                 Ok(link) => {
                     let opened_at = Instant::now();
@@ -175,7 +175,7 @@ impl Supervisor {
         }
     }
 
-    /// Says that it cannot be used. What was said before is not said again with every attempt.
+    /// Marks the server as unavailable. Logs the reason only when it changes.
     fn unavailable(&self, reason: &str) {
         let mut is_news = false;
         self.state.send_modify(|state| {
@@ -198,7 +198,7 @@ impl Supervisor {
         });
     }
 
-    /// Uses a connection until it is over.
+    /// Uses a connection until it ends.
     async fn serve(
         &self,
         link: Arc<Link>,
@@ -224,7 +224,7 @@ impl Supervisor {
         if !matches!(disconnect, Disconnect::Idle) {
             self.unavailable(disconnect.reason());
         }
-        // What it started must be gone before it is started again.
+        // The old process must be gone before a new one starts.
         link.close().await;
         self.state.send_modify(|state| state.stderr = link.stderr());
         disconnect
@@ -250,7 +250,7 @@ impl Supervisor {
         self.changed.notify_one();
     }
 
-    /// Lists the tools, again when they have changed, and asks an idle server whether it lives. Returns when it does not.
+    /// Lists the tools, again after changes, and pings an idle server. Returns when it does not respond.
     async fn maintain(
         &self,
         link: &Link,
@@ -267,7 +267,7 @@ impl Supervisor {
         loop {
             if must_list {
                 let limit = self.opening.limits.request_timeout;
-                // Like opening, this is over soon.
+                // Boxed for the same reason as opening.
                 let listing = Box::pin(listing::read(link, messages, limit)).await;
                 let listing = listing.map(listing::Listing::into_parts);
                 for tool in listing.iter().flat_map(|(tools, _)| tools.iter()) {
@@ -281,14 +281,14 @@ impl Supervisor {
                     must_list = true;
                 }
                 () = sleep(self.backoff.ping_interval) => {
-                    // A server that works on something need not answer anything else meanwhile.
+                    // A busy server need not respond to a ping.
                     if link.waiting() > 0 {
                         continue;
                     }
                     let method = if link.is_stateless() { "server/discover" } else { "ping" };
                     let ping = OutgoingCall { method, params: None };
                     match Box::pin(request(link, messages, ping, self.backoff.ping_timeout)).await {
-                        // A refusal is an answer.
+                        // An error response is a response too.
                         Ok(_) => {
                             misses = 0;
                             self.state.send_modify(|state| state.checked_at = Some(Instant::now()));
@@ -303,7 +303,7 @@ impl Supervisor {
         }
     }
 
-    /// Keeps a listing, which may be without something; whether there was one.
+    /// Stores a listing, which may be incomplete; returns whether there was one.
     fn listed(&self, listed: Result<(Arc<[RawTool]>, Option<String>), String>) -> bool {
         let is_listed = listed.is_ok();
         let (tools, reason) = match listed {
@@ -328,7 +328,7 @@ impl Supervisor {
         is_listed
     }
 
-    /// Passes on what the server says; that its tools have changed is noted.
+    /// Forwards the server's messages, and notes when its tools have changed.
     async fn forward_messages(
         &self,
         link: &Arc<Link>,
@@ -357,7 +357,7 @@ impl Supervisor {
                     }
                 },
             };
-            // Nobody listens any more: what is said is read on, so that the server is not held up.
+            // The receiver is gone: keep reading, so that the server is not blocked.
             if let Err(SendError(UpstreamEvent::Request { request, .. })) = self.events.send(events).await {
                 let nobody = Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked");
                 self.refuse(link, nobody).await;
@@ -365,13 +365,13 @@ impl Supervisor {
         }
     }
 
-    /// Answers a question that is not put to anybody. A server that does not read its answers gets none.
+    /// Rejects a request that is not forwarded. Drops the response if the server does not read.
     async fn refuse(&self, link: &Link, refusal: Response) {
         let _ = timeout(self.opening.limits.courtesy_timeout, link.answer(refusal)).await;
     }
 }
 
-/// Asks a server something; in words, why there is no answer.
+/// Sends a request to a server; the error is the reason as text.
 pub(super) async fn request(
     link: &Link,
     messages: &mpsc::Sender<ServerMessage>,
@@ -396,7 +396,7 @@ pub(super) async fn request(
         return answer;
     }
     if let Some(number) = number {
-        // A server that reads nothing must not hold the supervisor up a second time.
+        // A server that does not read must not block the supervisor a second time.
         let _ = timeout(limit, link.cancel(number, "no answer in time")).await;
     }
     Err(format!("`{}` took longer than {} ms", calling.method, limit.as_millis()))
@@ -414,7 +414,7 @@ pub(super) fn into_result(outcome: Outcome) -> Result<Box<RawValue>, String> {
 
 async fn forward_message(link: &Link, messages: &mpsc::Sender<ServerMessage>, message: ServerMessage) {
     let Err(refused) = messages.try_send(message) else { return };
-    // A question that finds no place is answered, so that the server does not wait for good.
+    // Reject a request that does not fit into the queue, so that the server does not wait for ever.
     if let ServerMessage::Request(request) = refused.into_inner() {
         let _ = link.answer(Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked")).await;
     }

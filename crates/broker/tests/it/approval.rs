@@ -1,4 +1,4 @@
-//! Asking a person: the host and the store race, the store decides, and what was decided outlives the process.
+//! Approvals: the host and the store race, the store decides, and the decision outlives the process.
 
 use std::future::{Ready, pending};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ const SHORT: Duration = Duration::from_millis(20);
 /// Faster than a person reads.
 const FAST: Duration = Duration::from_millis(499);
 
-/// A host that cannot be asked.
+/// A host without forms.
 const NO_HOST: Option<Elicit> = None;
 type Elicit = fn(Box<RawValue>) -> Ready<Option<HostResponse>>;
 
-/// A store in a file, and a second handle on it, as another process would have one.
+/// A store in a file, and a second handle on it, as another process has.
 struct World {
     store: Store,
     other: Store,
@@ -44,7 +44,7 @@ impl World {
         Approvals::new(self.store.clone(), ask_wait)
     }
 
-    /// The one that waits for an answer, as another process sees it.
+    /// The pending approval, as another process sees it.
     async fn pending(&self) -> Approval {
         let mut changes = self.other.changes(embody_store::Topic::Approvals);
         loop {
@@ -118,7 +118,7 @@ impl Call {
     }
 }
 
-/// A host's answer, after a person has read the form.
+/// A host's response, after a person has read the form.
 fn action(action: &str) -> Option<HostResponse> {
     answered(action, Duration::from_secs(3))
 }
@@ -128,7 +128,7 @@ fn answered(action: &str, after: Duration) -> Option<HostResponse> {
     Some(HostResponse { outcome: Outcome::Result(result), after: Some(after) })
 }
 
-/// What must not take as long as [`LONG`].
+/// Fails if it takes as long as [`LONG`].
 async fn soon<T>(asking: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), asking).await.expect("the call waits")
 }
@@ -226,7 +226,7 @@ async fn a_form_that_was_dismissed_leaves_the_approval_open_and_the_call_returns
             let Answer::Pending { id, channels } = &answer else { panic!("{said:?}: {answer:?}") };
             assert_eq!(channels, &[Via::Console, Via::Cli, Via::Telegram]);
             assert_eq!(status(&world.other, id).await, ApprovalStatus::Pending);
-            // Another channel may still answer, and the same call picks it up without another form.
+            // Another channel may still answer, and a repeated call finds the answer without another form.
             decide(&world.other, &world.pending().await, Said::Approve).await;
             let elicit = async |_| panic!("the form is shown again");
             let again = approvals.ask(wanted(), Some(elicit)).await.unwrap();
@@ -278,7 +278,7 @@ async fn a_parked_form_that_is_never_answered_ends_with_the_approval() {
     let never = async |_| pending().await;
     let answer = soon(approvals.ask(parked(timeout), Some(never))).await.unwrap();
     assert!(matches!(answer, Answer::TimedOut { .. }), "{answer:?}");
-    // A host that waits for its call is answered at `ask_wait`; so is one that could not be asked.
+    // A call returns at `ask_wait`, also if the host could not be asked.
     let answer = soon(approvals.ask(call.prompt(), Some(never))).await.unwrap();
     assert!(matches!(answer, Answer::Pending { .. }), "{answer:?}");
     let answer = soon(approvals.ask(parked(LONG), Some(async |_| None))).await.unwrap();
@@ -303,7 +303,7 @@ async fn what_does_not_fit_a_form_is_asked_on_the_other_channels() {
     decide(&world.other, &world.pending().await, Said::Approve).await;
     let approved = world.approvals(SHORT).ask(long.prompt(), Some(elicit)).await.unwrap();
     assert!(matches!(approved, Answer::Approved { .. }), "{approved:?}");
-    // Where only a form may answer it is a denial that says so.
+    // If only a form may answer, the call is denied with this reason.
     let only = Call { via: vec![Via::Elicitation], ..long };
     let denied = world.approvals(SHORT).ask(only.prompt(), Some(elicit)).await.unwrap();
     let Answer::Unshowable(why) = denied else { panic!("{denied:?}") };
@@ -372,17 +372,17 @@ async fn a_time_out_is_a_denial_that_is_told_once() {
     let world = World::new().await;
     let call = Call::new();
     let hasty = call.open_for(Duration::from_millis(5));
-    // Waiting, the call learns it by itself.
+    // A waiting call receives it.
     let first = world.approvals(LONG).ask(hasty, Some(async |_| pending().await)).await.unwrap();
     assert!(matches!(first, Answer::TimedOut { .. }), "{first:?}");
-    // Coming again, it learns what it did not wait for.
+    // A repeated call receives the answer that the first did not wait for.
     let brief = AskApproval { timeout: Duration::from_millis(1), ..call.ask() };
     let Asked::New(second) = world.other.ask_approval(brief).await.unwrap().asked else { panic!() };
     assert_ne!(id(&first), second.id);
     while status(&world.other, &second.id).await != ApprovalStatus::Expired {
         tokio::task::yield_now().await;
     }
-    // Also when somebody has tidied up meanwhile.
+    // Also after a cleanup in between.
     assert_eq!(world.other.expire_approvals(10).await.unwrap().len(), 1);
     let elicit = async |_| panic!("nobody is asked about what is over");
     let third = world.approvals(LONG).ask(call.prompt(), Some(elicit)).await.unwrap();
@@ -478,7 +478,7 @@ async fn nobody_waits_where_only_the_host_may_answer_and_does_not() {
     assert_eq!(asked_again, Answer::Approved { id: id(&dismissed).to_owned() });
 }
 
-/// Whoever waits may see the answer before it is used: that is another story, so it is tried until it is this one.
+/// A waiter may see the answer before it is used, which is another case; repeat until this case occurs.
 #[tokio::test]
 async fn an_answer_that_another_call_used_is_asked_for_anew() {
     for _ in 0..50 {
@@ -493,7 +493,7 @@ async fn an_answer_that_another_call_used_is_asked_for_anew() {
         let approvals = world.approvals(LONG);
         let asking = approvals.ask(call.prompt(), Some(used));
         let mut asking = std::pin::pin!(asking);
-        // Whatever is pending after the first one was used is the second.
+        // The pending one after the first was used is the second.
         let second = tokio::select! {
             _ = &mut asking => None,
             second = async {

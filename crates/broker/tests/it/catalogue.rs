@@ -1,4 +1,4 @@
-//! The catalogue over a real store: pins, what is listed, names.
+//! The catalogue with a real store: pins, listed tools, names.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ async fn a_changed_definition_keeps_the_pinned_text_until_it_is_accepted() {
     let accepted = one(&store, second).await;
     let offered = accepted.get("read").unwrap();
     assert_eq!((offered.pin, offered.definition.get(), &offered.hash), (Pin::Same, second, &seen.hash));
-    // Back to the first one is a change again.
+    // Changing back to the first definition is a change too.
     assert_eq!(one(&store, first).await.get("read").unwrap().pin, Pin::Changed);
 }
 
@@ -115,7 +115,7 @@ async fn a_quarantined_definition_says_why() {
     let reason = async |text: &str| {
         let catalogue = one(&store, text).await;
         let shown = catalogue.get("add").unwrap().quarantine_reason().map(|reason| reason.to_string());
-        // The operator reads the same from the store alone.
+        // The operator reads the same from the store.
         let pin = store.pins(("", ""), 9).await.unwrap().remove(0);
         assert_eq!(quarantine_reason(&pin).map(|reason| reason.to_string()), shown);
         shown
@@ -162,7 +162,7 @@ async fn a_pin_of_an_earlier_version_is_not_changed_by_the_new_hash() {
         acceptable: true,
         rehash: |_, _| None,
     };
-    // It had been reported as changed, since it comes in another order each time.
+    // It was reported as changed, because its order differs each time.
     store.see_tool(earlier(pinned, "old hash")).await.unwrap();
     store.see_tool(earlier(shown, "other old hash")).await.unwrap();
     let catalogue = one(&store, shown).await;
@@ -312,7 +312,7 @@ async fn a_name_that_a_body_may_have_is_given_only_to_one_that_had_it_before() {
         assert_eq!(catalogue.find_in_body(None, "send").is_some(), listed == FirstListing::BeforeSession);
         assert!(catalogue.find_in_body(Some("lamp"), "send").is_some());
     }
-    // Of the embedded body alone too: whatever the other one lists later, the name has meant nothing else before.
+    // Also for the embedded body alone: whatever the other one lists later, the name had no other meaning before.
     let sources = [own(), of("desk", &role, FirstListing::Never, &[])];
     let catalogue = Catalogue::build(&store, &sources, &OWN).await.unwrap();
     assert_eq!(names(&catalogue), ["own__send"]);
@@ -339,7 +339,7 @@ async fn a_tool_that_appears_later_is_new_until_it_is_accepted() {
     }
     let pin = store.pin("desk", "post_note_v2").await.unwrap().unwrap();
     assert!(pin.is_new && quarantine_reason(&pin).unwrap().to_string().contains("it is new"));
-    // What it shows next is as new as it was.
+    // Its next definition is new again.
     let other = tool(r#"{"name":"post_note_v2","description":"more","inputSchema":{}}"#);
     assert_eq!(build(std::slice::from_ref(&other)).await.get("post_note_v2").unwrap().pin, Pin::New);
     let hash = store.pin("desk", "post_note_v2").await.unwrap().unwrap().pinned.hash;

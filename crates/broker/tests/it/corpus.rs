@@ -1,4 +1,4 @@
-//! Runs what the fuzzers have kept: every file of the corpora is a host before a broker, or a state that one brings back.
+//! Replays the fuzzing corpora: every file is a host's input to a broker, or a request state.
 
 use std::fs;
 use std::path::Path;
@@ -74,7 +74,7 @@ proptest::proptest! {
             1..12,
         ),
     ) {
-        // The greeting, and the contract.
+        // `initialize`, and the contract.
         let mut said = vec![0x01, 0x10, 0x1a];
         for (number, (method, params, has_id, rest)) in messages.into_iter().enumerate() {
             let id = if has_id { format!(r#""id":{},"#, number + 100) } else { String::new() };

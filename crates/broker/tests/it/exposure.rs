@@ -1,4 +1,4 @@
-//! What a body answers is text that the owner did not write: the store knows before the first byte is sent.
+//! Untrusted reads: the store has the mark before the first byte of a request for a body's content is sent.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -11,7 +11,7 @@ use crate::stage::{Host, Reply, Server, body, result, setup};
 const TOOLS: &str =
     r#"{"tools":[{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}"#;
 
-/// A body that lists everything and answers no request for content.
+/// A body that lists everything and does not respond to requests for content.
 fn desk() -> Server {
     Server::new(
         "desk",
@@ -75,7 +75,7 @@ async fn every_request_for_content_is_marked_before_it_is_sent() {
     }
 }
 
-/// A body with a log that does as it is told, or not.
+/// A body with logging that sets the level as requested, or does not.
 fn logging(level: impl Fn() -> Option<Reply> + Send + Sync + 'static) -> Server {
     Server::new(
         "desk",
@@ -96,7 +96,7 @@ async fn an_error_is_marked_before_it_is_passed_on() {
     let (host, store) = stage(&taken, body()).await;
     host.until("desk", "connected").await;
     host.result("logging/setLevel", r#"{"level":"debug"}"#).await;
-    // A list is left out without its words.
+    // A failing list is omitted without its error text.
     host.result("resources/templates/list", "{}").await;
     let listed = host.result("resources/list", "{}").await;
     assert!(!is_marked(&store).await, "nothing but definitions was passed on");
@@ -148,7 +148,7 @@ async fn why_a_body_is_away_is_marked_before_it_is_told() {
         host.result("resources/list", "{}").await;
         assert!(!is_marked(&store).await, "of a body that works, nothing is repeated");
         desk.close();
-        // Until the broker knows: what it says before that repeats nothing.
+        // Until the broker has noticed: its earlier messages quote nothing.
         let told = async {
             loop {
                 let told = match host.call(method, params).await {
@@ -185,7 +185,7 @@ async fn the_origins_of_what_was_read_are_stored() {
     desk.say(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"x"}}"#);
     host.hears_of("notifications/message").await;
     let scope = Scope::new("owner", "default").unwrap();
-    // They are stored with the next commit.
+    // The origins are stored with the next commit.
     let origins = async {
         loop {
             let read = store.read_origins(&scope, "default", 1_800_000_000_000_000).await.unwrap();
@@ -269,7 +269,7 @@ async fn the_origin_that_was_read_last_is_named_first_however_many_others_were_r
         waiting[0].reason.starts_with("after reading desk/look, desk/resource:desk://a11,"),
         "{waiting:?}"
     );
-    // What the approval names is stored by then.
+    // The origins that the approval names are stored by then.
     let scope = Scope::new("owner", "default").unwrap();
     let stored = store.read_origins(&scope, "default", 1_800_000_001_000_000).await.unwrap();
     let stored: Vec<&str> = stored.iter().map(|read| &*read.origin).collect();

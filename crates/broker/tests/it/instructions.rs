@@ -1,4 +1,4 @@
-//! What bodies say about themselves: rules are part of the contract, descriptions are data, and both are pinned.
+//! Instructions of bodies: rules are part of the contract, descriptions are data, and both are pinned.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -158,7 +158,7 @@ async fn a_changed_text_is_not_used_before_it_is_accepted() {
         accept(&store, "desk").await;
         let accepted = contract().await;
         assert!(accepted.contains("The second text.") && !accepted.contains("The first"), "{accepted}");
-        // That it sends none any more is a change, too.
+        // Sending none any more is a change too.
         now.lock().unwrap().clear();
         assert!(contract().await.contains("The second text."));
         accept(&store, "desk").await;

@@ -1,4 +1,4 @@
-//! One of our own agents as a host: same gates, and a prompt that delivers the contract.
+//! An embody agent as a host: the same gates, and a prompt that delivers the contract.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::stage::{Reply, Server, body, result, setup};
 const CAPABILITIES: &str = r#"{"tools":{}}"#;
 const PROMPT: &str = "be kind\n\n## Identity\nYou are Ada.";
 
-/// A body with a read, a write and a message, and one tool that never answers.
+/// A body with a read, a write and a message, and one tool that never responds.
 fn post() -> Server {
     Server::new("post", CAPABILITIES, |method, params| match method {
         "tools/list" => {
@@ -52,7 +52,7 @@ fn post() -> Server {
     })
 }
 
-/// A mind with a contract of its own.
+/// A mind with its own contract.
 fn mind() -> Server {
     Server::new("mind", CAPABILITIES, |method, _| match method {
         "tools/list" => result(r#"{"tools":[{"name":"bootstrap_session","inputSchema":{"type":"object"}}]}"#),
@@ -159,10 +159,10 @@ async fn where_others_read_along_the_mind_tells_nothing() {
     assert_eq!(called.decision.as_deref(), Some("deny"), "{}", called.text);
     assert!(!room.call("save_memory", "{}").await.is_error);
     passed(&room.call("note", r#"{"a":1}"#).await);
-    // What the mind holds against a call is for the owner.
+    // The mind's flags are for the owner only.
     let held = room.call("post", r#"{"a":1}"#).await;
     assert!(held.is_error && !held.text.contains("1234"), "{}", held.text);
-    // What bounces there shows the rules and nothing else.
+    // A bounce there shows only the rules.
     room.prompted("somebody else");
     let bounced = room.call("note", r#"{"a":1}"#).await;
     assert_eq!(bounced.decision.as_deref(), Some("bounce"));
@@ -198,7 +198,7 @@ async fn without_the_rules_in_its_prompt_it_is_bounced_once_like_every_host() {
 async fn a_mind_elsewhere_has_its_contract_in_the_prompt_too() {
     let post = post();
     let mut made = setup(&mind(), &[(&post, body())]).await;
-    // A process that never speaks: what it would ask for is not known, and the body's rules are the contract.
+    // A process that never responds: its part of the contract is unknown, and the body rules are the contract.
     let spec = process("mind", Role::Mind, &["sleep", "600"]);
     made.mind = UpstreamFactory::fixed(spec);
     let broker = Arc::new(Broker::start(made));
@@ -229,7 +229,7 @@ async fn rules_that_change_between_two_turns_hold_from_the_next_prompt() {
     local.prompted("be kind and brief\n\nYou are Ada.");
     passed(&local.call("note", r#"{"a":1}"#).await);
     assert_eq!(status(&local).await["contract"]["delivered"], true);
-    // They change while a prompt is made: the model is told, once, and goes on.
+    // The rules change while a prompt is built: the model is notified once and continues.
     "be brief".clone_into(&mut rules.lock().unwrap());
     local.prompted("be terse\n\nYou are Ada.");
     bounced(&local.call("note", r#"{"a":1}"#).await, "be brief\n\n---\n\nspeak softly");
@@ -367,7 +367,7 @@ async fn its_end_leaves_no_process() {
     broker.end().await;
 }
 
-/// Whether a process runs; one that has ended and waits for its parent does not.
+/// Whether a process runs; a zombie does not.
 fn runs(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !stat.is_empty() && !stat.contains(") Z ")

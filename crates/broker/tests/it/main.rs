@@ -1,4 +1,4 @@
-//! The broker's rooms over a real store and real servers.
+//! The broker's modules with a real store and real servers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Which tool a name leads to while servers start: a server that does not read what it is sent is one that is still starting.
+//! Name resolution while servers start: a server that does not read counts as starting.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn server(name: &'static str, tools: &[&str]) -> Server {
     })
 }
 
-/// One that has not started yet; `listen(true)` lets it.
+/// A body that has not started; `listen(true)` starts it.
 fn starting(server: Server) -> Server {
     server.listen(false);
     server
@@ -33,7 +33,7 @@ async fn store() -> Store {
     Store::open(DatabaseUrl::Memory).await.unwrap()
 }
 
-/// A new session before these bodies, which waits only this long for bodies that were never seen.
+/// A new session with these bodies, which waits only this long for bodies that were never listed.
 async fn session(store: &Store, bodies: &[&Server], list: Duration) -> Host {
     let bodies: Vec<_> = bodies.iter().map(|server| (*server, body())).collect();
     let setup = setup(&Server::silent("mind"), &bodies).await;
@@ -54,7 +54,7 @@ fn has(list: &[String], name: &str) -> bool {
     list.iter().any(|listed| listed == name)
 }
 
-/// Which server answers a call of this tool, or why none does.
+/// The server that responds to a call of this tool, or the reason why none does.
 async fn answers(host: &Host, tool: &str, arguments: Value) -> String {
     let params = json!({"name": tool, "arguments": arguments}).to_string();
     match host.call("tools/call", &params).await {
@@ -66,7 +66,7 @@ async fn answers(host: &Host, tool: &str, arguments: Value) -> String {
     }
 }
 
-/// Has both seen once.
+/// Lists both once.
 async fn seen(store: &Store, bodies: &[&Server]) -> Vec<String> {
     let host = session(store, bodies, PATIENT).await;
     let list = listed(&host).await;
@@ -82,7 +82,7 @@ async fn the_first_list_has_the_tools_of_a_body_that_is_still_starting() {
     let (store, desk, lamp) = (store().await, server("desk", &["look", "note"]), server("lamp", &["glow"]));
     let before = seen(&store, &[&desk, &lamp]).await;
     let desk = starting(server("desk", &["look", "note"]));
-    // However long a list may wait, it does not wait for what is known.
+    // However long a list may wait, it does not wait for known servers.
     let host = session(&store, &[&desk, &lamp], PATIENT).await;
     assert_eq!(listed(&host).await, before);
     assert!(desk.seen("initialize").is_empty(), "nothing of it was needed");
@@ -164,7 +164,7 @@ async fn a_call_waits_for_a_body_that_was_never_seen_and_could_have_the_tool() {
         let desk = starting(server("desk", tools));
         let host = session(&store, &[&lamp, &desk], IMPATIENT).await;
         host.until("lamp", "connected").await;
-        // A name that says whose it is waits for no other body.
+        // A name with a body's prefix does not wait for other bodies.
         assert_eq!(answers(&host, "lamp__look", json!({})).await, "lamp");
         let call = answers(&host, "look", json!({}));
         let start = async {
@@ -248,7 +248,7 @@ async fn a_name_does_not_lead_to_another_body_while_one_that_never_started_may_h
         assert_eq!(answers(&host, name, json!({})).await, "lamp", "{name}");
     }
     host.end().await;
-    // In the next session `look` is known as the lamp's, and stays so for this host when the desk has one too.
+    // In the next session `look` belongs to the lamp, also for this host when the desk gets one too.
     let desk = desk.clone();
     let host = session(&store, &[&desk, &lamp], IMPATIENT).await;
     host.until("desk", "unavailable").await;
@@ -261,7 +261,7 @@ async fn a_name_does_not_lead_to_another_body_while_one_that_never_started_may_h
     host.end().await;
 }
 
-/// A body with a prompt `greet` that answers every read.
+/// A body with a prompt `greet` that responds to every read.
 fn library(name: &'static str) -> Server {
     Server::new(name, r#"{"prompts":{},"resources":{},"completions":{}}"#, move |method, _| match method {
         "prompts/list" => result(r#"{"prompts":[{"name":"greet"}]}"#),
@@ -320,7 +320,7 @@ async fn what_may_be_of_a_body_that_does_not_start_is_no_other_bodys() {
                 assert!(lamp.seen(method).is_empty(), "{method}");
             }
         }
-        // A name that says whose it is, and one that the host was given, wait for no other body.
+        // A name with a prefix, and a name that the host has received, do not wait for other bodies.
         assert!(host.result("prompts/get", r#"{"name":"lamp__greet"}"#).await.contains("lamp"));
         host.result("prompts/list", "").await;
         assert!(host.result("prompts/get", r#"{"name":"greet"}"#).await.contains("lamp"));

@@ -1,4 +1,4 @@
-//! What the broker reports to the mind of calls, and what it deletes after a while.
+//! What the broker reports to the mind about calls, and what it deletes after a retention time.
 
 use std::time::{Duration, Instant};
 
@@ -21,12 +21,12 @@ fn desk() -> Server {
     })
 }
 
-/// A mind that answers `bootstrap_session` and `observe` like this.
+/// A mind with these responses to `bootstrap_session` and `observe`.
 fn mind(packet: &'static str, observe: fn() -> Option<Reply>) -> Server {
     mind_that(packet, move |_| observe())
 }
 
-/// The same; the answer depends on the parameters of `observe`.
+/// The same; the response depends on the parameters of `observe`.
 fn mind_that(
     packet: &'static str,
     observe: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! What servers ask of the host, and what becomes of a call while they do, or while nobody reads.
+//! Requests of servers to the host, and calls while they are open or while a peer does not read.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use embody_broker::upstream::BodySpec;
 
 use crate::stage::{ANSWER, Host, Reply, Server, body};
 
-/// A server that is sent `x/do` and answers it by hand.
+/// A server that receives `x/do` and responds by hand.
 fn silent(name: &'static str) -> Server {
     Server::new(name, "{}", |method, _| (method == "x/do").then_some(Reply::Silence))
 }
@@ -25,7 +25,7 @@ fn question(id: u32) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x/ask","params":{{"n":{id}}}}}"#)
 }
 
-/// Every call that runs at that server is answered.
+/// Responds to every open call at that server.
 fn finish(server: &Server) {
     for id in 1..100 {
         server.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"done":true}}}}"#));
@@ -36,7 +36,7 @@ async fn heard(host: &Host, params: &str) {
     assert_eq!(host.hears().await, ("x/ask".to_owned(), params.to_owned()));
 }
 
-/// Forty questions: eight are put to the host, the others are refused, and another server is still heard.
+/// Forty requests: eight reach the host, the others are rejected, and another server still gets through.
 async fn floods(host: &Host, loud: &Server, calm: &Server) {
     for id in 0..40 {
         loud.say(&question(id));
@@ -49,12 +49,12 @@ async fn floods(host: &Host, loud: &Server, calm: &Server) {
     }
     calm.say(&question(77));
     heard(host, r#"{"n":77}"#).await;
-    // Whoever is answered may ask again.
+    // A server may send another request after a response.
     host.answer(1, r#"{"is":"so"}"#);
     let answered = loud.saw(ANSWER, 33).await;
     assert!(answered[32].contains(r#"{"is":"so"}"#), "{answered:?}");
     loop {
-        // Its place is free a moment after its answer has gone out.
+        // Its permit is released shortly after its response is sent.
         let seen = loud.seen(ANSWER).len();
         loud.say(&question(78));
         tokio::select! {
@@ -102,7 +102,7 @@ async fn an_answer_goes_only_where_it_was_asked_for() {
     a.say(&question(7));
     heard(&host, r#"{"n":7}"#).await;
     host.answer(1, r#"{"is":"old"}"#);
-    // What the first answer did wrong would be done by now.
+    // An error in the first response would show by now.
     for _ in 0..10 {
         host.result("x/do", "{}").await;
     }
@@ -181,12 +181,12 @@ async fn a_call_that_cannot_be_sent_is_not_waited_for_longer_than_one_that_is() 
     let deaf = silent("deaf").brief();
     let host = host(&[&deaf]).await;
     deaf.listen(false);
-    // More than the pipe and the queue before it hold.
+    // More than the pipe and its queue hold.
     let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(1000));
     for number in 9000..9400 {
         host.say(&format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"x/do","params":{large}}}"#));
     }
-    // The first may still find room.
+    // The first may still fit.
     while !host.error("x/do", "{}").await.1.contains("could not be sent") {}
     deaf.listen(true);
     host.end().await;

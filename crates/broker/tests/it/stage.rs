@@ -1,4 +1,4 @@
-//! A whole broker between a host that is a raw pipe and servers that answer by script, all in this process.
+//! A whole broker between a host on a raw pipe and scripted servers, all in this process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -18,19 +18,18 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Longer than anything takes; a test that waits so long has failed.
+/// Longer than any step takes; a test that waits this long has failed.
 const SOON: Duration = Duration::from_secs(30);
 
-/// What a server has seen of answers to its own questions: whole lines under this name.
+/// The method name under which a server's received responses are stored, as whole lines.
 pub(crate) const ANSWER: &str = "(answer)";
 
-/// What a scripted server does with a request.
+/// The reaction of a scripted server to a request.
 pub(crate) enum Reply {
-    /// Its result, as raw text.
+    /// A result as raw text.
     Result(String),
-    /// Its error.
     Error(i64, &'static str),
-    /// Nothing, ever.
+    /// No response.
     Silence,
 }
 
@@ -40,18 +39,18 @@ pub(crate) fn result(text: impl Into<String>) -> Option<Reply> {
 
 type Script = Arc<dyn Fn(&str, &str) -> Option<Reply> + Send + Sync>;
 
-/// A server that answers by script; whoever connects to it talks to the same one.
+/// A scripted server, shared by all connections.
 #[derive(Clone)]
 pub(crate) struct Server {
     pub(crate) name: &'static str,
     capabilities: String,
     script: Script,
     seen: watch::Sender<Vec<(String, String)>>,
-    /// The ends of its connections.
+    /// The senders of its connections.
     out: Arc<Mutex<Vec<mpsc::UnboundedSender<String>>>>,
-    /// Whether it lets anybody in.
+    /// Whether it accepts connections.
     is_open: watch::Sender<bool>,
-    /// Whether it reads what it is sent.
+    /// Whether it reads.
     listens: watch::Sender<bool>,
     call_timeout: Duration,
     start_timeout: Duration,
@@ -67,7 +66,7 @@ struct Envelope {
 }
 
 impl Server {
-    /// The script gets the method and the raw parameters (or nothing); what it does not know is `-32601`.
+    /// The script gets the method and the raw parameters (or an empty string); an unknown method returns `-32601`.
     pub(crate) fn new(
         name: &'static str,
         capabilities: &str,
@@ -86,13 +85,13 @@ impl Server {
         }
     }
 
-    /// One whose start may take this long.
+    /// With this start timeout.
     pub(crate) fn starting_within(mut self, start_timeout: Duration) -> Self {
         self.start_timeout = start_timeout;
         self
     }
 
-    /// One that has nothing.
+    /// A server without any capability.
     pub(crate) fn silent(name: &'static str) -> Self {
         Self::new(name, "{}", |_, _| None)
     }
@@ -102,24 +101,24 @@ impl Server {
         self
     }
 
-    /// One whose calls may take this long.
+    /// With this call timeout.
     pub(crate) fn within(mut self, call_timeout: Duration) -> Self {
         self.call_timeout = call_timeout;
         self
     }
 
-    /// One that nobody waits for long.
+    /// With short timeouts.
     pub(crate) fn brief(mut self) -> Self {
         self.call_timeout = Duration::from_millis(200);
         self
     }
 
-    /// Reads nothing more until it is told to.
+    /// Stops or resumes reading.
     pub(crate) fn listen(&self, listens: bool) {
         self.listens.send_replace(listens);
     }
 
-    /// Hangs up, and lets nobody in until it is opened.
+    /// Closes its connections and rejects new ones until it is opened.
     pub(crate) fn close(&self) {
         self.is_open.send_replace(false);
         self.out.lock().unwrap().clear();
@@ -136,27 +135,27 @@ impl Server {
         }
     }
 
-    /// How many are connected.
+    /// The number of connections.
     pub(crate) fn connected(&self) -> usize {
         self.out.lock().unwrap().iter().filter(|out| !out.is_closed()).count()
     }
 
-    /// Everything that it was sent: methods and raw parameters.
+    /// Everything received: methods and raw parameters.
     pub(crate) fn all(&self) -> Vec<(String, String)> {
         self.seen.borrow().clone()
     }
 
-    /// The same, and forgets it.
+    /// The same, and clears it.
     pub(crate) fn take_all(&self) -> Vec<(String, String)> {
         self.seen.send_replace(Vec::new())
     }
 
-    /// What it was sent with this method, as raw parameters.
+    /// The raw parameters received with this method.
     pub(crate) fn seen(&self, method: &str) -> Vec<String> {
         of(&self.seen.borrow(), method)
     }
 
-    /// Waits until it was sent this method so often.
+    /// Waits until this method was received this often.
     pub(crate) async fn saw(&self, method: &str, times: usize) -> Vec<String> {
         let mut seen = self.seen.subscribe();
         let waited = seen.wait_for(|seen| seen.iter().filter(|(known, _)| known == method).count() >= times);
@@ -258,7 +257,7 @@ fn of(seen: &[(String, String)], method: &str) -> Vec<String> {
     seen.iter().filter(|(known, _)| known == method).map(|(_, params)| params.clone()).collect()
 }
 
-/// The ids of questions, as they were written.
+/// The ids of received requests, as written.
 type Asked = Arc<Mutex<Vec<String>>>;
 
 /// A host with a broker.
@@ -266,16 +265,16 @@ pub(crate) struct Host {
     out: mpsc::UnboundedSender<String>,
     answers: Arc<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>,
     heard: tokio::sync::Mutex<mpsc::UnboundedReceiver<(String, String)>>,
-    /// The ids of the questions that it has heard.
+    /// The ids of the requests that it has received.
     asked: Asked,
     last: Mutex<u64>,
-    /// Whether it reads what it is sent.
+    /// Whether it reads.
     listens: watch::Sender<bool>,
     broker: Arc<Broker>,
     _switch: CancellationToken,
 }
 
-/// The first record of this kind, once there is one.
+/// Waits for the first record of this kind.
 pub(crate) async fn recorded(store: &Store, event: &str) -> AuditRecord {
     let found = async {
         loop {
@@ -289,12 +288,12 @@ pub(crate) async fn recorded(store: &Store, event: &str) -> AuditRecord {
     tokio::time::timeout(SOON, found).await.unwrap_or_else(|_| panic!("there is no `{event}` on record"))
 }
 
-/// The usual body: everything is exposed, its annotations count.
+/// The usual body: everything is exposed, and its annotations are trusted.
 pub(crate) fn body() -> BodySpec {
     BodySpec { allow: vec![Glob::new("*")], trust_annotations: true, ..BodySpec::default() }
 }
 
-/// What a broker with this mind and these bodies is made of.
+/// The configuration of a broker with this mind and these bodies.
 pub(crate) async fn setup(mind: &Server, bodies: &[(&Server, BodySpec)]) -> BrokerConfig {
     let body =
         |(server, body): &(&Server, BodySpec)| UpstreamFactory::fixed(server.spec(Role::Body(body.clone())));
@@ -317,7 +316,7 @@ pub(crate) async fn setup(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Brok
 }
 
 impl Host {
-    /// A broker with a mind that has nothing and these bodies.
+    /// A broker with an empty mind and these bodies.
     pub(crate) async fn new(bodies: &[&Server]) -> Self {
         let bodies: Vec<(&Server, BodySpec)> = bodies.iter().map(|server| (*server, body())).collect();
         Self::with(&Server::silent("mind"), &bodies).await
@@ -327,7 +326,7 @@ impl Host {
         Self::greeted(Broker::start(setup(mind, bodies).await)).await
     }
 
-    /// One with a session before this broker.
+    /// A host with an initialized session.
     pub(crate) async fn greeted(broker: Broker) -> Self {
         let host = Self::connect(Arc::new(broker), "owner");
         let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}"#;
@@ -336,12 +335,12 @@ impl Host {
         host
     }
 
-    /// One that does not greet: every request says what a greeting would have said.
+    /// A stateless host: every request carries its client info.
     pub(crate) fn alone(broker: &Arc<Broker>) -> Self {
         Self::alone_as("owner", broker)
     }
 
-    /// The same of this user.
+    /// The same for this user.
     pub(crate) fn alone_as(user: &str, broker: &Arc<Broker>) -> Self {
         Self::connect(Arc::clone(broker), user)
     }
@@ -369,7 +368,7 @@ impl Host {
         Self { out, answers, heard, asked, last: Mutex::default(), listens, broker, _switch: switch }
     }
 
-    /// Sends a request with raw parameters (or none); its raw outcome.
+    /// Sends a request with raw parameters (or none); returns the raw outcome.
     pub(crate) async fn call(&self, method: &str, params: &str) -> Result<String, String> {
         let id = {
             let mut last = self.last.lock().unwrap();
@@ -393,7 +392,7 @@ impl Host {
         self.call(method, params).await.unwrap_or_else(|error| panic!("`{method}` failed: {error}"))
     }
 
-    /// The code and the words of a request that must fail.
+    /// The code and the message of a request that must fail.
     pub(crate) async fn error(&self, method: &str, params: &str) -> (i64, String) {
         let error = self.call(method, params).await.expect_err("it did not fail");
         let error: serde_json::Value = serde_json::from_str(&error).unwrap();
@@ -409,24 +408,24 @@ impl Host {
         self.out.send(line.to_owned()).unwrap();
     }
 
-    /// Answers the question that it heard as this one, counted from 1.
+    /// Answers the received request with this number, counted from 1.
     pub(crate) fn answer(&self, number: usize, result: &str) {
         let id = self.asked.lock().unwrap()[number - 1].clone();
         self.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#));
     }
 
-    /// Reads nothing more until it is told to.
+    /// Stops or resumes reading.
     pub(crate) fn listen(&self, listens: bool) {
         self.listens.send_replace(listens);
     }
 
-    /// The notifications and questions that have come and that no other call here has taken.
+    /// The received notifications and requests that no other call has taken.
     pub(crate) async fn has_heard(&self) -> Vec<String> {
         let mut heard = self.heard.lock().await;
         std::iter::from_fn(|| heard.try_recv().ok()).map(|(method, _)| method).collect()
     }
 
-    /// Waits for this notification; gives those that came before it.
+    /// Waits for this notification; returns the earlier ones.
     pub(crate) async fn hears_of(&self, method: &str) -> Vec<String> {
         let (mut heard, mut before) = (self.heard.lock().await, Vec::new());
         loop {
@@ -439,7 +438,7 @@ impl Host {
         }
     }
 
-    /// The next notification or question but those about tools.
+    /// The next notification or request that is not about tools.
     pub(crate) async fn hears(&self) -> (String, String) {
         let mut heard = self.heard.lock().await;
         loop {
@@ -450,7 +449,7 @@ impl Host {
         }
     }
 
-    /// Whether a server is connected, by the broker's own word; waits until it is as wanted.
+    /// Waits until the broker reports this state of a server.
     pub(crate) async fn until(&self, server: &str, state: &str) {
         let waited = async {
             loop {
@@ -466,7 +465,7 @@ impl Host {
         tokio::time::timeout(SOON, waited).await.unwrap_or_else(|_| panic!("`{server}` is not {state}"));
     }
 
-    /// What the broker says of this session.
+    /// The broker's status of this session.
     pub(crate) async fn status(&self) -> serde_json::Value {
         let status = self.result("tools/call", r#"{"name":"runtime_status","arguments":{}}"#).await;
         let mut status: serde_json::Value = serde_json::from_str(&status).unwrap();
@@ -494,7 +493,7 @@ async fn read(
             let _ = hears.send((method, params));
             continue;
         }
-        // An error about a line that is no message has no id.
+        // An error about an invalid line has no id.
         let Some(id) = &message.id else { continue };
         let id: u64 = id.get().parse().unwrap();
         if let Some(answer) = answers.lock().unwrap().remove(&id) {
@@ -503,7 +502,7 @@ async fn read(
     }
 }
 
-/// The tests' hosts have no model: they answer at once.
+/// The tests' hosts have no model and respond at once.
 pub(crate) fn times() -> Timeouts {
     Timeouts { contract_delay: Duration::ZERO, ..Timeouts::default() }
 }

@@ -1,4 +1,4 @@
-//! Hosts without a session on the wire: the contract, approvals, questions and changes reach them all the same.
+//! Hosts without a session on the wire also receive the contract, approvals, server requests and changes.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::stage::{ANSWER, Host, Server, body, recorded, result, setup};
 
 const WRITES: &str = r#"{"tools":[{"name":"note_down","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":false}},{"name":"send_mail","inputSchema":{"type":"object"}},{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}"#;
 
-/// A body with a tool of each kind.
+/// A body with one tool of each class.
 fn desk() -> Server {
     Server::new("desk", r#"{"tools":{"listChanged":true}}"#, |method, _| match method {
         "tools/list" => result(WRITES),
@@ -20,7 +20,7 @@ fn desk() -> Server {
     })
 }
 
-/// One whose only tool asks before it answers: by hand, as the test goes.
+/// A body whose only tool requests input before it responds, controlled by the test.
 fn asking() -> Server {
     let list =
         r#"{"tools":[{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}"#;
@@ -37,7 +37,7 @@ async fn broker_before(server: &Server) -> (Arc<Broker>, embody_store::Store) {
     (Arc::new(Broker::start(setup)), store)
 }
 
-/// Parameters as such a host sends them.
+/// Parameters as a stateless host sends them.
 fn said(params: Value, capabilities: Value) -> String {
     let mut params = params;
     params["_meta"] = json!({
@@ -83,7 +83,7 @@ async fn the_contract_is_read_once_in_each_conversation() {
     // Another host has not read it.
     let other = json!({"elicitation": {}});
     assert_eq!(decision(&call(&host, write(), other).await), "bounce");
-    // Another process on the same store is another conversation: a host starts one for each.
+    // Another process on the same store serves another conversation: a host starts one process each.
     let second =
         BrokerConfig { store: store.clone(), ..setup(&Server::silent("mind"), &[(&desk, body())]).await };
     let second = Arc::new(Broker::start(second));
@@ -114,7 +114,7 @@ async fn an_approval_is_asked_by_the_answer_and_given_by_the_next_request() {
         call["inputResponses"] = json!({key.as_str(): {"action": action, "content": {}}});
         said(call, forms())
     };
-    // It is good for this very call, as it was given.
+    // It is valid only for this call, unchanged.
     let forged = state.replace(['0', 'a'], "b");
     let (code, words) = host.error("tools/call", &again(send(), &forged, "accept")).await;
     assert!(code == -32602 && words.contains("requestState"), "{words}");
@@ -122,14 +122,14 @@ async fn an_approval_is_asked_by_the_answer_and_given_by_the_next_request() {
     other["arguments"]["to"] = "eve".into();
     assert_eq!(host.error("tools/call", &again(other, state, "accept")).await.0, -32602);
     assert!(desk.seen("tools/call").is_empty());
-    // A yes is a yes, if a person had the time to read.
+    // An approval counts if a person had the time to read.
     tokio::time::sleep(Duration::from_millis(510)).await;
     let sent = host.result("tools/call", &again(send(), state, "accept")).await;
     assert!(sent.contains("done"), "{sent}");
     assert_eq!(desk.seen("tools/call").len(), 1);
-    // And good once.
+    // It is valid once.
     assert_eq!(host.error("tools/call", &again(send(), state, "accept")).await.0, -32602);
-    // So is a no.
+    // The same holds for a denial.
     let asks = call(&host, send(), forms()).await;
     tokio::time::sleep(Duration::from_millis(510)).await;
     let denied =
@@ -160,7 +160,7 @@ async fn a_dismissed_form_answers_pending_at_once_and_leaves_the_approval_open()
     let text = cancelled["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("the embody console") && text.contains("Telegram"), "{text}");
     assert_eq!(decision(&dismiss(1, "what?").await), "pending");
-    // So does a decline that came faster than a person reads; a machine that is too slow for that proves nothing.
+    // So does a decline that arrives faster than a person reads; a slower machine proves nothing.
     let is_fast = async |number| {
         let began = Instant::now();
         let declined = dismiss(number, "decline").await;
@@ -194,7 +194,7 @@ async fn a_server_with_sessions_asks_a_host_without() {
     let asked = waiting.await.unwrap();
     let (key, question) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
     assert!(question["params"]["message"].as_str().unwrap().ends_with("who?"));
-    // What has no answer is asked again.
+    // An unanswered request is sent again.
     let mut again = look();
     again["requestState"] = asked["requestState"].clone();
     let once_more = call(&host, again.clone(), forms()).await;
@@ -208,7 +208,7 @@ async fn a_server_with_sessions_asks_a_host_without() {
     let answers = asks.saw(ANSWER, 1).await;
     assert!(answers[0].contains(r#""id":"q""#) && answers[0].contains("Ann"), "{answers:?}");
     assert_eq!(asks.seen("tools/call").len(), 1, "the call was made once, and waited");
-    // The ids of its calls are ours: the greeting, the list, the call.
+    // The ids of its calls are the broker's: `initialize`, the list, the call.
     asks.say(r#"{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"hello Ann"}]}}"#);
     assert_eq!(waiting.await.unwrap()["content"][0]["text"], "hello Ann");
     broker.end().await;
@@ -246,12 +246,12 @@ async fn a_listener_is_told_of_no_change_before_the_first_list() {
     });
     host.hears_of("notifications/subscriptions/acknowledged").await;
     desk.listen(true);
-    // Its tools are there by now, and the listener has not listed them: there is nothing to correct.
+    // Its tools are listed by now, and the listener has not requested the list: no notification is needed.
     call(&host, json!({"name": "look", "arguments": {}}), json!({})).await;
     assert_eq!(host.has_heard().await, [""; 0]);
     let answer = host.result("tools/list", &said(json!({}), json!({}))).await;
     assert!(answer.contains("note_down"), "{answer}");
-    // A change after it is told.
+    // A later change is notified.
     *list.lock().unwrap() = r#"{"tools":[{"name":"new","inputSchema":{"type":"object"}}]}"#;
     desk.say(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
     host.hears_of("notifications/tools/list_changed").await;
@@ -276,7 +276,7 @@ async fn whoever_calls_itself_otherwise_each_time_does_not_get_ever_more() {
         assert!(std::time::Instant::now() < deadline, "{} connections", desk.connected());
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    // The first one begins anew, and the last one is still there.
+    // The first session is new again, and the last one is still open.
     host.result("tools/list", &said(json!({}), json!({"experimental": {"number": 70}}))).await;
     assert_eq!(desk.seen("initialize").len(), 70);
     host.result("tools/list", &said(json!({}), json!({"experimental": {"number": 1}}))).await;
@@ -312,7 +312,7 @@ async fn many_hosts_of_many_users_keep_nobody_out() {
     let desk = desk();
     let (broker, _) = broker_before(&desk).await;
     let mut hosts = Vec::new();
-    // More than there may be of all together, and of nobody too many.
+    // More than the limit for all principals, but below the limit for each.
     for user in 0..17 {
         let host = Host::alone_as(&format!("user-{user}"), &broker);
         for number in 0..61 {

@@ -1,7 +1,7 @@
 //! `embody approvals …`: lists and decides the calls that wait for a person.
 //!
-//! A person with access to the store is its operator. Calls are shown completely, hidden characters included; a call that cannot be
-//! shown completely cannot be approved.
+//! A person with access to the store is its operator. Calls are shown completely, hidden characters included; a call that
+//! cannot be shown completely cannot be approved.
 
 use std::fmt::Write;
 use std::process::ExitCode;

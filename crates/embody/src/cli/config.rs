@@ -1,4 +1,4 @@
-//! `embody config show|check|schema|reference`: what is in force, what is wrong, what there is.
+//! `embody config show|check|schema|reference`: the configuration in force, its problems, and the known keys.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -30,25 +30,21 @@ pub(crate) enum ConfigCommand {
     Reference,
 }
 
-/// Runs `config show`.
 pub(crate) fn show(context: &Context) -> Result<ExitCode, CliError> {
     output::plain(&listing(&context.config, context.json))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `config schema`.
 pub(crate) fn schema() -> Result<ExitCode, CliError> {
     output::json(&keys::schema())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `config reference`.
 pub(crate) fn reference() -> Result<ExitCode, CliError> {
     output::plain(&reference_markdown())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `config check`.
 pub(crate) fn check((workspace, config): Loaded, json: bool) -> Result<ExitCode, CliError> {
     match config {
         Ok(config) => output::plain(&check_ok(&workspace, &config, json))?,
@@ -66,7 +62,7 @@ const SHOW_EXAMPLE: &str = "Example:\n  EMBODY_PROMPT__LAYOUT=full embody config
 const CHECK_EXAMPLE: &str = "Example:\n  embody --config ./embody.toml config check --json";
 const SCHEMA_EXAMPLE: &str = "Example:\n  embody config schema > embody.schema.json";
 
-/// What `config show` prints: one line for each key, or `{file, keys: [{key, value, origin, source}]}`.
+/// The output of `config show`: one line per key, or `{file, keys: [{key, value, origin, source}]}`.
 fn listing(config: &Config, json: bool) -> String {
     if json {
         let keys: Vec<Value> = config.keys.iter().map(setting_json).collect();
@@ -75,7 +71,7 @@ fn listing(config: &Config, json: bool) -> String {
     let rows: Vec<(String, &Setting)> =
         config.keys.iter().map(|setting| (one_line(&setting.value), setting)).collect();
     let key_width = config.keys.iter().map(|setting| width(&setting.key)).max().unwrap_or(0);
-    // One long value must not push all origins off the screen.
+    // A long value must not push all origins off the screen.
     let value_width =
         rows.iter().map(|(value, _)| width(value)).filter(|width| *width <= 40).max().unwrap_or(0);
     let mut out = String::new();
@@ -86,7 +82,7 @@ fn listing(config: &Config, json: bool) -> String {
     out
 }
 
-/// What `config check` prints when nothing is wrong.
+/// The output of `config check` for a valid configuration.
 fn check_ok(workspace: &Path, config: &Config, json: bool) -> String {
     if json {
         return pretty(&json!({ "ok": true, "file": file_json(config), "problems": [] }));
@@ -100,13 +96,13 @@ fn check_ok(workspace: &Path, config: &Config, json: bool) -> String {
     }
 }
 
-/// What `config check --json` prints when something is wrong. Without `--json` the error speaks for itself.
+/// The output of `config check --json` for an invalid configuration. Without `--json` the error is printed.
 fn check_failed_json(error: &ConfigError) -> String {
     let problems: Vec<Value> = error.problems().iter().map(problem_json).collect();
     pretty(&json!({ "ok": false, "count": error.count(), "problems": problems }))
 }
 
-/// Paths need not be UTF-8, JSON must be.
+/// Paths need not be UTF-8, but JSON must be.
 fn file_json(config: &Config) -> Option<String> {
     config.file.as_ref().map(|file| file.display().to_string())
 }
@@ -135,7 +131,7 @@ fn pretty(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
-/// A value as JSON writes it, because TOML would spread some over several lines.
+/// A value as JSON, because TOML would use several lines for some.
 fn one_line(value: &toml::Value) -> String {
     serde_json::to_string(value).map_or_else(|_| value.to_string(), |text| mask::without_control(&text))
 }

@@ -1,5 +1,5 @@
-//! `embody doctor`: checks the workspace, the store and every configured connection. A configuration that cannot work fails; a server
-//! that is only unreachable is a warning. Starts nothing, and waits a few seconds at most.
+//! `embody doctor`: checks the workspace, the store and every configured connection. A configuration that cannot work fails;
+//! a server that is only unreachable is a warning. Starts nothing, and waits a few seconds at most.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

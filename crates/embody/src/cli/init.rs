@@ -1,4 +1,4 @@
-//! `embody init [DIR]`: writes a workspace. Never overwrites; says what it left alone.
+//! `embody init [DIR]`: writes a workspace. Never overwrites a file; lists the files that it left unchanged.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -24,7 +24,7 @@ pub(crate) struct InitArgs {
     dir: Option<PathBuf>,
 }
 
-/// What a new workspace holds.
+/// The files of a new workspace.
 fn files() -> [(&'static str, String); 11] {
     macro_rules! template {
         ($name:literal) => {
@@ -63,14 +63,14 @@ pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was written, and what was there before.
+/// The written files, and those that already existed.
 #[derive(Default)]
 pub(super) struct Written {
     written: Vec<&'static str>,
     kept: Vec<&'static str>,
 }
 
-/// Writes whatever a workspace in this folder lacks.
+/// Writes the files that are missing in this folder.
 pub(super) fn write(folder: &Path) -> Result<Written, CliError> {
     let mut all = Written::default();
     for (name, text) in files() {
@@ -94,7 +94,7 @@ fn report(folder: &Path, flag: &str, written: &[&str], kept: &[&str]) -> String 
     out + &format!("\nNext:\n  edit IDENTITY.md, SOUL.md and USER.md\n  embody{flag} prompt explain\n")
 }
 
-/// What names this workspace on the command line, fit to be typed.
+/// The `--workspace` flag for this folder, quoted for a shell.
 fn flag(given: Option<&Path>, folder: &Path) -> String {
     if super::default_workspace().is_some_and(|home| home == folder) {
         return String::new();
@@ -104,9 +104,9 @@ fn flag(given: Option<&Path>, folder: &Path) -> String {
     format!(" --workspace {quoted}")
 }
 
-/// Writes the file unless something is there; a file that could not be written whole is taken away again.
+/// Writes the file unless it exists; removes a file that could not be written completely.
 fn write_new(path: &Path, text: &str) -> std::io::Result<bool> {
-    // A workspace holds somebody's affairs, and its configuration may hold secrets.
+    // A workspace is private, and its configuration may contain secrets.
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }

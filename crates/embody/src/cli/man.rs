@@ -1,4 +1,4 @@
-//! What is generated from the command definitions: the manual pages, shell completions and the reference page of `docs/cli.md`.
+//! Generates the manual pages, the shell completions and `docs/cli.md` from the command definitions.
 
 use std::fmt::Write;
 use std::path::PathBuf;

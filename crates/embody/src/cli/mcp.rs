@@ -1,4 +1,4 @@
-//! `embody mcp`: the broker, what a host runs.
+//! `embody mcp`: runs the broker for a host.
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! `embody pins …`: the pinned definitions of tools, those that are quarantined and why, and the operator's decision.
 //!
-//! What is accepted is the definition that was shown: if the server shows another one in the meantime, it stays quarantined.
+//! Accepts exactly the definition that was shown: if the server shows another one in the meantime, it stays quarantined.
 
 use std::fmt::Write;
 use std::io::{IsTerminal, stdin};
@@ -117,7 +117,7 @@ fn accept(args: &AcceptArgs, context: &Context) -> Result<ExitCode, CliError> {
     context.print_plain(&as_json(&accepted), || format!("accepted {}\n", name(&accepted)))
 }
 
-/// Accepts every matching definition that waits, each only if it is still the one that was shown.
+/// Accepts every matching quarantined definition, each only if it is still the one that was shown.
 fn accept_all(
     args: &AcceptArgs,
     glob: &Glob,
@@ -240,7 +240,7 @@ fn shown_hash(pin: &ToolPin) -> &str {
     &pin.seen.as_ref().unwrap_or(&pin.pinned).hash
 }
 
-/// What the operator accepts: all of a new definition, the changes of another.
+/// The part that the operator accepts: a whole new definition, or the changes of an existing one.
 fn diff(pin: &ToolPin) -> Option<String> {
     match (&pin.seen, pin.accepted) {
         (None, true) if pin.is_new => Some(full_diff("", &shown(&pin.pinned.text))),

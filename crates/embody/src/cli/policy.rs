@@ -1,4 +1,4 @@
-//! `embody policy test`: what the rules say about a call, without making it.
+//! `embody policy test`: evaluates the rules for a call without making it.
 
 use std::fmt::Write;
 use std::process::ExitCode;

@@ -86,7 +86,7 @@ async fn turn(
     scope: &Scope,
     text: String,
 ) -> Result<(String, embody_agent::turn::TurnResult), CliError> {
-    // Without a model no thread is begun.
+    // Without a model no thread is created.
     if !app.agent.has_model() {
         return Err(app::no_model_error(&app.prompts.context().config));
     }

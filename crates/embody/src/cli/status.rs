@@ -1,4 +1,4 @@
-//! `embody status`: what runs, what is degraded, what waits for a person. Reads only the store; starts nothing.
+//! `embody status`: running sessions, degraded states, and pending approvals. Reads only the store; starts nothing.
 
 use std::fmt::Write;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `embody store …`: what the store holds, and the upgrade of a database in the old shape.
+//! `embody store …`: the content of the store, and the upgrade of a database with the old schema.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,6 @@ Examples:
   embody store migrate-legacy ./old.db --dry-run
   embody store migrate-legacy postgres://me@db.example/app --export old-rows.json";
 
-/// Runs `store migrate-legacy`.
 pub(crate) fn migrate(args: &MigrateLegacyArgs, workspace: &Path, json: bool) -> Result<ExitCode, CliError> {
     let place = parse_database_url(&args.url, workspace)?;
     let report = block_on(async {
@@ -70,14 +69,14 @@ pub(crate) fn migrate(args: &MigrateLegacyArgs, workspace: &Path, json: bool) ->
     Ok(ExitCode::SUCCESS)
 }
 
-/// A name that sorts by time and is free unless somebody is very fast.
+/// A name that sorts by time and is unique to the second.
 fn default_export() -> PathBuf {
     PathBuf::from(jiff::Timestamp::now().strftime("embody-legacy-%Y%m%dT%H%M%SZ.json").to_string())
 }
 
 fn not_upgraded(place: &DatabaseUrl, error: embody_store::Error) -> CliError {
     match error.kind() {
-        // Whether it was upgraded is just what nobody knows.
+        // Whether it was upgraded is unknown.
         ErrorKind::Invalid | ErrorKind::Uncertain => error.into(),
         _ => {
             let failure = CliError::new(format!("`{place}` was not upgraded")).caused_by(&error);
@@ -141,7 +140,6 @@ fn notes(out: &mut String, notes: &[String]) {
     }
 }
 
-/// Runs `store status`.
 pub(crate) fn status(context: &Context) -> Result<ExitCode, CliError> {
     let place = store::database_url(context);
     let backend = match place {
@@ -169,7 +167,7 @@ pub(crate) fn status(context: &Context) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Bytes as people read them.
+/// A size in human-readable units.
 fn size(bytes: i64) -> String {
     let kibibytes = bytes / 1024;
     match kibibytes {

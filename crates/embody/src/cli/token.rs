@@ -1,4 +1,4 @@
-//! `embody token …`: what names a user over HTTP.
+//! `embody token …`: the tokens that authenticate users over HTTP.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -60,7 +60,7 @@ pub(crate) struct RevokeArgs {
     id: String,
 }
 
-/// A moment, or a span from now. Days are 24 hours.
+/// A timestamp, or a duration from now. Days are 24 hours.
 fn ending(text: &str) -> Result<Timestamp, String> {
     const WRONG: &str = "write a span such as 30d or 12h, or a time such as 2027-01-31T00:00:00Z";
     let span = |days: &str| Some(SignedDuration::from_hours(days.parse::<i64>().ok()?.checked_mul(24)?));

@@ -136,8 +136,8 @@ fn base(web: &WebState, address: SocketAddr) -> String {
     }
 }
 
-/// Prints another one-time code on SIGUSR1, to a terminal only: programs that can send signals may read a file or a pipe, and the code
-/// grants the rights of the owner.
+/// Prints another one-time code on SIGUSR1, to a terminal only: programs that can send signals may read a file or a pipe, and
+/// the code grants the rights of the owner.
 fn print_again(web: Arc<WebState>, base: String) -> JoinHandle<()> {
     let signals = signal(SignalKind::user_defined1());
     tokio::spawn(async move {

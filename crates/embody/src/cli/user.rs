@@ -1,4 +1,4 @@
-//! `embody user …`: the users that the store knows, and who is locked out.
+//! `embody user …`: the users in the store, and which of them are locked out.
 
 use std::fmt::Write;
 use std::process::ExitCode;

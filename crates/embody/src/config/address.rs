@@ -1,16 +1,15 @@
-//! Owns values that may hold a secret once they are checked: addresses and environment values. Neither can be printed
-//! whole by accident. Refuses to connect to anything.
+//! Checked values that may contain a secret: URLs and environment values. Neither can be printed completely by accident.
 
 use std::fmt;
 
 use super::mask;
 
-/// A checked address. Printing it hides user, password and query.
+/// A checked URL. Printing it hides user, password and query.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Address(String);
 
 impl Address {
-    /// An `http` or `https` address.
+    /// An `http` or `https` URL.
     pub(crate) fn http(text: &str) -> Result<Self, &'static str> {
         let rest = strip_scheme(text, &["http", "https"]).ok_or("is not an http:// or https:// address")?;
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -19,12 +18,12 @@ impl Address {
         Self::printable(text)
     }
 
-    /// Whether what is sent there can be read on the way: plain http to another machine.
+    /// Whether traffic to it is unencrypted: plain HTTP to another machine.
     pub(crate) fn is_open(&self) -> bool {
         strip_scheme(&self.0, &["http"]).is_some() && !self.is_here()
     }
 
-    /// Whether it is one of this machine.
+    /// Whether it is on this machine.
     pub(crate) fn is_here(&self) -> bool {
         let Some(rest) = strip_scheme(&self.0, &["http", "https"]) else { return false };
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -33,7 +32,7 @@ impl Address {
         host == "localhost" || host == "[::1]" || host.starts_with("127.")
     }
 
-    /// A `postgres` or `postgresql` address.
+    /// A `postgres` or `postgresql` URL.
     pub(crate) fn postgres(text: &str) -> Result<Self, &'static str> {
         match strip_scheme(text, &["postgres", "postgresql"]) {
             None => Err("is not a postgres:// address"),
@@ -42,20 +41,20 @@ impl Address {
         }
     }
 
-    /// An `sqlite` address, which is little more than a path.
+    /// An `sqlite` URL: a scheme and a path.
     pub(crate) fn sqlite(text: &str) -> Result<Self, &'static str> {
         match text.strip_prefix("sqlite:") {
             None => Err("is not an sqlite: address"),
             Some("" | "//") => Err("names no file"),
             Some(":memory:" | "//:memory:") => Err("is a store in memory, which would end with the command"),
-            // Other programs take options there; a file with such a name is more likely a misunderstanding.
+            // Other programs accept options there; a file with such a name is probably a mistake.
             Some(_) if text.contains('?') => Err("holds a `?`, but takes no options"),
             Some(_) if text.contains(char::is_control) => Err("holds a control character"),
             Some(_) => Ok(Self(text.to_owned())),
         }
     }
 
-    /// The whole address, for connecting only.
+    /// The complete URL, for connecting only.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }

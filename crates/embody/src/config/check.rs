@@ -1,5 +1,5 @@
-//! Compares what was written with the keys that exist (unknown keys, wrong types, values out of range), and holds the checks that
-//! sections share. Wrong parts are reported and removed, so that the rest is still checked.
+//! Compares the written values with the known keys (unknown keys, wrong types, values out of range), and holds the checks
+//! that sections share. Invalid parts are reported and removed, so that the rest is still checked.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::node::{Content, Node};
 use super::origin::{KeyPath, Origin, shown_key};
 use super::resolved::CommandLine;
 
-/// What is right of `node`, or `None` if nothing is.
+/// The valid part of `node`; `None` if nothing is valid.
 pub(super) fn prune(shape: &Shape, node: Node, path: &KeyPath, report: &mut Report) -> Option<Node> {
     let Node { origin, content } = node;
     let content = match (shape, content) {
@@ -45,8 +45,8 @@ pub(super) fn prune(shape: &Shape, node: Node, path: &KeyPath, report: &mut Repo
     Some(Node { origin, content })
 }
 
-/// The problem of a value that has the wrong type. Where a whole table is due, the value may hold anything, secrets
-/// too, so only its type is told.
+/// The problem for a value of the wrong type. Where a table is expected the value may contain secrets, so only its type is
+/// reported.
 fn mismatch(shape: &Shape, node: &Node, path: &KeyPath) -> Problem {
     let tables = matches!(shape, Shape::List { item, .. } if matches!(**item, Shape::Table(_)));
     let whole = tables || shape.is_secret() || matches!(shape, Shape::Table(_) | Shape::Map { .. });
@@ -71,7 +71,7 @@ fn mismatch(shape: &Shape, node: &Node, path: &KeyPath) -> Problem {
             problem.hint(format!("write `{path}` without quotes"))
         }
         (Shape::Text(_), Content::Leaf(_)) => problem.hint(format!("put `{path}` in quotes")),
-        // Not the value in quotes: no choice is called so.
+        // Not the quoted value: it is not one of the choices.
         (Shape::Choice(words), _) => {
             let word = words.first().map(String::as_str).unwrap_or_default();
             problem.hint(format!("write one of these words in quotes, as in `{word:?}`"))
@@ -85,7 +85,7 @@ fn mismatch(shape: &Shape, node: &Node, path: &KeyPath) -> Problem {
     }
 }
 
-/// A list of two such values, as it is written.
+/// A list of two such values in TOML.
 fn list_of(item: &Shape) -> String {
     match item {
         Shape::Integer { .. } => "[1, 2]".to_owned(),
@@ -126,7 +126,7 @@ fn check_leaf(
             let problem = Problem::at(path, origin, message);
             let near = keys::nearest(word, words.iter().map(String::as_str));
             match (shape, near) {
-                // A text that is near a word may well be meant as itself.
+                // A string that resembles a choice may be intended as a string.
                 (Shape::ChoiceOrTexts { texts, .. }, near) => {
                     let near = near.map(|near| format!(", or did you mean `{near}`?")).unwrap_or_default();
                     problem.hint(format!("write {texts} as a list: `[{value}]`{near}"))
@@ -189,8 +189,8 @@ fn prune_map(
     kept
 }
 
-/// A list of tables keeps the place of a wrong element, so that the others keep their numbers; any other list is dropped
-/// whole, because a command or a pattern list with a hole means something else.
+/// A list of tables keeps the position of an invalid element, so that the others keep their indexes; any other list is
+/// dropped completely, because a command or a pattern list with a gap has another meaning.
 fn prune_list(item: &Shape, items: Vec<Node>, path: &KeyPath, report: &mut Report) -> Option<Vec<Node>> {
     let tables = matches!(item, Shape::Table(_));
     let mut kept = Vec::with_capacity(items.len());
@@ -230,16 +230,16 @@ fn unknown_in(heading: &str, names: &[&str], key: &str, path: &KeyPath, node: &N
     }
 }
 
-/// What the checks of all sections share.
+/// The state that the checks of all sections share.
 pub(super) struct Checks<'a> {
     pub(super) tree: &'a Node,
-    /// What paths are relative to.
+    /// Paths are relative to it.
     pub(super) workspace: &'a Path,
     pub(super) report: &'a mut Report,
 }
 
 impl Checks<'_> {
-    /// Notes that something is wrong at `path`, unless its value was already found wrong.
+    /// Reports a problem at `path`, unless its value was already rejected.
     pub(super) fn fail(&mut self, path: &KeyPath, message: String, hint: Option<&str>) {
         if self.report.is_bad(path) {
             return;
@@ -251,7 +251,7 @@ impl Checks<'_> {
         });
     }
 
-    /// An `http` address.
+    /// An `http` URL.
     pub(super) fn http(&mut self, path: &KeyPath, text: &str) -> Option<Address> {
         self.address(path, text, (Address::http(text), None))
     }
@@ -271,7 +271,7 @@ impl Checks<'_> {
         }
     }
 
-    /// A text with something in it.
+    /// A non-empty string.
     pub(super) fn filled(&mut self, path: &KeyPath, text: Option<String>) -> Option<String> {
         let text = text?;
         if text.trim().is_empty() {
@@ -285,14 +285,14 @@ impl Checks<'_> {
         Some(text)
     }
 
-    /// Patterns or methods, none of them empty.
+    /// Checks that no pattern or method is empty.
     pub(super) fn all_filled(&mut self, path: &KeyPath, texts: &[String]) {
         for (index, text) in texts.iter().enumerate() {
             self.filled(&path.index(index), Some(text.clone()));
         }
     }
 
-    /// The name of an environment variable. The value is not repeated: people paste the secret itself here.
+    /// The name of an environment variable. Does not repeat the value, because people paste the secret itself here.
     pub(super) fn variable_name(&mut self, path: &KeyPath, name: &str) -> Option<String> {
         let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if !name.is_empty() && name.chars().all(good) && !name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -303,7 +303,7 @@ impl Checks<'_> {
         None
     }
 
-    /// An address that was checked already; tells what is wrong with it.
+    /// Unwraps a checked URL, or reports the problem.
     pub(super) fn address(
         &mut self,
         path: &KeyPath,

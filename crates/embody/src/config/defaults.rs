@@ -1,5 +1,4 @@
-//! Owns the values that hold when nobody says otherwise and that depend on no other key. Refuses defaults that follow
-//! from other keys: those are worked out in `resolve`.
+//! The fixed defaults, which depend on no other key. `resolve` computes the others.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +11,9 @@ use super::raw::{
     UsersOrNames,
 };
 
-/// How long one call waits for a person. Not in `Default` because it gives way to a shorter `ask_timeout_s`.
+/// How long one call waits for a person. Not in `Default`, because a shorter `ask_timeout_s` shortens it.
 pub(super) const ASK_WAIT_S: u32 = 45;
-/// When an approval expires. Not in `Default` because a wait that is too long for it is told in other words when nobody set it.
+/// When an approval expires. Not in `Default`, because the message about a longer wait differs if it is not configured.
 pub(super) const ASK_TIMEOUT_S: u32 = 300;
 
 impl Default for Prompt {

@@ -1,5 +1,5 @@
-//! Owns the environment's say: `EMBODY_SECTION__KEY` for every key, the two `PERSONA_SATI_MCP_…` variables, and those of
-//! OpenTelemetry. Takes the environment as values. Refuses variables of ours without `__`: those are not keys of the
+//! Reads the environment: `EMBODY_SECTION__KEY` for every key, the two `PERSONA_SATI_MCP_…` variables, and the `OTEL_…`
+//! variables. Takes the environment as values. Ignores variables of ours without `__`, which are not keys of the
 //! configuration.
 
 use super::check;
@@ -9,32 +9,31 @@ use super::node::Node;
 use super::origin::{KeyPath, Origin};
 use super::{parse, put, telemetry};
 
-/// What every variable of ours begins with.
+/// The prefix of our variables.
 const PREFIX: &str = "EMBODY_";
 
-/// What separates the parts of a key's name in a variable.
+/// Separates the parts of a key in a variable's name.
 const SEPARATOR: &str = "__";
 
-/// The process's environment as text. A value that is not UTF-8 is kept with replacement characters, so that it is
-/// complained about and not ignored.
+/// The environment of the process as text. Invalid UTF-8 becomes replacement characters, so that it is reported, not ignored.
 pub(crate) fn of_process() -> Vec<(String, String)> {
     std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
         .collect()
 }
 
-/// The value of a variable that is set to something.
+/// The value of a variable that is set and not empty.
 pub(crate) fn non_empty(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The variable that sets the key of these parts.
+/// The variable for the key with these parts.
 pub(crate) fn variable<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let parts: Vec<String> = parts.into_iter().map(str::to_uppercase).collect();
     format!("{PREFIX}{}", parts.join(SEPARATOR))
 }
 
-/// Puts what the environment says over `tree`.
+/// Overrides `tree` with the values of the environment.
 pub(super) fn apply(env: impl IntoIterator<Item = (String, String)>, tree: &mut Node, report: &mut Report) {
     let mut ours: Vec<(Vec<Part>, String, String)> = Vec::new();
     let mut shared: Vec<(String, String)> = Vec::new();
@@ -51,7 +50,7 @@ pub(super) fn apply(env: impl IntoIterator<Item = (String, String)>, tree: &mut 
         }
     }
     telemetry::apply(&shared, tree, report);
-    // In order of their numbers, so that a whole new entry can be told key by key.
+    // Ordered by index, so that a new entry can be set key by key.
     ours.sort();
     for (parts, name, value) in ours {
         match locate(keys::root(), &parts) {
@@ -61,7 +60,7 @@ pub(super) fn apply(env: impl IntoIterator<Item = (String, String)>, tree: &mut 
     }
 }
 
-/// A part of a variable's name; numbers first and in their own order.
+/// A part of a variable's name; numbers first, in numeric order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Number(usize),
@@ -114,25 +113,25 @@ fn persona_command(name: &str, value: &str, tree: &mut Node, report: &mut Report
     }
 }
 
-/// Why a variable names no key.
+/// Why a variable does not name a key.
 struct Unknown {
-    /// Which of its parts is wrong.
+    /// The index of the wrong part.
     position: usize,
-    /// What could stand there.
+    /// The valid alternatives.
     legal: Legal,
 }
 
-/// What could stand in place of a wrong part.
+/// The valid alternatives for a wrong part.
 enum Legal {
     /// One of these.
     Names(Vec<String>),
-    /// The number of an entry.
+    /// The index of an entry.
     Number,
-    /// Nothing: the key ends before it.
+    /// None: the key ends before it.
     End,
 }
 
-/// The key that a variable's parts name.
+/// Resolves a variable's parts to a key.
 fn locate<'a>(mut shape: &'a Shape, parts: &[Part]) -> Result<(KeyPath, &'a Shape), Unknown> {
     let mut path = KeyPath::default();
     for (position, part) in parts.iter().enumerate() {
@@ -158,7 +157,7 @@ fn locate<'a>(mut shape: &'a Shape, parts: &[Part]) -> Result<(KeyPath, &'a Shap
                 shape = value;
             }
             Shape::Map { names: None, value } => {
-                // The writer's own names may hold the separator themselves.
+                // User-defined names may contain the separator.
                 let texts: Vec<String> = parts.iter().skip(position).map(Part::text).collect();
                 return Ok((path.key(&texts.join(SEPARATOR)), value));
             }
@@ -175,7 +174,7 @@ fn set(name: &str, value: &str, path: &KeyPath, shape: &Shape, tree: &mut Node, 
         Shape::ChoiceOrTexts { .. } => !value.trim_start().starts_with('['),
         _ => false,
     };
-    // What is no TOML value is kept as text, and then found to be of the wrong type.
+    // A text that is not a TOML value stays a string, and fails the type check later.
     let before = report.count();
     let node = if as_is { None } else { parse::value(value, path, &origin, report) };
     if report.count() > before {

@@ -1,29 +1,28 @@
-//! Owns what is said when the configuration is wrong: every problem, where it is, and what to do. Refuses to print: the
-//! command line renders `message`, `causes` and `hints` as `error:`, `caused by:` and `hint:`.
+//! Configuration errors: every problem with its origin and a hint. The command line prints `message`, `causes` and `hints` as
+//! `error:`, `caused by:` and `hint:`.
 
 use std::fmt;
 
 use super::mask;
 use super::origin::{KeyPath, Origin};
 
-/// Most problems that are told one by one; a file full of noise helps nobody.
+/// The maximum number of reported problems.
 const MAX_PROBLEMS: usize = 100;
 
-/// The configuration cannot be used. The process exits with 2.
+/// The configuration is invalid. The process exits with 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.message())]
 pub(crate) struct ConfigError {
-    /// What is wrong, in the order of files, lines and variables; never empty.
+    /// In the order of files, lines and variables; never empty.
     problems: Vec<Problem>,
-    /// How many more problems there are.
+    /// The number of omitted problems.
     left_out: usize,
 }
 
-/// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) key: Option<String>,
-    /// Where it was said; `None` when the place is in the message.
+    /// The origin; `None` if the message contains it.
     pub(crate) place: Option<Origin>,
     pub(crate) message: String,
     pub(crate) cause: Option<String>,
@@ -31,12 +30,11 @@ pub(crate) struct Problem {
 }
 
 impl ConfigError {
-    /// What is wrong, each with its place.
     pub(crate) fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// How many problems there are, told or not.
+    /// The number of problems, including omitted ones.
     pub(crate) fn count(&self) -> usize {
         self.problems.len() + self.left_out
     }
@@ -65,7 +63,7 @@ impl ConfigError {
         causes
     }
 
-    /// The lines after `hint:`, each once.
+    /// The lines after `hint:`, without duplicates.
     pub(crate) fn hints(&self) -> Vec<String> {
         let mut hints: Vec<String> = Vec::new();
         for hint in self.problems.iter().filter_map(|problem| problem.hint.as_ref()) {
@@ -78,7 +76,7 @@ impl ConfigError {
 }
 
 impl Problem {
-    /// A problem with its place in the message, such as a file that cannot be read.
+    /// A problem whose message contains the origin, such as an unreadable file.
     pub(super) fn bare(message: impl Into<String>) -> Self {
         Self { key: None, place: None, message: message.into(), cause: None, hint: None }
     }
@@ -88,13 +86,13 @@ impl Problem {
         Self { key: Some(path.to_string()), place: Some(place.clone()), ..Self::bare(message) }
     }
 
-    /// The same with advice.
+    /// Adds a hint.
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same with what lies behind it.
+    /// Adds a cause.
     pub(super) fn cause(mut self, cause: impl Into<String>) -> Self {
         self.cause = Some(cause.into());
         self
@@ -110,7 +108,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Gathers problems while the configuration is read, so that all are told at once.
+/// Collects problems while the configuration is read, so that all are reported at once.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     problems: Vec<Problem>,
@@ -119,12 +117,11 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Notes a problem.
     pub(super) fn add(&mut self, problem: Problem) {
         self.add_with(|| problem);
     }
 
-    /// Notes a problem that is costly to word, which is not done for those that are only counted.
+    /// Adds a problem with a costly message, which is not built if the problem is only counted.
     pub(super) fn add_with(&mut self, problem: impl FnOnce() -> Problem) {
         if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(problem());
@@ -133,7 +130,7 @@ impl Report {
         }
     }
 
-    /// Notes a problem and that the value at `path` was dropped, so that nobody complains that it is missing.
+    /// Adds a problem and marks the value at `path` as dropped, so that it is not also reported as missing.
     pub(super) fn reject(&mut self, path: &KeyPath, problem: Problem) {
         if self.problems.len() < MAX_PROBLEMS {
             self.bad.push(path.clone());
@@ -141,7 +138,6 @@ impl Report {
         self.add(problem);
     }
 
-    /// How many problems there are so far.
     pub(super) fn count(&self) -> usize {
         self.problems.len() + self.left_out
     }
@@ -151,14 +147,13 @@ impl Report {
         self.bad.iter().any(|bad| path.is_within(bad) || bad.is_within(path))
     }
 
-    /// The error that tells it all.
     pub(super) fn into_error(mut self) -> ConfigError {
         self.problems.sort_by(|a, b| a.place.cmp(&b.place));
         ConfigError { problems: self.problems, left_out: self.left_out }
     }
 }
 
-/// A value as it is named in a message.
+/// A value as quoted in a message.
 pub(super) fn quoted(value: &str) -> String {
     format!("`{}`", mask::text(value))
 }

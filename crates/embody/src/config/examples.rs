@@ -1,5 +1,5 @@
-//! Owns the examples of a rule: calls that it is about, and calls that it is not about, each checked against the rule when the
-//! configuration is read. Refuses to say what becomes of a call: other rules have a say in that.
+//! The examples of a rule: calls that it must match and calls that it must not, checked when the configuration is read. They
+//! do not determine the decision, because other rules apply too.
 
 use embody_broker::arguments::Arguments;
 use embody_broker::policy::{Condition, Facts, Glob};
@@ -10,13 +10,13 @@ use super::error::quoted;
 use super::mask;
 use super::origin::KeyPath;
 
-/// What a rule is about.
+/// The subject of a rule.
 pub(super) struct About<'a> {
     pub(super) tools: &'a [String],
     pub(super) when: Option<&'a str>,
 }
 
-/// Calls that the rule must be about.
+/// Checks calls that the rule must match.
 pub(super) fn check(path: &KeyPath, texts: &[String], about: &About<'_>, checks: &mut Checks<'_>) {
     let hint = "change the rule or the example: the rule does not do what it was written for";
     each(path, texts, about, checks, |verdict| match verdict {
@@ -27,13 +27,13 @@ pub(super) fn check(path: &KeyPath, texts: &[String], about: &About<'_>, checks:
     });
 }
 
-/// Calls that the rule must not be about.
+/// Checks calls that the rule must not match.
 pub(super) fn check_counter(path: &KeyPath, texts: &[String], about: &About<'_>, checks: &mut Checks<'_>) {
     let hint = "change the rule or the example: the rule does more than it was written for";
     each(path, texts, about, checks, |verdict| match verdict {
         Verdict::OtherTool | Verdict::Not => None,
         Verdict::Holds => Some(("but the rule holds for it", hint)),
-        // Such a rule asks and denies all the same.
+        // An undecided rule still asks and denies.
         Verdict::Unknown => Some((UNKNOWN, GUARDED)),
     });
 }
@@ -68,7 +68,7 @@ fn each(
     }
 }
 
-/// As `embody policy test` calls it: through `mcp`, by the owner.
+/// Evaluates it like `embody policy test`: channel `mcp`, as the owner.
 fn verdict(text: &str, about: &About<'_>) -> Result<Verdict, String> {
     let (name, args) = match text.trim().split_once(char::is_whitespace) {
         Some((name, args)) => (name, Some(args.trim().to_owned())),
@@ -83,7 +83,7 @@ fn verdict(text: &str, about: &About<'_>) -> Result<Verdict, String> {
     if !about.tools.iter().any(|pattern| Glob::new(pattern).matches(body, tool)) {
         return Ok(Verdict::OtherTool);
     }
-    // A condition that is none was told before.
+    // An invalid condition was already reported.
     let Some(when) = about.when.and_then(|when| Condition::new(when).ok()) else { return Ok(Verdict::Holds) };
     let facts = Facts { tool, body, args: args.value(), channel: "mcp", user: "owner", session: "test" };
     Ok(match when.holds(&facts) {
@@ -99,7 +99,7 @@ mod tests {
 
     const FOR_EVE: &str = "when = 'args.to == \"eve\"'\n";
 
-    /// A rule over `send_*` with these keys besides, each a line.
+    /// A rule for `send_*` with these additional lines.
     fn load(more: &str) -> Result<Config, ConfigError> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("embody.toml");

@@ -1,5 +1,5 @@
-//! Owns the table of known keys, read once from the JSON schema of `raw`: names, types, limits, defaults, descriptions.
-//! Refuses to hold a second list of keys: what `raw` declares is what exists.
+//! The table of known keys, derived once from the JSON schema of `raw`: names, types, limits, defaults, descriptions. `raw`
+//! is the only list of keys.
 
 use std::sync::LazyLock;
 
@@ -22,12 +22,12 @@ pub(crate) fn root() -> &'static Shape {
     &ROOT
 }
 
-/// What may be written at one place.
+/// The type of a value.
 #[derive(Debug)]
 pub(crate) enum Shape {
     Text(TextKind),
     Choice(Vec<String>),
-    /// Text, or `true` and `false`.
+    /// A string, or `true` and `false`.
     Word,
     Boolean,
     Integer {
@@ -40,29 +40,28 @@ pub(crate) enum Shape {
     },
     ChoiceOrTexts {
         words: Vec<String>,
-        /// The name for the texts, as in "a list of names".
+        /// The noun for the strings, as in "a list of names".
         texts: String,
         max: usize,
     },
     Table(Vec<Field>),
     Map {
-        /// The only names there may be, unless any will do.
+        /// The only allowed names; `None` allows any.
         names: Option<Vec<String>>,
         value: Box<Shape>,
     },
 }
 
-/// What a text is, as far as printing it is concerned.
+/// How a string may be printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextKind {
     Plain,
-    /// May hold a password.
+    /// May contain a password.
     Address,
     /// Never printed.
     Secret,
 }
 
-/// One known key.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) name: String,
@@ -89,7 +88,7 @@ impl Shape {
         }
     }
 
-    /// The known keys, for a table.
+    /// The known keys, if this is a table.
     pub(crate) fn fields(&self) -> &[Field] {
         match self {
             Self::Table(fields) => fields,
@@ -102,7 +101,7 @@ impl Shape {
         Self::List { item: Box::new(Self::Text(TextKind::Secret)), max: MAX_ITEMS }
     }
 
-    /// Whether it is, or holds, what is never printed.
+    /// Whether it is or contains a secret.
     pub(crate) fn is_secret(&self) -> bool {
         match self {
             Self::Text(kind) => matches!(kind, TextKind::Secret),
@@ -158,7 +157,7 @@ impl Shape {
     }
 }
 
-/// Most elements of a list that sets no limit of its own.
+/// The default limit for the elements of a list.
 const MAX_ITEMS: usize = 1_000;
 
 impl TextKind {
@@ -186,12 +185,12 @@ impl Field {
     }
 }
 
-/// Keys that hold a program and its arguments, which may be secret.
+/// Keys with a program and its arguments, which may be secret.
 fn is_command(name: &str) -> bool {
     matches!(name, "command" | "token_command")
 }
 
-/// TOML has no null: an unset key is absent. So the schema must not offer one.
+/// TOML has no null, so the schema must not allow it.
 fn drop_null(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -213,15 +212,15 @@ fn drop_null_here(object: &mut Map<String, Value>) {
             }
         }
     }
-    // The default of a whole section only repeats the defaults of its keys.
+    // The default of a section only repeats the defaults of its keys.
     if object.get("default").is_some_and(Value::is_null) || object.contains_key("properties") {
         object.remove("default");
     }
 }
 
-/// The word nearest to `written`, if any is near enough to be meant.
+/// The known word nearest to `written`, if it is near enough.
 pub(crate) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Nobody mistypes sixty characters into a key; long noise must not cost time.
+    // A long text is not a typo; skip the expensive comparison.
     if written.len() > 80 {
         return None;
     }

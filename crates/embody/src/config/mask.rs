@@ -1,18 +1,18 @@
-//! Owns what may be printed of a value somebody wrote: addresses without user, password and query, short and free of
-//! control characters. Refuses to decide which keys are secret: `keys` knows.
+//! Makes values printable: URLs without user, password and query, bounded and without control characters. `keys` decides
+//! which keys are secret.
 
-/// What stands in for something hidden.
+/// Replaces hidden text.
 pub(crate) const HIDDEN: &str = "***";
 
-/// Longest text that is printed whole, in characters.
+/// The longest text that is printed completely, in characters.
 const MAX_CHARS: usize = 120;
 
-/// Any text, fit to print: addresses in it masked, control characters escaped, cut when long.
+/// Makes a text printable: masks URLs, escapes control characters, truncates.
 pub(crate) fn text(text: &str) -> String {
     cut(&without_control(&addresses(text)))
 }
 
-/// Any text with every address in it masked, otherwise whole.
+/// Masks every URL in a text.
 pub(crate) fn addresses(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -28,7 +28,7 @@ pub(crate) fn addresses(text: &str) -> String {
     out
 }
 
-/// The value of a key that holds an address. Stricter than [`addresses`]: whatever is malformed is taken for a secret.
+/// The value of a key that contains a URL. Stricter than [`addresses`]: masks malformed values.
 pub(crate) fn address(text: &str) -> String {
     let shown = match text.split_once("://") {
         Some((scheme, body)) => format!("{scheme}://{}", address_body(body)),
@@ -38,10 +38,10 @@ pub(crate) fn address(text: &str) -> String {
     without_control(&shown)
 }
 
-/// One line of a file that could not be read as TOML. `plain_key` says whether the line's key is known to hold no secret;
-/// otherwise only the key is shown.
+/// One line of a file that is not valid TOML. `plain_key` returns whether the line's key never contains a secret; otherwise
+/// only the key is shown.
 pub(crate) fn line(line: &str, plain_key: impl Fn(&str) -> bool) -> String {
-    // A broken quote can end an address anywhere, so nothing after `://` can be trusted.
+    // A broken quote can end a URL anywhere, so mask everything after `://`.
     let (head, hidden) = match line.split_once("://") {
         Some((head, _)) => (format!("{head}://{HIDDEN}"), true),
         None => (line.to_owned(), false),
@@ -59,13 +59,13 @@ pub(crate) fn line(line: &str, plain_key: impl Fn(&str) -> bool) -> String {
     cut(&without_control(&shown))
 }
 
-/// Masks what follows `://`.
+/// Masks the part after `://`.
 fn address_body(body: &str) -> String {
     let query = body.find(['?', '#']);
     let user = body.rfind('@');
     match (user, query) {
         (None, None) => body.to_owned(),
-        // An `@` behind a `?` is either in the query or in a password with a raw `?`: no telling, so all goes.
+        // An `@` after a `?` may be in the query or in a password with a raw `?`: mask everything.
         (Some(at), Some(cut)) if cut < at => HIDDEN.to_owned(),
         _ => {
             let start = user.map_or(0, |at| at + 1);
@@ -78,7 +78,7 @@ fn address_body(body: &str) -> String {
     }
 }
 
-/// Any text with its control and other invisible characters escaped.
+/// Escapes control and other invisible characters.
 pub(crate) fn without_control(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

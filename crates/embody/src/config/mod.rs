@@ -1,9 +1,8 @@
-//! Owns the configuration: where it comes from, which source wins, and what is wrong with it.
+//! Loads the configuration: merges its sources, checks it, and reports all problems.
 //!
-//! Sources in rising precedence: default, file, environment, command-line flag. The stages are one file each:
-//! `file` and `parse` (text to tree), `env` (variables over the tree), `check` (tree against known keys), `raw` (serde),
-//! `resolve` (checked and typed). `proxies` is beside them: its variables are no keys. Refuses to act on what it reads:
-//! no command is run, nothing is connected to.
+//! Sources in ascending precedence: default, file, environment, command-line flag. The stages are one file each:
+//! `parse` (file to tree), `env` (variables over the tree), `check` (tree against known keys), `raw` (serde), `resolve`
+//! (checked and typed). `proxies` is separate, because its variables are not keys. Runs no command and opens no connection.
 
 pub(crate) mod address;
 mod check;
@@ -43,30 +42,29 @@ use error::Report;
 use node::Node;
 use origin::{KeyPath, Origin};
 
-/// What a configuration is made from.
+/// The inputs of a configuration.
 pub(crate) struct Inputs<E> {
-    /// The file that `--config` names; it must exist.
+    /// The file given by `--config`; must exist.
     pub(crate) file: Option<PathBuf>,
-    /// The workspace, whose `embody.toml` is read when no file is named.
+    /// Its `embody.toml` is read if no file is given.
     pub(crate) workspace: PathBuf,
-    /// The environment, by name and value.
+    /// The environment, as names and values.
     pub(crate) env: E,
-    /// What flags on the command line say.
+    /// The values of command-line flags.
     pub(crate) overrides: Vec<Override>,
 }
 
-/// A key that a flag on the command line sets.
+/// A key that a command-line flag sets.
 pub(crate) struct Override {
     /// The key, for example `store.url`.
     pub(crate) key: String,
-    /// Its value.
     pub(crate) value: toml::Value,
     /// The flag, for example `--store`.
     pub(crate) flag: String,
 }
 
 impl Config {
-    /// Reads every source and checks the whole. The error tells all problems at once.
+    /// Reads all sources and checks the result. The error contains all problems.
     pub(crate) fn load<E>(inputs: Inputs<E>) -> Result<Self, ConfigError>
     where
         E: IntoIterator<Item = (String, String)>,
@@ -82,7 +80,7 @@ impl Config {
             apply_override(given, &mut tree, &mut report);
         }
         let raw = raw::Raw::deserialize(tree.to_value()).unwrap_or_else(|error| {
-            // `check` lets nothing through that serde refuses; if it ever does, say so instead of guessing.
+            // `check` rejects everything that serde rejects; report a mismatch instead of guessing.
             report.add(Problem::bare("the configuration cannot be read").cause(mask::text(error.message())));
             raw::Raw::default()
         });
@@ -97,7 +95,7 @@ impl Config {
     }
 }
 
-/// The file's path and what is right of its content; `None` if it cannot be read at all.
+/// The file's path and the valid part of its content; `None` if it cannot be read at all.
 fn read_file(
     explicit: Option<PathBuf>,
     workspace: &Path,
@@ -121,7 +119,7 @@ fn apply_override(given: Override, tree: &mut Node, report: &mut Report) {
     let origin = Origin::Flag { name: given.flag };
     let path = KeyPath::dotted(&given.key);
     let node = Node::from_value(given.value, &origin);
-    // Wrapped into its tables, so that the one check of the whole tree also checks a lone key.
+    // Wrap the key into its tables, so that the check of the whole tree applies to it.
     let mut lone = Node::empty(origin);
     if lone.set(&path, node).is_err() {
         return;
@@ -132,7 +130,7 @@ fn apply_override(given: Override, tree: &mut Node, report: &mut Report) {
     }
 }
 
-/// Puts a checked value over whatever a weaker source says.
+/// Overrides the value of a weaker source with a checked value.
 fn put(path: &KeyPath, node: Node, tree: &mut Node, report: &mut Report) {
     let origin = node.origin.clone();
     if let Err(gap) = tree.set(path, node)

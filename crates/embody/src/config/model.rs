@@ -1,4 +1,4 @@
-//! Owns the checks of `[model]`: where it is, which variable holds its key, and times that can all be kept. Refuses to ask it.
+//! Checks `[model]`: its URL, the variable with its key, and consistent timeouts. Does not connect.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::origin::KeyPath;
 use super::raw;
 use super::resolved::{Model, ModelTimeouts};
 
-/// Checks the section. `None` only if something was reported.
+/// Returns `None` only if a problem was reported.
 pub(super) fn resolve(raw: raw::Model, checks: &mut Checks<'_>) -> Option<Model> {
     let section = KeyPath::dotted("model");
     let timeouts = timeouts(&section, &raw, checks);

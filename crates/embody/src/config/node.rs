@@ -1,19 +1,18 @@
-//! Owns the tree of what was written, each value with the place it came from, and how a stronger source overrides a
-//! weaker one. Refuses to know which keys exist: `check` compares the tree with `keys`.
+//! The tree of written values with their origins; a stronger source overrides a weaker one. Independent of the known keys,
+//! which `check` compares with the tree.
 
 use std::collections::BTreeMap;
 use std::mem;
 
 use super::origin::{KeyPath, Origin, Step};
 
-/// A value and where it was written.
+/// A value and its origin.
 #[derive(Clone)]
 pub(super) struct Node {
     pub(super) origin: Origin,
     pub(super) content: Content,
 }
 
-/// What was written.
 #[derive(Clone)]
 pub(super) enum Content {
     Leaf(toml::Value),
@@ -21,24 +20,23 @@ pub(super) enum Content {
     Table(BTreeMap<String, Node>),
 }
 
-/// An override names element `index` of a list that has only `len`.
+/// An override names element `index` of a list with only `len` elements.
 pub(super) struct Gap {
     pub(super) index: usize,
     pub(super) len: usize,
 }
 
 impl Node {
-    /// A table without entries.
+    /// An empty table.
     pub(super) fn empty(origin: Origin) -> Self {
         Self { origin, content: Content::Table(BTreeMap::new()) }
     }
 
-    /// A text.
     pub(super) fn text(text: &str, origin: Origin) -> Self {
         Self { origin, content: Content::Leaf(toml::Value::String(text.to_owned())) }
     }
 
-    /// A value that has one origin throughout.
+    /// A value with one origin throughout.
     pub(super) fn from_value(value: toml::Value, origin: &Origin) -> Self {
         let content = match value {
             toml::Value::Array(items) => {
@@ -52,7 +50,6 @@ impl Node {
         Self { origin: origin.clone(), content }
     }
 
-    /// The plain value.
     pub(super) fn to_value(&self) -> toml::Value {
         match &self.content {
             Content::Leaf(value) => value.clone(),
@@ -63,7 +60,7 @@ impl Node {
         }
     }
 
-    /// The entry of that name, for a table.
+    /// The entry with this key, if this is a table.
     pub(super) fn entry(&self, key: &str) -> Option<&Self> {
         match &self.content {
             Content::Table(entries) => entries.get(key),
@@ -71,7 +68,7 @@ impl Node {
         }
     }
 
-    /// The elements, for a list.
+    /// The elements, if this is a list.
     pub(super) fn items(&self) -> &[Self] {
         match &self.content {
             Content::List(items) => items,
@@ -79,7 +76,7 @@ impl Node {
         }
     }
 
-    /// Where `path` was written, or else the nearest table that should hold it.
+    /// The origin of `path`, or of the nearest table above it.
     pub(super) fn origin_of(&self, path: &KeyPath) -> &Origin {
         let mut node = self;
         for step in path.steps() {
@@ -91,7 +88,7 @@ impl Node {
         &node.origin
     }
 
-    /// What is at `path`.
+    /// The value at `path`.
     pub(super) fn at(&self, path: &KeyPath) -> Option<&Self> {
         path.steps().iter().try_fold(self, |node, step| node.child(step))
     }
@@ -104,7 +101,7 @@ impl Node {
         }
     }
 
-    /// Puts `value` at `path` over whatever is there, making tables on the way.
+    /// Replaces the value at `path`, creating tables as needed.
     pub(super) fn set(&mut self, path: &KeyPath, value: Self) -> Result<(), Gap> {
         self.set_below(path.steps(), value)
     }

@@ -1,5 +1,4 @@
-//! Owns the two ways to point at a setting: where it was said (`Origin`) and which one it is (`KeyPath`). Refuses to hold
-//! values.
+//! Identifies a setting: where it was set (`Origin`) and which key it is (`KeyPath`). Holds no values.
 
 use std::fmt;
 use std::path::Path;
@@ -7,26 +6,26 @@ use std::sync::Arc;
 
 use super::mask;
 
-/// Where the value of a key came from. The order is the order of precedence, the weakest first.
+/// The source of a key's value, ordered by precedence, weakest first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     Default,
     File {
         path: Arc<Path>,
-        /// Its line, from 1.
+        /// Starting at 1.
         line: usize,
     },
     Env {
         name: String,
     },
     Flag {
-        /// Its name with dashes.
+        /// The name with its dashes.
         name: String,
     },
 }
 
 impl Origin {
-    /// One word for the kind of source: `default`, `file`, `env` or `flag`.
+    /// The kind of source: `default`, `file`, `env` or `flag`.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -36,7 +35,7 @@ impl Origin {
         }
     }
 
-    /// The source itself, for example `embody.toml:3`; none for a default.
+    /// The source, for example `embody.toml:3`; `None` for a default.
     pub(crate) fn source(&self) -> Option<String> {
         match self {
             Self::Default => None,
@@ -67,17 +66,17 @@ pub(crate) enum Step {
 pub(crate) struct KeyPath(Vec<Step>);
 
 impl KeyPath {
-    /// Reads a dotted name such as `prompt.layout`; names with an index are not for people to write.
+    /// Parses a dotted name such as `prompt.layout`, without indexes.
     pub(crate) fn dotted(name: &str) -> Self {
         Self(name.split('.').map(|part| Step::Key(part.to_owned())).collect())
     }
 
-    /// This path and one key more.
+    /// Appends a key.
     pub(crate) fn key(&self, key: &str) -> Self {
         self.with(Step::Key(key.to_owned()))
     }
 
-    /// This path and one index more.
+    /// Appends an index.
     pub(crate) fn index(&self, index: usize) -> Self {
         self.with(Step::Index(index))
     }
@@ -92,7 +91,7 @@ impl KeyPath {
         self.0.starts_with(&other.0)
     }
 
-    /// How a person heads this table in the file: `[prompt]`, or `[[body]]` for an element of a list.
+    /// The TOML heading of this table: `[prompt]`, or `[[body]]` for an element of a list.
     pub(crate) fn heading(&self) -> String {
         let keys: Vec<String> = self.0.iter().filter_map(Step::bare_key).collect();
         let name = keys.join(".");
@@ -138,7 +137,7 @@ impl fmt::Display for KeyPath {
     }
 }
 
-/// A key as it may be printed: bare where TOML allows it, else quoted, short and without control characters.
+/// The printable form of a key: bare if TOML allows it, else quoted, bounded and without control characters.
 pub(crate) fn shown_key(key: &str) -> String {
     let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     let short = mask::text(key);

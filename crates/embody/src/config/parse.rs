@@ -1,4 +1,4 @@
-//! Reads the configuration file: which one, how large at most, and from TOML text to a tree of values with their lines.
+//! Reads the configuration file: selects it, limits its size, and parses TOML into a tree of values with line numbers.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use super::mask;
 use super::node::{Content, Node};
 use super::origin::{KeyPath, Origin};
 
-/// Reads a whole file. Text that is not TOML gives `None` and one problem for each broken line.
+/// Parses a whole file. Invalid TOML returns `None` and reports one problem per broken line.
 pub(super) fn file(path: &Arc<Path>, text: &str, report: &mut Report) -> Option<Node> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
@@ -27,7 +27,7 @@ pub(super) fn file(path: &Arc<Path>, text: &str, report: &mut Report) -> Option<
     Some(Node { origin: origin_at(0), content: table_content(table.get_ref(), &root, &origin_at, report) })
 }
 
-/// Reads one value, all of it from one place. `None` if the text is not a TOML value.
+/// Parses one value with a single origin. `None` if the text is not a TOML value.
 pub(super) fn value(text: &str, path: &KeyPath, origin: &Origin, report: &mut Report) -> Option<Node> {
     let value = DeValue::parse(text.trim()).ok()?;
     node(&value, path, &|_| origin.clone(), report)
@@ -44,7 +44,7 @@ fn node(
         DeValue::String(text) => Content::Leaf(toml::Value::String(text.to_string())),
         DeValue::Boolean(flag) => Content::Leaf(toml::Value::Boolean(*flag)),
         DeValue::Datetime(date) => Content::Leaf(toml::Value::Datetime(*date)),
-        // No key takes a fraction, so all that matters is that the type is told apart.
+        // No key accepts a fraction, so only the type matters.
         DeValue::Float(number) => {
             Content::Leaf(toml::Value::Float(number.as_str().parse().unwrap_or(f64::NAN)))
         }
@@ -74,14 +74,14 @@ fn table_content(
 ) -> Content {
     let entries = table.iter().filter_map(|(key, value)| {
         let mut entry = node(value, &path.key(key.get_ref()), origin_at, report)?;
-        // The key's line is where a person looks, also when the value starts further down.
+        // Use the key's line, even if the value starts further down.
         entry.origin = origin_at(key.span().start);
         Some((key.get_ref().to_string(), entry))
     });
     Content::Table(entries.collect())
 }
 
-/// Most broken lines that are told: the first slip often breaks what follows.
+/// The maximum number of reported broken lines: the first error often causes others.
 const MAX_SYNTAX_PROBLEMS: usize = 10;
 
 fn syntax_problems(path: &Arc<Path>, text: &str, errors: &[toml::de::Error], report: &mut Report) {
@@ -107,7 +107,7 @@ fn syntax_problems(path: &Arc<Path>, text: &str, errors: &[toml::de::Error], rep
     }
 }
 
-/// Whether any key of that name may be printed with its value, in whatever section.
+/// Whether the value of every key with this name may be printed, in any section.
 fn is_plain_key(name: &str) -> bool {
     fn kinds(name: &str, shape: &Shape, found: &mut Vec<bool>) {
         for field in shape.fields() {
@@ -125,7 +125,7 @@ fn is_plain_key(name: &str) -> bool {
     !found.is_empty() && found.into_iter().all(|plain| plain)
 }
 
-/// Where the lines of a text start.
+/// The line starts of a text.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -153,7 +153,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Largest file that is read.
+/// The maximum size of the file.
 pub(super) const MAX_BYTES: u64 = 1024 * 1024;
 
 /// The name of the file in a workspace.
@@ -165,13 +165,13 @@ pub(super) struct Source {
     pub(super) text: String,
 }
 
-/// Reads the named file, or else the workspace's own if there is one.
+/// Reads the given file, or else the workspace's file if it exists.
 pub(super) fn read_file(explicit: Option<PathBuf>, workspace: &Path) -> Result<Option<Source>, Box<Problem>> {
     let path = match explicit {
         Some(path) => path,
         None => {
             let path = workspace.join(FILE_NAME);
-            // A dangling link counts as present: a policy must not vanish unnoticed.
+            // A dangling link counts as present: a policy must not be lost silently.
             match fs::symlink_metadata(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 _ => path,
@@ -192,7 +192,7 @@ fn text_of(path: &Path) -> Result<String, Box<Problem>> {
         ),
         _ => Box::new(refuse("cannot be read").cause(error.to_string())),
     };
-    // Opening a pipe or a terminal could wait for ever, so look first.
+    // Opening a pipe or a terminal could block, so check the type first.
     let metadata = fs::metadata(path).map_err(unreadable)?;
     if metadata.is_dir() {
         let hint =

@@ -1,21 +1,20 @@
-//! Owns the variables that programs share to name the proxies before the rest of the world. One that would be used and
-//! cannot be read is a mistake to be told, never a reason to go without a proxy. Its value is not shown: it may hold a password.
+//! Reads the shared environment variables for proxies. An invalid value that would be used is an error, not a reason to
+//! bypass the proxy. Values are not shown, because they may contain a password.
 
 use embody_wire::{Proxies, Proxy};
 
 use super::error::{Problem, Report};
 use super::origin::Origin;
 
-/// For each kind of address the variables that name its proxy; the first that is set counts.
+/// The variables for each scheme; the first that is set counts.
 const HTTP: [&str; 4] = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
 const HTTPS: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
-/// What is reached without.
+/// Hosts that are reached directly.
 const EXCEPTIONS: [&str; 2] = ["no_proxy", "NO_PROXY"];
 
 const HINT: &str = "write it like http://proxy.example:3128 or http://user:password@proxy.example:3128, with %XX for signs \
                     such as @, / and # in the password; or unset it";
 
-/// What these variables say.
 pub(super) fn read(env: &[(String, String)], report: &mut Report) -> Proxies {
     let (http, https) = (first(env, &HTTP), first(env, &HTTPS));
     let mut parse = |given: Option<(&str, &str)>| {
@@ -29,13 +28,13 @@ pub(super) fn read(env: &[(String, String)], report: &mut Report) -> Proxies {
         }
     };
     let https_proxy = parse(https);
-    // One that names both is complained about once.
+    // Report a variable that is used for both only once.
     let http_proxy = if http == https { https_proxy.clone() } else { parse(http) };
     let exceptions = first(env, &EXCEPTIONS).map_or("", |(_, value)| value);
     Proxies::new(http_proxy, https_proxy, exceptions)
 }
 
-/// The first of these variables that is set to something, and its value.
+/// The first of these variables that is set and not empty, and its value.
 fn first<'a>(env: &'a [(String, String)], names: &[&str]) -> Option<(&'a str, &'a str)> {
     names.iter().find_map(|wanted| {
         let is_set = |(name, value): &&(String, String)| name == wanted && !value.trim().is_empty();
@@ -60,7 +59,7 @@ mod tests {
         Config::load(Inputs { file: None, workspace: folder.path().to_owned(), env, overrides: Vec::new() })
     }
 
-    /// The proxies before `http` and `https`.
+    /// The proxies for `http` and `https`.
     fn shown(env: &[(&str, &str)]) -> [String; 2] {
         let proxies = load(env).unwrap().proxies;
         [proxies.http(), proxies.https()].map(|proxy| proxy.map(ToString::to_string).unwrap_or_default())
@@ -93,7 +92,7 @@ mod tests {
         let env = [("ALL_PROXY", "all:1"), ("HTTPS_PROXY", "upper:2"), ("https_proxy", "lower:3")];
         assert_eq!(shown(&env), ["all:1", "lower:3"]);
         assert_eq!(shown(&env[..2]), ["all:1", "upper:2"]);
-        // Empty is as good as unset.
+        // Empty counts as unset.
         assert_eq!(shown(&[("https_proxy", ""), ("HTTPS_PROXY", "upper:2")]), ["", "upper:2"]);
     }
 
@@ -113,7 +112,7 @@ mod tests {
             let all = format!("{error:?} {:?}", error.hints());
             assert!(all.contains("http://proxy.example:3128") && !all.contains("hunter2"), "{all}");
         }
-        // One that nobody would use is nobody's trouble.
+        // An invalid proxy that is not used is not reported.
         let env = [("ALL_PROXY", "ftp://p:1"), ("HTTP_PROXY", "p:2"), ("HTTPS_PROXY", "p:3")];
         assert_eq!(shown(&env), ["p:2", "p:3"]);
     }

@@ -1,8 +1,7 @@
-//! Owns `embody.toml` as it is written: every section, every key, its type, its fixed default and the sentence that
-//! describes it. The JSON schema, the reference page and the key checks are all derived from here. Refuses to
-//! judge: what keys mean together is checked in `resolve`.
+//! `embody.toml` as written: every section and key with its type, fixed default and description. The JSON schema, the
+//! reference page and the key checks are derived from here. `resolve` checks keys that depend on each other.
 //!
-//! Nothing here derives `Debug`: addresses and `env` values may hold secrets.
+//! Nothing here derives `Debug`: URLs and `env` values may contain secrets.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

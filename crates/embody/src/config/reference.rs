@@ -1,10 +1,10 @@
-//! Owns the reference page of the configuration, made from the table of keys. Refuses prose that is not in `raw`, so that
-//! page and program cannot disagree.
+//! Generates the reference page of the configuration from the table of keys. All prose comes from `raw`, so that the page and
+//! the program agree.
 
 use super::env;
 use super::keys::{self, Field, Shape};
 
-/// The page `docs/config.md`: one table for each section.
+/// The page `docs/config.md`: one table per section.
 pub(crate) fn reference_markdown() -> String {
     let mut page = String::from(INTRODUCTION);
     for section in keys::root().fields() {

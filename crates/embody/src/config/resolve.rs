@@ -1,5 +1,5 @@
-//! Owns the way from `raw` to `resolved`: what keys mean together, and the defaults that follow from other keys. Refuses to
-//! stop at the first problem; sections that cannot be resolved are reported and left out.
+//! Converts `raw` to `resolved`: checks keys that depend on each other, and computes defaults from other keys. Reports all
+//! problems; an invalid section is omitted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use super::raw::{self, Raw, Word};
 use super::resolved::{Config, Persona, Policy, Prompt, Rule, Store, Telegram, Tools};
 use super::{mask, model, telemetry, upstream};
 
-/// Checks the whole. `None` only if something was reported.
+/// Resolves all sections. Returns `None` only if a problem was reported.
 pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
-    // Each section is resolved before any is unwrapped, so that all of them get to complain.
+    // Resolve every section before unwrapping any, so that all problems are reported.
     let prompt = prompt(raw.prompt, checks);
     let persona = persona(raw.persona, checks);
     let store = store(&raw.store, checks);
@@ -91,9 +91,9 @@ fn sandbox(raw: raw::Sandbox) -> Vec<(&'static str, String)> {
     facts.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
-/// The forms that `store.url` may have.
+/// The valid forms of `store.url`.
 const STORES: &str = "write sqlite:PATH for a SQLite file, or postgres://USER@HOST/DATABASE";
-/// The form of `store.direct_url`.
+/// The valid form of `store.direct_url`.
 const POSTGRES: &str = "write postgres://USER@HOST/DATABASE";
 
 fn store(raw: &raw::Store, checks: &mut Checks<'_>) -> Option<Store> {
@@ -177,7 +177,7 @@ fn rule(path: &KeyPath, raw: raw::Rule, checks: &mut Checks<'_>) -> Rule {
     }
     let has_condition = raw.when.is_some();
     let when = condition(&path.key("when"), raw.when, checks);
-    // Against half a rule any example is wrong.
+    // Examples cannot be checked against an incomplete rule.
     if !tools.is_empty() && has_condition == when.is_some() {
         let about = About { tools: &tools, when: when.as_deref() };
         examples::check(&path.key("examples"), &raw.examples, &about, checks);
@@ -186,7 +186,7 @@ fn rule(path: &KeyPath, raw: raw::Rule, checks: &mut Checks<'_>) -> Rule {
     Rule { tools, class: raw.class, gate: raw.gate, via: raw.via, when, reason: raw.reason }
 }
 
-/// A condition, as text that is one.
+/// The text of a condition, if it parses.
 fn condition(path: &KeyPath, text: Option<String>, checks: &mut Checks<'_>) -> Option<String> {
     let text = checks.filled(path, text)?;
     match Condition::new(&text) {
@@ -249,7 +249,7 @@ fn ask_times(raw: &raw::Policy, checks: &mut Checks<'_>) -> (Duration, Duration)
         };
         checks.fail(&path, message, Some(hint));
     }
-    // A wait that nobody has set gives way.
+    // The default wait is shortened to a configured timeout.
     let wait = raw.ask_wait_s.unwrap_or(ASK_WAIT_S.min(timeout));
     (Duration::from_secs(wait.into()), Duration::from_secs(timeout.into()))
 }

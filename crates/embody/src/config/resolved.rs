@@ -1,6 +1,5 @@
-//! Owns the configuration as the rest of the program uses it: checked, typed, every default filled in, each key with its
-//! origin. Refuses texts where a type can say it: a command has a program, a store is one of three, an address is
-//! checked.
+//! The configuration as the program uses it: checked, typed, with all defaults and the origin of each key. Uses types instead
+//! of strings: a command has a program, a store is one of three, a URL is checked.
 #![allow(dead_code, reason = "each room reads its own keys; not every room is wired yet")]
 
 use std::collections::BTreeMap;
@@ -20,11 +19,11 @@ use super::origin::Origin;
 /// The whole configuration.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// The file it was read from, if there was one.
+    /// The file it was read from, if any.
     pub(crate) file: Option<PathBuf>,
     pub(crate) prompt: Prompt,
     pub(crate) persona: Persona,
-    /// `[sandbox]`: the facts that are set, in the order they are shown.
+    /// `[sandbox]`: the facts that are set, in display order.
     pub(crate) sandbox: Vec<(&'static str, String)>,
     pub(crate) store: Store,
     pub(crate) mind: Mind,
@@ -36,14 +35,14 @@ pub(crate) struct Config {
     pub(crate) telemetry: Telemetry,
     pub(crate) audience: Audiences,
     pub(crate) log_level: LogLevel,
-    /// The proxies before everything that is reached by HTTP, which variables shared by programs name.
+    /// The HTTP proxies, from the shared environment variables.
     pub(crate) proxies: Proxies,
-    /// Every key that is set or has a default, fit to print.
+    /// Every key that is set or has a default, safe to print.
     pub(crate) keys: Vec<Setting>,
 }
 
 impl Config {
-    /// Where the value of a key such as `prompt.layout` or `body[0].name` came from.
+    /// The origin of a key such as `prompt.layout` or `body[0].name`.
     pub(crate) fn origin(&self, key: &str) -> &Origin {
         self.keys
             .iter()
@@ -52,7 +51,7 @@ impl Config {
     }
 }
 
-/// One key as it is shown, secrets masked.
+/// One key for display, with secrets masked.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Setting {
     pub(crate) key: String,
@@ -71,7 +70,7 @@ pub(crate) struct Prompt {
     pub(crate) sections: BTreeMap<String, u32>,
 }
 
-/// `[persona]`: remote only when both `url` and `token_command` are there.
+/// `[persona]`: remote only if both `url` and `token_command` are set.
 #[derive(Debug)]
 pub(crate) struct Persona {
     pub(crate) url: Option<Address>,
@@ -97,12 +96,11 @@ pub(crate) enum Store {
     },
     Postgres {
         url: Address,
-        /// An address that bypasses the pooler.
+        /// A URL that bypasses the pooler.
         direct_url: Option<Address>,
     },
 }
 
-/// How an upstream is reached.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Upstream {
     Stdio {
@@ -110,27 +108,27 @@ pub(crate) enum Upstream {
     },
     Remote {
         url: Address,
-        /// In which dialect.
+        /// Streamable HTTP, legacy SSE, or unknown.
         dialect: Dialect,
         token_command: Option<CommandLine>,
     },
 }
 
-/// What a remote upstream speaks.
+/// The transport of a remote upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// Streamable HTTP, because the operator says so.
+    /// Streamable HTTP, as configured.
     Http,
-    /// Legacy HTTP+SSE, because the operator or the address says so.
+    /// Legacy HTTP+SSE, as configured or by the URL.
     Sse,
-    /// Nobody said: streamable HTTP is the guess, and the legacy form is worth a try when it fails.
+    /// Not configured: streamable HTTP first, then the legacy transport if that fails.
     Guessed,
 }
 
 /// `[mind]`.
 #[derive(Debug)]
 pub(crate) struct Mind {
-    /// Where the mind is; none is the embedded one.
+    /// `None` is the embedded mind.
     pub(crate) upstream: Option<Upstream>,
     pub(crate) observe_timeout: Duration,
 }
@@ -143,7 +141,7 @@ pub(crate) struct Body {
     pub(crate) env: BTreeMap<String, Secret>,
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) allow: Vec<String>,
-    /// Tools that are not; wins.
+    /// Hidden tools; overrides `allow`.
     pub(crate) deny: Vec<String>,
     pub(crate) observes: bool,
     pub(crate) trust_annotations: bool,
@@ -157,11 +155,11 @@ pub(crate) struct Body {
     pub(crate) idle_stop: Option<Duration>,
 }
 
-/// Which roots a body is given.
+/// The roots that a body receives.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Roots {
     Host(choices::Roots),
-    /// These folders, which are absolute.
+    /// Absolute folders.
     Folders(Vec<PathBuf>),
 }
 
@@ -178,9 +176,9 @@ pub(crate) struct Policy {
     pub(crate) mind_down: MindDown,
     pub(crate) ask_wait: Duration,
     pub(crate) ask_timeout: Duration,
-    /// How long after the contract a call still counts as made before the model has read it.
+    /// A call that arrives sooner after the contract counts as made before the model read it.
     pub(crate) contract_delay: Duration,
-    /// The operator's rules, in the order written.
+    /// In the order written.
     pub(crate) rules: Vec<Rule>,
 }
 
@@ -191,7 +189,7 @@ pub(crate) struct Rule {
     pub(crate) tools: Vec<String>,
     pub(crate) class: Option<Class>,
     pub(crate) gate: Option<Gate>,
-    /// The ways to ask; none is all.
+    /// The approval channels; `None` allows all.
     pub(crate) via: Option<Vec<Via>>,
     pub(crate) when: Option<String>,
     pub(crate) reason: Option<String>,
@@ -202,7 +200,7 @@ pub(crate) struct Rule {
 pub(crate) struct Model {
     pub(crate) provider: Provider,
     pub(crate) base_url: Address,
-    /// Its name; none means that there is no model.
+    /// `None` means that no model is configured.
     pub(crate) model: Option<String>,
     pub(crate) api_key_env: String,
     pub(crate) native_tools: bool,
@@ -210,14 +208,14 @@ pub(crate) struct Model {
     pub(crate) timeouts: ModelTimeouts,
 }
 
-/// How long a model may take for what, where somebody says so.
+/// The configured timeouts of a model.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ModelTimeouts {
     pub(crate) connect: Option<Duration>,
-    /// For the first byte of an answer, the connection included.
+    /// For the first byte of a response, including the connection.
     pub(crate) first_byte: Option<Duration>,
     pub(crate) idle: Option<Duration>,
-    /// For the whole of it, all attempts together.
+    /// For all attempts together.
     pub(crate) total: Option<Duration>,
     pub(crate) retrying: Option<Duration>,
 }
@@ -228,14 +226,14 @@ pub(crate) struct Telegram {
     pub(crate) token_env: String,
     pub(crate) api_url: Address,
     pub(crate) allow_users: Vec<i64>,
-    /// Telegram user id to user.
+    /// Maps Telegram user ids to users.
     pub(crate) users: BTreeMap<i64, String>,
 }
 
 /// `[telemetry]`.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
-    /// Where the collector is; none means that nothing is sent.
+    /// The URL of the collector; `None` disables the export.
     pub(crate) otlp_url: Option<Address>,
     pub(crate) headers: Vec<(String, Secret)>,
     pub(crate) service_name: String,

@@ -1,5 +1,5 @@
-//! Owns the flat list of keys that `config show` prints: each key that is set or has a default, its value with secrets
-//! masked, its origin. Refuses to be read for meaning: programs use the typed fields of `Config`.
+//! The flat list of keys for `config show`: each key that is set or has a default, its value with secrets masked, and its
+//! origin. For display only; programs use the typed fields of `Config`.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ fn masked(shape: &Shape, value: toml::Value) -> toml::Value {
         }
         (_, toml::Value::String(text)) => toml::Value::String(mask::addresses(&text)),
         (Shape::List { item, .. }, toml::Value::Array(items)) if item.is_secret() => {
-            // The program says enough; its arguments may hold anything.
+            // Shows the program only; its arguments may contain secrets.
             let hidden = |(index, word)| if index == 0 { word } else { mask::HIDDEN.into() };
             toml::Value::Array(items.into_iter().enumerate().map(hidden).collect())
         }
@@ -77,7 +77,7 @@ fn masked(shape: &Shape, value: toml::Value) -> toml::Value {
     }
 }
 
-/// The defaults that follow from other keys.
+/// The defaults that depend on other keys.
 fn derived(config: &Config) -> BTreeMap<String, toml::Value> {
     let mut derived = BTreeMap::new();
     let mut put = |key: String, value: toml::Value| derived.insert(key, value);

@@ -1,5 +1,5 @@
-//! Owns `[telemetry]`: its checks, and the variables that programs share by which it can be set too. Of those, what cannot
-//! be used is left aside: they were not written for this program, and must not keep it from running.
+//! Checks `[telemetry]`, and reads the shared `OTEL_…` variables for it. Unusable values of those are ignored: they were not
+//! set for this program and must not prevent its start.
 
 use super::address::Address;
 use super::check::Checks;
@@ -10,9 +10,8 @@ use super::resolved::Telemetry;
 use super::{put, raw};
 use embody_wire::Secret;
 
-/// How the variables begin.
 pub(super) const PREFIX: &str = "OTEL_";
-/// Where traces go, and what may turn that off or mean another way.
+/// The variables for the endpoint, and those that disable it or select another protocol.
 pub(crate) const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 const SERVICE: &str = "OTEL_SERVICE_NAME";
@@ -20,10 +19,10 @@ const PROTOCOL: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTE
 const EXPORTER: &str = "OTEL_TRACES_EXPORTER";
 const DISABLED: &str = "OTEL_SDK_DISABLED";
 
-/// The protocol that is spoken.
+/// The supported protocol.
 const SPOKEN: &str = "http/protobuf";
 
-/// Puts what these variables say over `tree`.
+/// Overrides `tree` with these variables.
 pub(super) fn apply(env: &[(String, String)], tree: &mut Node, report: &mut Report) {
     let value = |wanted: &str| {
         let found = env.iter().find(|(name, value)| name == wanted && !value.trim().is_empty());
@@ -42,7 +41,7 @@ pub(super) fn apply(env: &[(String, String)], tree: &mut Node, report: &mut Repo
     let is_wanted =
         value(EXPORTER).is_none_or(|exporters| exporters.split(',').any(|one| one.trim() == "otlp"));
     if let Some(url) = value(ENDPOINT).filter(|url| is_spoken && is_wanted && Address::http(url).is_ok()) {
-        // Headers are credentials: each set goes to the collector that it was written for, and to no other.
+        // Headers are credentials: each set is sent only to the collector that it was configured with.
         let own = Node::empty(Origin::Env { name: ENDPOINT.to_owned() });
         put(&KeyPath::dotted("telemetry.headers"), own, tree, report);
         let mut set = |path: KeyPath, name: &str, value: &str| {
@@ -55,7 +54,7 @@ pub(super) fn apply(env: &[(String, String)], tree: &mut Node, report: &mut Repo
     }
 }
 
-/// `name=value,name=value`, the values with percent signs for what they could not hold. What is none is left out.
+/// Parses `name=value,name=value` with percent-encoded values. Skips invalid entries.
 fn headers(text: &str) -> impl Iterator<Item = (String, String)> {
     text.split(',').filter_map(|header| {
         let (name, value) = header.split_once('=')?;
@@ -80,7 +79,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Checks the section. `None` only if something was reported.
+/// Returns `None` only if a problem was reported.
 pub(super) fn resolve(raw: raw::Telemetry, checks: &mut Checks<'_>) -> Option<Telemetry> {
     let section = KeyPath::dotted("telemetry");
     let url = raw.otlp_url.map(|url| checks.http(&section.key("otlp_url"), &url));
@@ -98,7 +97,7 @@ pub(super) fn resolve(raw: raw::Telemetry, checks: &mut Checks<'_>) -> Option<Te
         headers.push((name, Secret::new(value)));
     }
     let sample_percent = u8::try_from(raw.sample_percent.min(100)).unwrap_or(100);
-    // An address that is wrong was told.
+    // An invalid URL was already reported.
     let otlp_url = match url {
         Some(url) => Some(url?),
         None => None,
@@ -173,7 +172,7 @@ mod tests {
             config.telemetry.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
         assert_eq!(headers, [("authorization", "Bearer a,b"), ("x-team", "blue")]);
         assert_eq!(config.origin("telemetry.otlp_url").to_string(), "env OTEL_EXPORTER_OTLP_ENDPOINT");
-        // Nobody's credentials go to somebody else's collector.
+        // Credentials are not sent to another collector.
         let secret = format!("{file}headers = {{ x-key = \"hunter2\" }}\n");
         assert!(load(&secret, &shared[..1]).unwrap().telemetry.headers.is_empty());
         let config = load(&secret, &shared[1..2]).unwrap();

@@ -1,6 +1,6 @@
-//! Owns the `embody.toml` that `init` writes. Refuses to write it.
+//! The `embody.toml` that `init` writes.
 
-/// A commented file that shows every key and sets only the two that a new workspace should have.
+/// A commented file that shows every key and sets only the two that a new workspace needs.
 pub(crate) fn commented_default() -> &'static str {
     include_str!("template.toml")
 }
@@ -23,7 +23,7 @@ mod tests {
         })
     }
 
-    /// Removes the comment sign from lines that hold a key or a heading, and only from those.
+    /// Uncomments only lines with a key or a heading.
     fn uncommented() -> String {
         let is_key = |line: &str| {
             let key = line.split(" = ").next().unwrap_or_default();
@@ -77,7 +77,7 @@ mod tests {
         for section in keys::root().fields() {
             let start = commented_default().find(&format!("[{}]", section.name)).unwrap();
             let rest = &commented_default()[start..];
-            // A section's text goes on to the first heading of another section.
+            // A section ends at the first heading of another section.
             let end = rest
                 .match_indices("\n# [")
                 .map(|(at, _)| at)

@@ -1,4 +1,4 @@
-//! Tests of the configuration as a whole: which source wins, what every key becomes, what is said of each mistake.
+//! Tests of the configuration as a whole: precedence of sources, the value of every key, and the message for each mistake.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::choices::{Class, Gate, Instructions, Layout, LogLevel, MindDown, Prov
 use super::resolved::{CommandLine, Dialect, Store, Upstream};
 use super::*;
 
-/// The example of the published interface, with the dots filled in.
+/// The example of the published interface, with the placeholders filled in.
 const EVERY_KEY: &str = r#"
 [prompt]
 layout = "tagged"
@@ -112,7 +112,7 @@ pub(super) fn load(text: &str, env: &[(&str, &str)]) -> Result<Config, ConfigErr
     Config::load(inputs(workspace.path(), env))
 }
 
-/// All that a person would read, without the name of the test's folder.
+/// The complete message, without the name of the test's folder.
 fn told(error: &ConfigError) -> String {
     let causes = error.causes().into_iter().map(|cause| format!("caused by: {cause}"));
     let hints = error.hints().into_iter().map(|hint| format!("hint: {hint}"));
@@ -342,7 +342,7 @@ fn persona_variables_rank_between_file_and_embody() {
     assert_eq!(load(file, &empty).unwrap().persona.url.unwrap().expose(), "http://file");
 }
 
-/// A file with one mistake, and all that is said about it.
+/// A file with one mistake, and the complete message.
 const MISTAKES: &[(&str, &str)] = &[
     (
         "[prompt]\nlayout = \"ful\"",
@@ -441,7 +441,7 @@ const MISTAKES: &[(&str, &str)] = &[
         "[[body]]\nname = \"a\"\ncommand = []",
         "error: embody.toml:3: `body[0].command` is `[]`, which names no program\nhint: write the program and its arguments as separate texts, or remove the key",
     ),
-    // A wrong command is told once, and not as a missing one too.
+    // An invalid command is reported once, not also as missing.
     (
         "[[body]]\nname = \"a\"\ncommand = [\"x\", 1]",
         "error: embody.toml:3: `body[0].command[1]` is a single value, but must be text\nhint: put `body[0].command[1]` in quotes",
@@ -499,7 +499,7 @@ fn one_mistake_one_answer() {
     }
 }
 
-/// A variable, its wrong value, and all that is said about it.
+/// A variable, its invalid value, and the complete message.
 const WRONG_VARIABLES: &[(&str, &str, &str)] = &[
     (
         "EMBODY_PROMPT__LAYOT",
@@ -690,7 +690,7 @@ fn no_mistake_tells_a_secret() {
 #[test]
 fn shown_keys_and_debug_hold_no_secret() {
     let text = EVERY_KEY.replace("[\"pass\", \"show\"]", "[\"curl\", \"https://u:pw@h/x?pw\"]");
-    // The name of a temporary folder may hold `pw`, but no hyphen.
+    // The name of a temporary folder may contain `pw`, but no hyphen.
     let text = text.replace("pw", "p-w");
     let config = load(&text, &[]).unwrap();
     let value = |key: &str| {
@@ -704,7 +704,7 @@ fn shown_keys_and_debug_hold_no_secret() {
     assert_eq!(value("body[0].transport"), "\"stdio\"");
     assert_eq!(value("body[1].trust_annotations"), "false");
     assert_eq!(value("policy.rule[0].gate"), "\"ask\"");
-    // Commands are shown by design; there a person wrote an address whose secret parts must go as well.
+    // Commands are shown by design; the secret parts of URLs in them must be masked too.
     let debug = format!("{:?} {:?} {:?}", config.store, config.bodies, config.keys);
     assert!(!debug.contains("p-w"), "{debug}");
 }

@@ -1,5 +1,4 @@
-//! Owns the checks of `[mind]` and `[[body]]`: one command or one address each, a transport that goes with it, names that
-//! differ. Refuses to start or reach anything.
+//! Checks `[mind]` and `[[body]]`: one command or one URL each, a matching transport, and unique names. Connects to nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use super::origin::KeyPath;
 use super::raw;
 use super::resolved::{Body, Dialect, Mind, Roots, Upstream};
 
-/// Names that mean something else wherever a body is named.
+/// Reserved names.
 const NOT_A_BODY: [&str; 2] = ["embody", "mind"];
 
 /// Checks `[mind]`.
@@ -133,7 +132,7 @@ fn body(path: &KeyPath, name: Option<String>, raw: raw::Body, checks: &mut Check
     })
 }
 
-/// Folders are absolute: what they are relative to would differ between the body and its client.
+/// Folders must be absolute: a relative path would differ between the body and its client.
 fn roots(path: &KeyPath, raw: raw::RootsOrFolders, checks: &mut Checks<'_>) -> Roots {
     let folders = match raw {
         raw::RootsOrFolders::Word(word) => return Roots::Host(word),
@@ -162,7 +161,7 @@ fn users(path: &KeyPath, raw: raw::UsersOrNames, checks: &mut Checks<'_>) -> Bod
     }
 }
 
-/// The keys that say how an upstream is reached.
+/// The keys that define how an upstream is reached.
 struct Written {
     url: Option<String>,
     command: Option<Vec<String>>,

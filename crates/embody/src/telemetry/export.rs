@@ -1,4 +1,5 @@
-//! Sends spans in batches. A batch that fails is retried with backoff, then dropped and counted. New spans wait in a bounded queue.
+//! Sends spans in batches. A batch that fails is retried with backoff, then dropped and counted. New spans wait in a bounded
+//! queue.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -21,7 +22,7 @@ const BATCH: usize = 512;
 const BATCH_DELAY: Duration = Duration::from_secs(1);
 const CONNECT: Duration = Duration::from_secs(5);
 const REQUEST: Duration = Duration::from_secs(10);
-/// How often one batch is tried, how long it waits after the first time, and at most.
+/// Attempts per batch, the first delay, and the maximum delay.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);

@@ -1,5 +1,5 @@
-//! Exports the spans of the broker to a collector: OTLP over HTTP in protobuf. `otlp` encodes, `export` batches and retries. No call
-//! ever waits for it.
+//! Exports the spans of the broker to a collector: OTLP over HTTP in protobuf. `otlp` encodes, `export` batches and retries.
+//! No call ever waits for it.
 
 mod export;
 mod otlp;
@@ -18,7 +18,7 @@ use crate::config::resolved::Config;
 use crate::config::telemetry::ENDPOINT;
 use crate::error::CliError;
 
-/// How long the last spans may take at shutdown.
+/// Limit for exporting the last spans at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
 
 /// The meter of the broker, and the task that exports its spans, if it is configured.

@@ -125,7 +125,7 @@ mod tests {
         message.0
     }
 
-    /// The examples of the encoding's own documentation.
+    /// The examples in the protobuf documentation.
     #[test]
     fn fields_are_written_as_protobuf_says() {
         assert_eq!(encode(|message| message.number(1, 150)), [0x08, 0x96, 0x01]);

@@ -1,5 +1,5 @@
-//! Calls that wait for a person, and that person's word, by the console. Whoever runs this house decides about
-//! everybody's calls that the rules leave to the console; any token about those of its user.
+//! Approvals in the console. The owner decides about all users' calls that the rules leave to the console; a token decides
+//! about those of its user.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use super::error::ApiError;
 use crate::approvals::{self, ApprovalJson, check_approvable, check_decision};
 use crate::error::CliError;
 
-/// The most that are shown.
+/// The maximum number of results.
 const MOST: u32 = 100;
-/// How many of everybody's are looked through: of ten users as many as one may have.
+/// How many approvals of all users are searched: the maximum of ten users.
 const ALL_USERS_LIMIT: u32 = 1000;
 
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ enum Decision {
     Deny,
 }
 
-/// Those that wait, the newest first; with `?all=true` also those that are settled.
+/// The pending approvals, newest first; with `?all=true` also the decided ones.
 pub(super) async fn list(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
@@ -54,7 +54,7 @@ pub(super) async fn list(
     Ok(Json(json!({ "approvals": found.iter().map(ApprovalJson::new).collect::<Vec<_>>() })))
 }
 
-/// What a visitor may see, the newest first. Of other users' calls the owner sees those that wait, beside all of their own.
+/// The approvals that a caller may see, newest first. The owner sees all of their own, and the pending ones of other users.
 async fn theirs(
     web: &WebState,
     caller: &ApiCaller,
@@ -71,7 +71,7 @@ async fn theirs(
     Ok(found)
 }
 
-/// The one of this id, if this visitor may decide about it.
+/// The approval with this id, if this caller may decide about it.
 async fn find(web: &WebState, caller: &ApiCaller, id: &str) -> Result<Option<Approval>, ApiError> {
     let user = caller.require_operator()?;
     let own = web.store.approval(user, id).await?;
@@ -81,12 +81,11 @@ async fn find(web: &WebState, caller: &ApiCaller, id: &str) -> Result<Option<App
     Ok(web.store.anyones_approval(id).await?.filter(console_may_approve))
 }
 
-/// Whether the rules let the console approve it: what nobody here can approve is nobody's business here.
+/// Whether the rules let the console approve it; others are not shown here.
 fn console_may_approve(asked: &Approval) -> bool {
     bound_channels(&asked.policy).contains(&Via::Console)
 }
 
-/// Decides one.
 pub(super) async fn decide(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,

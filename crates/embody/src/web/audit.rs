@@ -1,4 +1,4 @@
-//! What is remembered, what was done, and what the agent is told: to read, not to change.
+//! Read-only views: memories, audit records, and the agent's prompt.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::cli::memory::as_json;
 use crate::cli::prompt::PromptReport;
 use crate::prompt_loading::PromptArgs;
 
-/// The most of anything.
+/// The maximum number of results.
 const MOST: u32 = 500;
 const USUAL: u32 = 50;
 const OPENAPI: &str = include_str!("openapi.json");
@@ -45,7 +45,7 @@ pub(super) struct Prompt {
     task: Option<String>,
 }
 
-/// What the agent remembers of this user: what fits a query, or the newest.
+/// The agent's memories of this user: those that match a query, or the newest.
 pub(super) async fn memories(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
@@ -70,7 +70,7 @@ pub(super) async fn memories(
     Ok(Json(json!({ "memories": found })))
 }
 
-/// The newest records about this user, the oldest of them first.
+/// The newest records about this user, in chronological order.
 pub(super) async fn audit(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
@@ -81,7 +81,7 @@ pub(super) async fn audit(
     Ok(Json(json!({ "records": records })))
 }
 
-/// The prompt that the owner's next turn would have, and the account of its bytes.
+/// The prompt of the owner's next turn, and its receipt.
 pub(super) async fn prompt(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
@@ -105,7 +105,7 @@ pub(super) async fn prompt(
     Ok(Json(json!(report)))
 }
 
-/// What can be asked here, for programs.
+/// The API description, for programs.
 pub(super) async fn openapi(_: ApiCaller) -> Response {
     ([(CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }

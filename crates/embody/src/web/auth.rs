@@ -1,5 +1,5 @@
-//! Who is speaking: a bearer token of the store, or the cookie of a browser that signed in. And how bodies are read: bounded,
-//! in time, and only as JSON.
+//! Authenticates callers by a bearer token or by the cookie of a signed-in browser, and reads request bodies: bounded in size
+//! and time, JSON only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,21 +18,21 @@ use super::error::ApiError;
 use super::login::{self, Session};
 use crate::store;
 
-/// The longest body.
+/// The longest request body, in bytes.
 const BODY: usize = 512 * 1024;
-/// How long a body may take to arrive.
+/// How long a request body may take to arrive.
 const ARRIVING: Duration = Duration::from_secs(30);
 
-/// Who sent a request, and what they may do.
+/// The sender of a request, and its permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ApiCaller {
     pub(super) user: String,
     pub(super) may_chat: bool,
     pub(super) may_operate: bool,
-    /// Whoever runs this house, by a code from its terminal. They also decide about the calls of others. A token is one user's,
-    /// also the owner's.
+    /// The owner, signed in with a code from the terminal, who also decides about the calls of others. A token belongs to one
+    /// user, even the owner's.
     pub(super) is_owner: bool,
-    /// The token that they came with, if they did.
+    /// The token of the request, if any.
     pub(super) token: Option<Secret>,
 }
 
@@ -42,7 +42,7 @@ impl ApiCaller {
         Self { user: user.to_owned(), may_chat: true, may_operate: true, is_owner: true, token: None }
     }
 
-    /// Whoever has a token may do what it is for, and nothing else.
+    /// A token grants only its own permissions.
     pub(super) async fn with_token(store: &Store, secret: &str) -> Result<Self, ApiError> {
         let Principal { user, scope, .. } = principal(store, secret).await?;
         let (may_chat, may_operate) = match scope {
@@ -56,7 +56,7 @@ impl ApiCaller {
         Ok(Self { user, may_chat, may_operate, is_owner: false, token: Some(Secret::new(secret)) })
     }
 
-    /// Returns when their token does not count any more; never, if they came without one.
+    /// Returns when the caller's token is no longer valid; never for a caller without one.
     pub(super) async fn wait_until_revoked(self, store: Store) {
         match self.token {
             Some(token) => store::wait_until_revoked(&store, token.expose()).await,
@@ -64,7 +64,7 @@ impl ApiCaller {
         }
     }
 
-    /// Whose conversations it is about.
+    /// The scope of the caller's conversations.
     pub(super) fn chat_scope(&self, web: &WebState) -> Result<Scope, ApiError> {
         if !self.may_chat {
             return Err(ApiError::forbidden("this token is for `operate`; a token for `chat` is needed"));
@@ -72,7 +72,7 @@ impl ApiCaller {
         Ok(Scope::new(&self.user, web.scope.agent())?)
     }
 
-    /// Whose approvals and records it is about.
+    /// The user whose approvals and records the caller may access.
     pub(super) fn require_operator(&self) -> Result<&str, ApiError> {
         if !self.may_operate {
             return Err(ApiError::forbidden("this token is for `chat`; a token for `operate` is needed"));
@@ -94,17 +94,16 @@ impl FromRequestParts<Arc<WebState>> for ApiCaller {
                  `chat` for conversations, `operate` for everything else",
             )
         })?;
-        // A cookie goes along with whatever a browser sends; only what our own page sends may count.
+        // A browser attaches the cookie to every request; accept only requests of our own page.
         is_from_our_page(parts)?;
         match session {
             Session::Owner => Ok(Self::owner(web.scope.user())),
-            // A token that is revoked ends its sessions too.
+            // Revoking a token ends its sessions too.
             Session::Token(secret) => Self::with_token(&web.store, secret.expose()).await,
         }
     }
 }
 
-/// Who a token names.
 async fn principal(store: &Store, secret: &str) -> Result<Principal, ApiError> {
     let known = store.principal(secret).await?;
     known.ok_or_else(|| {
@@ -118,7 +117,7 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// The names of this machine are those of other programs' pages too, at other ports: the whole origin counts.
+/// Other programs on this machine have the same host name on other ports, so the whole origin counts.
 fn is_from_our_page(parts: &Parts) -> Result<(), ApiError> {
     let text = |name| parts.headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
     let changes = !matches!(parts.method, Method::GET | Method::HEAD);
@@ -133,7 +132,6 @@ fn is_from_our_page(parts: &Parts) -> Result<(), ApiError> {
     Err(ApiError::forbidden("this request does not come from the console's own page"))
 }
 
-/// Reads a JSON body.
 pub(super) async fn json<T: DeserializeOwned>(request: Request) -> Result<T, ApiError> {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {

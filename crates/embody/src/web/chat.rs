@@ -1,4 +1,4 @@
-//! `/api/chat`: a turn begins, is read, taken up again, and broken off. What it says goes out as server-sent events.
+//! `/api/chat`: starts, reads, resumes and cancels a turn. Its events are sent as server-sent events.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -24,11 +24,11 @@ use super::error::ApiError;
 use super::threads;
 use super::turn::{self, STOPPED, UserMessage, WEB};
 
-/// How often a stream on which nothing happens says that it lives.
+/// The interval of keep-alive comments on an idle stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// The longest of what a request says about itself, in characters.
+/// The longest fact about a request in a prompt, in characters.
 const FACT: usize = 200;
-/// The messages of one turn that are looked at.
+/// The maximum number of messages of one turn that are read.
 const OF_A_TURN: u32 = 500;
 
 #[derive(Deserialize)]
@@ -42,11 +42,11 @@ struct Chat {
 
 #[derive(Deserialize)]
 pub(super) struct Place {
-    /// For whoever cannot send `Last-Event-ID`.
+    /// For clients that cannot send `Last-Event-ID`.
     after: Option<u64>,
 }
 
-/// Begins a turn, and tells what happens.
+/// Starts a turn and streams its events.
 pub(super) async fn begin(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
@@ -66,19 +66,19 @@ pub(super) async fn begin(
             format!("the message has {} bytes; at most {MAX_MESSAGE_BYTES} are taken", text.len()),
         ));
     }
-    // Without a model no thread is begun.
+    // Without a model no thread is created.
     if !web.has_model() {
         return Ok(ended(&turn::no_model(&web, &scope), None));
     }
     let thread = match &thread {
         Some(id) => writable(&web.store, &scope, id).await?,
         None => {
-            // A thread in which nothing can be said is not begun.
+            // Check the capacity before creating a thread.
             web.turns.check_capacity(scope.user()).map_err(busy)?;
             web.store.open_thread(&scope, titled(&text)).await?
         }
     };
-    // What goes on by itself, as after an approval, does not pass here: nobody spoke.
+    // Turns that resume without a message, as after an approval, do not pass here: they do not change the channel.
     web.store.set_last_seen_channel(&scope, WEB, &thread.id).await?;
     let salt = turn::salt().map_err(ApiError::unavailable)?;
     let input = web.input(scope, &thread, UserMessage { text, task, facts });
@@ -89,7 +89,7 @@ pub(super) async fn begin(
     Ok(events(turn.read(0), caller.wait_until_revoked(web.store.clone())))
 }
 
-/// Goes on where a stream broke off; what is over and forgotten is told as the thread has it.
+/// Resumes a broken stream; a turn that is no longer in memory is read from the thread.
 pub(super) async fn resume(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
@@ -109,7 +109,6 @@ pub(super) async fn resume(
     Ok(ended(&end, Some((&id, thread))))
 }
 
-/// Breaks a turn off.
 pub(super) async fn cancel(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
@@ -137,7 +136,7 @@ fn busy(busy: Busy) -> ApiError {
     }
 }
 
-/// A conversation that goes on here.
+/// A conversation that accepts messages here.
 async fn writable(store: &Store, scope: &Scope, id: &str) -> Result<Thread, ApiError> {
     let thread = threads::find(store, scope, id).await?;
     if thread.channel == WEB {
@@ -152,7 +151,7 @@ fn titled(text: &str) -> NewThread {
 
 fn about(web: &WebState, headers: &HeaderMap, peer: SocketAddr) -> Facts {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).and_then(fact);
-    // Whoever put TLS in front says who is behind it; the last word is the proxy's own.
+    // The TLS proxy reports the client; its own entry is the last one.
     let forwarded =
         text(HeaderName::from_static("x-forwarded-for")).filter(|_| web.origin_guard.is_behind_tls);
     let forwarded = forwarded.and_then(|all| all.rsplit(',').next().map(|last| last.trim().to_owned()));
@@ -164,28 +163,28 @@ fn about(web: &WebState, headers: &HeaderMap, peer: SocketAddr) -> Facts {
     }
 }
 
-/// Something that a request says about itself, fit for one line of a prompt.
+/// A fact about a request, suitable for one line of a prompt.
 fn fact(text: &str) -> Option<String> {
     let text: String = text.chars().filter(|c| !c.is_control()).take(FACT).collect();
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// A turn's thread, and its first message there.
+/// Parses a turn id: the thread, and the turn's first message there.
 pub(super) fn parsed(id: &str) -> Option<(&str, i64)> {
     let (rest, _) = id.rsplit_once('.')?;
     let (thread, begun) = rest.rsplit_once('.')?;
     Some((thread, begun.parse().ok().filter(|begun| *begun > 0)?))
 }
 
-/// What the thread has of a turn that began at this message.
+/// The stored end of the turn that began at this message.
 async fn stored_end(store: &Store, scope: &Scope, thread: &str, begun: i64) -> Result<Option<End>, ApiError> {
     let messages = store.messages(scope.user(), thread, begun - 1, OF_A_TURN).await?;
     let mut said = messages.iter().filter_map(|message| serde_json::from_str(&message.message.content).ok());
     if !matches!(said.next(), Some(ChatMessage::User { .. })) {
         return Ok(None);
     }
-    // Text without a call ends a turn. A call that was approved later may stand behind them.
+    // Text without a call ends a turn. Calls that were approved later may follow.
     let mut of_the_turn = said.take_while(|message| !matches!(message, ChatMessage::User { .. }));
     let reply = of_the_turn
         .find(|message| matches!(message, ChatMessage::Assistant { calls, .. } if calls.is_empty()));
@@ -201,7 +200,7 @@ async fn stored_end(store: &Store, scope: &Scope, thread: &str, begun: i64) -> R
     }))
 }
 
-/// Breaks a turn off when the token that began it is revoked.
+/// Cancels a turn when the token that started it is revoked.
 async fn cancel_on_revocation(web: Arc<WebState>, caller: ApiCaller, turn: String) {
     let user = caller.user.clone();
     let Some(begun) = web.turns.find(&user, &turn) else { return };
@@ -216,7 +215,7 @@ async fn cancel_on_revocation(web: Arc<WebState>, caller: ApiCaller, turn: Strin
     }
 }
 
-/// What a reader hears, as it comes, until their token is revoked.
+/// Streams the events until the reader's token is revoked.
 fn events(reader: Reader, revoked: impl Future<Output = ()> + Send + 'static) -> Response {
     let told = stream::unfold(reader, async |mut reader: Reader| {
         let SseEvent { id, name, data } = reader.next().await?;
@@ -226,7 +225,7 @@ fn events(reader: Reader, revoked: impl Future<Output = ()> + Send + 'static) ->
     as_events(Sse::new(told).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
-/// The end alone; of a turn, if there was one.
+/// Only the end event; with the turn's ids, if there was a turn.
 fn ended(end: &End, turn: Option<(&str, &str)>) -> Response {
     let first =
         turn.map(|(turn, thread)| ("turn", serde_json::json!({"turn": turn, "thread": thread}).to_string()));
@@ -239,7 +238,7 @@ fn ended(end: &End, turn: Option<(&str, &str)>) -> Response {
 
 fn as_events(events: impl IntoResponse) -> Response {
     let mut response = events.into_response();
-    // A proxy that collects what it passes on would hold every word back.
+    // A buffering proxy would delay every event.
     response
         .headers_mut()
         .insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));

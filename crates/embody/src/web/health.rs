@@ -1,4 +1,4 @@
-//! Whether it runs, and how it goes.
+//! Liveness, readiness and status endpoints.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use super::auth::ApiCaller;
 use super::error::ApiError;
 use crate::cli::status::as_json;
 
-/// How long the store may take to be called ready.
+/// Limit for the store in the readiness check.
 const READY: Duration = Duration::from_secs(2);
 
-/// The process runs.
+/// Returns success while the process runs.
 pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// The store answers.
+/// Returns success if the store responds.
 pub(super) async fn readyz(State(web): State<Arc<WebState>>) -> Response {
     let looked = tokio::time::timeout(READY, web.store.thread("", "")).await;
     match looked {
@@ -31,7 +31,7 @@ pub(super) async fn readyz(State(web): State<Arc<WebState>>) -> Response {
     }
 }
 
-/// What runs, what does not work, and what waits.
+/// The running parts, degraded states, and pending approvals.
 pub(super) async fn status(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,

@@ -1,6 +1,6 @@
-//! How a browser signs in: a code that is printed where the owner sees it and holds once, or a token; exchanged for a cookie.
-//! Codes and sessions live in this process and end with it. Of codes and cookies only hashes are kept. A token that signed in
-//! is kept as it is for as long as its session, in memory alone: by it each request finds out whether it still holds.
+//! Signs a browser in: exchanges a one-time code from the owner's terminal, or a token, for a cookie. Codes and sessions live
+//! in this process. Codes and cookies are stored as hashes; a token stays in memory as long as its session, because each
+//! request checks that it is still valid.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,28 +22,28 @@ use super::error::ApiError;
 use crate::app;
 use crate::error::CliError;
 
-/// How long a code can be used.
+/// The lifetime of a code.
 const CODE: Duration = Duration::from_secs(600);
-/// How long a session lasts.
+/// The lifetime of a session.
 const SESSION: Duration = Duration::from_secs(12 * 3600);
-/// Codes at the same time.
+/// The maximum number of open codes.
 const CODES: usize = 8;
-/// Sessions of one user at the same time. They end their own oldest, never another user's.
+/// The maximum number of sessions per user. A new one ends the user's own oldest.
 const SESSIONS_EACH: usize = 32;
 
-/// Whose session.
+/// The owner of a session.
 #[derive(Debug, Clone)]
 pub(super) enum Session {
-    /// The owner's, by a code.
+    /// Signed in with a code.
     Owner,
-    /// Whoever this token names, for as long as it holds.
+    /// Signed in with this token; valid as long as the token.
     Token(Secret),
 }
 
 /// The codes and sessions of this process.
 #[derive(Debug)]
 pub(crate) struct LoginSessions {
-    /// Browsers tell cookies apart by name, not by port.
+    /// Browsers distinguish cookies by name, not by port.
     cookie: String,
     is_secure: bool,
     state: Mutex<LoginState>,
@@ -68,7 +68,7 @@ impl LoginSessions {
         Self { cookie, is_secure, state: Mutex::default() }
     }
 
-    /// A code that holds once, for a while.
+    /// A one-time code with a limited lifetime.
     pub(crate) fn new_code(&self) -> Result<String, CliError> {
         let code = random().map_err(CliError::new)?;
         let mut state = self.lock();
@@ -86,7 +86,7 @@ impl LoginSessions {
         place.is_some_and(|place| state.codes.remove(place).1.elapsed() < CODE)
     }
 
-    /// The session that a request's cookie names.
+    /// The session of a request's cookie.
     pub(super) fn find(&self, headers: &HeaderMap) -> Option<Session> {
         let state = self.lock();
         let SessionEntry { until, session, .. } = state.sessions.get(&self.named(headers)?)?;
@@ -167,12 +167,11 @@ pub(super) async fn login(State(web): State<Arc<WebState>>, request: Request) ->
         Login { .. } => return Err(ApiError::bad_request("either `code` or `token` is needed")),
     };
     let cookie = web.logins.begin(&caller.user, session)?;
-    // A browser is one person's at a time: whoever was signed in before is not any more.
+    // A browser has one session: end the previous one.
     web.logins.end(&before);
     Ok(([(SET_COOKIE, cookie)], Json(described(&web, &caller))).into_response())
 }
 
-/// Ends the session, whoever it belongs to.
 pub(super) async fn logout(
     State(web): State<Arc<WebState>>,
     _: ApiCaller,
@@ -183,7 +182,6 @@ pub(super) async fn logout(
     Ok(([(SET_COOKIE, cookie)], Json(json!({}))).into_response())
 }
 
-/// Who is signed in.
 pub(super) async fn me(State(web): State<Arc<WebState>>, caller: ApiCaller) -> Json<Value> {
     Json(described(&web, &caller))
 }
@@ -197,7 +195,7 @@ fn described(web: &WebState, caller: &ApiCaller) -> Value {
         "may_operate": caller.may_operate,
         "is_owner": caller.is_owner,
         "has_model": web.has_model(),
-        // Where things are on this machine is the owner's business.
+        // Only the owner sees paths on this machine.
         "config": runs_it.then(|| web.config_file()),
         "lacks": if runs_it { web.lacks() } else { None },
         "version": env!("CARGO_PKG_VERSION"),
@@ -205,7 +203,7 @@ fn described(web: &WebState, caller: &ApiCaller) -> Value {
 }
 
 impl WebState {
-    /// What a model that is half configured lacks.
+    /// What is missing in an incomplete model configuration.
     fn lacks(&self) -> Option<String> {
         let (message, hint) = app::missing_model_name(&self.prompts.context().config)?.summary();
         Some(format!("{message}; {hint}, and start `embody up` again."))
@@ -218,7 +216,7 @@ impl WebState {
     }
 }
 
-/// Whether an `Origin` is the very place that the request goes to.
+/// Whether an `Origin` equals the origin of the request.
 pub(super) fn is_same_origin(origin: Option<&str>, host: Option<&str>) -> bool {
     let place = origin.and_then(|origin| origin.strip_prefix("http://").or(origin.strip_prefix("https://")));
     matches!((place, host), (Some(place), Some(host)) if place.eq_ignore_ascii_case(host))
@@ -230,7 +228,7 @@ fn random() -> Result<String, &'static str> {
     Ok(Hash::from_bytes(bytes).to_hex().to_string())
 }
 
-/// The secrets are random and long, so a plain hash cannot be guessed back.
+/// The secrets are random and long, so a plain hash is sufficient.
 fn hash(secret: &str) -> Hash {
     blake3::hash(secret.as_bytes())
 }

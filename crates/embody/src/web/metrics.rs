@@ -1,4 +1,4 @@
-//! `/metrics` for Prometheus, with a token for `operate`: beside the console in `embody up`, or alone beside `/mcp`.
+//! `/metrics` for Prometheus, with a token for `operate`: next to the console in `embody up`, or alone next to `/mcp`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -54,7 +54,7 @@ struct MetricsState {
     since: Instant,
 }
 
-/// `/metrics` alone, for a broker without the console.
+/// `/metrics` for a broker without the console.
 pub(crate) fn standalone(
     broker: Arc<Broker>,
     prompts: Arc<PromptService>,

@@ -1,4 +1,4 @@
-//! The page's own files, out of the binary.
+//! The console's static files, embedded in the binary.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ const FILES: &[(&str, &str, &str)] = files![
     "/console/threads.js" = "threads.js", JS;
 ];
 
-/// A route for every file.
+/// One route per file.
 pub(super) fn routes() -> Router<Arc<WebState>> {
     FILES.iter().fold(Router::new(), |router, (path, content, kind)| {
         let file = move || async move {

@@ -1,4 +1,4 @@
-//! Conversations, to be read.
+//! Read-only access to conversations.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -22,24 +22,24 @@ use crate::approvals;
 use crate::time::{rfc3339, truncate};
 
 const THREADS: u32 = 200;
-/// Messages of one answer.
+/// The maximum number of messages per response.
 const MESSAGES: i64 = 200;
-/// Calls that wait, at most.
+/// The maximum number of pending calls.
 const WAITING: u32 = 50;
-/// Calls of one answer whose approvals are looked up, at most: the newest.
+/// The maximum number of calls per response whose approvals are looked up; the newest first.
 const LOOKED_UP: usize = 50;
-/// What became of an approval that is not kept any more, or not looked up. It may have been used: nothing is said of it.
+/// The state of an approval that is no longer stored, or not looked up. It may have been used.
 const UNKNOWN: &str = "unknown";
-/// What is shown of a call's arguments, and of its result, in characters.
+/// The longest excerpt of a call's arguments or result, in characters.
 const EXCERPT: usize = 2000;
 
 #[derive(Deserialize)]
 pub(super) struct Part {
-    /// Only what stands before this message.
+    /// Only messages before this one.
     before: Option<i64>,
 }
 
-/// A message as a thread keeps it, read once.
+/// A stored message, parsed once.
 struct Said {
     seq: i64,
     at: String,
@@ -47,7 +47,7 @@ struct Said {
     decided: CallDecision,
 }
 
-/// The latest conversations with this agent, and which calls of theirs wait for somebody's word.
+/// The latest conversations with this agent, and their calls that await approval.
 pub(super) async fn list(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
@@ -55,7 +55,7 @@ pub(super) async fn list(
     let scope = caller.chat_scope(&web)?;
     let threads = web.store.threads(&scope, THREADS).await?;
     let threads: Vec<Value> = threads.iter().map(|thread| described(&web, &scope, thread)).collect();
-    // What it is about is for those alone who decide; that a call waits is for whoever waits for it.
+    // Only those who decide see the content; the waiting user sees that a call waits.
     let waiting = web.store.approvals(scope.user(), ApprovalFilter::Pending, WAITING).await?;
     let waiting = waiting.iter().filter(|asked| asked.agent == scope.agent());
     let waiting = waiting.map(|asked| {
@@ -86,7 +86,7 @@ pub(super) async fn show(
     })))
 }
 
-/// The thread of this id, if it is this user's with this agent.
+/// The thread with this id, if it belongs to this user and agent.
 pub(super) async fn find(store: &Store, scope: &Scope, id: &str) -> Result<Thread, ApiError> {
     let thread = store.thread(scope.user(), id).await?.filter(|thread| thread.agent == scope.agent());
     thread.ok_or_else(|| ApiError::not_found("you have no such conversation"))
@@ -108,7 +108,7 @@ fn described(web: &WebState, scope: &Scope, thread: &Thread) -> Value {
     })
 }
 
-/// What became of the calls among these messages that waited for somebody's word, by their approvals.
+/// The states of the approvals that calls in these messages waited for.
 async fn settled(
     store: &Store,
     scope: &Scope,
@@ -126,7 +126,7 @@ async fn settled(
 }
 
 impl Said {
-    /// None of what is not said: a summary.
+    /// `None` for messages that are not part of the conversation, such as a summary.
     fn read(kept: &Message) -> Option<Self> {
         #[derive(Deserialize)]
         struct LoginState {
@@ -139,7 +139,7 @@ impl Said {
         Some(Self { seq: kept.seq, at: rfc3339(kept.created_at), message, decided })
     }
 
-    /// The approval that a call waited for when its turn went on without it.
+    /// The approval that a call waited for when its turn ended.
     fn waited_for(&self) -> Option<&str> {
         let waited = matches!(self.decided.decision.as_deref(), Some("pending" | "held"));
         self.decided.approval.as_deref().filter(|_| waited)
@@ -157,7 +157,7 @@ impl Said {
                 let calls: Vec<Value> = calls.iter().map(call).collect();
                 json!({"seq": seq, "at": at, "role": "assistant", "text": text, "calls": calls})
             }
-            // What a tool said can be long, and is for the model: a person sees how it begins.
+            // A tool result can be long and is for the model: a person sees an excerpt.
             ChatMessage::Tool { call_id, name, text, is_error } => {
                 let settled = self.waited_for().map(|id| settled.get(id).copied().unwrap_or(UNKNOWN));
                 json!({
@@ -169,16 +169,16 @@ impl Said {
     }
 }
 
-/// How a text begins, for a person: JSON with a line for each value, as in an approval, anything else as it came. No digit is
-/// lost, and what nobody would see is named.
+/// An excerpt for a person: JSON with one line per value, as in an approval, other text unchanged. Keeps every digit and
+/// shows invisible characters as codes.
 fn legible(text: &str) -> String {
-    // Whatever is nested deeper than this reads is shown as it came: to lay it out would go as deep.
+    // JSON that exceeds the parser's nesting limit is shown unchanged.
     let is_json = matches!(serde_json::from_str(text), Ok(Value::Object(_) | Value::Array(_)));
     let lines = if is_json { approval::shown(text) } else { named(text.chars().take(EXCERPT + 1)) };
     truncate(&lines, EXCERPT)
 }
 
-/// A text with the characters that nobody sees named.
+/// Replaces invisible characters with their codes.
 fn named(text: impl Iterator<Item = char>) -> String {
     let mut out = String::new();
     for c in text {

@@ -1,9 +1,9 @@
-//! Classes of words that rules have in common. In a pattern `@name` stands for all words of a class.
+//! Word classes shared by rules. In a pattern, `@name` stands for all words of a class.
 
-/// A no before an order turns it into a caution: "do not include API keys".
+/// A negation before an order turns it into a caution: "do not include API keys".
 pub(super) const NO: &str = "not|never|dont|no|cannot|cant|avoid|without|nor|refuse|refuses|wont|mustnt|shouldnt|doesnt|prevent|prevents|forbid|forbids";
 
-/// What `@name` in a pattern stands for.
+/// The words of each `@name`.
 pub(super) const CLASSES: &[(&str, &str)] = &[
     ("no", NO),
     ("dont", "dont|never|neednt|shouldnt|mustnt"),
@@ -15,12 +15,12 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         "model",
         "ai|llm|llms|assistant|assistants|agent|agents|model|models|chatbot|claude|chatgpt|gpt|copilot",
     ),
-    // What a person did with an argument, or says against a call.
+    // What a person did with an argument, or objects to.
     (
         "chose",
         "asked|asks|said|says|gave|gives|given|specified|specifies|entered|enters|named|names|wants|wanted|chose|chooses|requested|requests|typed|provided|provides|selected|selects|objects|refuses|declines|disagrees|complains|insists",
     ),
-    // What is said, where the user can read it.
+    // Output that the user can read.
     (
         "answer",
         "answer|answers|reply|replies|response|responses|summary|summaries|conversation|chat|report|reports|explanation|explanations|output",
@@ -32,7 +32,7 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         "instructions|instruction|prompt|prompts|guidelines|directives|directive|guardrails|guidance|orders|directions|training",
     ),
     ("consent", "confirmation|approval|permission|consent|authorization|authorisation"),
-    // What makes a statement about consent a condition instead of a claim.
+    // Words that make a statement about consent a condition instead of a claim.
     (
         "condition",
         "until|unless|only|after|once|if|when|whether|where|before|ensure|verify|indicates|indicating|indicate|true|set|confirms|confirm|means|requires|require|cannot|without|assume|assuming",
@@ -43,7 +43,7 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         "perform",
         "proceed|execute|run|send|delete|act|continue|go|call|use|pay|publish|transfer|remove|perform|write|create|update|install|overwrite|apply|commit|push|book|order|buy|post|submit|start|stop|drop|change|modify|edit|make|answer",
     ),
-    // What makes an act an option of the tool.
+    // Words that make an act an option of the tool.
     (
         "option",
         "if|when|whether|true|false|force|flag|option|optional|optionally|allow|allows|lets|set|enable|enables",

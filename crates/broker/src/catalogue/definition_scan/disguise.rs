@@ -1,18 +1,18 @@
-//! Other readings of a text: letters that look like others, encoded and escaped pieces, letters in digits, spaced out, text that runs
-//! backwards, sentences written as a name. What a reading says is judged as plain text is.
+//! Other readings of a text: look-alike letters, encoded and escaped pieces, digits for letters, spaced-out letters, reversed
+//! text, sentences written as a name. Each reading is scanned like plain text.
 
 use super::{Hit, Suspicion, orders};
 
 const SHORTEST_PIECE: usize = 16;
 const LONGEST_PIECE: usize = 8192;
 const MOST_PIECES: usize = 32;
-/// Words from which on what is encoded is a text: an honest definition has no need for that.
+/// From this many words on, encoded data counts as text, which an honest definition does not need.
 const SENTENCE_WORDS: usize = 6;
-/// Single letters in a row that spell something.
+/// How many consecutive single letters spell something.
 const SPACED_LETTERS: usize = 8;
-/// Underscores from which on a name can be a sentence.
+/// From this many underscores on, a name can be a sentence.
 const NAME_PARTS: usize = 3;
-/// Escapes from which on they are a way to write.
+/// From this many escapes on, they count as a disguise.
 const MOST_ESCAPES: usize = 8;
 
 pub(super) fn find(text: &str) -> Option<Hit> {
@@ -42,7 +42,7 @@ fn says_something(decoded: &str) -> bool {
         || orders::find(decoded).is_some()
 }
 
-/// A word of Latin letters with Cyrillic ones, or Greek ones that look alike, among them.
+/// A word that mixes Latin letters with Cyrillic or look-alike Greek ones.
 fn is_mixed(word: &str) -> bool {
     let latin = word.chars().filter(char::is_ascii_alphabetic).count();
     let has = |wanted: fn(char) -> bool| word.chars().any(wanted);
@@ -70,7 +70,7 @@ fn is_mixed(word: &str) -> bool {
             })
 }
 
-/// Mathematical, circled and squared letters in a row.
+/// Consecutive mathematical, circled or squared letters.
 fn styled_letters(text: &str) -> Option<usize> {
     let styled = |c: char| matches!(c, '\u{1d400}'..='\u{1d7ff}' | '\u{24b6}'..='\u{24e9}' | '\u{1f110}'..='\u{1f189}' | '\u{249c}'..='\u{24b5}');
     let (mut run, mut start) = (0, 0);
@@ -87,7 +87,7 @@ fn styled_letters(text: &str) -> Option<usize> {
     None
 }
 
-/// What base64 and hexadecimal pieces say.
+/// Decodes base64 and hexadecimal pieces.
 fn pieces(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '/' | '-' | '_' | '='))
         .filter(|piece| (SHORTEST_PIECE..=LONGEST_PIECE).contains(&piece.len()))
@@ -131,7 +131,7 @@ fn hexadecimal(piece: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The text with `%49`, `&#73;`, `\u0049` and `\x49` as letters, if there are many.
+/// The text with `%49`, `&#73;`, `\u0049` and `\x49` decoded, if there are many.
 fn unescaped(text: &str) -> Option<String> {
     let (mut out, mut escapes, mut rest) = (String::new(), 0, text);
     while let Some(at) = rest.find(['%', '&', '\\']) {
@@ -169,7 +169,7 @@ fn escape(tail: &str) -> Option<(char, usize)> {
     Some((char::from_u32(code)?, start + digits + closed))
 }
 
-/// `i g n o r e  t h i s`, `i-g-n-o-r-e t-h-i-s`: single letters in a row.
+/// `i g n o r e  t h i s`, `i-g-n-o-r-e t-h-i-s`: consecutive single letters.
 fn spaced_letters(text: &str) -> Option<usize> {
     let (mut run, mut start, mut at) = (0, 0, 0);
     for piece in text.split([' ', '-', '.', '_', '*']) {
@@ -198,7 +198,7 @@ fn words_of_name(text: &str) -> Option<String> {
     is_name.then(|| text.replace('_', " "))
 }
 
-/// `1gn0re` with letters for the digits.
+/// `1gn0re` with letters in place of the digits.
 fn unleeted(text: &str) -> String {
     let letter = |c: char| match c {
         '0' => 'o',

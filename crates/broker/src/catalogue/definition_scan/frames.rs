@@ -1,9 +1,9 @@
-//! Marks with which a text poses as another part of the prompt: tags of speakers, chat templates, comments that a page would
-//! not show.
+//! Marks with which a text imitates another part of the prompt: role tags, chat templates, and comments that a page would not
+//! show.
 
 use super::{Hit, Suspicion};
 
-/// Tags of the prompt's own parts. Written as a pair or at the start of a line; `<user>` alone is a placeholder.
+/// Tags of the prompt's own parts. They count as a pair or at the start of a line; `<user>` alone is a placeholder.
 const TAGS: [&str; 20] = [
     "important",
     "system",
@@ -42,7 +42,7 @@ const MARKS: [&str; 14] = [
     "<end_of_turn>",
     "[system message]",
 ];
-/// Who speaks, at the start of a line. In lower case `system: …` explains an argument of that name.
+/// Role labels at the start of a line. In lower case, `system: …` explains an argument of that name.
 const SPEAKERS: [&str; 3] = ["SYSTEM:", "[SYSTEM", "SYSTEM UPDATE"];
 const HEADINGS: [&str; 8] = [
     "### system message",
@@ -64,11 +64,11 @@ const INVISIBLE: [&str; 6] = [
     "visibility:hidden",
     "visibility: hidden",
 ];
-/// Words in a comment from which on it is a text.
+/// From this many words on, a comment counts as text.
 const COMMENT_WORDS: usize = 4;
 
 pub(super) fn find(text: &str) -> Option<Hit> {
-    // Only ASCII letters change, so that places in both are the same.
+    // Only ASCII letters change, so that offsets in both are the same.
     let lower = text.to_ascii_lowercase();
     let at = mark(&lower)
         .or_else(|| tag(&lower))
@@ -90,7 +90,7 @@ fn tag(lower: &str) -> Option<usize> {
         let is_pair = lower.get(at..).is_some_and(|rest| rest.contains(&closing));
         let line = lower.get(..at)?.rsplit('\n').next()?;
         let rest = lower.get(at + opening.len()..)?.trim_start_matches([' ', '\t']);
-        // A line that begins with the tag and goes on with words, or ends with it: not `<system>|<code>`.
+        // A line that begins with the tag and continues with words, or ends with it: not `<system>|<code>`.
         let is_heading =
             line.trim().is_empty() && (rest.starts_with(char::is_alphabetic) || rest.starts_with('\n'));
         (is_pair || is_heading).then_some(at)
@@ -122,7 +122,7 @@ fn comment(lower: &str) -> Option<usize> {
         let (comment, length) =
             rest.find("-->").map_or((rest, rest.len()), |end| (rest.get(..end).unwrap_or(rest), end));
         let words = comment.split_whitespace().filter(|word| word.starts_with(char::is_alphabetic));
-        // `<!--[if mso]>` is for a mail reader.
+        // `<!--[if mso]>` is for a mail client.
         if !comment.starts_with("[if") && words.count() >= COMMENT_WORDS {
             return Some(at);
         }
@@ -136,7 +136,7 @@ fn invisible_style(lower: &str) -> Option<usize> {
     INVISIBLE.iter().any(|style| lower.contains(style)).then_some(at)
 }
 
-/// A picture whose address carries something out.
+/// An image whose URL exfiltrates data.
 fn leaking_image(lower: &str) -> Option<usize> {
     let leaks = |rest: &str| {
         let address =
@@ -146,7 +146,7 @@ fn leaking_image(lower: &str) -> Option<usize> {
     let mut start = 0;
     while let Some(found) = lower.get(start..)?.find("![") {
         let at = start + found;
-        // An address is not longer than this.
+        // The maximum length of a URL.
         let end = lower.floor_char_boundary((at + 2000).min(lower.len()));
         if lower.get(at..end).is_some_and(leaks) {
             return Some(at);

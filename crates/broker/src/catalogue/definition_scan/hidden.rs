@@ -5,7 +5,7 @@ use embody_text::invisible::{Invisible, kind};
 
 use super::{Hit, Suspicion};
 
-/// Empty lines, or spaces in a row, after which text is out of sight.
+/// Empty lines, or consecutive spaces, after which text is out of sight.
 const BLANK_LINES: usize = 20;
 const BLANKS: usize = 120;
 
@@ -32,7 +32,6 @@ fn character(text: &str) -> Option<(usize, char)> {
     found
 }
 
-/// The text without its hidden characters.
 pub(super) fn without(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     scan(text, |_, c, hides| {
@@ -44,7 +43,7 @@ pub(super) fn without(text: &str) -> String {
     out
 }
 
-/// Calls `on` with each character, its place and whether it hides, while that returns true.
+/// Calls `on` with each character, its position and whether it is hidden, while that returns true.
 fn scan(text: &str, mut on: impl FnMut(usize, char, bool) -> bool) {
     let mut before: Option<char> = None;
     let mut in_flag = false;
@@ -54,7 +53,7 @@ fn scan(text: &str, mut on: impl FnMut(usize, char, bool) -> bool) {
         let hides = match c {
             '\t' | '\n' | '\r' => false,
             '\u{200c}' | '\u{200d}' => !joins(before, next),
-            // Marks of direction are for text that runs from right to left.
+            // Direction marks are legitimate in right-to-left text.
             '\u{200e}' | '\u{200f}' | '\u{061c}' => {
                 !before.is_some_and(is_right_to_left) && !next.is_some_and(is_right_to_left)
             }
@@ -75,7 +74,7 @@ fn is_never_seen(c: char) -> bool {
     kind(c).is_some_and(|kind| !matches!(kind, Invisible::Space | Invisible::Layout))
 }
 
-/// Emoji are joined; Persian, Arabic and the scripts of India join and separate letters.
+/// Emoji are joined; Persian, Arabic and Indic scripts join and separate letters.
 fn joins(before: Option<char>, next: Option<char>) -> bool {
     let needs = |c: char| {
         is_selector(c)
@@ -101,7 +100,7 @@ fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// The text behind a large empty space.
+/// The text after a large empty space.
 fn out_of_sight(text: &str) -> Option<&str> {
     let (mut lines, mut blanks) = (0, 0);
     let text = text.trim();

@@ -1,20 +1,20 @@
-//! Patterns over the words of a sentence, for many rules at once. Each place of a sentence is compared in bounded time.
+//! Patterns over the words of a sentence, for many rules at once. Each position of a sentence is compared in bounded time.
 //!
 //! A pattern is words in a row. `a|b` is either word, `@no` every word of a class, `~3` up to three other words, `#name` a name
 //! such as `send_email`, `$` the end of the sentence. A pattern begins with words.
 
 use std::collections::HashMap;
 
-/// A word as a number; words that no pattern has are all the same one.
+/// A word as a number; all words that no pattern contains share one number.
 type Word = u16;
 
 const UNKNOWN: Word = 0;
 const END: Word = 1;
 const NAME: Word = 2;
-/// The words before a match that can excuse it.
+/// How many words before a match can excuse it.
 const REACH: usize = 6;
 
-/// What a rule says to the matcher.
+/// The matcher's part of a rule.
 pub(super) struct Spec {
     pub(super) patterns: &'static [&'static str],
     /// One of these shortly before a match excuses it.
@@ -25,7 +25,7 @@ pub(super) struct Spec {
 
 pub(super) struct Matcher {
     vocabulary: HashMap<&'static str, Word>,
-    /// By the word that a pattern begins with.
+    /// Indexed by the first word of a pattern.
     starting: HashMap<Word, Vec<usize>>,
     patterns: Vec<Pattern>,
     excuses: Vec<Excuses>,
@@ -47,7 +47,7 @@ enum Step {
 }
 
 impl Matcher {
-    /// Reads the patterns of rules; `classes` says which words `@name` stands for.
+    /// Parses the patterns of rules; `classes` defines the words of `@name`.
     pub(super) fn new(rules: impl Iterator<Item = Spec>, classes: &[(&str, &'static str)]) -> Self {
         let mut made = Self {
             vocabulary: HashMap::from([("$", END), ("#name", NAME)]),
@@ -72,10 +72,10 @@ impl Matcher {
         made
     }
 
-    /// The first rule that a sentence of these words matches.
+    /// The first rule that matches a sentence of these words.
     pub(super) fn first(&self, words: &[String]) -> Option<usize> {
         let words: Vec<Word> = words.iter().map(|word| self.number(word)).collect();
-        // Which rules the whole sentence excuses; asked for again at each match.
+        // Which rules the whole sentence excuses; cached between matches.
         let mut excused: HashMap<usize, bool> = HashMap::new();
         words.iter().enumerate().find_map(|(at, word)| {
             let starting = self.starting.get(word)?.iter().filter_map(|one| self.patterns.get(*one));
@@ -120,7 +120,7 @@ impl Matcher {
                     words.extend(class.map(|(_, list)| self.words(list, classes)).unwrap_or_default());
                 }
                 None => {
-                    // The number 0 is taken.
+                    // The number 0 is reserved.
                     let next = Word::try_from(self.vocabulary.len() + 1).unwrap_or(UNKNOWN);
                     words.push(*self.vocabulary.entry(one).or_insert(next));
                 }
@@ -130,14 +130,14 @@ impl Matcher {
     }
 }
 
-/// A name of a program's part: letters on both sides of an underscore.
+/// An identifier: letters on both sides of an underscore.
 fn is_name(word: &str) -> bool {
     word.split_once('_').is_some_and(|(before, after)| {
         before.ends_with(char::is_alphanumeric) && after.starts_with(char::is_alphanumeric)
     })
 }
 
-/// Whether these words begin with these steps. Every place that the steps so far can have reached is one bit.
+/// Whether these words begin with these steps. One bit per position that the steps so far can have reached.
 fn follows(words: &[Word], steps: &[Step]) -> bool {
     let mut reached: u64 = 1;
     for step in steps {
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(first(tell, "@no", "", "tell the user but not now"), Some(0));
         assert_eq!(first(tell, "@no", "", "dont a b c d e f tell the user"), Some(0), "it is too far away");
         assert_eq!(first(tell, "", "now", "tell the user but not now"), None);
-        // One match that is excused does not excuse another.
+        // An excused match does not excuse another.
         assert_eq!(first(tell, "@no", "", "dont tell the user a b c d e f g tell the user"), Some(0));
     }
 }

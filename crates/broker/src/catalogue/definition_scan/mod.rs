@@ -1,20 +1,19 @@
-//! Which definitions are quarantined until the operator has looked at them. Pure.
+//! Which definitions are quarantined until the operator has reviewed them. Pure.
 //!
-//! A definition is quarantined when it tries to make the model act against its user: it hides something, sends something
-//! away, overrides other instructions, does without the user's consent, poses as another part of the prompt, or contains
-//! characters that a reader cannot see. A description tells a model how to use its own tool, often in the imperative
-//! ("call this first", "only after the user has approved it", "use search instead"): that is its purpose and passes. The
-//! scan finds common wordings and misses new ones: a definition that passes is still only data, and the gate decides about
-//! each call.
+//! A definition is quarantined when it tries to make the model act against its user: it hides something, sends data away,
+//! overrides other instructions, bypasses the user's consent, imitates another part of the prompt, or contains invisible
+//! characters. A description that explains its own tool, even in the imperative ("call this first", "only after the user has
+//! approved it", "use search instead"), passes. The scan finds common wordings and misses new ones: a definition that passes
+//! is still untrusted data, and the gate decides about each call.
 //!
 //! - `hidden`: invisible characters, and text out of sight
-//! - `frames`: marks with which a text poses as another part of the prompt
+//! - `frames`: marks with which a text imitates another part of the prompt
 //! - `orders`: sentences that match a rule, private files, keys
-//! - `places`: addresses and accounts that something is sent to
+//! - `places`: addresses and accounts that data is sent to
 //! - `unspaced`: orders in languages that do not separate words
-//! - `rules`, `classes`: the rules, each with examples, and the words that they have in common
+//! - `rules`, `classes`: the rules with examples, and their shared word classes
 //! - `disguise`: other readings of a text (encoded, spaced out, reversed)
-//! - `sentences`, `matcher`: how a text is split, and how a pattern is read
+//! - `sentences`, `matcher`: splits a text, and matches patterns
 
 mod classes;
 mod disguise;
@@ -31,7 +30,7 @@ use std::fmt;
 
 use crate::visible;
 
-/// Characters of a text that are quoted.
+/// The longest quoted excerpt, in characters.
 const EXCERPT: usize = 160;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -39,53 +38,47 @@ pub enum Suspicion {
     /// A character that is invisible or changes the direction of text.
     #[error("the hidden character U+{:04X}", u32::from(*.0))]
     HiddenCharacter(char),
-    /// Text far behind empty space.
+    /// Text after a large empty space.
     #[error("text out of sight")]
     OutOfSight,
-    /// Letters that look like others, or text that has to be read in another way.
+    /// Look-alike letters, or text that must be decoded.
     #[error("text in disguise")]
     Disguised,
     #[error("encoded text")]
     Encoded,
-    /// A mark with which a text poses as another part of the prompt.
     #[error("it poses as another part of the prompt")]
     Frame,
     #[error("it overrides other instructions")]
     Override,
-    /// It hides something from the user.
     #[error("it hides something from the user")]
     Secrecy,
-    /// It does without the user's consent.
     #[error("it does without the user's consent")]
     Consent,
-    /// It asks for secrets, private files or the conversation.
     #[error("it asks for secrets, private files or the conversation")]
     Secrets,
-    /// It sends data to a place that the author chose.
     #[error("it sends data to a place that its author chose")]
     Diversion,
-    /// It gives orders about the tools of other servers.
     #[error("it gives orders about other tools")]
     OtherTools,
 }
 
-/// Where in a definition a text stands.
+/// The part of a definition that a text belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Name,
     Title,
     Description,
-    /// Somewhere in the schema of its arguments.
+    /// Anywhere in the schema of its arguments.
     InputSchema,
-    /// Somewhere in the schema of its result.
+    /// Anywhere in the schema of its result.
     OutputSchema,
     Annotations,
-    /// Not a tool's text, but what its server says about itself.
+    /// The instructions of a server, not a text of a tool.
     Instructions,
 }
 
 impl Part {
-    /// Noun and verbs of the sentence about it.
+    /// The noun and verbs for the message.
     fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Name => ("name", "says", "contains"),
@@ -122,7 +115,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What is wrong with one text: what it tries, and the sentence as it is written.
+/// A suspicious text: the kind of problem, and the original sentence.
 #[derive(Debug, PartialEq, Eq)]
 struct Hit {
     suspicion: Suspicion,
@@ -131,7 +124,7 @@ struct Hit {
 
 impl Hit {
     fn new(suspicion: Suspicion, text: &str) -> Self {
-        // Enough for an excerpt: most texts are short, and a character has at most four bytes.
+        // Long enough for an excerpt: a character has at most four bytes.
         let end = text.floor_char_boundary(EXCERPT * 8);
         Self { suspicion, text: text.get(..end).unwrap_or(text).to_owned() }
     }
@@ -145,12 +138,10 @@ pub(super) fn scan<'a>(texts: impl IntoIterator<Item = (Part, &'a str)>) -> Opti
     })
 }
 
-/// Whether a text has hidden characters, or text where people do not look.
 pub(super) fn hides_something(text: &str) -> bool {
     hidden::find(text).is_some()
 }
 
-/// The text without its hidden characters.
 pub(super) fn without_hidden(text: &str) -> String {
     hidden::without(text)
 }
@@ -162,8 +153,8 @@ fn scan_text(text: &str) -> Option<Hit> {
         .or_else(|| disguise::find(text))
 }
 
-/// A text as it is quoted: one line, bounded, nothing hidden, and without marks that a reader could take for ours or for a
-/// part of its own prompt.
+/// The quoted form of a text: one bounded line without hidden characters, and without marks that a reader could take for
+/// embody's or for a part of its own prompt.
 fn excerpt(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");

@@ -1,5 +1,5 @@
-//! Sentences that give orders beyond the use of a tool: those that match a rule, and those that name a private file or a key of
-//! the environment.
+//! Sentences that give orders beyond the use of a tool: those that match a rule, and those that name a private file or an
+//! environment variable with a key.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use super::matcher::{Matcher, Spec};
 use super::sentences::{Sentence, sentences};
 use super::{Hit, Suspicion, places, rules, unspaced};
 
-/// Files that belong to the owner alone.
+/// Private files of the owner.
 const PRIVATE_FILES: [&str; 31] = [
     "~/.ssh",
     ".ssh/",
@@ -42,12 +42,12 @@ const PRIVATE_FILES: [&str; 31] = [
     "key4.db",
     ".kdbx",
 ];
-/// Two of these words make naming such a file an order.
+/// With two of these words, naming such a file is an order.
 const FETCHING: &str = "read|open|cat|load|fetch|contents|content|before|first|must|always|also|include|included|pass|send|paste|copy|upload|attach|append|forward|verify|whenever|share|base64|provide|supply|fill|need|print|put|into|text|prior|hand|gather|collect|grab|get|return|extract|encode|transmit|lies|lese|öffne|inhalt|übergib|sende|lis|lisez|lire|contenu|transmets|passe|envoie|lee|lea|contenido|pasa|pásalo|envía|leggi|contenuto|passa|leia|conteúdo|прочитай|прочитайте|содержимое|передай|отправь";
-/// The same where words are not separated.
+/// The same for languages without spaces.
 const UNSPACED_FETCHING: [&str; 10] =
     ["读取", "内容", "传入", "传递", "发送", "読み取", "読み込", "渡し", "送信", "읽"];
-/// What makes naming it an explanation.
+/// Words that turn it into an explanation.
 const EXPLAINING: &str =
     "not|never|dont|cannot|refuses|denies|denied|blocked|excluded|default|defaults|example|eg|pub|public";
 
@@ -67,7 +67,7 @@ pub(super) fn find(text: &str) -> Option<Hit> {
     })
 }
 
-/// The same without regard to places: an address is one in every reading of a text.
+/// The same without `places`: an address is the same in every reading of a text.
 pub(super) fn find_words(text: &str) -> Option<Hit> {
     first(text, by_its_words)
 }
@@ -85,7 +85,8 @@ fn by_its_words(sentence: &Sentence<'_>) -> Option<Suspicion> {
         .or_else(|| unspaced::suspicion(sentence))
 }
 
-/// "Paste OPENAI_API_KEY here": a key of the environment by its name. That one must be set is no order to show it.
+/// "Paste `OPENAI_API_KEY` here": an environment variable with a key. A note that it must be set is not an order to disclose
+/// it.
 fn asks_for_key(sentence: &Sentence<'_>) -> bool {
     let is_key = |word: &String| {
         ["_api_key", "_secret_key", "_access_key", "_private_key"].iter().any(|end| word.ends_with(end))
@@ -98,7 +99,7 @@ fn asks_for_key(sentence: &Sentence<'_>) -> bool {
     sentence.words.iter().any(is_key) && (is_order || is_wanted) && !sentence.has(NO)
 }
 
-/// "Read ~/.ssh/id_rsa first": a path alone, as the default of an argument, is no order.
+/// "Read `~/.ssh/id_rsa` first". A path alone, as the default of an argument, is not an order.
 fn asks_for_private_file(sentence: &Sentence<'_>) -> bool {
     let names_one = PRIVATE_FILES.iter().any(|file| sentence.lower.contains(file))
         || sentence.lower.split_whitespace().any(is_env_file);
@@ -106,7 +107,7 @@ fn asks_for_private_file(sentence: &Sentence<'_>) -> bool {
     names_one && sentence.count(FETCHING) + unspaced >= 2 && !is_explanation(sentence)
 }
 
-/// A no after "otherwise" says what happens to those who do not obey.
+/// A negation after "otherwise" describes a consequence, so it does not excuse.
 fn is_explanation(sentence: &Sentence<'_>) -> bool {
     let mut words = sentence.words.iter().take_while(|word| *word != "otherwise");
     words.any(|word| EXPLAINING.split('|').any(|one| one == word))

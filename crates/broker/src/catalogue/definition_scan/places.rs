@@ -1,24 +1,24 @@
-//! Places that the author of a text chose: mail and web addresses, accounts, wallets and telephone numbers, where a sentence sends
-//! something there.
+//! Destinations that the author of a text chose: mail and web addresses, accounts, wallets and telephone numbers, in a
+//! sentence that sends something there.
 
 use super::sentences::Sentence;
 
-/// What sends data to a place on the web.
+/// Verbs that send data to a web address.
 const POSTING: &str = "send|sends|sending|forward|forwards|forwarding|copy|upload|uploads|uploading|post|posts|posting|transmit|transmits|submit|deliver|curl|wget|exfiltrate|sende|lade|envoie|envoyez|transmets|envía|reenvía|sube|invia|envie|отправь|отправляй|загрузи";
-/// What makes that an order.
+/// Words that turn it into an order.
 const URGING: &str = "must|always|also|never|every|all|any|each|whenever|additionally|before|after|immediately|instead|silently|afterwards|everything|actually|mandatory|real|has|complete|jede|jeder|jedes|alle|immer|auch|chaque|tous|toutes|toujours|aussi|cada|todos|todas|siempre|также|каждое|каждый|все|всегда";
-/// What belongs to the user, so that sending it elsewhere is an order even without such a word.
+/// The user's data: sending it elsewhere is an order even without such a word.
 const PRIVATE_DATA: &str = "env|environment|secrets|credentials|passwords|keys|source|repository|workspace|conversation|chat|history|transcript|prompt|gespräch|unterhaltung|verlauf|lhistorique|historique|conversación|historial|переписки|историю|diálogo";
-/// Why an address may stand in a definition: who is asked for help, and who wrote it.
+/// Legitimate reasons for an address in a definition: support and authorship.
 const SUPPORTING: &str = "contact|support|questions|question|feedback|sales|help|issues|bugs|author|authors|maintainer|maintained|written|copyright";
-/// Words of a sentence with a mail address from which on it is not just the example of an argument.
+/// From this many words on, a sentence with a mail address is not just an example of an argument.
 const MAIL_WORDS: usize = 7;
-/// What moves money or a message to an account or a number.
+/// Verbs that move money or a message to an account or a number.
 const ROUTING: &str = "send|sent|forward|transfer|pay|paying|payment|wire|put|use|set|substitute|replace|replaced|swap|swapped|change|changed|redirect|redirected|route|destination|payee|recipient|recipients|cambia|destinatario|empfänger|destinataire|получателя";
-/// What makes an address or an account an explanation.
+/// Words that turn an address or an account into an explanation.
 const EXPLAINING: &str = "example|examples|eg|format|default|defaults|like|such|test|sample|placeholder|zero|null|returns|contract";
 
-/// The same where words are not separated.
+/// The same for languages without spaces.
 const UNSPACED_POSTING: [&str; 6] = ["发送", "上传", "转发", "送信", "アップロード", "転送"];
 
 /// "Let a@b.example know what was asked", "post the result to https://…", "put IBAN … in as the payee".
@@ -96,7 +96,7 @@ fn is_mail_address(word: &str) -> bool {
     })
 }
 
-/// A place on the web, but for those of documentation, and where problems are reported.
+/// A web address, except for documentation and issue trackers.
 fn is_web_address(word: &str) -> bool {
     host(word).is_some_and(|host| {
         !is_example(host) && host != "localhost" && host != "127.0.0.1" && host != "github.com"

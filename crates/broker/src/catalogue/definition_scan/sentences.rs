@@ -1,4 +1,4 @@
-//! The sentences of a text and their words. Knows no words itself.
+//! Splits a text into sentences and words. Independent of the rules.
 
 #[derive(Debug)]
 pub(super) struct Sentence<'a> {
@@ -9,7 +9,7 @@ pub(super) struct Sentence<'a> {
     pub(super) words: Vec<String>,
 }
 
-/// The sentences of a text: they end with punctuation (a semicolon too), an empty line, or where the next line begins a list entry.
+/// Splits at punctuation (including semicolons), empty lines, and before list entries.
 pub(super) fn sentences(text: &str) -> Vec<Sentence<'_>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -32,7 +32,7 @@ pub(super) fn sentences(text: &str) -> Vec<Sentence<'_>> {
     found
 }
 
-/// Whether the next line is not the rest of this one: it is empty, a list entry, a heading, or `name: what it means`.
+/// Whether the next line starts a new sentence: it is empty, a list entry, a heading, or `name: description`.
 fn begins_anew(rest: &str) -> bool {
     let end = rest.find('\n').unwrap_or(rest.len()).min(rest.floor_char_boundary(200));
     let line = rest.get(..end).unwrap_or(rest).trim();
@@ -56,7 +56,7 @@ fn is_abbreviation(before: Option<&str>) -> bool {
         })
 }
 
-/// Wide letters and typographic quotes as the plain ones.
+/// Maps full-width letters and typographic quotes to plain ones.
 fn plain(c: char) -> char {
     match c {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
@@ -82,7 +82,7 @@ impl<'a> Sentence<'a> {
         self.words.iter().any(|word| is_one_of(word, list))
     }
 
-    /// How many different words of this list it has.
+    /// How many different words of this list it contains.
     pub(super) fn count(&self, list: &str) -> usize {
         list.split('|').filter(|one| self.words.iter().any(|word| word == one)).count()
     }

@@ -1,5 +1,5 @@
-//! The plainest orders in Chinese, Japanese and Korean, which do not separate words: all parts in one sentence, each of them one of
-//! several wordings.
+//! The plainest orders in Chinese, Japanese and Korean, which do not separate words: all parts in one sentence, each in one
+//! of several wordings.
 
 use super::Suspicion::{self, Consent, Override, Secrecy};
 use super::sentences::Sentence;

@@ -8,19 +8,19 @@ use crate::session::lock;
 use crate::stateless::TaskCall;
 
 const MOST: usize = 1_000;
-/// How long a task counts as running that is not seen to end.
+/// How long a task counts as running if its end is not observed.
 pub(crate) const LONGEST_RUN: Duration = Duration::from_secs(24 * 3600);
-/// Bytes of the arguments that one session remembers for its tasks. Of what comes later only the length is kept.
+/// Bytes of arguments that one session stores for its tasks. Beyond this only the length is stored.
 const ARGUMENT_BYTES: usize = 1024 * 1024;
 
 #[derive(Default)]
 pub(super) struct Tasks {
     known: VecDeque<String>,
-    /// Those of them that were not seen to end, and until when they count.
+    /// Tasks whose end was not observed, and until when they count as running.
     running: HashMap<String, Instant>,
-    /// The calls that servers without sessions have made tasks of.
+    /// The calls that became tasks on stateless servers.
     begun: HashMap<String, TaskCall>,
-    /// Which connection to a process they are on, and what ids call it.
+    /// The connection number of the process, and the name for it in task ids.
     process: (u32, String),
 }
 
@@ -48,7 +48,7 @@ impl Tasks {
         self.begun.values().map(TaskCall::argument_bytes).sum()
     }
 
-    /// Forgets what counts no longer.
+    /// Removes expired entries.
     fn expire(&mut self) {
         let now = Instant::now();
         self.running.retain(|_, until| *until > now);
@@ -57,7 +57,7 @@ impl Tasks {
 }
 
 impl RoutingTable {
-    /// Whoever says its id first has the task.
+    /// The first upstream that returns a task id owns the task.
     pub(in crate::forward) fn add_task(&self, upstream: &str, task: String) {
         if task.len() > LONGEST || lock(&self.upstreams).values().any(|routes| routes.tasks.has(&task)) {
             return;
@@ -65,12 +65,12 @@ impl RoutingTable {
         self.with(upstream, |routes| routes.tasks.add(task));
     }
 
-    /// What ids call the process of this connection. The tasks of an earlier one went with it, and another may use the same
-    /// names: they are forgotten. `None` if this is an earlier one.
+    /// The name in task ids for the process of this connection. Forgets the tasks of an earlier process, because the new one
+    /// may reuse their ids. `None` if the connection is outdated.
     pub(crate) fn process(&self, upstream: &str, connection: u32) -> Option<String> {
         self.with(upstream, |UpstreamRoutes { tasks, .. }| {
             if connection > tasks.process.0 {
-                // A name that no other process of embody has given either.
+                // Unique across all processes of embody.
                 let name = uuid::Uuid::new_v4().simple().to_string();
                 *tasks = Tasks { process: (connection, name), ..Tasks::default() };
             }
@@ -78,7 +78,7 @@ impl RoutingTable {
         })
     }
 
-    /// A server without sessions has made a task of a call. Hosts know it by an id that says whose it is.
+    /// Registers a call that a stateless server continues as a task. Hosts receive a signed id that names the server.
     pub(crate) fn begin_task(&self, upstream: &str, task: &str, begun: TaskCall) {
         let mut upstreams = lock(&self.upstreams);
         upstreams.values_mut().for_each(|routes| routes.tasks.expire());
@@ -93,12 +93,12 @@ impl RoutingTable {
         tasks.begun.insert(task.to_owned(), begun);
     }
 
-    /// Whether a call of this session began it, in this process if its server is one.
+    /// Whether a call of this session started the task, in this process if the server is a process.
     pub(crate) fn has_task(&self, upstream: &str, process: &str, task: &str) -> bool {
         self.with(upstream, |routes| routes.tasks.process.1 == process && routes.tasks.has(task))
     }
 
-    /// It is over: what is known of its call, once.
+    /// Removes an ended task and returns its call.
     pub(crate) fn end_task(&self, upstream: &str, task: &str) -> Option<TaskCall> {
         self.with(upstream, |UpstreamRoutes { tasks, .. }| {
             tasks.running.remove(task);
@@ -106,8 +106,8 @@ impl RoutingTable {
         })
     }
 
-    /// Nobody wants it any more: neither the session nor its server stays for it. What came of it is still told, if somebody
-    /// asks soon.
+    /// Releases a task that no host waits for: it no longer keeps the session or the server alive. Its result is still
+    /// available for a short time.
     pub(crate) fn leave_task(&self, upstream: &str, task: &str) {
         self.with(upstream, |UpstreamRoutes { tasks, .. }| {
             tasks.running.remove(task);
@@ -125,7 +125,7 @@ impl RoutingTable {
         });
     }
 
-    /// Whether a task is not over that would be gone with the session.
+    /// Whether a task is running that would end with the session.
     pub(crate) fn is_busy(&self) -> bool {
         let now = Instant::now();
         let stays = |begun: &TaskCall| begun.is_of_session && begun.is_wanted && begun.until > now;
@@ -144,7 +144,6 @@ impl RoutingTable {
         });
     }
 
-    /// Forgets the tasks that count no longer.
     pub(crate) fn expire_tasks(&self) {
         lock(&self.upstreams).values_mut().for_each(|routes| routes.tasks.expire());
     }

@@ -1,4 +1,4 @@
-//! Tests of the texts of refusals: each situation asks the model for one thing, as `docs/results.md` says.
+//! Tests of the texts of refusals: each situation asks the model for one action, as `docs/results.md` documents.
 
 use super::*;
 use crate::instructions::ServerInstructions;
@@ -64,7 +64,7 @@ fn where_others_read_along_nothing_is_said_that_is_for_the_owner_alone() {
     assert!(result.get().contains("waits for approval") && !result.get().contains("secret"), "{result}");
 }
 
-/// Every situation of `docs/results.md`, in its order.
+/// Every situation in `docs/results.md`, in the same order.
 fn situations() -> Vec<(&'static str, Refusal)> {
     let place = "in the embody console";
     vec![
@@ -129,7 +129,7 @@ fn every_result_asks_for_one_thing_that_the_contract_allows() {
         assert!(["read", "repeat", "check", "tell"].contains(&verb), "{situation}: {next}");
         assert!(contract.contains(&format!("to {verb} ")), "the contract does not allow to {verb}");
         assert!(exception.contains(&format!("{verb} ")), "the rules do not allow to {verb}: {exception}");
-        // What was not sent may be repeated; what may have been sent must not be.
+        // A call that was not sent may be repeated; one that may have been sent must not.
         let forbids = next.contains("do not repeat it");
         assert_eq!(
             forbids,
@@ -140,7 +140,7 @@ fn every_result_asks_for_one_thing_that_the_contract_allows() {
             assert!(!refused.reason.contains(order), "{situation}: an order beside `Next:`: {text}");
         }
     }
-    // The one sentence of the rules about repeating is about calls that were sent.
+    // The only sentence about repeating is about calls that were sent.
     let about_repeating: Vec<&str> =
         rules.split(". ").filter(|sentence| sentence.contains("do not repeat")).collect();
     assert_eq!(about_repeating.len(), 1, "{about_repeating:?}");

@@ -1,21 +1,21 @@
-//! The deadline of a sent call: its limit, extended by progress up to a bound. The clock stops while the host is asked for the
-//! call, which has a bound too. Reads no clock itself.
+//! The deadline of a sent call: its limit, extended by progress up to a bound. The clock stops, also up to a bound, while the
+//! host answers a request for the call. Takes the time as an argument.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Progress extends a call up to this, or up to its own limit if that is longer.
+/// Progress extends a call up to this bound, or up to the call's own limit if that is longer.
 pub(super) const LONGEST: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
 pub(super) struct Deadline {
     limit: Duration,
     until: Instant,
-    /// The bound of extensions.
+    /// The bound for extensions.
     end: Instant,
     stopped_at: Option<Instant>,
-    /// How much longer the clock may be stopped: a server must not keep its call open by asking without end.
+    /// How much longer the clock may stop: a server must not keep its call open by sending requests without end.
     spare: Duration,
 }
 

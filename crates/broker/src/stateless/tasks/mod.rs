@@ -39,12 +39,11 @@ use crate::sessions::InUse;
 use crate::upstream::Upstream;
 use crate::{Broker, Principal, degraded};
 
-/// Whether this is asked about a task.
 pub(super) fn is_about_a_task(method: &str) -> bool {
     matches!(method, "tasks/get" | "tasks/update" | "tasks/cancel")
 }
 
-/// The answer to a host that did not say that it knows tasks, if it did not.
+/// The error for a host that did not declare the tasks extension.
 pub(super) fn unknown_to(call: &Call<Principal>) -> Option<Outcome> {
     if call.host.client_info().has_extension(TASKS) {
         return None;
@@ -57,12 +56,12 @@ pub(super) fn unknown_to(call: &Call<Principal>) -> Option<Outcome> {
 pub(super) struct TaskHandle {
     pub(super) id: String,
     pub(super) task: String,
-    /// The process in which it runs; empty if its server is none.
+    /// The process in which it runs; empty if the server is not a process.
     process: String,
     pub(super) session: Arc<Session>,
     pub(super) upstream: Arc<Upstream>,
     permit: Permit,
-    /// If it is not the session of whoever asks.
+    /// The task's session, if it is not the caller's.
     _other: Option<InUse>,
 }
 
@@ -93,7 +92,7 @@ pub(super) async fn answer_task(
     }
 }
 
-/// Where a task is, if this principal was told of it.
+/// Finds a task, if this principal has received its id.
 pub(super) async fn find_task(
     broker: &Broker,
     session: &Arc<Session>,
@@ -101,7 +100,7 @@ pub(super) async fn find_task(
     id: &str,
 ) -> Result<TaskHandle, Outcome> {
     let TaskRef { session: begun_in, process, upstream, task } = task_id::decode(broker, whose, id).await?;
-    // A host may say otherwise what it can do than when it made the call.
+    // A host may declare other capabilities now than with the call.
     let is_here = key_of(&session.id) == begun_in;
     let other = (!is_here).then(|| broker.sessions.use_alone(&session_of(&begun_in), whose)).flatten();
     let is_its_own = is_here || other.is_some();
@@ -118,7 +117,7 @@ pub(super) async fn find_task(
     Ok(TaskHandle { id, task, process, session, upstream: found, permit, _other: other })
 }
 
-/// Asks its server about a task, or says something to it; that is put on record.
+/// Sends a request about a task to its server, and records it.
 async fn request_about(
     broker: &Broker,
     session: &Session,
@@ -136,7 +135,7 @@ async fn request_about(
         let known = begun_in.routes.call_of_task(name, task).filter(|_| is_known);
         (audit, TaskTarget { body: name, task, call: known })
     });
-    // Before it is told: whoever follows the task may hear of its end before the answer is here.
+    // Set before sending: a watcher may see the end of the task before the response arrives here.
     let is_stop = is_known && method == "tasks/cancel";
     if is_stop {
         begun_in.routes.stop_task(name, task, true);
@@ -165,7 +164,7 @@ async fn request_about(
     host_view(broker, handle, call, method, outcome).await
 }
 
-/// What a server has answered about a task, as the host hears it.
+/// Converts a server's response about a task for the host.
 async fn host_view(
     broker: &Broker,
     handle: &TaskHandle,
@@ -175,7 +174,7 @@ async fn host_view(
 ) -> Outcome {
     let TaskHandle { session, upstream, .. } = handle;
     let name = &upstream.spec().name;
-    // Another process may have a task of the same name by now.
+    // Another process may have a task with the same id by now.
     let is_known = session.routes.has_task(name, &handle.process, &handle.task);
     let result = match outcome {
         Outcome::Result(result) => result,
@@ -202,7 +201,7 @@ async fn host_view(
     Outcome::Result(for_host)
 }
 
-/// What its server answers when it is asked about a task, in words for the host.
+/// Sends a request about a task and converts the outcome for the host.
 async fn request_outcome(
     handle: &TaskHandle,
     call: &Arc<Call<Principal>>,
@@ -216,8 +215,8 @@ async fn request_outcome(
     }
 }
 
-/// Sends a request about a task to its server; if there is no such task any more, the words for that. What a task asks
-/// stands in how it is: an answer that asks something itself says nothing.
+/// Sends a request about a task to its server; returns an error if the task no longer exists. A task's input requests are
+/// part of its state, so an `input_required` result is invalid here.
 async fn send(
     handle: &TaskHandle,
     call: &Arc<Call<Principal>>,
@@ -269,7 +268,7 @@ fn unclear_status(TaskHandle { id, upstream, .. }: &TaskHandle) -> Outcome {
     failure(code::INTERNAL_ERROR, format!("`{name}` does not say how the task `{shown}` is"))
 }
 
-/// Whether this says that there is no such task, or no longer.
+/// Whether this error means that the task does not exist, or no longer does.
 fn is_unknown(error: &RawValue) -> bool {
     serde_json::from_str::<ErrorObject>(error.get()).is_ok_and(|error| error.code == code::INVALID_PARAMS)
 }

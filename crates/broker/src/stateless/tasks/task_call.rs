@@ -1,4 +1,4 @@
-//! A call that continues as a task: what is remembered of it, and the audit record and observation of its end.
+//! A call that continues as a task: its stored state, and the audit record and observation of its end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,10 +24,10 @@ use crate::post_call::{FinishedCall, ObservedResult};
 use crate::session::{Session, observes_itself};
 use crate::upstream::Role;
 
-/// How long a task is remembered of which its server does not say how long it keeps it.
+/// How long a task is remembered if its server reports no lifetime.
 const KEPT: Duration = Duration::from_secs(3600);
 const LONGEST_ARGUMENTS: usize = 16 * 1024;
-/// Characters of a server's own words that are on record.
+/// Characters of a server's message that are recorded.
 const MESSAGE: usize = 500;
 
 pub(crate) struct TaskCall {
@@ -36,13 +36,13 @@ pub(crate) struct TaskCall {
     class: Class,
     arguments: Arc<Arguments>,
     is_observed: bool,
-    /// Whether it is gone with its session: its server is a process of that.
+    /// Whether it ends with its session, because its server is a process of the session.
     pub(crate) is_of_session: bool,
-    /// Whether somebody may still want to know what comes of it.
+    /// Whether a host may still request its result.
     pub(crate) is_wanted: bool,
-    /// Whether the host has asked for its end.
+    /// Whether the host has requested its cancellation.
     pub(crate) is_told_to_stop: bool,
-    /// Until when it is remembered, and such a session stays for it, although nobody asks.
+    /// Until when it is remembered and keeps its session alive without requests.
     pub(crate) until: Instant,
 }
 
@@ -71,7 +71,7 @@ impl TaskCall {
         self.arguments.canonical().len()
     }
 
-    /// The same with nothing of the arguments but their length.
+    /// Replaces the arguments with their length.
     pub(crate) fn without_arguments(mut self) -> Self {
         let told = raw(&json!({"is_cut": true, "bytes": self.argument_bytes()}));
         if let Ok(told) = Arguments::read(Some(&told)) {
@@ -81,8 +81,8 @@ impl TaskCall {
     }
 }
 
-/// What came of a call, and what its server calls the task that it goes on with it as, if it does: the host is told by
-/// which id to ask for it. Of a task that the host cannot follow nobody will know what came.
+/// Registers a call that its server continues as a task. Returns the result with the task id for the host, and the server's
+/// own id. A task that the host cannot follow has an unknown outcome.
 pub(crate) async fn register_task(
     broker: &Broker,
     act: &ToolCall<'_>,
@@ -90,7 +90,7 @@ pub(crate) async fn register_task(
 ) -> (CallResult, Option<String>) {
     let has_sessions = !act.link.as_ref().is_ok_and(|link| link.is_stateless());
     let is_stateless = act.request.host.era() == Era::Stateless;
-    // Between two sides with sessions these words have no meaning.
+    // Between two peers of the session era these members have no meaning.
     if has_sessions && !is_stateless {
         return (carried, None);
     }
@@ -102,14 +102,14 @@ pub(crate) async fn register_task(
         let error = Error::Protocol("it made a task of the call, which this host cannot follow");
         return (CallResult::Lost(error), None);
     }
-    // What seldom happens makes room for itself: every call would carry it.
+    // Boxed because it is rare: inline, it would enlarge the future of every call.
     match Box::pin(new_task_for_host(broker, act, result)).await {
         Ok((told, task)) => (CallResult::Answered(Outcome::Result(told)), Some(task)),
         Err(error) => (CallResult::Lost(error), None),
     }
 }
 
-/// A new task, as the host hears of it, and what its server calls it. From now on it is known.
+/// Registers a new task; returns its state for the host and the server's own id.
 async fn new_task_for_host(
     broker: &Broker,
     act: &ToolCall<'_>,
@@ -140,8 +140,8 @@ async fn new_task_for_host(
     Ok((for_host, named.task))
 }
 
-/// A server said how a task is. If it is over, that is put on record if its call was, and the mind hears what came of it:
-/// once, and when the host does.
+/// Handles a task's reported state. If the task has ended, records the end if its call was recorded, and queues the
+/// observation for the mind: once, when the host receives it.
 pub(super) async fn record_task_end(
     broker: &Broker,
     session: &Session,
@@ -201,8 +201,8 @@ fn ended_by(came: &CallResult) -> (Ended, String) {
     }
 }
 
-/// Why nobody knows what became of a task that was cancelled. That it is cancelled is the word of its server, which may stop
-/// in the middle, or let go of work that goes on.
+/// Why the outcome of a cancelled task is unknown. The server reports the cancellation, but may have stopped halfway or left
+/// work running.
 fn cancelled(is_told_to_stop: bool, message: Option<&str>) -> String {
     let by = if is_told_to_stop {
         "the host told the task to stop, and its server says that it is cancelled"
@@ -214,7 +214,7 @@ fn cancelled(is_told_to_stop: bool, message: Option<&str>) -> String {
     format!("{by}; it may have done a part of it before{words}")
 }
 
-/// Whether a result says that its call goes on as a task.
+/// Whether a result declares that its call continues as a task.
 fn is_task(result: &RawValue) -> bool {
     let is_one = |(name, value): &(String, &RawValue)| {
         name == "resultType" && serde_json::from_str::<String>(value.get()).is_ok_and(|kind| kind == "task")
@@ -296,7 +296,7 @@ mod tests {
         assert!(known.is_busy() && known.has_task("a", &first, "1"));
         let second = known.process("a", 2).unwrap();
         assert!(!known.is_busy() && first != second && known.process("a", 1).is_none());
-        // The new process numbers its tasks in the same way.
+        // The new process uses the same task ids.
         known.begin_task("a", "1", task_call(later));
         assert!(known.has_task("a", &second, "1") && !known.has_task("a", &first, "1"));
     }
@@ -313,7 +313,7 @@ mod tests {
         let kept = |upstream: &str, task: &str| known.end_task(upstream, task).unwrap().argument_bytes();
         assert_eq!(kept("a", "0"), arguments.canonical().len());
         assert!(kept("b", "199") < 100);
-        // What is past its time goes when another begins, or when it is looked for.
+        // Expired entries are removed when another task begins, or on lookup.
         known.begin_task("a", "old", task_call(Instant::now()));
         known.begin_task("b", "new", task_call(later));
         assert!(known.end_task("a", "old").is_none());

@@ -1,5 +1,5 @@
-//! The signed task id that a host receives. It names server, session and process, and proves that this principal received it: every
-//! process can resolve it, and a principal cannot use the id of another.
+//! The signed task id that a host receives. It names server, session and process, and is bound to the principal: every
+//! process can resolve it, and no other principal can use it.
 
 use embody_store::SigningKey;
 use embody_wire::Outcome;
@@ -10,15 +10,15 @@ use crate::forward::printable;
 use crate::{Broker, Principal};
 
 const FORM: &str = "task 1";
-/// The longest id that a server may give.
+/// The longest id of a server.
 const LONGEST_OWN: usize = 1024;
-/// The longest that is looked at.
+/// The longest id that is parsed.
 const LONGEST: usize = LONGEST_OWN + 512;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskRef {
     pub(crate) session: String,
-    /// The process of that session in which it runs; empty if its server is none.
+    /// The process of that session in which it runs; empty if the server is not a process.
     pub(crate) process: String,
     pub(crate) upstream: String,
     pub(crate) task: String,
@@ -44,7 +44,7 @@ pub(super) async fn decode(broker: &Broker, whose: &Principal, id: &str) -> Resu
     let [session, process, upstream, task] = [session, process, upstream, task].map(str::to_owned);
     let named = TaskRef { session, process, upstream, task };
     let meant = proof(&key, whose, &named);
-    // A proof can be written in other ways too, and none of those was given.
+    // Reject other encodings of a valid proof: only the canonical one was issued.
     if !is_same_hash(given, &meant) || id != written(&key, &named, &meant) {
         return Err(unknown());
     }

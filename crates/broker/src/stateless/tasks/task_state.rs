@@ -1,4 +1,4 @@
-//! A task's state as its server reports it, translated for the host: with the host's id, and with only permitted requests.
+//! A task's state as its server reports it, translated for the host: with the host's id, and with permitted requests only.
 
 use embody_wire::message::may_contain;
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(super) struct TaskState<'a> {
 }
 
 impl<'a> TaskState<'a> {
-    /// Reads it; nothing, if it is about no task, or if two readers could read it differently.
+    /// Parses the state; `None` if it is not about a task, or if two parsers could read it differently.
     pub(super) fn read(result: &'a RawValue) -> Option<Self> {
         if !may_contain(result, "taskId") {
             return None;
@@ -40,17 +40,17 @@ impl<'a> TaskState<'a> {
         serde_json::from_str(self.get(name)?.get()).ok()
     }
 
-    /// Whether a call goes on as this task.
+    /// Whether a call continues as this task.
     pub(super) fn is_new(&self) -> bool {
         self.text("resultType").as_deref() == Some("task")
     }
 
-    /// How long the server keeps it, in milliseconds, if it says so.
+    /// How long the server keeps the task, in milliseconds, if it reports that.
     pub(super) fn ttl_ms(&self) -> Option<u64> {
         serde_json::from_str(self.get("ttlMs")?.get()).ok()
     }
 
-    /// How often its server wants to be asked for it, in milliseconds, if it says so.
+    /// The server's poll interval, in milliseconds, if it reports one.
     pub(super) fn poll_ms(&self) -> Option<u64> {
         serde_json::from_str(self.get("pollIntervalMs")?.get()).ok()
     }
@@ -59,12 +59,11 @@ impl<'a> TaskState<'a> {
         self.text("statusMessage")
     }
 
-    /// Whether nothing more will come of it.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.text("status").as_deref(), Some("completed" | "failed" | "cancelled"))
     }
 
-    /// How it ended, if it has.
+    /// How the task ended, if it has.
     pub(super) fn end(&self) -> Option<TaskEnd<'a>> {
         match self.text("status").as_deref() {
             Some("completed") => Some(TaskEnd::Completed(self.get("result")?)),

@@ -24,29 +24,29 @@ use crate::stateless::listen::{Filter, SUBSCRIPTION_ID};
 use crate::upstream::{Health, Upstream};
 use crate::{Broker, Principal};
 
-/// How often a task is asked for of which its server says nothing about that, and how often any.
+/// The poll interval if the server reports none, and its bounds.
 const POLL: Duration = Duration::from_secs(5);
 const POLL_MIN: Duration = Duration::from_secs(1);
 const POLL_MAX: Duration = Duration::from_secs(60);
-/// Between two questions about one task, however often it is said to have changed.
+/// The minimum time between two polls of one task, however often it changes.
 const GAP: Duration = Duration::from_millis(200);
-/// How long a server may take for the answer. It is asked again later.
+/// Limit for one poll; a later poll retries.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Questions that one listener has open at one server.
+/// Polls that one listener may have open at one server.
 const REQUESTS_MAX: usize = 4;
 
-/// The tasks that one listener follows; dropping it ends that.
+/// The tasks that one listener watches; dropping it ends the watch.
 pub(in crate::stateless) struct TaskWatch {
     session: Arc<Session>,
     tasks: Vec<WatchedTask>,
-    /// The places of those that are asked for, and what came of it.
+    /// Polls in progress, each with the index of its task.
     polls: JoinSet<(usize, Outcome)>,
 }
 
 struct WatchedTask {
     handle: Arc<TaskHandle>,
     last: Option<blake3::Hash>,
-    /// When it is asked for next; never again once it is over.
+    /// When to poll next; `None` once the task has ended.
     due: Option<Instant>,
     polled_at: Option<Instant>,
     is_polling: bool,
@@ -77,7 +77,7 @@ impl WatchedTask {
         self.due = self.due.map(|due| due.min(soon));
     }
 
-    /// It was asked for, and is to be asked for again after this long.
+    /// Schedules the next poll after this delay.
     fn schedule_poll(&mut self, after: Duration) {
         self.due = Some(Instant::now() + after);
         if self.is_stale {
@@ -91,13 +91,13 @@ impl TaskWatch {
         self.tasks.iter().map(|task| &*task.handle.id).collect()
     }
 
-    /// These may be otherwise than they were: they are asked for soon.
+    /// Schedules an early poll of these tasks, which may have changed.
     pub(in crate::stateless) fn may_have_changed(&mut self, which: impl Fn(&TaskHandle) -> bool) {
         let meant = self.tasks.iter_mut().filter(|task| which(&task.handle));
         meant.for_each(WatchedTask::may_have_changed);
     }
 
-    /// What came of asking for one of them, by its place. Those that are due are asked for meanwhile.
+    /// Polls the tasks that are due, and returns the next outcome with the index of its task.
     pub(in crate::stateless) async fn next(&mut self, call: &Arc<Call<Principal>>) -> (usize, Outcome) {
         loop {
             self.poll_due(call);
@@ -120,7 +120,7 @@ impl TaskWatch {
         }
     }
 
-    /// When one is to be asked for, if it may be: not twice at once, and not when its server has enough to answer.
+    /// When to poll this task: not while a poll of it is open, nor while its server has too many open.
     fn due(&self, index: usize) -> Option<Instant> {
         let task = self.tasks.get(index).filter(|task| !task.is_polling)?;
         let at_server = self.tasks.iter().filter(|other| other.is_at(&task.handle.upstream));
@@ -147,7 +147,7 @@ impl TaskWatch {
         }
     }
 
-    /// Says that these are followed, or no longer are, and tells their servers.
+    /// Registers or releases a watch of these tasks, and sends the change to their servers.
     fn count(&self, which: impl Fn(&WatchedTask) -> bool, on: bool) {
         let listeners = &self.session.notifier.listeners;
         let counted = || self.tasks.iter().filter(|task| which(task)).map(|task| &task.handle);
@@ -158,7 +158,7 @@ impl TaskWatch {
         let mut told: Vec<&Arc<Upstream>> = Vec::new();
         for handle in counted() {
             let upstream = &handle.upstream;
-            // One that is away is told when it comes back, if there is still something to tell.
+            // An unavailable server receives the current list when it reconnects.
             let is_needed = on || upstream.health() == Health::Connected;
             if !is_needed || told.iter().any(|known| Arc::ptr_eq(known, upstream)) {
                 continue;
@@ -173,7 +173,7 @@ impl TaskWatch {
         }
     }
 
-    /// There is no such task any more: it is not followed.
+    /// Stops watching a task that no longer exists.
     fn leave(&mut self, index: usize) {
         if let Some(task) = self.tasks.get_mut(index) {
             (task.due, task.is_there) = (None, false);
@@ -189,7 +189,7 @@ impl Drop for TaskWatch {
     }
 }
 
-/// Follows the tasks that a listener asks for, as far as they are of its session.
+/// Watches the requested tasks that belong to the listener's session.
 pub(in crate::stateless) async fn watch_tasks(
     broker: &Broker,
     session: &Arc<Session>,
@@ -209,7 +209,7 @@ pub(in crate::stateless) async fn watch_tasks(
     watch
 }
 
-/// Tells a listener what came of asking for one of its tasks, if it was not told before.
+/// Notifies a listener of a poll's outcome, unless it is unchanged.
 pub(in crate::stateless) async fn notify_watcher(
     broker: &Broker,
     watch: &mut TaskWatch,
@@ -238,7 +238,7 @@ pub(in crate::stateless) async fn notify_watcher(
     }
 }
 
-/// What `tasks/get` says, as a notification says it.
+/// Converts a result of `tasks/get` to a notification.
 fn task_notification(result: &RawValue, subscription: &Value) -> Option<Box<RawValue>> {
     let Members(members) = serde_json::from_str(result.get()).ok()?;
     let kept = members.iter().filter(|(name, _)| !matches!(&**name, "resultType" | "_meta"));

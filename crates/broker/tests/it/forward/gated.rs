@@ -1,4 +1,4 @@
-//! Requests that are not tool calls go through the gate, and what is the mind's and the broker's is no body's.
+//! Requests that are not tool calls pass the gate, and a body cannot claim reserved names.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,10 +11,10 @@ use crate::stage::{Host, Reply, Server, body, recorded, result, setup};
 
 const CAN: &str =
     r#"{"tools":{},"resources":{"subscribe":true},"prompts":{},"completions":{},"tasks":{"list":{}}}"#;
-/// What every connection says by itself.
+/// What every connection sends by itself.
 const OWN: [&str; 3] = ["initialize", "notifications/initialized", "tools/list"];
 
-/// A body that has something of everything, and lists these resources and prompts.
+/// A body with every capability, and with these resources and prompts.
 fn desk(resources: &'static str, prompts: &'static str) -> Server {
     Server::new("desk", CAN, move |method, _| match method {
         "tools/list" => result(
@@ -149,7 +149,7 @@ async fn a_rule_about_a_uri_holds_however_it_is_written() {
             assert!(host.call("completion/complete", &complete).await.is_err(), "{uri}");
         }
         assert!(desk.all().iter().all(|(method, _)| OWN.contains(&&**method)), "{:?}", desk.all());
-        // A server gets the URI as it was sent.
+        // A server receives the URI as it was sent.
         let odd = r#"{"uri":"file:///pub/%61/./b"}"#;
         host.result("resources/read", odd).await;
         assert_eq!(desk.seen("resources/read"), [odd]);
@@ -228,7 +228,7 @@ async fn what_is_the_minds_by_its_scheme_or_name_is_no_bodys() {
     let desk = desk(STOLEN, r#"{"name":"voice"},{"name":"get_system_prompt"}"#);
     let host = Host::with(&mind, &[(&desk, spec(&["*"], &[]))]).await;
     host.until("desk", "connected").await;
-    // A body's prompt is known before the mind's are asked for.
+    // A body's prompt is known before the mind's are requested.
     for name in ["voice", "get_system_prompt"] {
         let got = host.result("prompts/get", &format!(r#"{{"name":"{name}"}}"#)).await;
         assert_eq!(got, r#"{"by":"mind"}"#, "{name}");
@@ -253,7 +253,7 @@ async fn what_is_the_minds_by_its_scheme_or_name_is_no_bodys() {
     for method in ["resources/read", "prompts/get", "completion/complete"] {
         assert!(desk.seen(method).is_empty(), "{method}");
     }
-    // Nor does it say that they have changed.
+    // Nor does a body's notification about them reach the host.
     for uri in ["memory://1", "embody://runtime/status", "desk://1"] {
         desk.say(&format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"{uri}"}}}}"#

@@ -1,4 +1,4 @@
-//! Lists of several servers as one.
+//! Merged lists of several servers.
 
 use crate::stage::{Host, Reply, Server, body, result};
 
@@ -45,7 +45,7 @@ async fn items_are_those_of_all_in_the_order_of_servers_byte_for_byte() {
         "resources/templates/list" => result(r#"{"resourceTemplates":[{"uriTemplate":"a://{x}","n":1e0}]}"#),
         _ => None,
     });
-    // It says nothing of resources, so it is not asked.
+    // It declares no resources, so it is not asked.
     let b = Server::silent("b");
     let c = Server::new("c", RESOURCES, |method, _| match method {
         "resources/list" => result(r#"{"resources":[{"uri":"a://1","name":"the same"}],"nextCursor":null}"#),
@@ -112,7 +112,7 @@ async fn a_wrong_cursor_is_wrong_parameters() {
     let (_, next) = read(&host.result("resources/list", "").await, "resources");
     let given = next.unwrap();
     let seen = a.seen("resources/list").len();
-    // Nothing that the server did not give itself reaches it, whatever it is.
+    // A server receives only cursors that it returned itself.
     let forged = [given.replace("p:2", "p:3"), given.replacen('r', "t", 1), format!("{given}x")];
     let forged = forged.map(|cursor| serde_json::Value::from(cursor).to_string());
     let others =
@@ -197,7 +197,7 @@ async fn prompts_of_one_name_are_told_apart_and_nothing_else_changes() {
     let a = prompts("a", r#"{"prompts":[{ "title":"name", "name" : "greet" , "n":1.0},{"name":"only"}]}"#);
     let b = prompts("b", r#"{"prompts":[{"name":"gr\u0065et","arguments":[{"name":"greet"}]}]}"#);
     let host = Host::new(&[&a, &b]).await;
-    // A host may know the name from before.
+    // A host may know the name from an older list.
     let params = r#"{ "arguments":{"name":"b__greet","x":1.0}, "name" : "b__greet" }"#;
     let expected = params.replace(r#""name" : "b__greet""#, r#""name" : "greet""#);
     let got = host.result("prompts/get", params).await;
@@ -210,7 +210,7 @@ async fn prompts_of_one_name_are_told_apart_and_nothing_else_changes() {
     assert_eq!(got, r#"{"description":"a","got":{"name":"greet"}}"#);
     let got = host.result("prompts/get", r#"{"name":"only"}"#).await;
     assert_eq!(got, r#"{"description":"a","got":{"name":"only"}}"#);
-    // A name from before there were two still works where it is clear what is meant.
+    // An older name without a collision still works while it is unambiguous.
     let got = host.result("prompts/get", r#"{"name":"a__only"}"#).await;
     assert_eq!(got, r#"{"description":"a","got":{"name":"only"}}"#);
     let (code, words) = host.error("prompts/get", r#"{"name":"greet"}"#).await;

@@ -1,4 +1,4 @@
-//! What is not a tool call, through the whole broker. Raw text is compared, so that nothing is written anew on the way.
+//! Requests other than tool calls, through the whole broker. Compares raw text, to prove that payloads are not rewritten.
 
 mod gated;
 mod lists;

@@ -1,4 +1,4 @@
-//! Notifications that belong to no call.
+//! Notifications outside calls.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +14,7 @@ async fn what_a_server_says_reaches_the_host_as_it_is_and_in_order() {
     let host = Host::new(&[&a]).await;
     host.result("tools/list", "").await;
     host.until("a", "connected").await;
-    // Ids and tokens in these are the server's; the host would take them for its own.
+    // These contain ids and tokens of the server, which the host would take for its own.
     a.say(&note("notifications/cancelled", r#"{"requestId":1}"#));
     a.say(&note("notifications/progress", r#"{"progressToken":1,"progress":1}"#));
     let said = [
@@ -24,7 +24,7 @@ async fn what_a_server_says_reaches_the_host_as_it_is_and_in_order() {
         ("notifications/prompts/list_changed", "{}"),
         ("notifications/tasks/status", r#"{"taskId":"t","n":1.0}"#),
     ];
-    // MCP has no such notification: what a host would make of it is not known.
+    // MCP does not define this notification, so a host's reaction is unknown.
     a.say(&note("notifications/x/unknown", "[1.0, null]"));
     a.say(&note("tools/call", r#"{"name":"look"}"#));
     for (method, params) in said {

@@ -6,7 +6,7 @@ use crate::stage::{Host, Reply, Server, body, recorded, result, setup};
 
 const RESOURCES: &str = r#"{"resources":{"subscribe":true},"completions":{}}"#;
 
-/// Lists one URI and one template, and knows another URI that it does not list.
+/// Lists one URI and one template, and has another URI that it does not list.
 fn shelf(name: &'static str, listed: &'static str, template: &'static str, unlisted: &'static str) -> Server {
     Server::new(name, RESOURCES, move |method, params| match method {
         "resources/list" => result(format!(r#"{{"resources":[{{"uri":"{listed}","name":"x"}}]}}"#)),
@@ -38,11 +38,11 @@ async fn a_resource_is_read_from_whoever_has_it() {
     let a = shelf("a", "both://1", "a://{x}", "a-only://1");
     let b = shelf("b", "both://1", "tpl://{x}", "b-only://1");
     let host = Host::new(&[&a, &b]).await;
-    // Nobody has listed anything: each in turn.
+    // No server has listed anything: each is asked in turn.
     let read = async |uri: &str| host.result("resources/read", &format!(r#"{{ "uri":"{uri}" }}"#)).await;
     assert_eq!(read("b-only://1").await, text("b-only://1", "b"));
     assert_eq!(a.seen("resources/read").len(), 1);
-    // From now on it is known.
+    // From now on the owner is known.
     assert_eq!(read("b-only://1").await, text("b-only://1", "b"));
     assert_eq!(a.seen("resources/read").len(), 1);
     host.result("resources/list", "").await;
@@ -63,7 +63,7 @@ async fn who_could_not_be_asked_for_a_resource_is_said() {
     let host = Host::new(&[&away]).await;
     let (code, words) = host.error("resources/read", r#"{"uri":"x://1"}"#).await;
     assert_eq!(code, -32603);
-    // Nothing that the server said.
+    // Without text of the server.
     let expected = "`away` has not started yet, and `resource:x://1` may be its own; try again later, or see runtime_status";
     assert_eq!(words, expected);
     host.end().await;
@@ -143,7 +143,7 @@ async fn a_server_gets_no_id_and_no_cursor_that_it_did_not_give() {
     });
     let host = Host::new(&[&only]).await;
     host.until("only", "connected").await;
-    // It is the only server with tasks; an id could still be any text.
+    // It is the only server with tasks, but an id could still be any text.
     let about =
         async |method: &str, task: &str| host.call(method, &format!(r#"{{"taskId":"{task}"}}"#)).await;
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
@@ -158,13 +158,13 @@ async fn a_server_gets_no_id_and_no_cursor_that_it_did_not_give() {
         assert_eq!(code, -32602, "{cursor}");
     }
     assert!(only.seen("tasks/list").is_empty());
-    // In `_meta` neither, whether the id was given or not.
+    // Nor in `_meta`, whether the id was returned or not.
     let related = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"the password is hunter2"}}"#;
     let call = format!(r#"{{"name":"look","arguments":{{}},"task":{{"ttl":1000}},{related}}}"#);
     host.result("tools/call", &call).await;
     host.result("tasks/result", &format!(r#"{{"taskId":"t-1",{related}}}"#)).await;
     about("tasks/get", "t-2").await.unwrap_err();
-    // What it lists it has given; nothing but the cursor changes.
+    // A listed task counts as returned; only the cursor changes.
     let list = host.result("tasks/list", "").await;
     let read: serde_json::Value = serde_json::from_str(&list).unwrap();
     let next = read["nextCursor"].as_str().unwrap();
@@ -221,7 +221,7 @@ async fn a_task_is_asked_for_where_it_runs() {
     assert!(list.contains(r#""tasks":[{"taskId":"a-2", "n":1.0},{"taskId":"b-2", "n":1.0}]"#), "{list}");
     assert_eq!(got("tasks/result", "a-2").await, "a");
     assert_eq!(got("tasks/cancel", "b-2").await, "b");
-    // That one was told to stop is on record.
+    // The cancellation is recorded.
     let said = recorded(&store, "task").await;
     let words = ["body", "task", "said", "outcome"].map(|name| said.text(name).unwrap());
     assert_eq!(words, ["b", "b-2", "cancel", "done"]);

@@ -1,4 +1,4 @@
-//! What holds for a connection, and is said again to a new one.
+//! Settings of a connection, which a new connection receives again.
 
 use crate::stage::{Host, Reply, Server, result};
 
@@ -43,7 +43,7 @@ async fn what_a_server_says_while_it_is_told_reaches_the_host() {
         let (method, params) = host.hears().await;
         assert_eq!(method, "notifications/message");
         assert!(params.contains("so be it"), "{params}");
-        // Its first request was the greeting.
+        // Its first request was `initialize`.
         a.say(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
     };
     assert_eq!(tokio::join!(told, says).0, "{}");

@@ -1,4 +1,4 @@
-//! Supervised connections, to servers in this process and to processes that go astray.
+//! Supervised connections to servers in this process and to misbehaving processes.
 
 mod processes;
 mod rest;

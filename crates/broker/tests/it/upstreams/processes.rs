@@ -1,4 +1,4 @@
-//! Real processes: they crash, flood, say nothing, and do not want to go.
+//! Real processes that crash, flood, stay silent or do not exit.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::scripted::{SOON, names, start, still, until};
 
-/// The program that cargo has built besides the tests.
+/// The example program that cargo has built next to the tests.
 fn program() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().unwrap().parent().unwrap().join("examples/wayward");
@@ -19,7 +19,7 @@ fn program() -> PathBuf {
     program
 }
 
-/// A server that goes astray in this way, and what marks its processes.
+/// A server that misbehaves in this way, and the mark of its processes.
 fn wayward(way: &str) -> (Route, String) {
     let mark = format!("mark-{way}-{}-{}", std::process::id(), random());
     let spec = ChildSpec {
@@ -38,7 +38,7 @@ fn random() -> String {
     format!("{:x}", RandomState::new().hash_one(0))
 }
 
-/// The processes that carry a mark. One that has ended and waits for its parent has no command line any more.
+/// The processes with a mark. A zombie has no command line.
 fn marked(mark: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -50,12 +50,12 @@ fn marked(mark: &str) -> Vec<String> {
     found
 }
 
-/// The processes of a group that still run.
+/// The running processes of a group.
 fn in_group(group: u32) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // After the name, which may hold anything: state, parent, group.
+        // After the name, which may contain anything: state, parent, group.
         let rest: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
         if rest.len() > 2 && rest[2] == group.to_string() && rest[0] != "Z" {
             found.push(stat.clone());
@@ -64,7 +64,7 @@ fn in_group(group: u32) -> Vec<String> {
     found
 }
 
-/// Waits until there is none of these processes any more: a killed one is gone soon, not at once.
+/// Waits until none of these processes is left: killing takes a moment.
 async fn gone(left: impl Fn() -> Vec<String>) {
     let gone = async {
         while !left().is_empty() {

@@ -1,4 +1,4 @@
-//! Servers that do not run while nobody needs them.
+//! Idle shutdown: servers that do not run while they are unused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -149,7 +149,7 @@ async fn one_that_is_held_or_asks_or_is_kept_is_not_stopped() {
     let other = Scripted::new(|message| message.plain(&["a"]));
     let (upstream, mut hears) = eagerly(&server, BRIEF, still());
     timeout(SOON, upstream.wait_settled()).await.unwrap();
-    // By this one it is known that enough time has passed for one that nobody uses.
+    // This server shows that enough time has passed for an unused one.
     let passed = async || {
         let (clock, mut ticks) = eagerly(&other, 3 * BRIEF, still());
         until(&mut ticks, || clock.status().health == Health::Idle).await;
@@ -183,7 +183,7 @@ async fn one_that_somebody_waits_for_is_not_stopped_before_he_has_it() {
     until(&mut hears, || upstream.status().health == Health::Idle).await;
     let mut waiting = Box::pin(upstream.lease());
     assert!(std::future::poll_fn(|context| Poll::Ready(waiting.as_mut().poll(context).is_pending())).await);
-    // He does not look for longer than it may be idle.
+    // Polls for less than the idle limit.
     until(&mut hears, || upstream.status().health == Health::Connected).await;
     let (clock, mut ticks) = eagerly(&other, 3 * BRIEF, still());
     until(&mut ticks, || clock.status().health == Health::Idle).await;
@@ -193,7 +193,7 @@ async fn one_that_somebody_waits_for_is_not_stopped_before_he_has_it() {
     assert_eq!(server.connections(), 2);
 }
 
-/// Every call arrives once, whenever it comes: also while the server is being stopped.
+/// Every call arrives exactly once, even while the server is being stopped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_race_with_the_stop_are_neither_lost_nor_sent_twice() {
     let calls = Arc::new(AtomicUsize::new(0));
@@ -209,7 +209,7 @@ async fn calls_that_race_with_the_stop_are_neither_lost_nor_sent_twice() {
     const CALLS: usize = 400;
     for number in 0..CALLS {
         call(&upstream).await;
-        // Around the moment at which it is stopped, each time a little earlier or later.
+        // Around the time of the shutdown, each time slightly earlier or later.
         tokio::time::sleep(Duration::from_micros(1_000 + 5 * number as u64)).await;
     }
     assert_eq!(calls.load(Ordering::SeqCst), CALLS);

@@ -1,4 +1,4 @@
-//! A server in this process that answers as a test says, on a pipe of its own for each connection.
+//! A scripted server in this process, with a separate pipe per connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,15 +16,15 @@ use tokio::time::timeout;
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
-/// What a server does with a message.
+/// The reaction of a server to a message.
 pub(crate) enum Does {
-    /// Writes these, in this order.
+    /// Writes these messages in order.
     Write(Vec<Value>),
     /// Closes the pipe.
     Close,
 }
 
-/// A message of a connection; the first is 0.
+/// A message of a connection, numbered from 0.
 pub(crate) struct Message<'a> {
     pub(crate) connection: usize,
     pub(crate) method: &'a str,
@@ -37,7 +37,7 @@ impl Message<'_> {
         Does::Write(vec![json!({"jsonrpc": "2.0", "id": self.id, "result": result})])
     }
 
-    /// What an ordinary server with these tools answers.
+    /// The response of an ordinary server with these tools.
     pub(crate) fn plain(&self, tools: &[&str]) -> Does {
         match self.method {
             "initialize" => self.result(hello("scripted")),
@@ -60,11 +60,11 @@ pub(crate) fn note(method: &str) -> Value {
     json!({"jsonrpc": "2.0", "method": method})
 }
 
-/// A server with what is needed to watch it.
+/// A server, and the means to observe it.
 pub(crate) struct Scripted {
     pub(crate) route: Route,
     pub(crate) connections: Arc<AtomicUsize>,
-    /// Each connection that the other side has closed.
+    /// Each connection that the peer has closed.
     pub(crate) closed: mpsc::UnboundedReceiver<usize>,
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn start(
     (Upstream::start_with_backoff(pace, Arc::new(spec), Hello::default(), heard), hears)
 }
 
-/// Nothing happens by itself but the first attempt.
+/// Only the first attempt happens by itself.
 pub(crate) fn still() -> Backoff {
     Backoff {
         retry_first: LONG,
@@ -151,12 +151,12 @@ pub(crate) fn still() -> Backoff {
     }
 }
 
-/// The names of the tools that are listed now.
+/// The names of the currently listed tools.
 pub(crate) fn names(upstream: &Upstream) -> Vec<String> {
     upstream.tools().iter().map(|tool| tool.name.clone()).collect()
 }
 
-/// Waits until an upstream is as it should be; it says whenever it changes.
+/// Waits for a state of an upstream, which reports every change.
 pub(crate) async fn until(hears: &mut mpsc::Receiver<UpstreamEvent>, is_so: impl Fn() -> bool) {
     let changes = async {
         while !is_so() {

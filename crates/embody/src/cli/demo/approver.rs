@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::transcript::Transcript;
 use crate::error::CliError;
 
-/// No answer in this time counts as a no.
+/// A missing answer after this time counts as a denial.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 const MAX_ANSWER_BYTES: usize = 4096;
 
@@ -25,7 +25,7 @@ pub(super) enum AnswerSource {
     Script,
 }
 
-/// The person, who reads the question in the tale.
+/// The approver, who reads the question in the transcript.
 pub(super) struct Approver<'a> {
     pub(super) source: AnswerSource,
     pub(super) transcript: &'a mut Transcript,
@@ -83,7 +83,7 @@ fn line() -> Result<Option<String>, CliError> {
     Ok((read > 0).then_some(text))
 }
 
-/// An empty line is a no.
+/// An empty line is a denial.
 fn parse_answer(text: &str) -> Option<Answer> {
     match text.trim().to_lowercase().as_str() {
         "y" | "yes" => Some(Answer::Yes),

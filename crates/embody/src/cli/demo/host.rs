@@ -18,7 +18,7 @@ use super::runtime::{AGENT, USER};
 use crate::embedded::{self, Availability};
 use crate::error::CliError;
 
-/// The timeout of a call that asks nobody.
+/// The timeout of a call that needs no approval.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(super) struct Host {

@@ -1,7 +1,7 @@
 //! `embody demo`: a guided run without a model or a host.
 //!
-//! A scripted host speaks MCP to the broker; mind, body, gate and audit are those of `embody mcp`. It runs in a temporary folder, and
-//! each claim is checked before it is printed.
+//! A scripted MCP host calls the broker; mind, body, gate and audit are those of `embody mcp`. It runs in a temporary folder,
+//! and each claim is checked before it is printed.
 //!
 //! - `runtime`: the folder, the broker, the mind and the body
 //! - `host`: the scripted host

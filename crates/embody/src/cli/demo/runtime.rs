@@ -1,5 +1,5 @@
-//! The broker, mind and body of the demo, as in `embody mcp`, in a temporary folder. Two differences: the mind can be disconnected,
-//! and the only channel delivers to nobody.
+//! The broker, mind and body of the demo, as in `embody mcp`, in a temporary folder. Two differences: the mind can be
+//! disconnected, and the only channel delivers to no recipient.
 
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;

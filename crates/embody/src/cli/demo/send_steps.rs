@@ -1,5 +1,5 @@
-//! The middle of the demo: a message that other people will see, from a call that comes too early to the letter that
-//! leaves, or does not.
+//! The middle of the demo: a message that other people see, from a call before the contract to the delivered or denied
+//! message.
 
 use std::time::{Duration, Instant};
 
@@ -16,14 +16,14 @@ use crate::error::CliError;
 const TO: &str = "ann@example.com";
 const TEXT: &str = "The workshop is on Thursday.";
 const TOOL: &str = "send_message";
-/// Records that are looked through for those of a call.
+/// Audit records that are searched for those of a call.
 const RECORDS: u32 = 100;
 
 fn message() -> Value {
     json!({"channel": CHANNEL, "to": TO, "text": TEXT})
 }
 
-/// Steps 3 to 6, in a session of its own, which stays open.
+/// Steps 3 to 6, in a separate session, which stays open.
 pub(super) async fn send(
     runtime: &DemoRuntime,
     transcript: &mut Transcript,
@@ -115,7 +115,7 @@ async fn denied(runtime: &DemoRuntime, transcript: &mut Transcript, result: &Val
     transcript.quote(&records)
 }
 
-/// Takes the message from the outbox as a channel does, and gives what it would deliver.
+/// Takes the message from the outbox like a channel, and returns the text that it would deliver.
 async fn deliver(runtime: &DemoRuntime, transcript: &Transcript, id: &str) -> Result<String, CliError> {
     let lease = Lease { owner: "embody demo".to_owned(), duration: Duration::from_secs(30) };
     let claims = runtime.store.claim_outgoing(CHANNEL, &lease, 2).await?;
@@ -133,7 +133,7 @@ async fn deliver(runtime: &DemoRuntime, transcript: &Transcript, id: &str) -> Re
     Ok(format!("to {}: {}", outgoing.to, outgoing.text))
 }
 
-/// The records about the message, when they say exactly this, in this order. Those of refusals are written soon, not at once.
+/// Waits for exactly these audit records about the message, in this order. Refusals are recorded with a short delay.
 async fn wait_for_records(
     runtime: &DemoRuntime,
     transcript: &Transcript,
@@ -160,13 +160,13 @@ async fn about_the_message(runtime: &DemoRuntime) -> Result<Vec<AuditRecord>, Cl
     Ok(records.into_iter().filter(|record| calls.contains(&record.text("call_id"))).collect())
 }
 
-/// What a record says in a word: what was decided, what came of a call, or else which tool was to be called.
+/// A record in one word: the decision, the outcome, or else the tool.
 fn record_summary(record: &AuditRecord) -> String {
     let said = ["decision", "outcome", "tool"].into_iter().find_map(|member| record.text(member));
     said.unwrap_or_default()
 }
 
-/// What the mind says of the message.
+/// The mind's view of the message.
 async fn view(transcript: &Transcript, host: &Host) -> Result<String, CliError> {
     let view = data(host.call("observe", &json!({"tool_name": TOOL, "args": message()})).await?);
     let reason = text(&view, "/reasons/0");

@@ -25,14 +25,13 @@ pub(super) struct Step {
     text: String,
 }
 
-/// The tale so far.
 pub(super) struct Transcript {
     is_quiet: bool,
     steps: Vec<Step>,
 }
 
 impl Transcript {
-    /// A tale for a person, or one that is only kept.
+    /// Prints for a person, or only records if `is_quiet`.
     pub(super) fn new(is_quiet: bool) -> Self {
         Self { is_quiet, steps: Vec::new() }
     }
@@ -94,7 +93,7 @@ impl Transcript {
         let mut out = String::new();
         for (index, line) in wrapped(&text, WIDTH - first.chars().count()).into_iter().enumerate() {
             let lead = if index == 0 { first } else { rest };
-            // An empty line has no blank at its end.
+            // An empty line has no trailing blank.
             let lead = if line.is_empty() { lead.trim_end() } else { lead };
             self.keep(&format!("{lead}{line}"), "\n");
             out.push_str(&format!("{style}{lead}{style:#}{line}"));

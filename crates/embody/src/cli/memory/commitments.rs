@@ -1,4 +1,4 @@
-//! `embody memory commitments` and `settle`: what somebody took upon themselves, and the owner's word on it.
+//! `embody memory commitments` and `settle`: lists open commitments, and settles them for the owner.
 
 use std::fmt::Write;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `embody memory consolidations` and `undo`: how the mind tidied up, and taking it back.
+//! `embody memory consolidations` and `undo`: lists what the mind consolidated, and reverts it.
 
 use std::fmt::Write;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `embody memory …`: what an agent remembers about a user; `commitments` and `consolidations` have their own files.
+//! `embody memory …`: the memories of an agent about a user; `commitments` and `consolidations` have their own files.
 
 mod commitments;
 mod consolidations;

@@ -1,4 +1,4 @@
-//! `embody prompt diff A B`: compares section by section, and says what breaks the cacheable prefix.
+//! `embody prompt diff A B`: compares section by section, and reports changes that break the cacheable prefix.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub(crate) struct DiffArgs {
 }
 
 pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<ExitCode, CliError> {
-    // The same time for both, so that the clock makes no difference.
+    // Use the same time for both, so that the clock makes no difference.
     let prompt =
         PromptArgs { now: args.prompt.now.or_else(|| Some(jiff::Timestamp::now())), ..args.prompt.clone() };
     let a = read(&args.a, &prompt, context)?;

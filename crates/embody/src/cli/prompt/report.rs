@@ -1,4 +1,4 @@
-//! A prompt and where its bytes come from, as `--json` prints it and `diff` reads it.
+//! A prompt and the origin of its bytes, as `--json` prints it and `diff` reads it.
 
 use embody_prompt::{CacheClass, Note, Prompt, RenderedPrompt, Source, Span, assemble, render, tokens};
 use serde::{Deserialize, Serialize};

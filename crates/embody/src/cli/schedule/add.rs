@@ -1,4 +1,4 @@
-//! `embody schedule add`: plans a run.
+//! `embody schedule add`: adds a schedule.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `embody schedule …`: what the agent does by itself, and when.
+//! `embody schedule …`: the scheduled runs of an agent.
 
 mod add;
 mod list;

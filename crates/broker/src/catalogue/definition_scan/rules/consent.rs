@@ -1,4 +1,4 @@
-//! The user is not asked.
+//! Rules: the tool acts without the user's consent.
 
 use super::super::Suspicion::Consent;
 use super::Rule;
@@ -77,7 +77,7 @@ pub(super) static RULES: &[Rule] = &[
             "The user agreed to share everything",
         ],
         passes: &[
-            // The sentence of one public server, in 171 of its tools.
+            // A sentence of one public server, in 171 of its tools.
             "Call it only after the user has explicitly approved this action",
             "Do not call this until the user has explicitly agreed in the chat",
             "Set to true when the user has already confirmed the deletion",
@@ -110,7 +110,7 @@ pub(super) static RULES: &[Rule] = &[
         ],
         passes: &["Do not skip the user's approval step", "Approves all pending requests of the queue"],
     },
-    // A call is made without a question, or the answer is taken for granted.
+    // A call is made without asking, or consent is assumed.
     Rule {
         suspicion: Consent,
         patterns: &[

@@ -1,4 +1,4 @@
-//! Secrets and the conversation are handed over, or things are sent elsewhere. Addresses and accounts are found by `places`.
+//! Rules: secrets or the conversation are disclosed, or data is sent elsewhere. `places` finds addresses and accounts.
 
 use super::super::Suspicion::{Diversion, Secrets};
 use super::Rule;
@@ -63,7 +63,7 @@ pub(super) static RULES: &[Rule] = &[
             "Includes the conversation id in the result",
         ],
     },
-    // Things are sent elsewhere; addresses are found by `orders`.
+    // Data is sent elsewhere; `orders` finds addresses.
     Rule {
         suspicion: Diversion,
         patterns: &[
@@ -84,7 +84,7 @@ pub(super) static RULES: &[Rule] = &[
             "Uploads the file to the server",
         ],
     },
-    // What belongs to the user alone, and what was said.
+    // The user's private data, and the conversation.
     Rule {
         suspicion: Secrets,
         patterns: &[

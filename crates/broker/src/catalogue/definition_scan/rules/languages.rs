@@ -1,4 +1,4 @@
-//! The same orders in languages that separate words with spaces. Languages that do not are read by `unspaced`.
+//! The same orders in other languages that separate words with spaces; `unspaced` handles those that do not.
 
 use super::super::Suspicion::{Consent, Override, Secrecy};
 use super::Rule;

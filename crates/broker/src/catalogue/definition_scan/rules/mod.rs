@@ -1,5 +1,5 @@
-//! The rules: which wordings of a sentence make a definition suspicious. Each rule carries examples that a test checks:
-//! sentences that it finds, and sentences like them that pass. How a pattern is read is explained in `matcher`.
+//! The rules: wordings that make a definition suspicious. A test checks the examples of each rule: sentences that it finds,
+//! and similar sentences that pass. `matcher` explains the pattern syntax.
 
 mod consent;
 mod handing_over;
@@ -10,10 +10,9 @@ mod secrecy;
 
 use super::Suspicion;
 
-/// One rule.
 pub(super) struct Rule {
     pub(super) suspicion: Suspicion,
-    /// Any of them.
+    /// Any of them matches.
     pub(super) patterns: &'static [&'static str],
     /// One of these words shortly before the match makes it harmless.
     pub(super) unless_after: &'static str,

@@ -1,10 +1,10 @@
-//! Other instructions are put out of force, the model gets another role, or what the user chose does not count.
+//! Rules: other instructions are overridden, the model gets another role, or the user's choices are ignored.
 
 use super::super::Suspicion::Override;
 use super::Rule;
 
 pub(super) static RULES: &[Rule] = &[
-    // Other instructions are put out of force.
+    // Other instructions are overridden.
     Rule {
         suspicion: Override,
         patterns: &[
@@ -165,7 +165,7 @@ pub(super) static RULES: &[Rule] = &[
             "A domain admin can override the setting of the tenant",
         ],
     },
-    // What the user chose does not count.
+    // The user's choices are ignored.
     Rule {
         suspicion: Override,
         patterns: &[

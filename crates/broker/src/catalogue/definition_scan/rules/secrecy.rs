@@ -1,4 +1,4 @@
-//! Something is kept from the user.
+//! Rules: something is hidden from the user.
 
 use super::super::Suspicion::Secrecy;
 use super::Rule;
@@ -148,7 +148,7 @@ pub(super) static RULES: &[Rule] = &[
             "Checks whether an attacker could exfiltrate data",
         ],
     },
-    // It is left out of what the user reads.
+    // It is omitted from what the user reads.
     Rule {
         suspicion: Secrecy,
         patterns: &[
@@ -180,7 +180,7 @@ pub(super) static RULES: &[Rule] = &[
             "Do not hide the fact that a value is an estimate",
         ],
     },
-    // A reason to say nothing.
+    // A reason for not telling the user.
     Rule {
         suspicion: Secrecy,
         patterns: &[
