@@ -149,7 +149,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
         wanted: &Map<String, Value>,
         can: Capabilities,
     ) -> Map<String, Value> {
-        let mut sender = self.sender.subscribe();
+        let mut receiver = self.sender.subscribe();
         let id = subscription(&call.request.id);
         let filter = Filter::read(wanted, can);
         let params = json!({"notifications": filter.agreed(), "_meta": {SUBSCRIPTION_ID: &id}});
@@ -160,7 +160,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
         call.notify(acknowledged).await;
         let copy = async {
             loop {
-                match sender.recv().await {
+                match receiver.recv().await {
                     Ok((change, only)) => {
                         let is_meant = only.is_none_or(|only| only == call.host.principal);
                         if is_meant && filter.wants(&change) {

@@ -159,15 +159,15 @@ pub(super) async fn first_not_started(
     session: &Session,
     name_at: impl Fn(&Upstream) -> Option<String>,
 ) -> Option<&Arc<Upstream>> {
-    let may_contain = |upstream: &&Arc<Upstream>| match &upstream.spec().role {
+    let may_own = |upstream: &&Arc<Upstream>| match &upstream.spec().role {
         Role::Mind => true,
         Role::Body(body) => name_at(upstream).is_some_and(|name| body.exposes(&upstream.spec().name, &name)),
     };
     // The servers start in parallel, so the waits do not add up.
-    for upstream in session.upstreams().filter(may_contain) {
+    for upstream in session.upstreams().filter(may_own) {
         upstream.wait_started().await;
     }
-    session.bodies.iter().filter(may_contain).find(|body| body.never_connected())
+    session.bodies.iter().filter(may_own).find(|body| body.never_connected())
 }
 
 /// The response for an item that may belong to a body that has not started.

@@ -35,7 +35,7 @@ pub(crate) fn may_ask(method: &str) -> bool {
 /// One call and its open server requests, shared by all HTTP requests that carry it.
 #[derive(Default)]
 pub(crate) struct MultiRoundCall {
-    inside: Mutex<Rounds>,
+    inside: Mutex<CallState>,
     news: Notify,
     /// Cancels the call, not one of its requests.
     pub(crate) cancel: CancellationToken,
@@ -46,7 +46,7 @@ pub(crate) struct MultiRoundCall {
 }
 
 #[derive(Default)]
-struct Rounds {
+struct CallState {
     waiting: Vec<OpenRequest>,
     /// Sent to the host with the last response.
     asked: Vec<OpenRequest>,
@@ -83,11 +83,11 @@ impl MultiRoundCall {
     /// A new call, or a restarted one.
     pub(crate) fn new(request: &Request, outbound: Outbound, resume_data: Option<Box<RawValue>>) -> Self {
         let early = answers(request).into_iter().map(|(key, answer)| (key, answer.to_owned())).collect();
-        let inside = Mutex::new(Rounds { outbound: Some(outbound), early, ..Rounds::default() });
+        let inside = Mutex::new(CallState { outbound: Some(outbound), early, ..CallState::default() });
         Self { inside, resume_data, ..Self::default() }
     }
 
-    fn inside(&self) -> MutexGuard<'_, Rounds> {
+    fn inside(&self) -> MutexGuard<'_, CallState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -193,7 +193,7 @@ impl MultiRoundCall {
     }
 }
 
-impl Rounds {
+impl CallState {
     /// A key that no open server request uses.
     fn free(&mut self, wanted: Option<String>) -> String {
         let is_taken = |key: &str| self.waiting.iter().chain(&self.asked).any(|open| open.key == key);

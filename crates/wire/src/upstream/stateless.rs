@@ -186,15 +186,15 @@ impl InputRequired {
     pub(super) fn read(result: &RawValue) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct ServerRequests<'a> {
+        struct InputRequiredResult<'a> {
             result_type: String,
             #[serde(borrow, default)]
-            input_requests: Option<std::collections::BTreeMap<String, Asked<'a>>>,
+            input_requests: Option<std::collections::BTreeMap<String, InputRequest<'a>>>,
             #[serde(borrow, default)]
             request_state: Option<&'a RawValue>,
         }
         #[derive(Deserialize)]
-        struct Asked<'a> {
+        struct InputRequest<'a> {
             method: String,
             #[serde(borrow, default)]
             params: Option<&'a RawValue>,
@@ -202,7 +202,7 @@ impl InputRequired {
         if !may_contain(result, "input_required") {
             return None;
         }
-        let asks: ServerRequests<'_> = serde_json::from_str(result.get()).ok()?;
+        let asks: InputRequiredResult<'_> = serde_json::from_str(result.get()).ok()?;
         if asks.result_type != "input_required" {
             return None;
         }

@@ -11,7 +11,7 @@ use embody_wire::{Address, Client, ClientOptions, Endpoint, Error, Limits, Secre
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
 
-pub(crate) type ResumeResult = Response<Body>;
+pub(crate) type HttpResponse = Response<Body>;
 
 /// One request as the server received it.
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ impl Log {
 
 /// Starts a server and returns its base URL, without a trailing slash, and its log.
 pub(crate) async fn serve(
-    answer: impl Fn(&Seen) -> ResumeResult + Clone + Send + Sync + 'static,
+    answer: impl Fn(&Seen) -> HttpResponse + Clone + Send + Sync + 'static,
 ) -> (String, Log) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -95,7 +95,7 @@ pub(crate) async fn serve(
 /// A server with a session `s-1` that answers every tool call with `result`.
 pub(crate) fn session_with(
     result: &'static str,
-) -> impl Fn(&Seen) -> ResumeResult + Clone + Send + Sync + 'static {
+) -> impl Fn(&Seen) -> HttpResponse + Clone + Send + Sync + 'static {
     move |seen| match seen.rpc_method().as_str() {
         "initialize" => {
             let mut reply = json(&greeting(seen));
@@ -120,15 +120,15 @@ pub(crate) fn result_of(seen: &Seen, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, seen.rpc_id())
 }
 
-pub(crate) fn json(text: &str) -> ResumeResult {
+pub(crate) fn json(text: &str) -> HttpResponse {
     typed("application/json", text)
 }
 
-pub(crate) fn typed(content_type: &str, text: &str) -> ResumeResult {
+pub(crate) fn typed(content_type: &str, text: &str) -> HttpResponse {
     Response::builder().header("content-type", content_type).body(Body::from(text.to_owned())).unwrap()
 }
 
-pub(crate) fn status(code: u16) -> ResumeResult {
+pub(crate) fn status(code: u16) -> HttpResponse {
     Response::builder().status(code).body(Body::empty()).unwrap()
 }
 

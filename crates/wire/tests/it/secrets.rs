@@ -35,7 +35,7 @@ fn with_secrets(base: &str) -> String {
 }
 
 /// A server that repeats everything it received, in the way that `manner` names.
-fn parrot(manner: &'static str) -> impl Fn(&Seen) -> ResumeResult + Clone + Send + Sync + 'static {
+fn parrot(manner: &'static str) -> impl Fn(&Seen) -> HttpResponse + Clone + Send + Sync + 'static {
     move |seen| {
         let said = format!("{} {TOKEN} {PASSWORD} {KEY}", seen.path);
         match manner {

@@ -7,7 +7,7 @@ use jiff::{Timestamp, ToSpan};
 
 /// A set of values per field, and how the two day fields combine.
 #[derive(Clone, Debug)]
-pub(crate) struct PromptRequest {
+pub(crate) struct CronExpression {
     pub(crate) minutes: Vec<i8>,
     pub(crate) hours: Vec<i8>,
     pub(crate) days: Option<Vec<i8>>,
@@ -15,7 +15,7 @@ pub(crate) struct PromptRequest {
     pub(crate) weekdays: Option<Vec<i8>>,
 }
 
-impl PromptRequest {
+impl CronExpression {
     /// The expression as text.
     pub(crate) fn text(&self) -> String {
         let list = |values: &[i8]| values.iter().map(i8::to_string).collect::<Vec<_>>().join(",");

@@ -6,7 +6,7 @@ use jiff::{Timestamp, ToSpan};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
-use super::reference::PromptRequest;
+use super::reference::CronExpression;
 
 fn at(text: &str) -> i64 {
     text.parse::<Timestamp>().unwrap().as_microsecond()
@@ -184,7 +184,7 @@ const BORDERS: [(&str, &str); 14] = [
     ("UTC", "2026-12-31T00:00:00Z"),
 ];
 
-fn wanted() -> impl Strategy<Value = PromptRequest> {
+fn wanted() -> impl Strategy<Value = CronExpression> {
     let hours = prop_oneof![
         4 => subsequence((0..24).collect::<Vec<i8>>(), 1..5),
         1 => subsequence((0..5).collect::<Vec<i8>>(), 1..5),
@@ -198,7 +198,7 @@ fn wanted() -> impl Strategy<Value = PromptRequest> {
         1 => subsequence((1..13).collect::<Vec<i8>>(), 6..12),
     ];
     (minutes, hours, days, months, weekdays).prop_map(|(minutes, hours, days, months, weekdays)| {
-        PromptRequest { minutes, hours, days, months, weekdays }
+        CronExpression { minutes, hours, days, months, weekdays }
     })
 }
 

@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 
 /// A word as a number; all words that no pattern contains share one number.
-type Word = u16;
+type WordId = u16;
 
-const UNKNOWN: Word = 0;
-const END: Word = 1;
-const NAME: Word = 2;
+const UNKNOWN: WordId = 0;
+const END: WordId = 1;
+const NAME: WordId = 2;
 /// How many words before a match can excuse it.
 const REACH: usize = 6;
 
@@ -24,9 +24,9 @@ pub(super) struct Spec {
 }
 
 pub(super) struct Matcher {
-    vocabulary: HashMap<&'static str, Word>,
+    vocabulary: HashMap<&'static str, WordId>,
     /// Indexed by the first word of a pattern.
-    starting: HashMap<Word, Vec<usize>>,
+    starting: HashMap<WordId, Vec<usize>>,
     patterns: Vec<Pattern>,
     excuses: Vec<Excuses>,
 }
@@ -37,12 +37,12 @@ struct Pattern {
 }
 
 struct Excuses {
-    after: Vec<Word>,
-    anywhere: Vec<Word>,
+    after: Vec<WordId>,
+    anywhere: Vec<WordId>,
 }
 
 enum Step {
-    Words(Vec<Word>),
+    Words(Vec<WordId>),
     Gap(u32),
 }
 
@@ -74,7 +74,7 @@ impl Matcher {
 
     /// The first rule that matches a sentence of these words.
     pub(super) fn first(&self, words: &[String]) -> Option<usize> {
-        let words: Vec<Word> = words.iter().map(|word| self.number(word)).collect();
+        let words: Vec<WordId> = words.iter().map(|word| self.number(word)).collect();
         // Which rules the whole sentence excuses; cached between matches.
         let mut excused: HashMap<usize, bool> = HashMap::new();
         words.iter().enumerate().find_map(|(at, word)| {
@@ -89,16 +89,16 @@ impl Matcher {
         })
     }
 
-    fn excuses_anywhere(&self, rule: usize, words: &[Word]) -> bool {
+    fn excuses_anywhere(&self, rule: usize, words: &[WordId]) -> bool {
         self.excuses.get(rule).is_some_and(|excuses| words.iter().any(|word| excuses.anywhere.contains(word)))
     }
 
-    fn excuses_before(&self, rule: usize, words: &[Word], at: usize) -> bool {
+    fn excuses_before(&self, rule: usize, words: &[WordId], at: usize) -> bool {
         let before = words.get(at.saturating_sub(REACH)..at).unwrap_or_default();
         self.excuses.get(rule).is_some_and(|excuses| before.iter().any(|word| excuses.after.contains(word)))
     }
 
-    fn number(&self, word: &str) -> Word {
+    fn number(&self, word: &str) -> WordId {
         let unknown = if is_name(word) { NAME } else { UNKNOWN };
         self.vocabulary.get(word).copied().unwrap_or(unknown)
     }
@@ -110,7 +110,7 @@ impl Matcher {
         }
     }
 
-    fn words(&mut self, list: &'static str, classes: &[(&str, &'static str)]) -> Vec<Word> {
+    fn words(&mut self, list: &'static str, classes: &[(&str, &'static str)]) -> Vec<WordId> {
         let mut words = Vec::new();
         for one in list.split('|').filter(|one| !one.is_empty()) {
             match one.strip_prefix('@') {
@@ -121,7 +121,7 @@ impl Matcher {
                 }
                 None => {
                     // The number 0 is reserved.
-                    let next = Word::try_from(self.vocabulary.len() + 1).unwrap_or(UNKNOWN);
+                    let next = WordId::try_from(self.vocabulary.len() + 1).unwrap_or(UNKNOWN);
                     words.push(*self.vocabulary.entry(one).or_insert(next));
                 }
             }
@@ -138,7 +138,7 @@ fn is_name(word: &str) -> bool {
 }
 
 /// Whether these words begin with these steps. One bit per position that the steps so far can have reached.
-fn follows(words: &[Word], steps: &[Step]) -> bool {
+fn follows(words: &[WordId], steps: &[Step]) -> bool {
     let mut reached: u64 = 1;
     for step in steps {
         reached = match step {

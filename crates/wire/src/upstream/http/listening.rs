@@ -22,7 +22,7 @@ const PAUSE_MOST: Duration = Duration::from_secs(30);
 /// Consecutive failures before a call's stream is abandoned.
 const FAILURES_MOST: u32 = 5;
 
-struct Heard {
+struct StreamEnd {
     /// Why the stream broke; `None` if it ended normally.
     fault: Option<Error>,
     is_empty: bool,
@@ -87,7 +87,7 @@ impl Shared {
     }
 
     /// Routes every message until the stream ends or its call is answered.
-    async fn hear_all(self: &Arc<Self>, events: &mut EventStream, stream: MessageSource) -> Heard {
+    async fn hear_all(self: &Arc<Self>, events: &mut EventStream, stream: MessageSource) -> StreamEnd {
         let mut is_empty = true;
         let fault = loop {
             let event = match events.next().await {
@@ -114,7 +114,7 @@ impl Shared {
                 break None;
             }
         };
-        Heard { fault, is_empty }
+        StreamEnd { fault, is_empty }
     }
 
     async fn get(&self, last: Option<&str>) -> Result<Box<EventStream>, Error> {

@@ -44,36 +44,36 @@ pub struct ReaperSpec {
 #[derive(Debug)]
 pub struct Reaper {
     spec: ReaperSpec,
-    post: Mutex<Post>,
+    post: Mutex<ReaperState>,
 }
 
 #[derive(Debug, Default)]
-struct Post {
-    running: Option<PendingCall>,
+struct ReaperState {
+    running: Option<ReaperProcess>,
     watched: Watched,
     last: u64,
 }
 
 /// The running helper process. Dropping this makes it kill the registered processes and exit.
 #[derive(Debug)]
-struct PendingCall {
+struct ReaperProcess {
     pipe: File,
     dismissal: oneshot::Sender<File>,
 }
 
-impl PendingCall {
+impl ReaperProcess {
     /// Kills only the helper process, before its pipe is closed.
     fn dismiss(self) {
         let _ = self.dismissal.send(self.pipe);
     }
 }
 
-type Watched = BTreeMap<u64, Whom>;
+type Watched = BTreeMap<u64, Target>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whom {
+enum Target {
     /// The server is being started: identified as the group leader that has this pipe open, if it started at all.
-    Has(u64),
+    Pipe(u64),
     Group(Pid),
 }
 
@@ -90,7 +90,7 @@ impl Reaper {
             let mut post = self.post();
             post.last += 1;
             let number = post.last;
-            post.watched.insert(number, Whom::Has(pipe));
+            post.watched.insert(number, Target::Pipe(pipe));
             number
         };
         // From here on, dropping the watch removes the entry if anything fails.
@@ -102,12 +102,12 @@ impl Reaper {
         Ok(watch)
     }
 
-    fn post(&self) -> MutexGuard<'_, Post> {
+    fn post(&self) -> MutexGuard<'_, ReaperState> {
         self.post.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends the state of one entry to the helper; if the helper does not read, replaces it and sends everything.
-    fn tell(self: &Arc<Self>, post: &mut Post, number: u64) -> std::io::Result<()> {
+    fn tell(self: &Arc<Self>, post: &mut ReaperState, number: u64) -> std::io::Result<()> {
         if let Some(running) = &mut post.running {
             // So short a line is written whole or not at all.
             if running.pipe.write_all(line(number, post.watched.get(&number)).as_bytes()).is_ok() {
@@ -119,14 +119,14 @@ impl Reaper {
     }
 
     /// The same, but reports a failure only to the operator.
-    fn tell_if_possible(self: &Arc<Self>, post: &mut Post, number: u64) {
+    fn tell_if_possible(self: &Arc<Self>, post: &mut ReaperState, number: u64) {
         if let Err(error) = self.tell(post, number) {
             (self.spec.trouble)(&format!("there is no guard of the servers' processes: {error}"));
         }
     }
 
     /// Starts a new helper for all entries, if there are any.
-    fn replace(self: &Arc<Self>, post: &mut Post) -> std::io::Result<()> {
+    fn replace(self: &Arc<Self>, post: &mut ReaperState) -> std::io::Result<()> {
         if let Some(running) = post.running.take() {
             running.dismiss();
         }
@@ -136,7 +136,7 @@ impl Reaper {
         Ok(())
     }
 
-    fn start(self: &Arc<Self>, watched: &Watched) -> std::io::Result<PendingCall> {
+    fn start(self: &Arc<Self>, watched: &Watched) -> std::io::Result<ReaperProcess> {
         let mut command = Command::new(&self.spec.program);
         command.arg0(&self.spec.name).args(&self.spec.arguments);
         command.env_clear().current_dir("/").process_group(0);
@@ -146,7 +146,7 @@ impl Reaper {
         let pipe = File::from(pipe.into_owned_fd()?);
         let (dismissal, dismissed) = oneshot::channel();
         tokio::spawn(collect(process, dismissed, Arc::downgrade(self)));
-        let running = PendingCall { pipe, dismissal };
+        let running = ReaperProcess { pipe, dismissal };
         let all: String = watched.iter().map(|(number, whom)| line(*number, Some(whom))).collect();
         match write_soon(&running.pipe, all.as_bytes()) {
             Ok(()) => Ok(running),
@@ -215,11 +215,11 @@ async fn collect(mut process: Child, dismissed: oneshot::Receiver<File>, guard: 
 
 /// The line format: `3 ?815` for a process that may be starting, `3 4711` for one that runs, `3` for one that has
 /// exited.
-fn line(number: u64, whom: Option<&Whom>) -> String {
+fn line(number: u64, whom: Option<&Target>) -> String {
     match whom {
         None => format!("{number}\n"),
-        Some(Whom::Has(pipe)) => format!("{number} ?{pipe}\n"),
-        Some(Whom::Group(group)) => format!("{number} {group}\n"),
+        Some(Target::Pipe(pipe)) => format!("{number} ?{pipe}\n"),
+        Some(Target::Group(group)) => format!("{number} {group}\n"),
     }
 }
 
@@ -233,7 +233,7 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn leads(&self, group: Pid) {
         let mut post = self.guard.post();
-        post.watched.insert(self.number, Whom::Group(group));
+        post.watched.insert(self.number, Target::Group(group));
         self.guard.tell_if_possible(&mut post, self.number);
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process_group};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Watched, Whom};
+use super::{Target, Watched};
 
 /// How long to search for a process: its program may only just have started.
 const LOOK: Duration = Duration::from_secs(1);
@@ -47,8 +47,8 @@ pub fn run() -> ExitCode {
     let mut pipes = Vec::new();
     for whom in watched.values() {
         match whom {
-            Whom::Group(group) => drop(kill_process_group(*group, Signal::KILL)),
-            Whom::Has(pipe) => pipes.push(format!("pipe:[{pipe}]")),
+            Target::Group(group) => drop(kill_process_group(*group, Signal::KILL)),
+            Target::Pipe(pipe) => pipes.push(format!("pipe:[{pipe}]")),
         }
     }
     find(pipes);
@@ -63,10 +63,10 @@ fn heed(watched: &mut Watched, line: &str) {
             watched.remove(&number);
             return;
         }
-        (_, Some(pipe)) => pipe.parse().ok().map(Whom::Has),
+        (_, Some(pipe)) => pipe.parse().ok().map(Target::Pipe),
         // Ids up to 1 are not a group of ours: `kill` gives 0, -1 and 1 other meanings.
         (group, None) => {
-            group.parse().ok().filter(|group| *group > 1).and_then(Pid::from_raw).map(Whom::Group)
+            group.parse().ok().filter(|group| *group > 1).and_then(Pid::from_raw).map(Target::Group)
         }
     };
     watched.extend(whom.map(|whom| (number, whom)));
@@ -107,15 +107,15 @@ mod tests {
 
     #[test]
     fn a_guard_heeds_what_it_is_told() {
-        let group = Whom::Group(Pid::from_raw(4711).unwrap());
+        let group = Target::Group(Pid::from_raw(4711).unwrap());
         let mut watched = Watched::new();
-        let mut tell = |number, whom: Option<Whom>| {
+        let mut tell = |number, whom: Option<Target>| {
             heed(&mut watched, line(number, whom.as_ref()).trim_end());
             watched.clone()
         };
-        assert_eq!(tell(1, Some(Whom::Has(7))), [(1, Whom::Has(7))].into());
-        assert_eq!(tell(2, Some(Whom::Has(8))), [(1, Whom::Has(7)), (2, Whom::Has(8))].into());
-        assert_eq!(tell(1, Some(group)), [(1, group), (2, Whom::Has(8))].into());
+        assert_eq!(tell(1, Some(Target::Pipe(7))), [(1, Target::Pipe(7))].into());
+        assert_eq!(tell(2, Some(Target::Pipe(8))), [(1, Target::Pipe(7)), (2, Target::Pipe(8))].into());
+        assert_eq!(tell(1, Some(group)), [(1, group), (2, Target::Pipe(8))].into());
         assert_eq!(tell(2, None), [(1, group)].into());
         assert_eq!(tell(1, None), [].into());
     }
