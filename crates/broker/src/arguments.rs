@@ -19,6 +19,9 @@ use embody_wire::off_runtime;
 const BESIDE: &str = "(beside the arguments)";
 const DEPTH_MAX: usize = 64;
 const FEW_MEMBERS: usize = 8;
+/// serde_json reads an object with such a key as the value that its text contains, so that programs with and without its
+/// `raw_value` feature read different arguments.
+const SERDE_JSON_KEY: &str = "$serde_json::private::";
 /// Members of one object.
 pub(crate) const MEMBERS_MAX: usize = 10_000;
 /// The maximum number of values: each needs much more memory than its text.
@@ -251,6 +254,9 @@ impl<'a> Scanner<'a> {
                 return Err(InvalidArguments(format!("an object has more than {MEMBERS_MAX} members")));
             }
             let key = self.string()?;
+            if key.starts_with(SERDE_JSON_KEY) {
+                return Err(InvalidArguments(format!("`{}` cannot be a key", in_short(&key))));
+            }
             self.skip(b':')?;
             members.push((key, self.value(depth + 1)?));
             self.skip(b',')?;
@@ -430,7 +436,9 @@ pub(crate) fn fold(key: &str) -> String {
     if key.is_ascii() {
         return key.to_ascii_lowercase();
     }
-    key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+    // Lower case first: the capital sharp s has no upper case that the small one has too.
+    let lower = key.chars().flat_map(char::to_lowercase);
+    lower.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
 /// The members of an object in order, including duplicates; at most [`MEMBERS_MAX`].
@@ -471,11 +479,30 @@ mod tests {
 
     #[test]
     fn keys_that_some_readers_take_for_each_other_are_refused() {
-        for text in [r#"{"to":"a","TO":"b"}"#, r#"{"task":1,"ta\u017fk":2}"#, r#"{"K":1,"\u212a":2}"#] {
+        for text in [
+            r#"{"to":"a","TO":"b"}"#,
+            r#"{"task":1,"ta\u017fk":2}"#,
+            r#"{"K":1,"\u212a":2}"#,
+            r#"{"\u00df":1,"\u1e9e":2}"#,
+        ] {
             assert!(read(text).is_err(), "{text}");
         }
         // Nested objects are data.
         assert!(read(r#"{"env":{"path":"a","PATH":"b"}}"#).is_ok());
+    }
+
+    #[test]
+    fn keys_that_serde_json_gives_a_meaning_are_refused_everywhere() {
+        for text in [
+            r#"{"$serde_json::private::RawValue":"{\"title\":\"forbidden\"}"}"#,
+            r#"{"title":{"$serde_json::private::RawValue":"\"forbidden\""}}"#,
+            r#"{"title":[{"\u0024serde_json::private::RawValue":"not json"}]}"#,
+            r#"{"n":{"$serde_json::private::Number":"1"}}"#,
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains("cannot be a key"), "{text}: {error}");
+            assert!(read("{}").unwrap().beside(text, 1000).is_err(), "{text}");
+        }
     }
 
     #[test]

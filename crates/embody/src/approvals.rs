@@ -99,6 +99,11 @@ pub(crate) fn status_name(status: ApprovalStatus) -> &'static str {
     }
 }
 
+/// Whether serde_json can convert the text to a `Value`: not if it has one of its private keys, which older versions stored.
+fn is_convertible(args: &RawValue) -> bool {
+    serde_json::from_str::<serde_json::Value>(args.get()).is_ok()
+}
+
 /// An approval in JSON. The arguments are the exact text that was asked about.
 #[derive(Serialize)]
 pub(crate) struct ApprovalJson<'a> {
@@ -131,7 +136,7 @@ impl<'a> ApprovalJson<'a> {
             body: &approval.body,
             tool: &approval.tool,
             class: &approval.class,
-            args: RawValue::from_string(approval.args.clone()).ok(),
+            args: RawValue::from_string(approval.args.clone()).ok().filter(|args| is_convertible(args)),
             reason: &approval.reason,
             flags: &approval.flags,
             status: status_name(approval.status),
