@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::host::Host;
 use super::setup::{ALLOW_ALL, Scene, decision};
+use crate::support::app::eventually;
 
 pub(super) fn tool(name: &str, description: &str, annotations: &Value) -> Value {
     json!({"name": name, "description": description, "inputSchema": {"type": "object"}, "annotations": annotations})
@@ -105,7 +106,8 @@ fn both_outputs_of_the_status_name_each_tool_that_waits_and_say_why() {
     fs::write(scene.world.outside("desk.tools"), later).unwrap();
     assert!(first.close().success());
     let mut second = scene.plain_host();
-    assert!(described(&mut second, "late").is_some(), "a new one is listed");
+    // Until the server has listed its tools, the first list is what was pinned.
+    eventually("new tool in the list", || described(&mut second, "late"));
     let session = second.call("runtime_status", &json!({}))["structuredContent"]["tools"].take();
     let text = scene.world.run(&["status"]).ok().stdout;
     let all = scene.world.run(&["--json", "status"]).ok().json();
