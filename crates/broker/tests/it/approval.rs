@@ -396,7 +396,7 @@ async fn a_time_out_is_a_denial_that_is_told_once() {
 async fn a_yes_that_nobody_used_is_told_as_such_once() {
     let world = World::new().await;
     let call = Call::new();
-    let brief = AskApproval { timeout: Duration::from_millis(300), ..call.ask() };
+    let brief = AskApproval { timeout: Duration::from_secs(2), ..call.ask() };
     let Asked::New(given) = world.other.ask_approval(brief).await.unwrap().asked else { panic!() };
     decide(&world.other, &given, Said::Approve).await;
     while status(&world.other, &given.id).await != ApprovalStatus::Expired {

@@ -175,7 +175,7 @@ async fn what_has_left_is_written_down_once_the_store_is_back() {
 #[tokio::test]
 async fn who_was_killed_between_two_parts_goes_on_with_the_next() {
     let mut world = World::new().await;
-    world.lease = std::time::Duration::from_millis(400);
+    world.lease = std::time::Duration::from_secs(2);
     world
         .sql(
             "CREATE TRIGGER breaking BEFORE UPDATE ON outgoing WHEN NEW.parts_begun > OLD.parts_begun \
