@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use embody_agent::schedule::{JobHandler, Scheduler, SchedulerSettings};
-use embody_store::{DatabaseUrl, ScheduleClaim, Store};
+use embody_store::schedules::ScheduleClaim;
+use embody_store::{DatabaseUrl, Store};
 use embody_wire::server::CancellationToken;
 use tokio::signal::unix::{SignalKind, signal};
 

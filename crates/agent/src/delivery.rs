@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use embody_store::{Lease, NewMessage, NewThread, OutgoingClaim, Result, Scope, Store, Topic};
+use embody_store::outgoing::OutgoingClaim;
+use embody_store::threads::{NewMessage, NewThread};
+use embody_store::{Lease, Result, Scope, Store, Topic};
 use embody_wire::server::CancellationToken;
 
 use crate::model::ChatMessage;
@@ -45,8 +47,8 @@ pub async fn deliver_to_web(store: Store, owner: String, ending: CancellationTok
 /// Delivers the waiting messages. Returns whether there may be more.
 async fn deliver(store: &Store, lease: &Lease) -> Result<bool> {
     // The message and its completion are one write, so a message whose process died can be queued again.
-    store.settle_lost_outgoing(WEB, AT_ONCE).await?;
-    let claims = store.claim_outgoing(WEB, lease, AT_ONCE).await?;
+    store.outgoing().expire(WEB, AT_ONCE).await?;
+    let claims = store.outgoing().claim(WEB, lease, AT_ONCE).await?;
     let is_full = claims.len() >= AT_ONCE as usize;
     for claim in claims {
         deliver_one(store, &claim).await?;
@@ -62,18 +64,18 @@ async fn deliver_one(store: &Store, claim: &OutgoingClaim) -> Result<()> {
     let content = serde_json::to_string(&said).unwrap_or_default();
     let kept = NewMessage { role: "assistant".to_owned(), content };
     // If the claim is lost, another process delivers the message.
-    store.finish_in_thread(claim, &thread, kept).await.map(drop)
+    store.outgoing().finish_in_thread(claim, &thread, kept).await.map(drop)
 }
 
 /// The named thread, else the newest web thread, else a new one.
 async fn thread(store: &Store, scope: &Scope, named: &str) -> Result<String> {
-    if let Some(thread) = store.thread(scope.user(), named).await? {
+    if let Some(thread) = store.threads().get(scope.user(), named).await? {
         return Ok(thread.id);
     }
-    let known = store.threads(scope, THREADS).await?;
+    let known = store.threads().list(scope, THREADS).await?;
     if let Some(thread) = known.into_iter().find(|thread| thread.channel == WEB) {
         return Ok(thread.id);
     }
     let new = NewThread { channel: WEB.to_owned(), external: None, title: Some("Notices".to_owned()) };
-    Ok(store.open_thread(scope, new).await?.id)
+    Ok(store.threads().open(scope, new).await?.id)
 }

@@ -1,6 +1,6 @@
 //! What was said in a user's conversations, as data.
 
-use embody_store::{Message, Thread};
+use embody_store::threads::{Message, Thread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -81,7 +81,7 @@ impl Body {
                     .as_ref()
                     .is_none_or(|name| *name == thread.id || *name == conversation(thread))
         };
-        let threads = self.store.threads(&caller.scope, MAX_THREADS).await?;
+        let threads = self.store.threads().list(&caller.scope, MAX_THREADS).await?;
         let mut said: Vec<(i64, MessageEntry)> = Vec::new();
         for thread in threads.iter().filter(|thread| is_wanted(thread)).take(MAX_THREADS_READ) {
             let is_full = said.len() >= limit as usize;
@@ -111,7 +111,7 @@ impl Body {
                 break;
             }
             let after = (end - i64::from(PAGE)).max(0);
-            let page = self.store.messages(user, &thread.id, after, PAGE).await?;
+            let page = self.store.threads().messages(user, &thread.id, after, PAGE).await?;
             let older =
                 page.iter().filter(|message| message.seq <= end).filter_map(|message| entry(thread, message));
             said = older.chain(said).collect();

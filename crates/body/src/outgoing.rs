@@ -1,6 +1,7 @@
 //! What is to be said, to the user or to others: rows that whoever has the channel delivers.
 
-use embody_store::{NewOutgoing, Outgoing, Scope};
+use embody_store::Scope;
+use embody_store::outgoing::{NewOutgoing, Outgoing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +94,7 @@ impl Body {
             urgency,
             about: None,
         };
-        Ok(queued(&self.store.add_outgoing(new).await?))
+        Ok(queued(&self.store.outgoing().enqueue(new).await?))
     }
 
     /// Queues a notice to the user, for where they were last heard.
@@ -109,13 +110,13 @@ impl Body {
             urgency: args.urgency.unwrap_or_default().name().to_owned(),
             about: None,
         };
-        Ok(queued(&self.store.add_outgoing(new).await?))
+        Ok(queued(&self.store.outgoing().enqueue(new).await?))
     }
 
     /// Where the user alone will see it: where they were last heard, unless others listen there.
     async fn notification_target(&self, scope: &Scope) -> Result<(String, String)> {
         let web = (WEB.to_owned(), scope.user().to_owned());
-        let Some(heard) = self.store.last_seen_channel(scope.user(), scope.agent()).await? else {
+        let Some(heard) = self.store.incoming().last_seen_channel(scope.user(), scope.agent()).await? else {
             return Ok(web);
         };
         if !self.config.channels.contains(&heard.channel) {
@@ -124,7 +125,7 @@ impl Body {
         if let Some(to) = private(&heard.channel, &heard.conversation) {
             return Ok((heard.channel, to));
         }
-        let threads = self.store.threads(scope, MAX_THREADS).await?;
+        let threads = self.store.threads().list(scope, MAX_THREADS).await?;
         let alone = threads.into_iter().find_map(|thread| {
             let conversation = thread.external.filter(|_| thread.channel == heard.channel)?;
             private(&heard.channel, &conversation)

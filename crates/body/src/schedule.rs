@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use embody_store::{NewSchedule, ScheduleAdded, ScheduleOrigin};
+use embody_store::schedules::{AddScheduleOutcome, NewSchedule, ScheduleOrigin};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -79,8 +79,8 @@ impl Body {
         };
         let now = (self.config.clock)();
         let (scope, writer) = (&caller.scope, caller.scope.writer());
-        let is_exposed = self.store.has_untrusted_read(scope, &writer, now).await?;
-        let origins = self.store.read_origins(scope, &writer, now).await?;
+        let is_exposed = self.store.untrusted_reads().has_recent(scope, &writer, now).await?;
+        let origins = self.store.untrusted_reads().origins(scope, &writer, now).await?;
         // The owner has read what they approve.
         let quarantined = !caller.is_approved && self.gives_orders(&args.text).await;
         let new = NewSchedule {
@@ -95,8 +95,8 @@ impl Body {
             origins,
             quarantined,
         };
-        match self.store.add_schedule(new).await? {
-            ScheduleAdded::Added(added) => Ok(ScheduledRun {
+        match self.store.schedules().add(new).await? {
+            AddScheduleOutcome::Added(added) => Ok(ScheduledRun {
                 id: added.id,
                 cron: added.cron,
                 timezone: added.timezone,
@@ -104,7 +104,7 @@ impl Body {
                 status: if added.quarantined { "quarantined" } else { "active" }.to_owned(),
                 reason: added.quarantined.then(|| QUARANTINED.to_owned()),
             }),
-            ScheduleAdded::Full => Err(Error::Full),
+            AddScheduleOutcome::Full => Err(Error::Full),
         }
     }
 

@@ -9,7 +9,8 @@ use embody_mcp::{
     input_schema, output_schema, read_arguments, single_page,
 };
 use embody_prompt::escaped_json;
-use embody_store::{Scope, Store, TokenScope};
+use embody_store::tokens::TokenScope;
+use embody_store::{Scope, Store};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -102,7 +103,7 @@ impl ServerHandler for BodyHandler {
                 "a token is needed: `embody token add --user NAME --scope mcp` makes one".to_owned(),
             ));
         };
-        let known = self.body.store.principal(token.expose()).await.map_err(|error| {
+        let known = self.body.store.tokens().authenticate(token.expose()).await.map_err(|error| {
             tracing::error!(reason = %error, "a token could not be looked up");
             AuthError::Unavailable("tokens cannot be looked up now".to_owned())
         })?;
@@ -119,7 +120,7 @@ impl ServerHandler for BodyHandler {
 
     async fn are_valid(&self, bearers: &[Secret]) -> Vec<bool> {
         let secrets: Vec<&str> = bearers.iter().map(Secret::expose).collect();
-        self.body.store.are_valid_tokens(&secrets).await
+        self.body.store.tokens().are_valid(&secrets).await
     }
 
     async fn handle(

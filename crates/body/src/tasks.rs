@@ -1,7 +1,8 @@
 //! A user's tasks, with steps. A change is made from what is there, and never over another one. A task that was written after
 //! its writer had read text that the owner did not write marks its readers, as such a memory does.
 
-use embody_store::{EXPOSED, Step, StepState as KeptState, Task, TaskContent, TaskOutcome};
+use embody_store::tasks::{Step, StepState as KeptState, Task, TaskContent, TaskOutcome};
+use embody_store::untrusted_reads::EXPOSED;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -147,7 +148,7 @@ impl Body {
             |task: &Task| args.status.as_ref().is_none_or(|status| *status == task.content.status);
         let mut found: Vec<Task> = Vec::new();
         for _ in 0..PAGES {
-            let page = self.store.tasks(caller.scope.user(), after, PAGE).await?;
+            let page = self.store.tasks().list(caller.scope.user(), after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = last.number;
             found.extend(page.into_iter().filter(is_wanted));
@@ -176,7 +177,7 @@ impl Body {
             steps: steps.map(|text| Step { text, state: KeptState::Open }).collect(),
             trust: self.trust_of(caller).await?.to_owned(),
         };
-        Ok(entry(self.store.add_task(caller.scope.user(), content).await?))
+        Ok(entry(self.store.tasks().add(caller.scope.user(), content).await?))
     }
 
     /// Changes a task; what is left out stays.
@@ -185,7 +186,7 @@ impl Body {
         let (user, number) = (caller.scope.user(), number(&args.id)?);
         let title = args.title.as_deref().map(|text| title(Tool::UpdateTask, text)).transpose()?;
         let none = || Error::NoTask { id: args.id.clone() };
-        let mut task = self.store.task(user, number).await?.ok_or_else(none)?;
+        let mut task = self.store.tasks().get(user, number).await?.ok_or_else(none)?;
         let trust = self.trust_of(caller).await?;
         for _ in 0..MAX_ATTEMPTS {
             if args.expected_version.is_some_and(|version| version != task.version) {
@@ -201,7 +202,7 @@ impl Body {
             if trust == EXPOSED {
                 content.trust = trust.to_owned();
             }
-            match self.store.update_task(user, number, task.version, content).await? {
+            match self.store.tasks().update(user, number, task.version, content).await? {
                 TaskOutcome::Written(task) => {
                     // The result holds what others wrote before.
                     self.note_trust(caller, std::slice::from_ref(&task)).await?;
@@ -215,7 +216,8 @@ impl Body {
 
     async fn trust_of(&self, caller: &Caller) -> Result<&'static str> {
         let now = (self.config.clock)();
-        let is_exposed = self.store.has_untrusted_read(&caller.scope, &caller.scope.writer(), now).await?;
+        let is_exposed =
+            self.store.untrusted_reads().has_recent(&caller.scope, &caller.scope.writer(), now).await?;
         Ok(if is_exposed { EXPOSED } else { AGENT })
     }
 
@@ -229,7 +231,7 @@ impl Body {
         }
         let (scope, now) = (&caller.scope, (self.config.clock)());
         let origins: Vec<&str> = origins.iter().map(String::as_str).collect();
-        Ok(self.store.record_untrusted_read(scope, &scope.writer(), &origins, now).await?)
+        Ok(self.store.untrusted_reads().record(scope, &scope.writer(), &origins, now).await?)
     }
 }
 

@@ -51,12 +51,12 @@ impl Body {
             return Ok(Identity { user, agent, channel, channels, reachable_channels, last_heard: None });
         }
         let mut channels: Vec<String> = Vec::new();
-        for thread in self.store.threads(scope, MAX_THREADS).await? {
+        for thread in self.store.threads().list(scope, MAX_THREADS).await? {
             if !channels.contains(&thread.channel) {
                 channels.push(thread.channel);
             }
         }
-        let heard = self.store.last_seen_channel(scope.user(), scope.agent()).await?;
+        let heard = self.store.incoming().last_seen_channel(scope.user(), scope.agent()).await?;
         Ok(Identity {
             user,
             agent,

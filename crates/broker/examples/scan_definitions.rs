@@ -4,7 +4,7 @@
 use std::io::{BufRead, Result, stdin};
 
 use embody_broker::catalogue::{QuarantineReason, quarantine_reason};
-use embody_store::{Definition, ToolPin};
+use embody_store::pins::{Definition, ToolPin};
 
 #[derive(serde::Deserialize)]
 struct Named {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{Scope, TokenScope};
+use embody_store::Scope;
+use embody_store::tokens::TokenScope;
 use embody_wire::server::{
     AuthError, Call, Claim, Credentials, Era, Host, ReplicaEvent, ResumedSession, Service, code, failure,
 };
@@ -363,7 +364,7 @@ impl Service for Broker {
 
     async fn are_valid(&self, bearers: &[Secret]) -> Vec<bool> {
         let secrets: Vec<&str> = bearers.iter().map(Secret::expose).collect();
-        self.config.store.are_valid_tokens(&secrets).await
+        self.config.store.tokens().are_valid(&secrets).await
     }
 
     async fn call(&self, call: Call<Principal>) -> Outcome {

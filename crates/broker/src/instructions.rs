@@ -7,12 +7,12 @@
 
 use std::fmt::Write;
 
-use embody_store::{Definition, ToolPin};
+use embody_store::pins::{Definition, ToolPin};
 
 use crate::catalogue;
 
 /// The pin name of a body's instructions. No tool of this name is offered.
-pub const PIN: &str = embody_store::INSTRUCTIONS_PIN;
+pub const PIN: &str = embody_store::pins::INSTRUCTIONS_PIN;
 /// Limits in characters for one body's description and for all descriptions.
 const DESCRIPTION_MAX: usize = 2_000;
 const DESCRIPTIONS_MAX: usize = 6_000;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use embody_store::Actor;
+use embody_store::audit::Actor;
 use tokio::time::sleep;
 
 use crate::stateless::IDLE;
@@ -37,7 +37,7 @@ pub(crate) async fn run(config: Arc<BrokerConfig>, sessions: Arc<Sessions>) {
 async fn unfinished(config: &BrokerConfig, sessions: &Sessions) -> embody_store::Result<()> {
     let silence = i64::try_from((config.times.heartbeat * MISSED).as_micros()).unwrap_or(i64::MAX);
     let before = (config.clock)().saturating_sub(silence);
-    for write in config.store.open_writes(before, BATCH).await? {
+    for write in config.store.audit().open_writes(before, BATCH).await? {
         let (Some(call_id), Some(session)) = (write.text("call_id"), write.session.clone()) else { continue };
         // A write in progress in this process will record its outcome, however late its session's heartbeat is. A session
         // without open writes may still be open here: a stateless session has the same id in every process.
@@ -45,8 +45,12 @@ async fn unfinished(config: &BrokerConfig, sessions: &Sessions) -> embody_store:
         if open.is_some_and(|open| open.writes.load(Ordering::Acquire) > 0) {
             continue;
         }
-        let lives =
-            config.store.session(&write.user, &session).await?.is_some_and(|known| known.seen_at >= before);
+        let lives = config
+            .store
+            .sessions()
+            .get(&write.user, &session)
+            .await?
+            .is_some_and(|known| known.seen_at >= before);
         if lives {
             continue;
         }
@@ -54,18 +58,18 @@ async fn unfinished(config: &BrokerConfig, sessions: &Sessions) -> embody_store:
             Actor { user: write.user, agent: write.agent, session: Some(session), channel: write.channel };
         // The store checks again: another process, or the call itself, may have recorded an outcome meanwhile.
         let detail = "the process that made the call has ended before it knew".to_owned();
-        config.store.close_unknown(actor, call_id, Some(detail)).await?;
+        config.store.audit().close_unknown(actor, call_id, Some(detail)).await?;
     }
     Ok(())
 }
 
 async fn expired(config: &BrokerConfig) -> embody_store::Result<()> {
-    config.store.expire_approvals(BATCH).await?;
+    config.store.approvals().expire(BATCH).await?;
     let before =
         |kept: Duration| (config.clock)().saturating_sub(i64::try_from(kept.as_micros()).unwrap_or(i64::MAX));
-    config.store.prune_approvals(before(KEPT), BATCH).await?;
-    config.store.prune_receipts(before(config.times.receipts), BATCH).await?;
-    config.store.expire_sessions(KEPT, BATCH).await?;
-    config.store.delete_old_suspended_calls().await?;
-    config.store.delete_old_replica_messages().await
+    config.store.approvals().prune(before(KEPT), BATCH).await?;
+    config.store.receipts().prune(before(config.times.receipts), BATCH).await?;
+    config.store.sessions().expire(KEPT, BATCH).await?;
+    config.store.suspended_calls().delete_old().await?;
+    config.store.replica_messages().delete_old().await
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use embody_store::{Lease, Observation, Scope, Store};
+use embody_store::outbox::Observation;
+use embody_store::{Lease, Scope, Store};
 use embody_wire::Outcome;
 use embody_wire::upstream::Link;
 use serde_json::json;
@@ -82,7 +83,7 @@ impl Outbox {
                 }
                 self.hand_over_all(claimed, Deadline::Begin(until)).await;
             }
-            let _ = self.config.store.prune_observations(OLDEST, BATCH).await;
+            let _ = self.config.store.outbox().prune(OLDEST, BATCH).await;
         }
     }
 
@@ -105,7 +106,7 @@ impl Outbox {
     }
 
     async fn claim(&self, scopes: &[Scope]) -> Vec<Observation> {
-        self.config.store.claim_observations(&self.lease, scopes, BATCH).await.unwrap_or_else(|error| {
+        self.config.store.outbox().claim(&self.lease, scopes, BATCH).await.unwrap_or_else(|error| {
             tracing::warn!(reason = %error, "observations cannot be looked up");
             Vec::new()
         })
@@ -186,7 +187,7 @@ impl Over<'_> {
         if over.is_empty() {
             return;
         }
-        if let Err(error) = self.store.ack_observations(&over).await {
+        if let Err(error) = self.store.outbox().complete(&over).await {
             tracing::warn!(reason = %error, count = over.len(), "observations stay in the outbox");
         }
     }
@@ -246,11 +247,11 @@ async fn settle(over: &mut Over<'_>, observation: Observation, handed: Handed) -
         }
         Handed::Unanswered(reason) => {
             tracing::debug!(call, session, reason, "the mind did not take an observation");
-            over.store.retry_observation(&observation, RETRY).await
+            over.store.outbox().retry(&observation, RETRY).await
         }
         Handed::Untried(reason, delay) => {
             tracing::debug!(call, session, reason, "an observation goes back");
-            over.store.put_back_observation(&observation, delay).await
+            over.store.outbox().release(&observation, delay).await
         }
     };
     if let Err(error) = done {
@@ -294,7 +295,8 @@ async fn tell(
 
 #[cfg(test)]
 mod tests {
-    use embody_store::{DatabaseUrl, NewObservation, Scope};
+    use embody_store::outbox::NewObservation;
+    use embody_store::{DatabaseUrl, Scope};
 
     use super::*;
 
@@ -306,11 +308,11 @@ mod tests {
         let (key, payload) = ("call-1".to_owned(), "{}".to_owned());
         let new =
             NewObservation { scope: scope.clone(), session: "s".into(), key, payload, pending_limit: 10 };
-        store.add_observation(new, Vec::new()).await.unwrap();
+        store.outbox().enqueue(new, Vec::new()).await.unwrap();
         let lease = Lease { owner: "worker".into(), duration: LEASE };
-        let claimed = store.claim_observations(&lease, &[scope], BATCH).await.unwrap();
+        let claimed = store.outbox().claim(&lease, &[scope], BATCH).await.unwrap();
         let after = |attempts| Observation { attempts, ..claimed[0].clone() };
-        let waits = async || store.pending_observations("ann").await.unwrap().count == 1;
+        let waits = async || store.outbox().pending("ann").await.unwrap().count == 1;
         let (unanswered, untried) =
             (|| Handed::Unanswered("silence".into()), || Handed::Untried("away".into(), RETRY));
         let mut over = Over { store: &store, since: Instant::now(), observations: Vec::new() };

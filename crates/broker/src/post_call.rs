@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{
-    Arguments as AuditedArguments, Event, NewObservation, Outcome as AuditOutcome, Read, Record,
-    ToolCall as AuditedCall,
+use embody_store::audit::{
+    Arguments as AuditedArguments, Event, Outcome as AuditOutcome, Read, Record, ToolCall as AuditedCall,
 };
+use embody_store::outbox::NewObservation;
 use embody_wire::Outcome;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -167,7 +167,7 @@ async fn write(config: Arc<BrokerConfig>, news: Arc<Notify>, mut work: mpsc::Rec
 async fn store(config: &BrokerConfig, calls: &[FinishedCall]) -> embody_store::Result<()> {
     let observations = calls.iter().filter_map(observation).collect();
     let records = calls.iter().filter_map(record).collect();
-    config.store.add_observations_soon(observations, records).await
+    config.store.outbox().enqueue_deferred(observations, records).await
 }
 
 fn record(after: &FinishedCall) -> Option<Record> {

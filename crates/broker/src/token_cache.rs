@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use embody_store::{Principal, Store};
+use embody_store::Store;
+use embody_store::tokens::Principal;
 
 /// How long a revoked token is still accepted.
 const TTL: Duration = Duration::from_millis(100);
@@ -28,7 +29,7 @@ impl TokenCache {
         // The entry is as old as the start of the lookup.
         let asked = Instant::now();
         // Boxed because it is rare: inline, it would enlarge the future of every request.
-        let found = Box::pin(store.principal(secret)).await?;
+        let found = Box::pin(store.tokens().authenticate(secret)).await?;
         if let Some(principal) = &found {
             self.insert(hash, principal.clone(), asked);
         }
@@ -54,7 +55,8 @@ impl TokenCache {
 
 #[cfg(test)]
 mod tests {
-    use embody_store::{DatabaseUrl, NewToken, TokenScope};
+    use embody_store::DatabaseUrl;
+    use embody_store::tokens::{NewToken, TokenScope};
 
     use super::*;
 
@@ -74,13 +76,13 @@ mod tests {
             expires_at: None,
             may_approve: false,
         };
-        let (token, secret) = store.add_token(new).await.unwrap();
+        let (token, secret) = store.tokens().add(new).await.unwrap();
         let cache = TokenCache::default();
         let who = async || cache.principal(&store, secret.expose()).await.unwrap().map(|one| one.user);
         assert_eq!(cache.principal(&store, "nobody's").await.unwrap(), None);
         assert!(cache.0.lock().unwrap().is_empty());
         assert_eq!(who().await.as_deref(), Some("ann"));
-        store.revoke_token(&token.id).await.unwrap();
+        store.tokens().revoke(&token.id).await.unwrap();
         old(&cache);
         assert_eq!(who().await, None);
     }

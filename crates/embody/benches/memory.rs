@@ -17,7 +17,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-use embody_store::{DatabaseUrl, MemorySearch, Scope, Store};
+use embody_store::memories::MemorySearch;
+use embody_store::{DatabaseUrl, Scope, Store};
 use serde_json::{Value, json};
 
 fn main() {
@@ -95,7 +96,7 @@ async fn inside(asked: &[Asked], folder: &Path) {
             let scope = Scope::new(user, "assistant").unwrap();
             let search = MemorySearch { query: query.clone(), limit: 10, kind: None, since: None };
             let began = Instant::now();
-            store.search_memories(&scope, &search).await.unwrap();
+            store.memories().search(&scope, &search).await.unwrap();
             searches.push(began.elapsed().as_secs_f64() * 1e6);
         }
         rounds.push(searches);

@@ -4,7 +4,7 @@
 use embody_broker::approval::{ApprovalView, approval_text, bound_version};
 use embody_broker::arguments::Arguments;
 use embody_broker::policy::{Annotations, Facts, Via};
-use embody_store::{Answer, Approval, ApprovalStatus};
+use embody_store::approvals::{Answer, Approval, ApprovalStatus};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -65,8 +65,8 @@ impl Channels {
 async fn prune(store: Store, ending: CancellationToken) {
     loop {
         for pruned in [
-            store.prune_incoming(RETENTION, PRUNE_BATCH).await,
-            store.prune_outgoing(RETENTION, PRUNE_BATCH).await,
+            store.incoming().prune(RETENTION, PRUNE_BATCH).await,
+            store.outgoing().prune(RETENTION, PRUNE_BATCH).await,
         ] {
             if let Err(error) = pruned {
                 tracing::warn!(reason = %error, "old messages cannot be deleted");

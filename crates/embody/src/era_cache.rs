@@ -19,7 +19,8 @@ pub(crate) fn cache(store: &Store, name: &str, route: &Route) -> EraCache {
     let load = move || {
         let (store, name, digest) = key.clone();
         async move {
-            let known = timeout(STORE_TIMEOUT, store.is_session_server(&name, &digest, ENTRY_TTL)).await;
+            let known =
+                timeout(STORE_TIMEOUT, store.session_servers().contains(&name, &digest, ENTRY_TTL)).await;
             match known {
                 Ok(Ok(is_known)) => is_known,
                 Ok(Err(error)) => {
@@ -35,8 +36,8 @@ pub(crate) fn cache(store: &Store, name: &str, route: &Route) -> EraCache {
         async move {
             let saved = timeout(STORE_TIMEOUT, async {
                 match is_session_era {
-                    true => store.add_session_server(&name, &digest, ENTRY_TTL).await,
-                    false => store.remove_session_server(&name, &digest).await,
+                    true => store.session_servers().add(&name, &digest, ENTRY_TTL).await,
+                    false => store.session_servers().remove(&name, &digest).await,
                 }
             });
             if let Ok(Err(error)) = saved.await {

@@ -19,7 +19,7 @@ pub(crate) async fn put(
     let up = "How long it has been running.";
     page.number("embody_up_seconds", Kind::Gauge, up, since.elapsed().as_secs());
     broker.metrics(page);
-    let waiting = store.all_pending_observations().await?;
+    let waiting = store.outbox().pending_total().await?;
     page.number(
         "embody_outbox_observations",
         Kind::Gauge,

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use embody_prompt::{Source, Step, StepState, Task};
-use embody_store::{Agent, DatabaseUrl, EXPOSED, ErrorKind, Instructions, Scope, Store, ToolPin};
+use embody_store::instructions::Instructions;
+use embody_store::pins::ToolPin;
+use embody_store::untrusted_reads::EXPOSED;
+use embody_store::{Agent, DatabaseUrl, ErrorKind, Scope, Store};
 use embody_workspace::{LoadRequest, StoredValues};
 
 use crate::cli::Context;
@@ -120,7 +123,7 @@ const TOKEN_CHECK: Duration = Duration::from_millis(400);
 
 /// Returns when the token is revoked or expired, or its user is disabled.
 pub(crate) async fn wait_until_revoked(store: &Store, token: &str) {
-    while store.is_valid_token(token).await {
+    while store.tokens().is_valid(token).await {
         tokio::time::sleep(TOKEN_CHECK).await;
     }
 }
@@ -169,7 +172,7 @@ pub(crate) async fn add_open_store_parts(
     let parts = stored_parts(store, scope, task).await?;
     if let Some((task, _)) = parts.task.as_ref().filter(|_| parts.is_task_exposed) {
         let origin = format!("task:{}", task.id);
-        store.record_untrusted_read(scope, &scope.writer(), &[&origin], store.clock().await?).await?;
+        store.untrusted_reads().record(scope, &scope.writer(), &[&origin], store.clock().await?).await?;
     }
     parts.add_to(request, scope);
     Ok(())
@@ -184,7 +187,7 @@ pub(crate) async fn pins(
     let mut pins: Vec<ToolPin> = Vec::new();
     let mut last = (String::new(), String::new());
     while pins.len() < limit {
-        let page = store.pins((&last.0, &last.1), PIN_PAGE).await?;
+        let page = store.pins().list((&last.0, &last.1), PIN_PAGE).await?;
         let Some(end) = page.last() else { break };
         last = (end.body.clone(), end.tool.clone());
         pins.extend(page.into_iter().filter(&keep));
@@ -200,8 +203,8 @@ struct StoredParts {
 }
 
 async fn stored_parts(store: &Store, scope: &Scope, task_id: Option<&str>) -> Result<StoredParts, CliError> {
-    let instructions = store.instructions(scope).await?;
-    let agent = store.agent(scope.agent()).await?;
+    let instructions = store.instructions().get(scope).await?;
+    let agent = store.agents().get(scope.agent()).await?;
     let task = match task_id {
         Some(id) => task(store, scope.user(), id).await?,
         None => None,
@@ -230,12 +233,12 @@ impl StoredParts {
 
 /// The task in the store and its trust; `None` if the user has no tasks there, so that `tasks.json` is read.
 async fn task(store: &Store, user: &str, id: &str) -> Result<Option<((Task, Source), String)>, CliError> {
-    let known = store.tasks(user, 0, KNOWN_TASKS).await?;
+    let known = store.tasks().list(user, 0, KNOWN_TASKS).await?;
     if known.is_empty() {
         return Ok(None);
     }
     let found = match id.parse() {
-        Ok(number) => store.task(user, number).await?,
+        Ok(number) => store.tasks().get(user, number).await?,
         Err(_) => None,
     };
     let Some(found) = found else {
@@ -246,9 +249,9 @@ async fn task(store: &Store, user: &str, id: &str) -> Result<Option<((Task, Sour
     let steps = content.steps.into_iter().map(|step| Step {
         text: step.text,
         state: match step.state {
-            embody_store::StepState::Open => StepState::Open,
-            embody_store::StepState::Current => StepState::Current,
-            embody_store::StepState::Done => StepState::Done,
+            embody_store::tasks::StepState::Open => StepState::Open,
+            embody_store::tasks::StepState::Current => StepState::Current,
+            embody_store::tasks::StepState::Done => StepState::Done,
         },
     });
     let task = Task {

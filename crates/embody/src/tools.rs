@@ -7,7 +7,7 @@ use embody_broker::INSTRUCTIONS_PIN;
 use embody_broker::catalogue::{Catalogue, FirstListing, Source};
 use embody_broker::upstream::{RawTool, Role};
 use embody_prompt::{Audience, Source as From, Tool, Value};
-use embody_store::ToolPin;
+use embody_store::pins::ToolPin;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 

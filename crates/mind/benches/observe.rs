@@ -13,7 +13,9 @@
 use std::time::Instant;
 
 use embody_mind::{Caller, ObservedCall, Trust, ZonedNow, observe, replay};
-use embody_store::{DatabaseUrl, InstructionsChange, NewMemory, Scope, Store};
+use embody_store::instructions::InstructionsChange;
+use embody_store::memories::NewMemory;
+use embody_store::{DatabaseUrl, Scope, Store};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
@@ -85,11 +87,11 @@ async fn measure(backend: &str, store: &Store, size: usize) {
 async fn fill(store: &Store, scope: &Scope, size: usize) {
     let standing = "Answer in bullet points.\nNever mail the press.\nNo messages after 22:00.\nAsk me before you delete anything.";
     let change = InstructionsChange { text: standing.into(), writer: "ann".into(), expected_version: None };
-    store.set_instructions(scope, change).await.unwrap();
+    store.instructions().set(scope, change).await.unwrap();
     for part in 0..size.div_ceil(1000) {
         let count = (size - part * 1000).min(1000);
         let memories = (0..count).map(|index| memory(part * 1000 + index)).collect();
-        store.save_memories(scope, memories).await.unwrap();
+        store.memories().save_all(scope, memories).await.unwrap();
     }
 }
 

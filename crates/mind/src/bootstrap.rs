@@ -146,7 +146,7 @@ impl Mind {
     }
 
     async fn instructions_version(&self, caller: &Caller, reasons: &mut Vec<String>) -> Option<i64> {
-        match self.store.instructions(&caller.scope).await {
+        match self.store.instructions().get(&caller.scope).await {
             Ok(instructions) => Some(instructions.version),
             Err(error) => {
                 reasons.push(format!("the standing instructions cannot be read: {error}"));

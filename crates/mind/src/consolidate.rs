@@ -9,10 +9,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use embody_store::{
-    Consolidated, ConsolidationClaim, ConsolidationPlan, ConsolidationRun, Lease, Memory, MemoryStatus,
-    Merge, NumberedMemory, PruneLog, Scope, Store, Undone,
+use embody_store::consolidations::{
+    ApplyOutcome, ConsolidationClaim, ConsolidationPlan, ConsolidationRun, PruneLog, UndoResult,
 };
+use embody_store::memories::{Memory, MemoryStatus, Merge, NumberedMemory};
+use embody_store::{Lease, Scope, Store};
 
 use crate::ZonedNow;
 use crate::error::{Error, Result};
@@ -89,15 +90,15 @@ pub async fn consolidate(
         return Err(Error::Arguments { tool: "consolidate", problem });
     }
     let at = now.micros();
-    if store.mind_active_at(scope).await? > ago(at, policy.quiet) {
+    if store.consolidations().last_activity_at(scope).await? > ago(at, policy.quiet) {
         return Ok(ConsolidationOutcome::NotQuiet);
     }
     let limits = limits(at, policy);
-    if !store.consolidation_due(scope, &limits).await? {
+    if !store.consolidations().is_due(scope, &limits).await? {
         return Ok(ConsolidationOutcome::Nothing { more: false });
     }
     let lease = Lease { owner: policy.owner.clone(), duration: LEASE };
-    let Some(claim) = store.claim_consolidation(scope, &lease).await? else {
+    let Some(claim) = store.consolidations().claim(scope, &lease).await? else {
         return Ok(ConsolidationOutcome::Busy);
     };
     let planned = plan(store, &claim, limits, policy).await;
@@ -105,20 +106,20 @@ pub async fn consolidate(
         Ok(planned) => planned,
         Err(error) => {
             // The failure itself is what the caller must hear of; the lease ends by itself if this fails too.
-            let _ = store.return_consolidation(&claim).await;
+            let _ = store.consolidations().release(&claim).await;
             return Err(error);
         }
     };
-    Ok(match store.consolidate(&claim, plan, at).await? {
-        Consolidated::Done(run) => ConsolidationOutcome::Done { run, more },
-        Consolidated::Nothing => ConsolidationOutcome::Nothing { more },
-        Consolidated::Lost => ConsolidationOutcome::Busy,
+    Ok(match store.consolidations().apply(&claim, plan, at).await? {
+        ApplyOutcome::Done(run) => ConsolidationOutcome::Done { run, more },
+        ApplyOutcome::Nothing => ConsolidationOutcome::Nothing { more },
+        ApplyOutcome::Lost => ConsolidationOutcome::Busy,
     })
 }
 
 /// Takes back what a run did. What somebody changed since is left alone, and counted.
-pub async fn undo(store: &Store, scope: &Scope, run: &str, now: &ZonedNow) -> Result<Undone> {
-    Ok(store.undo_consolidation(scope, run, now.micros()).await?)
+pub async fn undo(store: &Store, scope: &Scope, run: &str, now: &ZonedNow) -> Result<UndoResult> {
+    Ok(store.consolidations().undo(scope, run, now.micros()).await?)
 }
 
 async fn plan(
@@ -128,7 +129,7 @@ async fn plan(
     policy: &ConsolidationPolicy,
 ) -> Result<(ConsolidationPlan, bool)> {
     let (scope, looked_seq) = (&claim.scope, claim.looked_seq);
-    let batch = store.memories_saved_after(scope, looked_seq, policy.memories).await?;
+    let batch = store.memories().list_saved_after(scope, looked_seq, policy.memories).await?;
     let more = batch.len() >= policy.memories as usize;
     let looked_seq = batch.last().map_or(looked_seq, |last| last.seq);
     let active: Vec<_> =
@@ -136,7 +137,7 @@ async fn plan(
     let likenesses: Vec<(String, i64)> =
         active.iter().map(|numbered| (fingerprint(&numbered.memory), numbered.seq)).collect();
     let keys: Vec<String> = likenesses.iter().map(|(likeness, _)| likeness.clone()).collect();
-    let before = store.alike_memories(scope, &keys).await?;
+    let before = store.memories().list_alike(scope, &keys).await?;
     let window_us = i64::try_from(policy.window.as_micros()).unwrap_or(i64::MAX);
     let merges = find_merges(before.into_iter().chain(active).collect(), window_us);
     Ok((ConsolidationPlan { looked_seq, likenesses, merges, ..limits }, more))

@@ -1,7 +1,9 @@
 //! What has been going on: open commitments, what was said and saved lately, the standing instructions. Bounded, and
 //! every piece says whose words it is: all of it is data.
 
-use embody_store::{Commitment, CommitmentStatus, LogEntry, Memory, MemoryList, MemoryStatus};
+use embody_store::commitments::{Commitment, CommitmentStatus};
+use embody_store::memories::{Memory, MemoryList, MemoryStatus};
+use embody_store::mind_log::LogEntry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -100,13 +102,13 @@ pub struct StandingInstructions {
 impl Mind {
     pub async fn context(&self, caller: &Caller, _args: GetContext, now: &ZonedNow) -> Result<Context> {
         let (store, scope) = (&self.store, &caller.scope);
-        let open = store.commitments(scope, CommitmentStatus::Open, MAX_COMMITMENTS).await?;
-        let count = store.count_commitments(scope, CommitmentStatus::Open).await?;
-        let instructions = store.instructions(scope).await?;
+        let open = store.commitments().list(scope, CommitmentStatus::Open, MAX_COMMITMENTS).await?;
+        let count = store.commitments().count(scope, CommitmentStatus::Open).await?;
+        let instructions = store.instructions().get(scope).await?;
         let limit = u32::try_from(MAX_RECENT).unwrap_or(u32::MAX);
-        let log = store.mind_log(scope, limit).await?;
+        let log = store.mind_log().list(scope, limit).await?;
         let list = MemoryList { status: MemoryStatus::Active, kind: None, since: None, after: None, limit };
-        let saved = store.list_memories(scope, &list).await?;
+        let saved = store.memories().list(scope, &list).await?;
         let context = Context {
             about: ABOUT,
             more_commitments: count.saturating_sub(i64::try_from(open.len()).unwrap_or(i64::MAX)).max(0),

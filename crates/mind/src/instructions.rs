@@ -2,9 +2,9 @@
 //! diff. Once the agent has read text that the owner did not write, a change needs the owner's approval, and without one it
 //! becomes a proposal.
 
-use embody_store::{
-    Instructions, InstructionsChange, InstructionsOutcome, NewLogEntry, NewProposal, NewReflection, Proposal,
-};
+use embody_store::instructions::{Instructions, InstructionsChange, InstructionsOutcome};
+use embody_store::mind_log::{NewLogEntry, NewReflection};
+use embody_store::proposals::{NewProposal, Proposal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,7 @@ impl Mind {
         caller: &Caller,
         args: &UpdateInstructions,
     ) -> Result<Confirmation> {
-        let there = self.store.instructions(&caller.scope).await?;
+        let there = self.store.instructions().get(&caller.scope).await?;
         if args.expected_version.is_some_and(|expected| expected != there.version) {
             return Err(Error::Stale { version: there.version, instructions: there.text });
         }
@@ -110,7 +110,7 @@ impl Mind {
         };
         let new =
             NewReflection { entry, commitments: Vec::new(), settled: Vec::new(), proposals: vec![change] };
-        Ok(self.store.add_reflection(&caller.scope, new).await?.proposals.pop())
+        Ok(self.store.mind_log().append(&caller.scope, new).await?.proposals.pop())
     }
 
     /// Writes what the owner has approved, if the instructions are still what the diff was made from. Only for callers that
@@ -126,7 +126,7 @@ impl Mind {
 
     /// Each try is over the version that its diff was made from, so the diff is always the whole truth.
     async fn replace(&self, caller: &Caller, args: UpdateInstructions) -> Result<UpdatedInstructions> {
-        let mut there = self.store.instructions(&caller.scope).await?;
+        let mut there = self.store.instructions().get(&caller.scope).await?;
         for _ in 0..MAX_ATTEMPTS {
             if args.expected_version.is_some_and(|expected| expected != there.version) {
                 break;
@@ -136,7 +136,7 @@ impl Mind {
                 writer: caller.writer.clone(),
                 expected_version: Some(there.version),
             };
-            match self.store.set_instructions(&caller.scope, change).await? {
+            match self.store.instructions().set(&caller.scope, change).await? {
                 InstructionsOutcome::Written(now) => {
                     log_change(caller, &now);
                     let diff = diff::unified(&there.text, &now.text);

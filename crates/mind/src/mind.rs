@@ -1,7 +1,8 @@
 //! The mind's handle: its store, its contract source, and which callers have read text that the owner did not write. Who
 //! calls is what the connection says; nothing that a model writes into a call changes it.
 
-use embody_store::{EXPOSED, Scope, Store};
+use embody_store::untrusted_reads::EXPOSED;
+use embody_store::{Scope, Store};
 
 use crate::ZonedNow;
 use crate::contract::ContractSource;
@@ -30,19 +31,23 @@ impl Mind {
     /// Records for a day that the caller has read text of this origin, which the owner did not write. The mark is the writer's,
     /// not the connection's. The broker marks what it forwards; the mind marks what its own tools return.
     pub async fn record_untrusted_read(&self, caller: &Caller, origin: &str, now: &ZonedNow) -> Result<()> {
-        Ok(self.store.record_untrusted_read(&caller.scope, &caller.writer, &[origin], now.micros()).await?)
+        Ok(self
+            .store
+            .untrusted_reads()
+            .record(&caller.scope, &caller.writer, &[origin], now.micros())
+            .await?)
     }
 
     /// Where what the caller has read within a day came from, as a part of a sentence; empty if that is not known.
     pub(crate) async fn origins_read(&self, caller: &Caller, now: &ZonedNow) -> Result<String> {
-        let known = self.store.read_origins(&caller.scope, &caller.writer, now.micros()).await?;
+        let known = self.store.untrusted_reads().origins(&caller.scope, &caller.writer, now.micros()).await?;
         let names: Vec<&str> = known.iter().map(|known| &*known.origin).collect();
         Ok(names.join(", "))
     }
 
     /// Whether the caller has, within a day, read text that the owner did not write.
     pub async fn has_untrusted_read(&self, caller: &Caller, now: &ZonedNow) -> Result<bool> {
-        Ok(self.store.has_untrusted_read(&caller.scope, &caller.writer, now.micros()).await?)
+        Ok(self.store.untrusted_reads().has_recent(&caller.scope, &caller.writer, now.micros()).await?)
     }
 
     /// How far what the caller writes now is trusted, as it is stored.

@@ -2,7 +2,8 @@
 //! quotes it; reading one frames it.
 
 use embody_prompt::without_hidden;
-use embody_store::{ErrorKind, FoundMemory, MemoryList, MemoryStatus};
+use embody_store::ErrorKind;
+use embody_store::memories::{FoundMemory, MemoryList, MemoryStatus};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -65,7 +66,7 @@ impl Mind {
             limit: PAGE + 1,
         };
         let mut memories =
-            self.store.list_memories(&caller.scope, &list).await.map_err(|error| match error.kind() {
+            self.store.memories().list(&caller.scope, &list).await.map_err(|error| match error.kind() {
                 ErrorKind::NotFound | ErrorKind::Invalid => {
                     Error::NoPage { cursor: cursor.unwrap_or_default().chars().take(64).collect() }
                 }
@@ -104,10 +105,11 @@ impl Mind {
             return Ok(ResourceText { uri: uri.to_owned(), mime_type: PLAIN, text });
         } else {
             let id = uri.strip_prefix(MEMORY).ok_or_else(missing)?;
-            let memory = self.store.memory(&caller.scope, id).await.map_err(|error| match error.kind() {
-                ErrorKind::Invalid => missing(),
-                _ => Error::Store(error),
-            })?;
+            let memory =
+                self.store.memories().get(&caller.scope, id).await.map_err(|error| match error.kind() {
+                    ErrorKind::Invalid => missing(),
+                    _ => Error::Store(error),
+                })?;
             let memory = memory.filter(|memory| memory.status == MemoryStatus::Active).ok_or_else(missing)?;
             self.note_trust(caller, [memory.trust.as_str()], now).await?;
             Memories { about: ABOUT, memories: vec![entry(FoundMemory { memory, score: 0.0 })] }

@@ -15,9 +15,9 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use embody_store::{
-    Actor, Arguments, DatabaseUrl, Event, Intent, MemorySearch, NewMemory, Record, Scope, Store, ToolCall,
-};
+use embody_store::audit::{Actor, Arguments, Event, Intent, Record, ToolCall};
+use embody_store::memories::{MemorySearch, NewMemory};
+use embody_store::{DatabaseUrl, Scope, Store};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 /// Memories of each of many users.
@@ -86,7 +86,7 @@ async fn append(backend: &str, store: &Store, tasks: usize) {
             while Instant::now() < end {
                 let record = intent(task);
                 let started = Instant::now();
-                store.audit(record).await.unwrap();
+                store.audit().append(record).await.unwrap();
                 times.0.push(started.elapsed().as_secs_f64() * 1e6);
             }
             times
@@ -126,7 +126,7 @@ async fn memories(backend: &str, store: &Store, size: usize, users: usize) {
         for part in 0..each.div_ceil(1000) {
             let count = (each - part * 1000).min(1000);
             let batch = (0..count).map(|index| memory(&words, &mut dice, part * 1000 + index)).collect();
-            store.save_memories(scope, batch).await.unwrap();
+            store.memories().save_all(scope, batch).await.unwrap();
         }
     }
     let rate = size as f64 / started.elapsed().as_secs_f64();
@@ -139,7 +139,7 @@ async fn memories(backend: &str, store: &Store, size: usize, users: usize) {
             let scope = &scopes[dice.below(users)];
             let search = MemorySearch { query: words.text(&mut dice, 5), limit: 10, kind: None, since: None };
             let started = Instant::now();
-            found += store.search_memories(scope, &search).await.unwrap().len();
+            found += store.memories().search(scope, &search).await.unwrap().len();
             round.0.push(started.elapsed().as_secs_f64() * 1e6);
         }
         quietest = quietest.min(round.share(0.99));
@@ -151,7 +151,7 @@ async fn memories(backend: &str, store: &Store, size: usize, users: usize) {
         let scope = &scopes[dice.below(users)];
         let memory = memory(&words, &mut dice, each + index);
         let started = Instant::now();
-        store.save_memory(scope, memory).await.unwrap();
+        store.memories().save(scope, memory).await.unwrap();
         saves.0.push(started.elapsed().as_secs_f64() * 1e6);
     }
     println!(

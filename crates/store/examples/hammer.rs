@@ -11,12 +11,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use embody_store::{
-    Actor, Arguments, ChainState, DatabaseUrl, ErrorKind, Fenced, FinishIncoming, IncomingState,
-    InstructionsChange, InstructionsOutcome, Intent, Lease, MemorySearch, NewIncoming, NewMemory, NewMessage,
-    NewOutgoing, NewReceipt, NewThread, Outcome as CallOutcome, OutgoingEnd, OutgoingState, Scope, Store,
-    TaskContent, ToolCall,
-};
+use embody_store::audit::{Actor, Arguments, ChainState, Intent, Outcome as CallOutcome, ToolCall};
+use embody_store::incoming::{FinishIncoming, IncomingState, NewIncoming};
+use embody_store::instructions::{InstructionsChange, InstructionsOutcome};
+use embody_store::memories::{MemorySearch, NewMemory};
+use embody_store::outgoing::{NewOutgoing, OutgoingEnd, OutgoingState};
+use embody_store::receipts::NewReceipt;
+use embody_store::tasks::TaskContent;
+use embody_store::threads::{NewMessage, NewThread};
+use embody_store::{DatabaseUrl, ErrorKind, Lease, LeaseStatus, Scope, Store};
 use serde::{Deserialize, Serialize};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -84,7 +87,7 @@ async fn write_for_ever(store: Store, task: usize) -> Outcome<()> {
     let scope = Scope::new(&user, "assistant")?;
     let new = NewThread { channel: "web".into(), external: Some("hammer".into()), title: None };
     let thread = loop {
-        match store.open_thread(&scope, new.clone()).await {
+        match store.threads().open(&scope, new.clone()).await {
             Err(error) if is_away(&error) => {}
             opened => break opened?.id,
         }
@@ -116,13 +119,14 @@ async fn one(
     let user = scope.user().to_owned();
     Ok(Some(match round % 9 {
         0 => {
-            let task = store.add_task(&user, content(text)).await?;
+            let task = store.tasks().add(&user, content(text)).await?;
             Ack::Task { user, number: task.number, title: text.to_owned() }
         }
         1 => {
             let new = NewMessage { role: "user".into(), content: text.to_owned() };
             let seq = store
-                .append_messages(&user, thread, vec![new])
+                .threads()
+                .append(&user, thread, vec![new])
                 .await?
                 .first()
                 .map_or(0, |message| message.seq);
@@ -131,7 +135,7 @@ async fn one(
         2 => {
             let change =
                 InstructionsChange { text: text.to_owned(), writer: "hammer".into(), expected_version: None };
-            match store.set_instructions(scope, change).await? {
+            match store.instructions().set(scope, change).await? {
                 InstructionsOutcome::Written(now) => {
                     Ack::Instructions { user, version: now.version, text: text.to_owned() }
                 }
@@ -141,7 +145,7 @@ async fn one(
         3 => {
             let memory =
                 NewMemory { session: Some("hammer".into()), ..NewMemory::note(text, "hammer", "owner") };
-            Ack::Memory { user, id: store.save_memory(scope, memory).await?.id, text: text.to_owned() }
+            Ack::Memory { user, id: store.memories().save(scope, memory).await?.id, text: text.to_owned() }
         }
         4 => {
             let call = ToolCall {
@@ -152,8 +156,8 @@ async fn one(
                 args: Arguments::of("{}"),
             };
             let actor = Actor { user: user.clone(), agent: None, session: None, channel: None };
-            let begun = store.begin_write(&actor, Intent { call, approval: None }).await?;
-            store.finish_write(begun, CallOutcome::Done, None).await?;
+            let begun = store.audit().begin(&actor, Intent { call, approval: None }).await?;
+            store.audit().finish(begun, CallOutcome::Done, None).await?;
             Ack::Intent { user, call: text.to_owned() }
         }
         5 => {
@@ -164,10 +168,10 @@ async fn one(
             ];
             let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
             let new = NewReceipt { layout: "channel".into(), hash, parts, detail: "{}".into() };
-            Ack::Receipt { user, id: store.keep_receipt(scope, new).await?, text }
+            Ack::Receipt { user, id: store.receipts().insert(scope, new).await?, text }
         }
         6 => {
-            store.take_incoming(vec![arriving(scope, text)], None).await?;
+            store.incoming().insert(vec![arriving(scope, text)], None).await?;
             Ack::Arrived { user, external: text.to_owned() }
         }
         7 => return answer(store, scope).await,
@@ -192,7 +196,7 @@ fn lease() -> Lease {
 
 async fn answer(store: &Store, scope: &Scope) -> embody_store::Result<Option<Ack>> {
     let user = scope.user().to_owned();
-    let Some(claim) = store.claim_incoming(&user, &lease(), 1).await?.into_iter().next() else {
+    let Some(claim) = store.incoming().claim(&user, &lease(), 1).await?.into_iter().next() else {
         return Ok(None);
     };
     let external = claim.incoming.external.clone();
@@ -206,18 +210,18 @@ async fn answer(store: &Store, scope: &Scope) -> embody_store::Result<Option<Ack
         about: Some(external.clone()),
     };
     let finish = FinishIncoming { state: IncomingState::Done, reason: None, replies: vec![reply] };
-    let kept = store.finish_incoming(&claim, finish).await?;
-    Ok((kept == Fenced::Kept).then_some(Ack::Answered { user, external }))
+    let kept = store.incoming().finish(&claim, finish).await?;
+    Ok((kept == LeaseStatus::Kept).then_some(Ack::Answered { user, external }))
 }
 
 async fn send(store: &Store, scope: &Scope) -> embody_store::Result<Option<Ack>> {
     let user = scope.user().to_owned();
-    let Some(claim) = store.claim_outgoing(&user, &lease(), 1).await?.into_iter().next() else {
+    let Some(claim) = store.outgoing().claim(&user, &lease(), 1).await?.into_iter().next() else {
         return Ok(None);
     };
-    store.begin_part(&claim, 0).await?;
-    let kept = store.finish_outgoing(&claim, OutgoingEnd::Sent).await?;
-    Ok((kept == Fenced::Kept).then_some(Ack::Sent { user, id: claim.outgoing.id }))
+    store.outgoing().begin_part(&claim, 0).await?;
+    let kept = store.outgoing().finish(&claim, OutgoingEnd::Sent).await?;
+    Ok((kept == LeaseStatus::Kept).then_some(Ack::Sent { user, id: claim.outgoing.id }))
 }
 
 fn content(title: &str) -> TaskContent {
@@ -263,7 +267,7 @@ async fn check(place: DatabaseUrl) -> Outcome<()> {
         checked += 1;
     }
     store.check().await?;
-    let report = store.verify_audit().await?;
+    let report = store.audit().verify().await?;
     if let Some((chain, found)) = report.broken() {
         return Err(format!("the audit chain {} is broken at {found}", chain.chain).into());
     }
@@ -286,13 +290,14 @@ impl Channel {
     /// Reads it; a message that was answered has its reply and no other has one.
     async fn of(store: &Store, user: &str) -> Outcome<Self> {
         let arrived: HashMap<_, _> = store
-            .incoming(user, u32::MAX)
+            .incoming()
+            .list(user, u32::MAX)
             .await?
             .into_iter()
             .map(|incoming| (incoming.external, incoming.state))
             .collect();
         let (mut replies, mut sent) = (HashSet::new(), HashSet::new());
-        for outgoing in store.outgoing(user, u32::MAX).await? {
+        for outgoing in store.outgoing().list(user, u32::MAX).await? {
             if outgoing.state == OutgoingState::Sent {
                 sent.insert(outgoing.id);
             }
@@ -307,7 +312,7 @@ impl Channel {
         }
         let scope = Scope::new(user, "assistant")?;
         for external in arrived.keys().take(10) {
-            if !store.take_incoming(vec![arriving(&scope, external)], None).await?.is_empty() {
+            if !store.incoming().insert(vec![arriving(&scope, external)], None).await?.is_empty() {
                 return Err(format!("`{external}` was taken twice").into());
             }
         }
@@ -327,7 +332,7 @@ impl Channel {
 /// The user and the call of every intent on record.
 async fn intents(store: &Store) -> Outcome<HashSet<(String, String)>> {
     let mut found = HashSet::new();
-    let mut pages = store.audit_pages().await?;
+    let mut pages = store.audit().pages().await?;
     while let Some(page) = pages.next().await? {
         let intents = page.into_iter().filter(|record| record.event == "intent");
         found.extend(intents.filter_map(|record| Some((record.user.clone(), record.text("call_id")?))));
@@ -338,27 +343,27 @@ async fn intents(store: &Store) -> Outcome<HashSet<(String, String)>> {
 async fn is_there(store: &Store, intents: &HashSet<(String, String)>, ack: &Ack) -> Outcome<bool> {
     Ok(match ack {
         Ack::Task { user, number, title } => {
-            store.task(user, *number).await?.is_some_and(|task| task.content.title == *title)
+            store.tasks().get(user, *number).await?.is_some_and(|task| task.content.title == *title)
         }
         Ack::Message { user, thread, seq, content } => {
-            let messages = store.messages(user, thread, seq - 1, 1).await?;
+            let messages = store.threads().messages(user, thread, seq - 1, 1).await?;
             messages.first().is_some_and(|message| message.message.content == *content)
         }
         Ack::Instructions { user, version, text } => {
             let scope = Scope::new(user, "assistant")?;
-            let past = store.instructions_version(&scope, *version).await?;
+            let past = store.instructions().version(&scope, *version).await?;
             past.is_some_and(|past| past.instructions.text == *text)
         }
-        Ack::Receipt { user, id, text } => match store.receipts(user, id, 1).await?.first() {
-            Some(receipt) => store.replay(receipt).await? == *text,
+        Ack::Receipt { user, id, text } => match store.receipts().list(user, id, 1).await?.first() {
+            Some(receipt) => store.receipts().replay(receipt).await? == *text,
             None => false,
         },
         Ack::Memory { user, id, text } => {
             let scope = Scope::new(user, "assistant")?;
             let search = MemorySearch { query: text.clone(), limit: 100, kind: None, since: None };
             // Kept, and found: its index was written with it.
-            store.memory(&scope, id).await?.is_some_and(|memory| memory.text == *text)
-                && store.search_memories(&scope, &search).await?.iter().any(|found| found.memory.id == *id)
+            store.memories().get(&scope, id).await?.is_some_and(|memory| memory.text == *text)
+                && store.memories().search(&scope, &search).await?.iter().any(|found| found.memory.id == *id)
         }
         Ack::Intent { user, call } => intents.contains(&(user.clone(), call.clone())),
         Ack::Arrived { .. } | Ack::Answered { .. } | Ack::Sent { .. } => false,

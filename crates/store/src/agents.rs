@@ -3,10 +3,11 @@
 use serde_json::Value as JsonValue;
 use sqlx::types::Json;
 
+use crate::areas::Agents;
 use crate::audit::Action;
 use crate::db::args;
 use crate::error::{Error, Result};
-use crate::store::{OPERATOR, Store, check_name, check_text, now};
+use crate::store::{OPERATOR, check_name, check_text, now};
 
 pub(crate) const SOUL_LIMIT: usize = 256 * 1024;
 const IDENTITY_LIMIT: usize = 16 * 1024;
@@ -35,26 +36,21 @@ const PUT: &str = "INSERT INTO agent_configurations AS this (agent_name, soul, i
      soul = COALESCE(excluded.soul, this.soul), identity = COALESCE(excluded.identity, this.identity), \
      version = this.version + 1, changed_at = excluded.changed_at RETURNING version";
 
-impl Store {
+impl Agents<'_> {
     /// The agent of this name, if an operator set it up.
-    pub async fn agent(&self, name: &str) -> Result<Option<Agent>> {
-        let row: Option<Row> = self.db().reader().await?.fetch_optional(BY_NAME, args![name]).await?;
+    pub async fn get(self, name: &str) -> Result<Option<Agent>> {
+        let row: Option<Row> = self.store.db().reader().await?.fetch_optional(BY_NAME, args![name]).await?;
         Ok(row.map(agent))
     }
 
     /// Every agent that was set up, by name.
-    pub async fn agents(&self) -> Result<Vec<Agent>> {
-        let rows: Vec<Row> = self.db().reader().await?.fetch_all(ALL, Vec::new()).await?;
+    pub async fn list(self) -> Result<Vec<Agent>> {
+        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(ALL, Vec::new()).await?;
         Ok(rows.into_iter().map(agent).collect())
     }
 
     /// Sets an agent up; what is not given stays as it is. Its version now. For operators.
-    pub async fn put_agent(
-        &self,
-        name: &str,
-        soul: Option<&str>,
-        identity: Option<JsonValue>,
-    ) -> Result<i64> {
+    pub async fn put(self, name: &str, soul: Option<&str>, identity: Option<JsonValue>) -> Result<i64> {
         check_name("agent", name)?;
         soul.map_or(Ok(()), |soul| check_text("soul", soul, SOUL_LIMIT))?;
         if let Some(identity) = &identity {
@@ -67,7 +63,8 @@ impl Store {
             check_text("identity", &identity.to_string().replace("\\u0000", "\0"), IDENTITY_LIMIT)?;
         }
         let (name, soul) = (name.to_owned(), soul.map(str::to_owned));
-        self.db()
+        self.store
+            .db()
             .chained()
             .write(move |tx| {
                 Box::pin(async move {
@@ -80,9 +77,10 @@ impl Store {
     }
 
     /// Removes what was set; whether there was something. For operators.
-    pub async fn remove_agent(&self, name: &str) -> Result<bool> {
+    pub async fn remove(self, name: &str) -> Result<bool> {
         let name = name.to_owned();
-        self.db()
+        self.store
+            .db()
             .chained()
             .write(move |tx| {
                 Box::pin(async move {

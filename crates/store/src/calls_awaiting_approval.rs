@@ -1,10 +1,11 @@
 //! Calls of our own agents that still waited for an approval when their turn ended. The process that claims one makes the call; no
 //! other can.
 
+use crate::areas::CallsAwaitingApproval;
 use crate::db::args;
 use crate::error::Result;
 use crate::leases::clock;
-use crate::store::{Scope, Store, check_name, check_text, now};
+use crate::store::{Scope, check_name, check_text, now};
 
 const TEXT_LIMIT: usize = 1024 * 1024;
 
@@ -33,15 +34,15 @@ macro_rules! held_where {
     };
 }
 
-impl Store {
+impl CallsAwaitingApproval<'_> {
     /// Stores a call until its approval is decided. One approval has one call, the last.
-    pub async fn store_call_awaiting_approval(&self, call: CallAwaitingApproval) -> Result<()> {
+    pub async fn insert(self, call: CallAwaitingApproval) -> Result<()> {
         check_name("approval", &call.approval)?;
         check_name("thread", &call.thread)?;
         check_text("name of the tool", &call.tool, TEXT_LIMIT)?;
         check_text("arguments of the call", &call.arguments, TEXT_LIMIT)?;
         check_text("content of the call", &call.content, TEXT_LIMIT)?;
-        self.db()
+        self.store.db()
             .write(move |conn| {
                 Box::pin(async move {
                     let CallAwaitingApproval { scope, approval, thread, tool, arguments, content } = call;
@@ -63,33 +64,30 @@ impl Store {
 
     /// The calls that wait no longer for a decision, oldest first: it was made, or it is too late for it. Of all users;
     /// for the process that makes them.
-    pub async fn decided_calls(&self, limit: u32) -> Result<Vec<CallAwaitingApproval>> {
+    pub async fn list_decided(self, limit: u32) -> Result<Vec<CallAwaitingApproval>> {
         let sql = held_where!(
             "LEFT JOIN approvals AS asked ON asked.user_id = held.user_id AND asked.id = held.approval \
              WHERE asked.id IS NULL OR asked.status <> 'pending' OR asked.expires_at <= $2 \
              ORDER BY held.created_at, held.approval LIMIT +$1"
         );
-        let mut conn = self.db().reader().await?;
+        let mut conn = self.store.db().reader().await?;
         let now = clock(&mut conn).await?;
         let rows: Vec<Row> = conn.fetch_all(sql, args![limit, now]).await?;
         rows.into_iter().map(call).collect()
     }
 
     /// The calls of one thread that wait.
-    pub async fn calls_awaiting_approval_in(
-        &self,
-        user: &str,
-        thread: &str,
-    ) -> Result<Vec<CallAwaitingApproval>> {
+    pub async fn list_in_thread(self, user: &str, thread: &str) -> Result<Vec<CallAwaitingApproval>> {
         let sql = held_where!("WHERE held.user_id = $1 AND held.thread = $2 ORDER BY held.approval");
-        let rows: Vec<Row> = self.db().reader().await?.fetch_all(sql, args![user, thread]).await?;
+        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(sql, args![user, thread]).await?;
         rows.into_iter().map(call).collect()
     }
 
     /// Claims a call; whether it was still there. Only the process that claimed it makes the call.
-    pub async fn claim_call_awaiting_approval(&self, user: &str, approval: &str) -> Result<bool> {
+    pub async fn claim(self, user: &str, approval: &str) -> Result<bool> {
         let (user, approval) = (user.to_owned(), approval.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let sql = "DELETE FROM held_calls WHERE user_id = $1 AND approval = $2";

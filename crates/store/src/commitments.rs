@@ -1,9 +1,10 @@
 //! What somebody took upon themselves, until it is done, dropped or lapsed. Nothing is deleted.
 
+use crate::areas::Commitments;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mind_log::NewLogEntry;
-use crate::store::{Scope, Store, check_name, check_text, new_id};
+use crate::store::{Scope, check_name, check_text, new_id};
 
 const TEXT_LIMIT: usize = 4 * 1024;
 /// The most that can be open at once in a scope: more than anybody could look through.
@@ -59,38 +60,34 @@ pub struct Commitment {
     pub changed_at: i64,
 }
 
-impl Store {
+impl Commitments<'_> {
     /// Commitments of one status: those with a time first, the earliest before; then the newest.
-    pub async fn commitments(
-        &self,
-        scope: &Scope,
-        status: CommitmentStatus,
-        limit: u32,
-    ) -> Result<Vec<Commitment>> {
+    pub async fn list(self, scope: &Scope, status: CommitmentStatus, limit: u32) -> Result<Vec<Commitment>> {
         if limit > MOST_READ {
             return Err(Error::invalid(format!(
                 "the limit is `{limit}`; at most {MOST_READ} commitments are read"
             )));
         }
         let values = args![scope.user(), scope.agent(), status.name(), limit];
-        let rows: Vec<Row> = self.db().reader().await?.fetch_all(LIST, values).await?;
+        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(LIST, values).await?;
         rows.into_iter().map(commitment).collect()
     }
 
-    pub async fn count_commitments(&self, scope: &Scope, status: CommitmentStatus) -> Result<i64> {
-        count(&mut self.db().reader().await?, scope, status).await
+    pub async fn count(self, scope: &Scope, status: CommitmentStatus) -> Result<i64> {
+        count(&mut self.store.db().reader().await?, scope, status).await
     }
 
     /// Settles an open or lapsed commitment, or opens one again. Setting the status it has changes nothing.
-    pub async fn set_commitment(
-        &self,
+    pub async fn set_status(
+        self,
         scope: &Scope,
         id: &str,
         status: CommitmentStatus,
         at: i64,
     ) -> Result<Commitment> {
         let (scope, id) = (scope.clone(), id.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let values = args![scope.user(), scope.agent(), &id, status.name(), at];

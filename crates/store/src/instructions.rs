@@ -1,10 +1,11 @@
 //! Standing instructions: one text for each user and agent, with versions, history and compare-and-set.
 
+use crate::areas::InstructionVersions;
 use crate::audit::Action;
 use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{Scope, Store, check_controls, check_name, check_text, now};
+use crate::store::{Scope, check_controls, check_name, check_text, now};
 
 /// The longest text. The prompt shows the first 2,000 characters of it and says so.
 pub(crate) const TEXT_LIMIT: usize = 64 * 1024;
@@ -43,10 +44,11 @@ pub enum InstructionsOutcome {
     Stale(Instructions),
 }
 
-impl Store {
+impl InstructionVersions<'_> {
     /// The standing instructions; empty with version 0 if there were never any.
-    pub async fn instructions(&self, scope: &Scope) -> Result<Instructions> {
+    pub async fn get(self, scope: &Scope) -> Result<Instructions> {
         let row: Option<(String, i64, i64)> = self
+            .store
             .db()
             .reader()
             .await?
@@ -61,16 +63,13 @@ impl Store {
     }
 
     /// Replaces the standing instructions of this user and agent, and of nobody else. It is put on record with them.
-    pub async fn set_instructions(
-        &self,
-        scope: &Scope,
-        change: InstructionsChange,
-    ) -> Result<InstructionsOutcome> {
+    pub async fn set(self, scope: &Scope, change: InstructionsChange) -> Result<InstructionsOutcome> {
         check_text("text of the instructions", &change.text, TEXT_LIMIT)?;
         check_controls("text of the instructions", &change.text)?;
         check_name("writer", &change.writer)?;
         let scope = scope.clone();
         let outcome = self
+            .store
             .db()
             .chained()
             .write(move |unit| {
@@ -86,13 +85,14 @@ impl Store {
             })
             .await?;
         if matches!(outcome, InstructionsOutcome::Written(_)) {
-            self.notify(Topic::Instructions);
+            self.store.notify(Topic::Instructions);
         }
         Ok(outcome)
     }
 
-    pub async fn instructions_history(&self, scope: &Scope, limit: u32) -> Result<Vec<PastInstructions>> {
+    pub async fn history(self, scope: &Scope, limit: u32) -> Result<Vec<PastInstructions>> {
         let rows: Vec<(String, i64, i64, String)> = self
+            .store
             .db()
             .reader()
             .await?
@@ -111,12 +111,8 @@ impl Store {
             .collect())
     }
 
-    pub async fn instructions_version(
-        &self,
-        scope: &Scope,
-        version: i64,
-    ) -> Result<Option<PastInstructions>> {
-        let row = past(&mut self.db().reader().await?, scope, version).await?;
+    pub async fn version(self, scope: &Scope, version: i64) -> Result<Option<PastInstructions>> {
+        let row = past(&mut self.store.db().reader().await?, scope, version).await?;
         Ok(row.map(|(text, changed_at, writer)| PastInstructions {
             instructions: Instructions { text, version, changed_at },
             writer,
@@ -124,15 +120,11 @@ impl Store {
     }
 
     /// Writes the text of an old version again, as a new version.
-    pub async fn revert_instructions(
-        &self,
-        scope: &Scope,
-        version: i64,
-        writer: &str,
-    ) -> Result<Instructions> {
+    pub async fn revert(self, scope: &Scope, version: i64, writer: &str) -> Result<Instructions> {
         check_name("writer", writer)?;
         let (scope, writer) = (scope.clone(), writer.to_owned());
         let written = self
+            .store
             .db()
             .chained()
             .write(move |unit| {
@@ -154,7 +146,7 @@ impl Store {
                 })
             })
             .await?;
-        self.notify(Topic::Instructions);
+        self.store.notify(Topic::Instructions);
         Ok(written)
     }
 }

@@ -1,9 +1,10 @@
 //! The channel on which a user last wrote to an agent: notices that are no replies are sent there.
 
+use crate::areas::IncomingQueue;
 use crate::db::{Conn, args};
 use crate::error::Result;
 use crate::leases::clock;
-use crate::store::{Scope, Store, check_name};
+use crate::store::{Scope, check_name};
 
 /// Scheduled runs; no user writes on this channel.
 const SCHEDULED: &str = "scheduled";
@@ -16,10 +17,11 @@ pub struct LastSeenChannel {
     pub at: i64,
 }
 
-impl Store {
+impl IncomingQueue<'_> {
     /// Where this user last spoke to this agent.
-    pub async fn last_seen_channel(&self, user: &str, agent: &str) -> Result<Option<LastSeenChannel>> {
+    pub async fn last_seen_channel(self, user: &str, agent: &str) -> Result<Option<LastSeenChannel>> {
         let row: Option<(String, String, i64)> = self
+            .store
             .db()
             .reader()
             .await?
@@ -33,16 +35,12 @@ impl Store {
 
     /// The user spoke here just now. For channels that keep nothing that arrives; `take_incoming` notes it by itself.
     /// Runs of schedules do not count.
-    pub async fn set_last_seen_channel(
-        &self,
-        scope: &Scope,
-        channel: &str,
-        conversation: &str,
-    ) -> Result<()> {
+    pub async fn set_last_seen_channel(self, scope: &Scope, channel: &str, conversation: &str) -> Result<()> {
         check_name("channel", channel)?;
         check_name("conversation", conversation)?;
         let (scope, channel, conversation) = (scope.clone(), channel.to_owned(), conversation.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let at = clock(conn).await?;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use crate::areas::LeaderLeases;
 use crate::db::args;
 use crate::error::Result;
-use crate::leases::{Fenced, Lease, check_duration, clock, later};
-use crate::store::{Store, check_name};
+use crate::leases::{Lease, LeaseStatus, check_duration, clock, later};
+use crate::store::check_name;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderLease {
@@ -14,13 +15,13 @@ pub struct LeaderLease {
     pub fence: i64,
 }
 
-impl Store {
+impl LeaderLeases<'_> {
     /// Claims a lease; `None` if another process holds it.
-    pub async fn claim_leader_lease(&self, name: &str, lease: &Lease) -> Result<Option<LeaderLease>> {
+    pub async fn claim(self, name: &str, lease: &Lease) -> Result<Option<LeaderLease>> {
         check_name("name of the lease", name)?;
         lease.check()?;
         let (name, lease) = (name.to_owned(), lease.clone());
-        self.db()
+        self.store.db()
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
@@ -40,10 +41,10 @@ impl Store {
     }
 
     /// Renews a lease for this long from now.
-    pub async fn renew_leader_lease(&self, lease: &LeaderLease, duration: Duration) -> Result<Fenced> {
+    pub async fn renew(self, lease: &LeaderLease, duration: Duration) -> Result<LeaseStatus> {
         check_duration(duration)?;
         let lease = lease.clone();
-        self.db()
+        self.store.db()
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
@@ -53,16 +54,16 @@ impl Store {
                             args![lease.name, lease.fence, later(now, duration), now],
                         )
                         .await?;
-                    Ok(Fenced::by(kept))
+                    Ok(LeaseStatus::by(kept))
                 })
             })
             .await
     }
 
     /// Releases a lease: another process can claim it at once.
-    pub async fn release_leader_lease(&self, lease: &LeaderLease) -> Result<Fenced> {
+    pub async fn release(self, lease: &LeaderLease) -> Result<LeaseStatus> {
         let lease = lease.clone();
-        self.db()
+        self.store.db()
             .write(move |conn| {
                 Box::pin(async move {
                     let left = conn
@@ -71,7 +72,7 @@ impl Store {
                             args![lease.name, lease.fence],
                         )
                         .await?;
-                    Ok(Fenced::by(left))
+                    Ok(LeaseStatus::by(left))
                 })
             })
             .await

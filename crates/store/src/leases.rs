@@ -23,14 +23,14 @@ pub struct Lease {
 
 /// Whether a write under a lease counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fenced {
+pub enum LeaseStatus {
     /// The lease was still ours; the write counts.
     Kept,
     /// Taken over or revoked; nothing is written.
     Lost,
 }
 
-impl Fenced {
+impl LeaseStatus {
     /// By how many rows still had the fence.
     pub(crate) fn by(rows: u64) -> Self {
         if rows == 0 { Self::Lost } else { Self::Kept }

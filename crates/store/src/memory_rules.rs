@@ -1,10 +1,11 @@
 //! Memories that forbid or restrict something: which they are is the mind's judgement, kept here so that no call needs a
 //! search for them. Whatever changes a memory changes what is kept of it here, in the same transaction.
 
+use crate::areas::MemoryRuleScans;
 use crate::db::{Conn, Sql, Value, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::{Memory, MemoryStatus};
-use crate::store::{Scope, Store};
+use crate::memories::{Memory, MemoryStatus};
+use crate::store::Scope;
 
 /// More than this is several calls.
 const MOST: u32 = 1000;
@@ -113,7 +114,7 @@ pub struct MemoryRules {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unscanned {
+pub struct UnscannedMemories {
     /// Unscanned memories of any status in the order of saving, then those rewritten since their scan.
     pub memories: Vec<ScanCandidate>,
     /// After these, every memory up to this number is scanned.
@@ -130,12 +131,12 @@ pub struct MemoryRuleScan {
     pub harmless: Vec<(i64, i64)>,
 }
 
-impl Store {
+impl MemoryRuleScans<'_> {
     /// The newest active memories that restrict something, and the newest that nobody looked at yet.
-    pub async fn memory_rules(&self, scope: &Scope, limits: MemoryRuleLimits) -> Result<MemoryRules> {
+    pub async fn list(self, scope: &Scope, limits: MemoryRuleLimits) -> Result<MemoryRules> {
         let (owners, others, fresh) =
             (limits.owners.min(MOST), limits.others.min(MOST), limits.fresh.min(MOST));
-        let mut conn = self.db().reader().await?;
+        let mut conn = self.store.db().reader().await?;
         let (seen, last): (i64, i64) = conn.fetch_one(FAR, args![scope.user(), scope.agent()]).await?;
         let (behind,): (i64,) =
             conn.fetch_one(BEHIND, args![scope.user(), scope.agent(), owners, others]).await?;
@@ -159,20 +160,20 @@ impl Store {
     }
 
     /// Memories that nobody looked at yet, and those that were rewritten since; at most `limit` of each.
-    pub async fn unscanned_memories(&self, scope: &Scope, limit: u32) -> Result<Unscanned> {
+    pub async fn list_unscanned(self, scope: &Scope, limit: u32) -> Result<UnscannedMemories> {
         let limit = limit.min(MOST);
-        let mut conn = self.db().reader().await?;
+        let mut conn = self.store.db().reader().await?;
         let (seen, _): (i64, i64) = conn.fetch_one(FAR, args![scope.user(), scope.agent()]).await?;
         let values = args![scope.user(), scope.agent(), seen, limit];
         let mut memories = candidates(&mut conn, AFTER, values).await?;
         let up_to = memories.last().map_or(seen, |memory| memory.seq);
         let values = args![scope.user(), scope.agent(), seen, limit];
         memories.extend(candidates(&mut conn, AGAIN, values).await?);
-        Ok(Unscanned { memories, up_to })
+        Ok(UnscannedMemories { memories, up_to })
     }
 
     /// Notes which memories restrict something. Scans of two processes may overlap: the mark never goes back.
-    pub async fn store_memory_rules(&self, scope: &Scope, scan: MemoryRuleScan) -> Result<()> {
+    pub async fn record_scan(self, scope: &Scope, scan: MemoryRuleScan) -> Result<()> {
         if scan.restricting.len() + scan.harmless.len() > 2 * MOST as usize {
             return Err(Error::invalid(format!(
                 "{} memory rules are too many at once; {} are allowed",
@@ -181,7 +182,7 @@ impl Store {
             )));
         }
         let scope = scope.clone();
-        self.db().write(move |conn| Box::pin(async move { note(conn, &scope, scan).await })).await
+        self.store.db().write(move |conn| Box::pin(async move { note(conn, &scope, scan).await })).await
     }
 }
 
@@ -262,7 +263,7 @@ fn candidate((seq, id, version, occurred_at, trust, text): Row) -> ScanCandidate
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::DatabaseUrl;
+    use crate::store::{DatabaseUrl, Store};
 
     /// SQLite plans without statistics: it must not read a whole scope for a few rows of it.
     #[tokio::test]

@@ -1,10 +1,11 @@
 //! The log of what a mind was told, and what it made of each entry, written together or not at all.
 
+use crate::areas::MindLog;
 use crate::commitments::{self, Commitment, CommitmentStatus, NewCommitment};
 use crate::db::{Conn, args};
 use crate::error::{Error, Result};
 use crate::proposals::{self, NewProposal, Proposal};
-use crate::store::{Scope, Store, check_name, check_text};
+use crate::store::{Scope, check_name, check_text};
 
 /// The longest text of an entry, in bytes.
 const TEXT_LIMIT: usize = 64 * 1024;
@@ -46,7 +47,7 @@ pub struct NewReflection {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reflected {
+pub struct ReflectionResult {
     pub seq: i64,
     /// New ones, and existing ones that say the same.
     pub commitments: Vec<Commitment>,
@@ -58,27 +59,27 @@ pub struct Reflected {
     pub refused: usize,
 }
 
-impl Store {
+impl MindLog<'_> {
     /// Appends to the log and keeps what was recognised. The same commitment or proposal said again is the one there is.
-    pub async fn add_reflection(&self, scope: &Scope, new: NewReflection) -> Result<Reflected> {
+    pub async fn append(self, scope: &Scope, new: NewReflection) -> Result<ReflectionResult> {
         check(&new.entry)?;
         new.commitments.iter().try_for_each(commitments::check)?;
         new.proposals.iter().try_for_each(proposals::check)?;
         let scope = scope.clone();
-        self.db().write(move |conn| Box::pin(async move { add(conn, &scope, new).await })).await
+        self.store.db().write(move |conn| Box::pin(async move { add(conn, &scope, new).await })).await
     }
 
     /// The newest entries, newest first, without those that are held back.
-    pub async fn mind_log(&self, scope: &Scope, limit: u32) -> Result<Vec<LogEntry>> {
+    pub async fn list(self, scope: &Scope, limit: u32) -> Result<Vec<LogEntry>> {
         self.log_entries(scope, false, limit).await
     }
 
     /// The newest entries that are held back, newest first. For the owner alone.
-    pub async fn held_log_entries(&self, scope: &Scope, limit: u32) -> Result<Vec<LogEntry>> {
+    pub async fn list_held(self, scope: &Scope, limit: u32) -> Result<Vec<LogEntry>> {
         self.log_entries(scope, true, limit).await
     }
 
-    async fn log_entries(&self, scope: &Scope, held: bool, limit: u32) -> Result<Vec<LogEntry>> {
+    async fn log_entries(self, scope: &Scope, held: bool, limit: u32) -> Result<Vec<LogEntry>> {
         type Row = (i64, i64, Option<String>, String, String, String, String);
         if limit > MOST_READ {
             return Err(Error::invalid(format!(
@@ -86,6 +87,7 @@ impl Store {
             )));
         }
         let rows: Vec<Row> = self
+            .store
             .db()
             .reader()
             .await?
@@ -111,7 +113,7 @@ fn check(entry: &NewLogEntry) -> Result<()> {
     entry.session.as_deref().map_or(Ok(()), |session| check_name("session", session))
 }
 
-async fn add(conn: &mut Conn, scope: &Scope, new: NewReflection) -> Result<Reflected> {
+async fn add(conn: &mut Conn, scope: &Scope, new: NewReflection) -> Result<ReflectionResult> {
     let NewReflection { entry, commitments: said, settled: closed, proposals: wishes } = new;
     let seq = append(conn, scope, &entry).await?;
     let mut settled = Vec::new();
@@ -131,7 +133,7 @@ async fn add(conn: &mut Conn, scope: &Scope, new: NewReflection) -> Result<Refle
             None => refused += 1,
         }
     }
-    Ok(Reflected { seq, commitments, settled, proposals, refused })
+    Ok(ReflectionResult { seq, commitments, settled, proposals, refused })
 }
 
 /// Appends an entry. Its number comes from the row of the scope, which stays locked until the transaction ends.
@@ -176,7 +178,7 @@ async fn append(conn: &mut Conn, scope: &Scope, entry: &NewLogEntry) -> Result<i
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::DatabaseUrl;
+    use crate::store::{DatabaseUrl, Store};
 
     #[tokio::test]
     async fn a_full_log_lets_the_oldest_go_but_not_what_was_brought_back() {
@@ -193,7 +195,7 @@ mod tests {
                 text: text.into(),
             };
             let new = NewReflection { entry, commitments: vec![], settled: vec![], proposals: vec![] };
-            store.add_reflection(&scope, new).await.unwrap();
+            store.mind_log().append(&scope, new).await.unwrap();
         };
         for text in ["pinned", "old", "newer"] {
             notify_replicas(text).await;
@@ -206,7 +208,7 @@ mod tests {
         for text in ["full", "fuller"] {
             notify_replicas(text).await;
         }
-        let left = store.mind_log(&scope, 9).await.unwrap();
+        let left = store.mind_log().list(&scope, 9).await.unwrap();
         let texts: Vec<&str> = left.iter().map(|entry| entry.entry.text.as_str()).collect();
         assert_eq!(texts, ["fuller", "full", "newer", "pinned"]);
     }

@@ -5,11 +5,12 @@
 
 mod seen;
 
+use crate::areas::Pins;
 use crate::audit::Action;
 use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, args};
 use crate::error::Result;
-use crate::store::{Store, check_name, now};
+use crate::store::{check_name, now};
 
 /// A tool's definition: the raw text and the hash that the caller makes of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ pub struct AcceptPin {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PinAccepted {
+pub enum AcceptPinOutcome {
     Accepted(ToolPin),
     /// Another definition is listed by now; nothing is accepted.
     Stale(ToolPin),
@@ -103,36 +104,38 @@ pub(crate) const PINS_MARK: &str =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PinsMark(i64, i64);
 
-impl Store {
+impl Pins<'_> {
     /// The same as long as no pin is another.
-    pub async fn pins_mark(&self) -> Result<PinsMark> {
-        let (count, sum) = self.db().reader().await?.fetch_one(PINS_MARK, Vec::new()).await?;
+    pub async fn mark(self) -> Result<PinsMark> {
+        let (count, sum) = self.store.db().reader().await?.fetch_one(PINS_MARK, Vec::new()).await?;
         Ok(PinsMark(count, sum))
     }
 
     /// The pins in the order of body and tool, from the one after `after` (both empty: from the first).
-    pub async fn pins(&self, after: (&str, &str), limit: u32) -> Result<Vec<ToolPin>> {
+    pub async fn list(self, after: (&str, &str), limit: u32) -> Result<Vec<ToolPin>> {
         let rows: Vec<Row> =
-            self.db().reader().await?.fetch_all(LIST, args![after.0, after.1, limit]).await?;
+            self.store.db().reader().await?.fetch_all(LIST, args![after.0, after.1, limit]).await?;
         Ok(rows.into_iter().map(ToolPin::from).collect())
     }
 
-    pub async fn pin(&self, body: &str, tool: &str) -> Result<Option<ToolPin>> {
-        let row: Option<Row> = self.db().reader().await?.fetch_optional(seen::ONE, args![body, tool]).await?;
+    pub async fn get(self, body: &str, tool: &str) -> Result<Option<ToolPin>> {
+        let row: Option<Row> =
+            self.store.db().reader().await?.fetch_optional(seen::ONE, args![body, tool]).await?;
         Ok(row.map(ToolPin::from))
     }
 
     /// Accepts the definition that was shown, and puts that on record in the same commit.
-    pub async fn accept_pin(&self, accept: AcceptPin) -> Result<PinAccepted> {
+    pub async fn accept(self, accept: AcceptPin) -> Result<AcceptPinOutcome> {
         check_name("operator", &accept.by)?;
         let outcome = self
+            .store
             .db()
             .chained()
             .write(move |tx| {
                 Box::pin(async move {
                     let by = accept.by.clone();
                     let outcome = take_over(&mut tx.conn, accept).await?;
-                    if let PinAccepted::Accepted(pin) = &outcome {
+                    if let AcceptPinOutcome::Accepted(pin) = &outcome {
                         // No user owns a pin: it is on record with whoever accepted it.
                         let subject = format!("{}/{}", pin.body, pin.tool);
                         tx.operation(&by, Action::PinAccepted, &subject, Some(&by))?;
@@ -141,25 +144,25 @@ impl Store {
                 })
             })
             .await?;
-        if matches!(outcome, PinAccepted::Accepted(_)) {
-            self.notify(Topic::Pins);
+        if matches!(outcome, AcceptPinOutcome::Accepted(_)) {
+            self.store.notify(Topic::Pins);
         }
         Ok(outcome)
     }
 }
 
-async fn take_over(conn: &mut Conn, accept: AcceptPin) -> Result<PinAccepted> {
+async fn take_over(conn: &mut Conn, accept: AcceptPin) -> Result<AcceptPinOutcome> {
     let row: Option<Row> = conn.fetch_optional(LOCK, args![&accept.body, &accept.tool]).await?;
-    let Some(mut pin) = row.map(ToolPin::from) else { return Ok(PinAccepted::Missing) };
+    let Some(mut pin) = row.map(ToolPin::from) else { return Ok(AcceptPinOutcome::Missing) };
     if pin.seen.as_ref().unwrap_or(&pin.pinned).hash != accept.hash {
-        return Ok(PinAccepted::Stale(pin));
+        return Ok(AcceptPinOutcome::Stale(pin));
     }
     if let Some(seen) = pin.seen.take() {
         pin.pinned = seen;
     }
     (pin.accepted, pin.is_new) = (true, false);
     pin.accepted_by = Some(accept.by);
-    Ok(PinAccepted::Accepted(keep(conn, pin).await?))
+    Ok(AcceptPinOutcome::Accepted(keep(conn, pin).await?))
 }
 
 async fn keep(conn: &mut Conn, pin: ToolPin) -> Result<ToolPin> {

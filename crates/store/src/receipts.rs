@@ -1,8 +1,9 @@
 //! Receipts: the exact bytes of prompts that were sent. Each section's text is kept once, however often it was sent.
 
+use crate::areas::Receipts;
 use crate::db::{Conn, args, dialect};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{Scope, Store, check_name, check_text, new_id, now};
+use crate::store::{Scope, check_name, check_text, new_id, now};
 
 /// The longest part, the most parts of one prompt, and the longest prompt.
 const PART_LIMIT: usize = 4 * 1024 * 1024;
@@ -52,8 +53,8 @@ const PRUNE_PARTS: &str = "DELETE FROM prompt_receipt_parts WHERE (user_id, rece
      FROM prompt_receipts WHERE (created_at, user_id, id) <= ($1, $2, $3))";
 const PRUNE_RECEIPTS: &str = "DELETE FROM prompt_receipts WHERE (created_at, user_id, id) <= ($1, $2, $3)";
 
-impl Store {
-    pub async fn keep_receipt(&self, scope: &Scope, new: NewReceipt) -> Result<String> {
+impl Receipts<'_> {
+    pub async fn insert(self, scope: &Scope, new: NewReceipt) -> Result<String> {
         check_name("layout", &new.layout)?;
         check_text("detail of the receipt", &new.detail, DETAIL_LIMIT)?;
         if new.parts.len() > PARTS_LIMIT {
@@ -79,13 +80,13 @@ impl Store {
             )));
         }
         let scope = scope.clone();
-        self.db().write(move |conn| Box::pin(async move { keep(conn, &scope, new).await })).await
+        self.store.db().write(move |conn| Box::pin(async move { keep(conn, &scope, new).await })).await
     }
 
     /// Receipts of a user by id, or by the beginning of the prompt's hash (at least eight characters); the latest first.
-    pub async fn receipts(&self, user: &str, name: &str, limit: u32) -> Result<Vec<Receipt>> {
+    pub async fn list(self, user: &str, name: &str, limit: u32) -> Result<Vec<Receipt>> {
         let from = if name.len() >= 8 { name } else { "" };
-        let rows: Vec<Row> = self
+        let rows: Vec<Row> = self.store
             .db()
             .reader()
             .await?
@@ -99,8 +100,9 @@ impl Store {
         Ok(rows.into_iter().map(receipt).collect())
     }
 
-    pub async fn latest_receipts(&self, user: &str, limit: u32) -> Result<Vec<Receipt>> {
+    pub async fn list_latest(self, user: &str, limit: u32) -> Result<Vec<Receipt>> {
         let rows: Vec<Row> = self
+            .store
             .db()
             .reader()
             .await?
@@ -114,8 +116,9 @@ impl Store {
     }
 
     /// The exact text that was sent, checked against its hash.
-    pub async fn replay(&self, receipt: &Receipt) -> Result<String> {
+    pub async fn replay(self, receipt: &Receipt) -> Result<String> {
         let parts: Vec<(String,)> = self
+            .store
             .db()
             .reader()
             .await?
@@ -139,13 +142,13 @@ impl Store {
 
     /// Forgets up to `limit` receipts from before a time, the oldest first, and the sections that no other receipt needs;
     /// how many receipts. Of all users; for operators.
-    pub async fn prune_receipts(&self, before: i64, limit: u32) -> Result<u64> {
+    pub async fn prune(self, before: i64, limit: u32) -> Result<u64> {
         let oldest: Option<(i64, String, String)> =
-            self.db().reader().await?.fetch_optional(NEWEST_TO_GO, args![before, 1_i64]).await?;
+            self.store.db().reader().await?.fetch_optional(NEWEST_TO_GO, args![before, 1_i64]).await?;
         if oldest.is_none() {
             return Ok(0);
         }
-        self.db().write(move |conn| Box::pin(async move { prune(conn, before, limit).await })).await
+        self.store.db().write(move |conn| Box::pin(async move { prune(conn, before, limit).await })).await
     }
 }
 

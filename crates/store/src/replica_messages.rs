@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use crate::areas::ReplicaMessages;
 use crate::changes::{self, Topic};
 use crate::db::{Sql, args};
 use crate::error::Result;
 use crate::leases::{claim, clock, earlier};
-use crate::store::{Store, check_name, check_text};
+use crate::store::{check_name, check_text};
 
 /// How long a message is kept.
 const KEPT: Duration = Duration::from_secs(60);
@@ -36,12 +37,13 @@ pub struct ReplicaMessage {
     pub sender: String,
 }
 
-impl Store {
-    pub async fn send_replica_message(&self, message: NewReplicaMessage) -> Result<()> {
+impl ReplicaMessages<'_> {
+    pub async fn send(self, message: NewReplicaMessage) -> Result<()> {
         check_name("process", &message.sender)?;
         check_text("message", &message.content, CONTENT_LIMIT)?;
         let id = uuid::Uuid::now_v7().simple().to_string();
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 let NewReplicaMessage { sender, recipient, content } = message;
                 Box::pin(async move {
@@ -56,13 +58,13 @@ impl Store {
                 })
             })
             .await?;
-        self.notify(Topic::ReplicaMessages);
+        self.store.notify(Topic::ReplicaMessages);
         Ok(())
     }
 
     /// The messages for this process, oldest first, including those that it has read before.
-    pub async fn replica_messages_for(&self, process: &str) -> Result<Vec<ReplicaMessage>> {
-        let mut conn = self.db().reader().await?;
+    pub async fn list_for(self, process: &str) -> Result<Vec<ReplicaMessage>> {
+        let mut conn = self.store.db().reader().await?;
         let since = earlier(clock(&mut conn).await?, KEPT);
         let rows: Vec<(String, String)> = conn
             .fetch_all(
@@ -75,8 +77,8 @@ impl Store {
     }
 
     /// Deletes messages that are older than a minute.
-    pub async fn delete_old_replica_messages(&self) -> Result<()> {
-        let mut conn = self.db().reader().await?;
+    pub async fn delete_old(self) -> Result<()> {
+        let mut conn = self.store.db().reader().await?;
         let before = earlier(clock(&mut conn).await?, KEPT);
         let old: Option<(i64,)> = conn
             .fetch_optional("SELECT created_at FROM letters WHERE created_at < $1 LIMIT 1", args![before])
@@ -85,15 +87,16 @@ impl Store {
         if old.is_none() {
             return Ok(());
         }
-        let forgetting = self.db().write(move |conn| {
+        let forgetting = self.store.db().write(move |conn| {
             Box::pin(async move { conn.execute(FORGET, args![before, BATCH]).await.map(drop) })
         });
         forgetting.await
     }
 
     /// The content of a message; `None` if it was deleted.
-    pub async fn replica_message_content(&self, id: &str) -> Result<Option<String>> {
+    pub async fn content(self, id: &str) -> Result<Option<String>> {
         let row: Option<(String,)> = self
+            .store
             .db()
             .reader()
             .await?

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use crate::areas::SessionServers;
 use crate::db::args;
 use crate::error::Result;
 use crate::leases::{clock, earlier};
-use crate::store::{Store, check_name};
+use crate::store::check_name;
 
-impl Store {
+impl SessionServers<'_> {
     /// Whether this server was found to be of the session era within the last `life`.
-    pub async fn is_session_server(&self, body: &str, digest: &str, life: Duration) -> Result<bool> {
-        let mut conn = self.db().reader().await?;
+    pub async fn contains(self, body: &str, digest: &str, life: Duration) -> Result<bool> {
+        let mut conn = self.store.db().reader().await?;
         let since = earlier(clock(&mut conn).await?, life);
         let known: Option<(i64,)> = conn
             .fetch_optional(
@@ -22,11 +23,12 @@ impl Store {
     }
 
     /// Notes that this server is of the session era, and deletes notes that are older than `life`.
-    pub async fn add_session_server(&self, body: &str, digest: &str, life: Duration) -> Result<()> {
+    pub async fn add(self, body: &str, digest: &str, life: Duration) -> Result<()> {
         check_name("body", body)?;
         check_name("digest", digest)?;
         let (body, digest) = (body.to_owned(), digest.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
@@ -47,9 +49,10 @@ impl Store {
             .await
     }
 
-    pub async fn remove_session_server(&self, body: &str, digest: &str) -> Result<()> {
+    pub async fn remove(self, body: &str, digest: &str) -> Result<()> {
         let (body, digest) = (body.to_owned(), digest.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let remove = "DELETE FROM session_servers WHERE body = $1 AND digest = $2";

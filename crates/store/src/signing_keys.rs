@@ -4,10 +4,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::areas::SigningKeys;
 use crate::db::args;
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{clock, earlier};
-use crate::store::Store;
 
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningKey {
@@ -26,16 +26,17 @@ impl fmt::Debug for SigningKey {
 
 type Row = (String, String, i64);
 
-impl Store {
+impl SigningKeys<'_> {
     /// The key to seal with: the youngest, or a new one if that has sealed for `life`. Those that are older than everything
     /// they can have sealed, which lasts for `good`, are forgotten.
-    pub async fn current_signing_key(&self, life: Duration, good: Duration) -> Result<SigningKey> {
+    pub async fn current(self, life: Duration, good: Duration) -> Result<SigningKey> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| {
             Error::new(ErrorKind::Other, "the system gives no random bytes").because(error)
         })?;
         let id = uuid::Uuid::new_v4().simple().to_string();
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 let secret = hex(&bytes);
                 Box::pin(async move {
@@ -61,9 +62,9 @@ impl Store {
     }
 
     /// All keys that may have sealed something that is still good, the youngest first.
-    pub async fn signing_keys(&self) -> Result<Vec<SigningKey>> {
+    pub async fn list(self) -> Result<Vec<SigningKey>> {
         let all = "SELECT id, secret, created_at FROM seal_keys ORDER BY created_at DESC, id LIMIT 16";
-        let rows: Vec<Row> = self.db().reader().await?.fetch_all(all, args![]).await?;
+        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(all, args![]).await?;
         rows.into_iter().map(key).collect()
     }
 }

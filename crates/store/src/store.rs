@@ -191,6 +191,11 @@ impl Store {
         }
     }
 
+    /// The time that schedules are due by, in microseconds since 1970: the server's on PostgreSQL, else this process's.
+    pub async fn clock(&self) -> Result<i64> {
+        crate::leases::clock(&mut self.db().reader().await?).await
+    }
+
     pub(crate) fn db(&self) -> &Db {
         &self.inner.db
     }

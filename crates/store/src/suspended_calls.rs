@@ -7,10 +7,11 @@
 
 use std::time::Duration;
 
+use crate::areas::SuspendedCalls;
 use crate::db::{Sql, args};
 use crate::error::Result;
 use crate::leases::{claim, clock, later};
-use crate::store::{Store, check_name, check_text};
+use crate::store::{check_name, check_text};
 
 const ANEW_LIMIT: usize = 1024 * 1024;
 /// Old rows that one statement deletes.
@@ -42,14 +43,15 @@ pub struct SuspendedCall {
     pub anew: Option<String>,
 }
 
-impl Store {
-    pub async fn suspend_call(&self, call: NewSuspendedCall) -> Result<()> {
+impl SuspendedCalls<'_> {
+    pub async fn insert(self, call: NewSuspendedCall) -> Result<()> {
         check_name("ticket", &call.ticket)?;
         check_name("process", &call.holder)?;
         if let Some(anew) = &call.anew {
             check_text("state of the call", anew, ANEW_LIMIT)?;
         }
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 let NewSuspendedCall { user, ticket, holder, anew, lasts } = call;
                 Box::pin(async move {
@@ -66,8 +68,8 @@ impl Store {
             .await
     }
 
-    pub async fn delete_old_suspended_calls(&self) -> Result<()> {
-        let mut conn = self.db().reader().await?;
+    pub async fn delete_old(self) -> Result<()> {
+        let mut conn = self.store.db().reader().await?;
         let now = clock(&mut conn).await?;
         let old: Option<(i64,)> = conn
             .fetch_optional("SELECT expires_at FROM parked_calls WHERE expires_at <= $1 LIMIT 1", args![now])
@@ -76,7 +78,7 @@ impl Store {
         if old.is_none() {
             return Ok(());
         }
-        let forgetting = self.db().write(move |conn| {
+        let forgetting = self.store.db().write(move |conn| {
             Box::pin(async move { conn.execute(FORGET, args![now, BATCH]).await.map(drop) })
         });
         forgetting.await
@@ -84,14 +86,9 @@ impl Store {
 
     /// An answer has come to this process; `None` if one has come before, or too much time has passed. Brought to its
     /// holder, the call is taken with that.
-    pub async fn answer_suspended_call(
-        &self,
-        user: &str,
-        ticket: &str,
-        process: &str,
-    ) -> Result<Option<SuspendedCall>> {
+    pub async fn answer(self, user: &str, ticket: &str, process: &str) -> Result<Option<SuspendedCall>> {
         let (user, ticket, process) = (user.to_owned(), ticket.to_owned(), process.to_owned());
-        self.db()
+        self.store.db()
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
@@ -110,9 +107,10 @@ impl Store {
     }
 
     /// Takes a call whose answer was brought elsewhere, or whose holder does not take it; whether it is ours now.
-    pub async fn claim_suspended_call(&self, user: &str, ticket: &str) -> Result<bool> {
+    pub async fn claim(self, user: &str, ticket: &str) -> Result<bool> {
         let (user, ticket) = (user.to_owned(), ticket.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let taken = conn

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::areas::Tasks;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{Store, check_name, check_text, now};
+use crate::store::{check_name, check_text, now};
 use crate::untrusted_reads::EXPOSED;
 
 const TITLE_LIMIT: usize = 1024;
@@ -66,13 +67,13 @@ const ONE: &str = "SELECT number, agent, title, description, status, steps, trus
 const LIST: &str = "SELECT number, agent, title, description, status, steps, trust, version, created_at, changed_at FROM tasks \
      WHERE user_id = $1 AND number > $2 ORDER BY number LIMIT +$3";
 
-impl Store {
+impl Tasks<'_> {
     /// Adds a task; its number is the next one of this user.
-    pub async fn add_task(&self, user: &str, content: TaskContent) -> Result<Task> {
+    pub async fn add(self, user: &str, content: TaskContent) -> Result<Task> {
         check_name("user", user)?;
         check(&content)?;
         let user = user.to_owned();
-        self.db()
+        self.store.db()
             .write(move |conn| {
                 Box::pin(async move {
                     let (number,): (i64,) = conn
@@ -106,19 +107,20 @@ impl Store {
             .await
     }
 
-    pub async fn task(&self, user: &str, number: i64) -> Result<Option<Task>> {
-        one(&mut self.db().reader().await?, user, number).await
+    pub async fn get(self, user: &str, number: i64) -> Result<Option<Task>> {
+        one(&mut self.store.db().reader().await?, user, number).await
     }
 
     /// The user's tasks in the order of their numbers, from the one after `after`.
-    pub async fn tasks(&self, user: &str, after: i64, limit: u32) -> Result<Vec<Task>> {
-        let rows: Vec<Row> = self.db().reader().await?.fetch_all(LIST, args![user, after, limit]).await?;
+    pub async fn list(self, user: &str, after: i64, limit: u32) -> Result<Vec<Task>> {
+        let rows: Vec<Row> =
+            self.store.db().reader().await?.fetch_all(LIST, args![user, after, limit]).await?;
         rows.into_iter().map(task).collect()
     }
 
     /// Replaces what a task says, if it still has this version.
-    pub async fn update_task(
-        &self,
+    pub async fn update(
+        self,
         user: &str,
         number: i64,
         version: i64,
@@ -126,7 +128,7 @@ impl Store {
     ) -> Result<TaskOutcome> {
         check(&content)?;
         let user = user.to_owned();
-        self.db()
+        self.store.db()
             .write(move |conn| {
                 Box::pin(async move {
                     let changed = conn

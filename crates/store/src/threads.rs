@@ -1,8 +1,9 @@
 //! Threads of conversation and their messages, in order. A message is kept as the JSON text it came as.
 
+use crate::areas::Threads;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{Scope, Store, check_name, check_text, new_id, now};
+use crate::store::{Scope, check_name, check_text, new_id, now};
 
 const TITLE_LIMIT: usize = 1024;
 const CONTENT_LIMIT: usize = 4 * 1024 * 1024;
@@ -52,14 +53,14 @@ pub struct NewThread {
 type Row = (String, String, String, Option<String>, Option<String>, i64, i64, i64);
 type MessageRow = (String, i64, String, String, i64);
 
-impl Store {
+impl Threads<'_> {
     /// Begins a thread, or finds the one that has this external name.
-    pub async fn open_thread(&self, scope: &Scope, new: NewThread) -> Result<Thread> {
+    pub async fn open(self, scope: &Scope, new: NewThread) -> Result<Thread> {
         check_name("channel", &new.channel)?;
         new.external.as_ref().map_or(Ok(()), |name| check_name("external thread", name))?;
         new.title.as_ref().map_or(Ok(()), |title| check_text("title", title, TITLE_LIMIT))?;
         let scope = scope.clone();
-        self.db()
+        self.store.db()
             .write(move |conn| {
                 Box::pin(async move {
                     // The update changes nothing; it makes a row that was there come back.
@@ -86,8 +87,9 @@ impl Store {
             .await
     }
 
-    pub async fn thread(&self, user: &str, id: &str) -> Result<Option<Thread>> {
+    pub async fn get(self, user: &str, id: &str) -> Result<Option<Thread>> {
         let row: Option<Row> = self
+            .store
             .db()
             .reader()
             .await?
@@ -101,8 +103,9 @@ impl Store {
     }
 
     /// The threads of this user and agent, the latest first.
-    pub async fn threads(&self, scope: &Scope, limit: u32) -> Result<Vec<Thread>> {
+    pub async fn list(self, scope: &Scope, limit: u32) -> Result<Vec<Thread>> {
         let rows: Vec<Row> = self
+            .store
             .db()
             .reader()
             .await?
@@ -116,22 +119,19 @@ impl Store {
     }
 
     /// Appends messages, all or none, in this order. At most 1000 of 4 MiB each, and 16 MiB in all.
-    pub async fn append_messages(
-        &self,
-        user: &str,
-        thread: &str,
-        messages: Vec<NewMessage>,
-    ) -> Result<Vec<Message>> {
+    pub async fn append(self, user: &str, thread: &str, messages: Vec<NewMessage>) -> Result<Vec<Message>> {
         check(&messages)?;
         let (user, thread) = (user.to_owned(), thread.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| Box::pin(async move { append(conn, &user, &thread, messages).await }))
             .await
     }
 
     /// Messages of a thread in order, from the one after `after`.
-    pub async fn messages(&self, user: &str, thread: &str, after: i64, limit: u32) -> Result<Vec<Message>> {
+    pub async fn messages(self, user: &str, thread: &str, after: i64, limit: u32) -> Result<Vec<Message>> {
         let rows: Vec<MessageRow> = self
+            .store
             .db()
             .reader()
             .await?
@@ -145,8 +145,9 @@ impl Store {
     }
 
     /// The newest messages of a thread, in order.
-    pub async fn last_messages(&self, user: &str, thread: &str, limit: u32) -> Result<Vec<Message>> {
+    pub async fn last_messages(self, user: &str, thread: &str, limit: u32) -> Result<Vec<Message>> {
         let rows: Vec<MessageRow> = self
+            .store
             .db()
             .reader()
             .await?

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use crate::areas::Tokens;
 use crate::audit::Action;
 use crate::db::{Sql, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{Store, check_name, new_id, now};
+use crate::store::{check_name, new_id, now};
 use crate::users;
 
 /// How old `last_used_at` may get before it is written again: reading must not mean writing.
@@ -138,9 +139,9 @@ const VALID_ID: &str = concat!(
     valid_at!("$3")
 );
 
-impl Store {
+impl Tokens<'_> {
     /// Makes a token; its secret is not kept. For operators.
-    pub async fn add_token(&self, new: NewToken) -> Result<(Token, TokenSecret)> {
+    pub async fn add(self, new: NewToken) -> Result<(Token, TokenSecret)> {
         check_name("user", &new.user)?;
         if !new.label.is_empty() {
             check_name("label", &new.label)?;
@@ -162,7 +163,8 @@ impl Store {
             may_approve: new.may_approve,
         };
         let (row, hash) = (token.clone(), hash(&secret.0).as_slice().to_vec());
-        self.db()
+        self.store
+            .db()
             .chained()
             .write(move |tx| {
                 Box::pin(async move {
@@ -194,15 +196,15 @@ impl Store {
     }
 
     /// Every token, by user and age. For operators.
-    pub async fn tokens(&self) -> Result<Vec<Token>> {
-        let rows: Vec<Row> = self.db().reader().await?.fetch_all(SELECT, Vec::new()).await?;
+    pub async fn list(self) -> Result<Vec<Token>> {
+        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(SELECT, Vec::new()).await?;
         rows.into_iter().map(token).collect()
     }
 
     /// Ends a token at once. Revoking twice changes nothing. For operators.
-    pub async fn revoke_token(&self, id: &str) -> Result<()> {
+    pub async fn revoke(self, id: &str) -> Result<()> {
         let id = id.to_owned();
-        self.db()
+        self.store.db()
             .chained()
             .write(move |tx| {
                 Box::pin(async move {
@@ -228,7 +230,7 @@ impl Store {
     }
 
     /// Who a secret names. `None` if it is unknown, revoked, over, or its user is locked out.
-    pub async fn principal(&self, secret: &str) -> Result<Option<Principal>> {
+    pub async fn authenticate(self, secret: &str) -> Result<Option<Principal>> {
         let at = now();
         let Some((user, token, scope, last_used_at, may_approve)) = self.valid_token(secret, at).await?
         else {
@@ -238,6 +240,7 @@ impl Store {
         if last_used_at.is_none_or(|last| at - last > USE_STEP_US) {
             let (user, token) = (principal.user.clone(), principal.token.clone());
             let stamped = self
+                .store
                 .db()
                 .write(move |conn| {
                     Box::pin(async move {
@@ -258,14 +261,14 @@ impl Store {
         Ok(Some(principal))
     }
 
-    /// Whether a secret still names a user. Unlike [`Store::principal`] this is not a use of the token. While the store does
+    /// Whether a secret still names a user. Unlike [`Tokens::authenticate`] this is not a use of the token. While the store does
     /// not answer, a token that was good stays so.
-    pub async fn is_valid_token(&self, secret: &str) -> bool {
-        self.are_valid_tokens(&[secret]).await.first().is_none_or(|is_valid| *is_valid)
+    pub async fn is_valid(self, secret: &str) -> bool {
+        self.are_valid(&[secret]).await.first().is_none_or(|is_valid| *is_valid)
     }
 
     /// The same for each of these, in their order, with few statements.
-    pub async fn are_valid_tokens(&self, secrets: &[&str]) -> Vec<bool> {
+    pub async fn are_valid(self, secrets: &[&str]) -> Vec<bool> {
         let mut are_valid = Vec::with_capacity(secrets.len());
         for secrets in secrets.chunks(LOOKED_UP) {
             let hashes: Vec<blake3::Hash> = secrets.iter().map(|secret| hash(secret)).collect();
@@ -280,22 +283,22 @@ impl Store {
         are_valid
     }
 
-    async fn valid_hashes(&self, hashes: &[blake3::Hash]) -> Result<HashSet<Vec<u8>>> {
+    async fn valid_hashes(self, hashes: &[blake3::Hash]) -> Result<HashSet<Vec<u8>>> {
         let written: Vec<String> = hashes.iter().map(|hash| hash.to_hex().to_string()).collect();
         let found: Vec<(Vec<u8>,)> =
-            self.db().reader().await?.fetch_all(VALID_HASHES, args![written, now()]).await?;
+            self.store.db().reader().await?.fetch_all(VALID_HASHES, args![written, now()]).await?;
         Ok(found.into_iter().map(|(hash,)| hash).collect())
     }
 
     /// Whether the token of this id still names this user. It is not a use of the token.
-    pub async fn is_valid_token_id(&self, user: &str, id: &str) -> Result<bool> {
+    pub async fn is_valid_id(self, user: &str, id: &str) -> Result<bool> {
         let found: Option<(String,)> =
-            self.db().reader().await?.fetch_optional(VALID_ID, args![user, id, now()]).await?;
+            self.store.db().reader().await?.fetch_optional(VALID_ID, args![user, id, now()]).await?;
         Ok(found.is_some())
     }
 
-    async fn valid_token(&self, secret: &str, at: i64) -> Result<Option<Valid>> {
-        self.db().reader().await?.fetch_optional(VALID, args![hash(secret).as_slice(), at]).await
+    async fn valid_token(self, secret: &str, at: i64) -> Result<Option<Valid>> {
+        self.store.db().reader().await?.fetch_optional(VALID, args![hash(secret).as_slice(), at]).await
     }
 }
 

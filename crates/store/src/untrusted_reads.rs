@@ -7,9 +7,10 @@ use std::sync::Arc;
 use embody_text::visible::is_hidden;
 use serde::{Deserialize, Serialize};
 
+use crate::areas::UntrustedReads;
 use crate::db::{Again, Conn, args};
 use crate::error::Result;
-use crate::store::{Scope, Store, check_name};
+use crate::store::{Scope, check_name};
 
 /// How long a mark counts, in microseconds.
 const COUNTS_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
@@ -57,45 +58,36 @@ const PRUNE_ORIGINS: &str = "DELETE FROM untrusted_read_origins WHERE user_id = 
 const ORIGINS: &str = "SELECT origin, at FROM untrusted_read_origins \
      WHERE user_id = $1 AND agent = $2 AND writer = $3 AND at > $4 ORDER BY at DESC, origin LIMIT +$5";
 
-impl Store {
+impl UntrustedReads<'_> {
     /// Notes that this writer reads text of these origins at this time, in microseconds since 1970. A later mark stays. A mark
     /// that is not older than a minute and says the same is not written again.
-    pub async fn record_untrusted_read(
-        &self,
-        scope: &Scope,
-        writer: &str,
-        origins: &[&str],
-        at: i64,
-    ) -> Result<()> {
+    pub async fn record(self, scope: &Scope, writer: &str, origins: &[&str], at: i64) -> Result<()> {
         check_name("writer", writer)?;
         let reads = reads(origins, at);
         if self.is_recorded(scope, writer, &reads, at).await? {
             return Ok(());
         }
         let (scope, writer) = (scope.clone(), writer.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| Box::pin(async move { record(conn, &scope, &writer, &reads, at).await }))
             .await
     }
 
     /// The same for origins with the times at which they were read, without comparing them with those that are stored.
-    pub async fn record_read_origins(
-        &self,
-        scope: &Scope,
-        writer: &str,
-        reads: Vec<ReadOrigin>,
-    ) -> Result<()> {
+    pub async fn record_origins(self, scope: &Scope, writer: &str, reads: Vec<ReadOrigin>) -> Result<()> {
         check_name("writer", writer)?;
         let Some(at) = reads.iter().map(|read| read.at).max() else { return Ok(()) };
         let (scope, writer) = (scope.clone(), writer.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| Box::pin(async move { record(conn, &scope, &writer, &reads, at).await }))
             .await
     }
 
     /// Notes an origin with the next commit, without waiting for it, for a writer that is marked already; the next mark prunes.
     /// Waits only while too many other writes are not durable yet.
-    pub async fn record_read_origin_soon(&self, scope: &Scope, writer: &str, read: ReadOrigin) -> Result<()> {
+    pub async fn record_origin_deferred(self, scope: &Scope, writer: &str, read: ReadOrigin) -> Result<()> {
         check_name("writer", writer)?;
         let bytes = read.origin.len();
         let known = Arc::new((scope.clone(), writer.to_owned(), read));
@@ -109,17 +101,17 @@ impl Store {
                     .map(drop)
             })
         });
-        self.db().chained().write_soon(Vec::new(), work, bytes).await
+        self.store.db().chained().write_soon(Vec::new(), work, bytes).await
     }
 
     /// Whether a recent mark of this writer says the same. An origin with many later ones does not count: it would be the next
     /// to be left out.
-    async fn is_recorded(&self, scope: &Scope, writer: &str, reads: &[ReadOrigin], at: i64) -> Result<bool> {
+    async fn is_recorded(self, scope: &Scope, writer: &str, reads: &[ReadOrigin], at: i64) -> Result<bool> {
         let fresh = at.saturating_sub(FRESH_MICROS);
-        if self.last_untrusted_read_at(scope, writer).await?.is_none_or(|marked| marked < fresh) {
+        if self.last_at(scope, writer).await?.is_none_or(|marked| marked < fresh) {
             return Ok(false);
         }
-        let known = self.read_origins(scope, writer, at).await?;
+        let known = self.origins(scope, writer, at).await?;
         Ok(reads.iter().all(|read| {
             let stored = known.iter().find(|known| known.origin == read.origin);
             stored.is_some_and(|stored| {
@@ -130,8 +122,9 @@ impl Store {
     }
 
     /// When this writer has last read it, if ever.
-    pub async fn last_untrusted_read_at(&self, scope: &Scope, writer: &str) -> Result<Option<i64>> {
+    pub async fn last_at(self, scope: &Scope, writer: &str) -> Result<Option<i64>> {
         let row: Option<(i64,)> = self
+            .store
             .db()
             .reader()
             .await?
@@ -144,16 +137,16 @@ impl Store {
     }
 
     /// Whether this writer has read it within a day before this time, in microseconds since 1970.
-    pub async fn has_untrusted_read(&self, scope: &Scope, writer: &str, now: i64) -> Result<bool> {
-        let marked = self.last_untrusted_read_at(scope, writer).await?;
+    pub async fn has_recent(self, scope: &Scope, writer: &str, now: i64) -> Result<bool> {
+        let marked = self.last_at(scope, writer).await?;
         Ok(marked.is_some_and(|at| at > counts_after(now)))
     }
 
     /// Where what this writer has read within a day before this time came from, the latest first. Empty also if it is
     /// exposed and the origins are not known.
-    pub async fn read_origins(&self, scope: &Scope, writer: &str, now: i64) -> Result<Vec<ReadOrigin>> {
+    pub async fn origins(self, scope: &Scope, writer: &str, now: i64) -> Result<Vec<ReadOrigin>> {
         let known = args![scope.user(), scope.agent(), writer, counts_after(now), ORIGINS_LIMIT as i64];
-        let rows: Vec<(String, i64)> = self.db().reader().await?.fetch_all(ORIGINS, known).await?;
+        let rows: Vec<(String, i64)> = self.store.db().reader().await?.fetch_all(ORIGINS, known).await?;
         Ok(rows.into_iter().map(|(origin, at)| ReadOrigin { origin, at }).collect())
     }
 }

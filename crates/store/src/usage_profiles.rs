@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::areas::UsageProfiles;
 use crate::db::{Conn, Sql, args, listed};
 use crate::error::{Error, Result};
-use crate::store::{Scope, Store, check_name};
+use crate::store::{Scope, check_name};
 
 /// The largest state of one subject.
 const DATA_LIMIT: usize = 64 * 1024;
@@ -27,28 +28,23 @@ pub struct UsageProfile {
     pub data: Vec<u8>,
 }
 
-impl Store {
+impl UsageProfiles<'_> {
     /// The states of these subjects, by subject; one that was never written is not among them.
-    pub async fn usage_profiles(&self, scope: &Scope, subjects: &[String]) -> Result<Vec<UsageProfile>> {
+    pub async fn list(self, scope: &Scope, subjects: &[String]) -> Result<Vec<UsageProfile>> {
         check_subjects(subjects.iter())?;
-        read(&mut self.db().reader().await?, scope, subjects.to_vec()).await
+        read(&mut self.store.db().reader().await?, scope, subjects.to_vec()).await
     }
 
     /// Reads the states of these subjects and writes what `change` makes of them, in one transaction: of two callers the
     /// second sees what the first wrote. An empty state is removed.
-    pub async fn update_usage_profiles<F>(
-        &self,
-        scope: &Scope,
-        subjects: Vec<String>,
-        at: i64,
-        change: F,
-    ) -> Result<()>
+    pub async fn update<F>(self, scope: &Scope, subjects: Vec<String>, at: i64, change: F) -> Result<()>
     where
         F: FnOnce(BTreeMap<String, Vec<u8>>) -> Vec<UsageProfile> + Send + 'static,
     {
         check_subjects(subjects.iter())?;
         let scope = scope.clone();
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     lock(conn, &scope, at).await?;

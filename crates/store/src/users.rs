@@ -5,10 +5,11 @@ use embody_text::look_alike::skeleton;
 use embody_text::visible::{is_hidden, push_code};
 use icu_normalizer::ComposingNormalizerBorrowed;
 
+use crate::areas::Users;
 use crate::audit::Action;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{Store, check_name, now};
+use crate::store::{check_name, now};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
@@ -33,12 +34,13 @@ const IS_KNOWN: &str = "SELECT id FROM users WHERE id = $1 \
      UNION SELECT user_id FROM user_agent_prompt_customizations WHERE user_id = $1 \
      UNION SELECT user_id FROM tasks WHERE user_id = $1";
 
-impl Store {
+impl Users<'_> {
     /// Locks a user out, or lets them in again: none of their tokens counts while they are out. Doing it twice changes
     /// nothing. For operators.
-    pub async fn disable_user(&self, id: &str, disabled: bool) -> Result<()> {
+    pub async fn set_disabled(self, id: &str, disabled: bool) -> Result<()> {
         let id = id.to_owned();
-        self.db()
+        self.store
+            .db()
             .chained()
             .write(move |tx| {
                 Box::pin(async move {
@@ -61,8 +63,9 @@ impl Store {
     }
 
     /// Every user that was set up, by name. For operators.
-    pub async fn users(&self) -> Result<Vec<User>> {
+    pub async fn list(self) -> Result<Vec<User>> {
         let rows: Vec<(String, Option<String>, i64, Option<i64>)> = self
+            .store
             .db()
             .reader()
             .await?
@@ -72,13 +75,13 @@ impl Store {
         Ok(rows.into_iter().map(user).collect())
     }
 
-    pub async fn is_known_user(&self, id: &str) -> Result<bool> {
-        is_known(&mut self.db().reader().await?, id).await
+    pub async fn is_known(self, id: &str) -> Result<bool> {
+        is_known(&mut self.store.db().reader().await?, id).await
     }
 
     /// Every name that was set up, or has a session, a thread, a schedule, memories, instructions or tasks. For operators.
-    pub async fn known_users(&self) -> Result<Vec<String>> {
-        let rows: Vec<(String,)> = self.db().reader().await?.fetch_all(KNOWN, Vec::new()).await?;
+    pub async fn list_known(self) -> Result<Vec<String>> {
+        let rows: Vec<(String,)> = self.store.db().reader().await?.fetch_all(KNOWN, Vec::new()).await?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 }

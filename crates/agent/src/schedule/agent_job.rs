@@ -1,7 +1,9 @@
 //! Runs a scheduled job as one unattended turn, in the thread that all runs of its schedule share.
 
 use embody_prompt::Audience;
-use embody_store::{NewThread, Result, Schedule, ScheduleClaim, ScheduleOrigin, Scope, Store, Thread};
+use embody_store::schedules::{Schedule, ScheduleClaim, ScheduleOrigin};
+use embody_store::threads::{NewThread, Thread};
+use embody_store::{Result, Scope, Store};
 
 use super::JobHandler;
 use crate::title;
@@ -40,7 +42,7 @@ async fn run_turn(agent: &Agent, schedule: &Schedule) -> std::result::Result<Opt
         if origins.is_empty() {
             origins.push(&own);
         }
-        store.record_untrusted_read(&scope, &scope.writer(), &origins, store.clock().await?).await?;
+        store.untrusted_reads().record(&scope, &scope.writer(), &origins, store.clock().await?).await?;
     }
     let input = TurnInput {
         scope,
@@ -88,12 +90,13 @@ pub async fn open_schedule_thread(store: &Store, schedule: &Schedule) -> Result<
     let scope = Scope::new(&schedule.user, &schedule.agent)?;
     let title = title::of(&schedule.prompt);
     let new = NewThread { channel: schedule.channel.clone(), external: Some(schedule.id.clone()), title };
-    store.open_thread(&scope, new).await
+    store.threads().open(&scope, new).await
 }
 
 #[cfg(test)]
 mod tests {
-    use embody_store::{DatabaseUrl, NewSchedule, ScheduleAdded};
+    use embody_store::DatabaseUrl;
+    use embody_store::schedules::{AddScheduleOutcome, NewSchedule};
 
     use super::*;
 
@@ -118,7 +121,8 @@ mod tests {
                 origins: Vec::new(),
                 quarantined: false,
             };
-            let ScheduleAdded::Added(schedule) = store.add_schedule(new).await.expect("a schedule") else {
+            let AddScheduleOutcome::Added(schedule) = store.schedules().add(new).await.expect("a schedule")
+            else {
                 panic!("there is room")
             };
             let error_text = prompt_text(&schedule);

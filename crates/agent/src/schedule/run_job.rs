@@ -4,7 +4,8 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use embody_store::{Error, ErrorKind, Fenced, FinishRun, RunOutcome, RunStart, ScheduleClaim, Store};
+use embody_store::schedules::{FinishRun, RunOutcome, RunStart, ScheduleClaim};
+use embody_store::{Error, ErrorKind, LeaseStatus, Store};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -98,12 +99,12 @@ fn plan_run(context: &JobContext, claim: &ScheduleClaim) -> Result<Plan, String>
 }
 
 async fn give_back(context: &JobContext, claim: &ScheduleClaim, next: Option<i64>) -> Result<(), Error> {
-    context.store.return_schedule(claim, next).await.map(drop)
+    context.store.schedules().release(claim, next).await.map(drop)
 }
 
 /// Disables a schedule with an invalid timetable and records the reason as a run, for its owner.
 async fn record_unreadable(context: &JobContext, claim: &ScheduleClaim, reason: String) -> Result<(), Error> {
-    match context.store.start_run(claim).await? {
+    match context.store.schedules().start_run(claim).await? {
         RunStart::Started => {
             let output = format!("the schedule cannot be run: {reason}");
             record_end(context, claim, FinishRun { outcome: RunOutcome::Failed, output, next_at: None }).await
@@ -113,7 +114,7 @@ async fn record_unreadable(context: &JobContext, claim: &ScheduleClaim, reason: 
 }
 
 async fn run(context: &JobContext, claim: &ScheduleClaim, next: Option<i64>) -> Result<(), Error> {
-    match context.store.start_run(claim).await? {
+    match context.store.schedules().start_run(claim).await? {
         RunStart::Started => {}
         RunStart::StartedBefore => return give_back(context, claim, next).await,
         // Changes that its owner made meanwhile are kept.
@@ -154,9 +155,9 @@ async fn run_with_lease(context: &JobContext, claim: &ScheduleClaim) -> JobResul
             () = sleep_until(limit) => return JobResult::Stopped(run_limit_exceeded(context.settings.run_limit)),
             () = sleep_until(renewal) => {
                 let asked = Instant::now();
-                match timeout(renew_every, context.store.renew_schedule(claim, lease)).await {
-                    Ok(Ok(Fenced::Kept)) => (lease_until, renewal) = (asked + lease, asked + renew_every),
-                    Ok(Ok(Fenced::Lost)) => return JobResult::Lost,
+                match timeout(renew_every, context.store.schedules().renew(claim, lease)).await {
+                    Ok(Ok(LeaseStatus::Kept)) => (lease_until, renewal) = (asked + lease, asked + renew_every),
+                    Ok(Ok(LeaseStatus::Lost)) => return JobResult::Lost,
                     // The store does not respond: the lease is valid until it expires.
                     Ok(Err(_)) | Err(_) if Instant::now() < lease_until => renewal = Instant::now() + retry_every,
                     Ok(Err(_)) | Err(_) => return JobResult::Lost,
@@ -187,9 +188,9 @@ async fn record_end(context: &JobContext, claim: &ScheduleClaim, finish: FinishR
     let deadline = Instant::now() + context.settings.lease;
     let mut backoff = FIRST_BACKOFF;
     loop {
-        match context.store.finish_run(claim, finish.clone()).await {
-            Ok(Fenced::Kept) => return Ok(()),
-            Ok(Fenced::Lost) => {
+        match context.store.schedules().finish_run(claim, finish.clone()).await {
+            Ok(LeaseStatus::Kept) => return Ok(()),
+            Ok(LeaseStatus::Lost) => {
                 let (schedule, due_at) = (&claim.schedule.id, claim.due_at);
                 tracing::warn!(%schedule, due_at, "a run ended after its lease; its end is unknown");
                 return Ok(());

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{ClaimNow, Lease, Result, Store, Topic};
+use embody_store::schedules::ClaimNowOutcome;
+use embody_store::{Lease, Result, Store, Topic};
 use embody_wire::server::CancellationToken;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -106,9 +107,9 @@ impl Scheduler {
 
     /// Runs one schedule immediately and waits for its end; its regular due time does not change. Its run records say
     /// how it ended.
-    pub async fn run_now(&self, user: &str, id: &str, ending: CancellationToken) -> Result<ClaimNow> {
-        let claimed = self.context.store.claim_schedule_now(user, id, &self.lease()).await?;
-        if let ClaimNow::Claimed(claim) = &claimed {
+    pub async fn run_now(&self, user: &str, id: &str, ending: CancellationToken) -> Result<ClaimNowOutcome> {
+        let claimed = self.context.store.schedules().claim_now(user, id, &self.lease()).await?;
+        if let ClaimNowOutcome::Claimed(claim) = &claimed {
             let stop_on_shutdown = async {
                 ending.cancelled().await;
                 self.context.phase.send_replace(Phase::Stopping);
@@ -133,12 +134,12 @@ impl Scheduler {
             // The end of a run interrupts the sleep.
             return Ok(LONGEST_SLEEP);
         }
-        let next = self.context.store.next_due_schedule().await?;
+        let next = self.context.store.schedules().next_due().await?;
         if next.is_none_or(|next| !next.is_zero()) {
             return Ok(next.unwrap_or(LONGEST_SLEEP).clamp(SHORTEST_SLEEP, LONGEST_SLEEP));
         }
         let limit = u32::try_from(capacity).unwrap_or(u32::MAX);
-        for claim in self.context.store.claim_due_schedules(&self.lease(), limit).await? {
+        for claim in self.context.store.schedules().claim_due(&self.lease(), limit).await? {
             let context = Arc::clone(&self.context);
             running.spawn(async move { run_job(&context, &claim).await });
         }
@@ -148,13 +149,13 @@ impl Scheduler {
     async fn maintain(&self, maintenance: &mut Maintenance) -> Result<()> {
         let store = &self.context.store;
         if is_due(&mut maintenance.settled, SETTLE_EVERY.min(self.context.settings.lease / 2)) {
-            for run in store.settle_lost_runs(BATCH).await? {
+            for run in store.schedules().expire_runs(BATCH).await? {
                 let (user, schedule, due_at) = (&run.user, &run.schedule, run.due_at);
                 tracing::warn!(%user, %schedule, due_at, "nobody knows how this run ended; it is not run again");
             }
         }
         if is_due(&mut maintenance.pruned, PRUNE_EVERY) {
-            store.prune_runs(RUN_RETENTION, BATCH * 10).await?;
+            store.schedules().prune_runs(RUN_RETENTION, BATCH * 10).await?;
         }
         Ok(())
     }
@@ -193,7 +194,8 @@ fn is_due(last: &mut Option<Instant>, every: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use embody_store::{DatabaseUrl, NewSchedule, ScheduleOrigin, Scope};
+    use embody_store::schedules::{NewSchedule, ScheduleOrigin};
+    use embody_store::{DatabaseUrl, Scope};
 
     use super::*;
 
@@ -212,7 +214,7 @@ mod tests {
             origins: Vec::new(),
             quarantined: false,
         };
-        store.add_schedule(overdue).await.expect("a schedule");
+        store.schedules().add(overdue).await.expect("a schedule");
         let handler = JobHandler::new(|_| std::future::pending());
         let settings = SchedulerSettings { concurrency: 1, ..Default::default() };
         let scheduler = Scheduler::new(store, handler, settings);

@@ -7,9 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use embody_broker::approval::{ApprovalView, approval_text, bound_channels};
 use embody_broker::policy::Via;
-use embody_store::{
-    Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, Decided, Outgoing, Result, Topic,
+use embody_store::approvals::{
+    Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, DecideOutcome,
 };
+use embody_store::outgoing::Outgoing;
+use embody_store::{Result, Topic};
 use embody_wire::server::CancellationToken;
 use tokio::time::sleep;
 
@@ -89,7 +91,7 @@ pub(super) async fn watch(channel: &Channel, ending: CancellationToken) {
 
 /// Queues a message for each pending approval that has none yet. A failure does not affect the others and is retried.
 async fn queue_pending(channel: &Channel, asked: &mut HashSet<String>) -> Result<()> {
-    let pending = channel.store.all_approvals(ApprovalFilter::Pending, PENDING).await?;
+    let pending = channel.store.approvals().list_all(ApprovalFilter::Pending, PENDING).await?;
     asked.retain(|id| pending.iter().any(|approval| approval.id == *id));
     for approval in pending {
         if asked.contains(&approval.id) || !bound_channels(&approval.policy).contains(&Via::Telegram) {
@@ -114,19 +116,19 @@ async fn queue_approval(channel: &Channel, approval: &Approval) -> Result<()> {
     let text = full_text(approval).unwrap_or_else(|| ELSEWHERE.to_owned());
     for person in channel.allowlist.deciders() {
         let scope = channel.scope(&approval.user)?;
-        let new = embody_store::NewOutgoing {
+        let new = embody_store::outgoing::NewOutgoing {
             about: Some(approval.id.clone()),
             urgency: "high".to_owned(),
             ..message(scope, &ChatRef::private(*person).to_string(), KIND, text.clone())
         };
-        channel.store.add_outgoing(new).await?;
+        channel.store.outgoing().enqueue(new).await?;
     }
     Ok(())
 }
 
 /// Whether an earlier process has asked.
 async fn is_queued(channel: &Channel, approval: &Approval) -> Result<bool> {
-    let known = channel.store.outgoing(&approval.user, LOOKED_THROUGH).await?;
+    let known = channel.store.outgoing().list(&approval.user, LOOKED_THROUGH).await?;
     let is_about = |one: &Outgoing| {
         one.channel == CHANNEL && one.kind == KIND && one.about.as_deref() == Some(approval.id.as_str())
     };
@@ -147,7 +149,7 @@ pub(super) async fn buttons(
     parts: &[Part],
 ) -> Result<Option<Vec<(&'static str, String)>>> {
     let id = outgoing.about.as_deref().unwrap_or_default();
-    let found = channel.store.approval(&outgoing.user, id).await?;
+    let found = channel.store.approvals().get(&outgoing.user, id).await?;
     let Some(approval) = found.filter(|approval| approval.status == ApprovalStatus::Pending) else {
         return Ok(None);
     };
@@ -161,7 +163,7 @@ pub(super) async fn buttons(
 /// Shows the decisions on the messages that asked.
 async fn close_decided(channel: &Channel) {
     for (id, user) in channel.shown.all() {
-        let approval = match channel.store.approval(&user, &id).await {
+        let approval = match channel.store.approvals().get(&user, &id).await {
             Ok(approval) => approval,
             Err(error) => {
                 tracing::warn!(reason = %error, approval = id, "what became of an approval could not be looked at");
@@ -235,7 +237,7 @@ async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<
     let Some((answer, id)) = answer.filter(|_| is_private) else {
         return Ok(Err("This is not yours to decide."));
     };
-    let Some(asked) = channel.store.anyones_approval(id).await? else { return Ok(Err("It is gone.")) };
+    let Some(asked) = channel.store.approvals().find(id).await? else { return Ok(Err("It is gone.")) };
     if !channel.allowlist.deciders().contains(&press.from) {
         return Ok(Err("This is not yours to decide."));
     }
@@ -246,8 +248,8 @@ async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<
     }
     let by = format!("{}:{}", Via::Telegram.name(), press.from);
     let word = DecideApproval { user: asked.user, id: asked.id, answer, by };
-    Ok(match channel.store.decide_approval(word).await? {
-        Decided::Decided(approval) | Decided::NotPending(approval) => Ok(approval),
-        Decided::Missing => Err("It is gone."),
+    Ok(match channel.store.approvals().decide(word).await? {
+        DecideOutcome::Decided(approval) | DecideOutcome::NotPending(approval) => Ok(approval),
+        DecideOutcome::Missing => Err("It is gone."),
     })
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{Fenced, LeaderLease, Lease, Store};
+use embody_store::{LeaderLease, Lease, LeaseStatus, Store};
 use embody_wire::server::CancellationToken;
 use tokio::time::sleep;
 
@@ -30,7 +30,7 @@ pub(super) async fn run_when_leader(candidate: Candidate, ending: CancellationTo
     let lease = Lease { owner: worker.clone(), duration: bot.times.lease };
     let mut has_logged = false;
     while !ending.is_cancelled() {
-        match store.claim_leader_lease(CHANNEL, &lease).await {
+        match store.leader_leases().claim(CHANNEL, &lease).await {
             Ok(Some(leader)) => {
                 has_logged = false;
                 run_as_leader(&bot, &turns, &store, (&leader, &worker), &ending).await;
@@ -89,7 +89,7 @@ async fn run_as_leader(
     };
     tokio::select! {
         () = all => {
-            if let Err(error) = store.release_leader_lease(leader).await {
+            if let Err(error) = store.leader_leases().release(leader).await {
                 tracing::warn!(reason = %error, "the Telegram bot's post could not be left");
             }
         }
@@ -101,9 +101,9 @@ async fn run_as_leader(
 async fn hold_lease(store: &Store, leader: &LeaderLease, lease: Duration) {
     loop {
         sleep(lease / 4).await;
-        match store.renew_leader_lease(leader, lease).await {
-            Ok(Fenced::Kept) => {}
-            Ok(Fenced::Lost) => return,
+        match store.leader_leases().renew(leader, lease).await {
+            Ok(LeaseStatus::Kept) => {}
+            Ok(LeaseStatus::Lost) => return,
             Err(error) => tracing::warn!(reason = %error, "the Telegram bot's post could not be kept"),
         }
     }

@@ -42,7 +42,8 @@ use std::fmt;
 use std::pin::Pin;
 use std::time::Duration;
 
-use embody_store::{NewOutgoing, Scope, Store};
+use embody_store::outgoing::NewOutgoing;
+use embody_store::{Scope, Store};
 use embody_wire::server::CancellationToken;
 use embody_wire::{Proxies, Secret, Url};
 
@@ -215,7 +216,7 @@ impl Channel {
     /// Queues a notice to the chat of a user. A failure is logged and does not affect others.
     async fn notify(&self, notice: NewOutgoing) {
         let user = notice.scope.user().to_owned();
-        if let Err(error) = self.store.add_outgoing(notice).await {
+        if let Err(error) = self.store.outgoing().enqueue(notice).await {
             tracing::warn!(reason = %error, user, "a notice for Telegram could not be queued");
         }
     }

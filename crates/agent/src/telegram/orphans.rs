@@ -1,7 +1,9 @@
 //! Settles work that was in progress when a process died. It is never repeated: its outcome is `unknown`, it is listed
 //! for the operator, and the chat gets one notice.
 
-use embody_store::{Incoming, NewOutgoing, OutgoingState, Result, Scope};
+use embody_store::incoming::Incoming;
+use embody_store::outgoing::{NewOutgoing, OutgoingState};
+use embody_store::{Result, Scope};
 use embody_wire::server::CancellationToken;
 
 use super::leader::wait_or_end;
@@ -22,13 +24,13 @@ pub(super) async fn run(channel: &Channel, ending: CancellationToken) {
 }
 
 async fn settle_orphans(channel: &Channel) -> Result<()> {
-    let settled = channel.store.settle_lost_incoming(CHANNEL, AT_ONCE, notice).await;
+    let settled = channel.store.incoming().expire(CHANNEL, AT_ONCE, notice).await;
     let orphans = match settled {
         Ok(orphans) => orphans,
         Err(error) => {
             tracing::warn!(reason = %error, "what was interrupted is settled without telling of it at once");
             // A notice that cannot be queued does not affect the others.
-            let orphans = channel.store.settle_lost_incoming(CHANNEL, AT_ONCE, |_| None).await?;
+            let orphans = channel.store.incoming().expire(CHANNEL, AT_ONCE, |_| None).await?;
             for notice in orphans.iter().filter_map(notice) {
                 channel.notify(notice).await;
             }
@@ -42,7 +44,7 @@ async fn settle_orphans(channel: &Channel) -> Result<()> {
             "a turn was interrupted; nobody knows how far it had come"
         );
     }
-    for orphans in channel.store.settle_lost_outgoing(CHANNEL, AT_ONCE).await? {
+    for orphans in channel.store.outgoing().expire(CHANNEL, AT_ONCE).await? {
         if orphans.state == OutgoingState::Unknown {
             tracing::warn!(
                 message = orphans.id,

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use embody_store::{Cursor, IncomingChange, IncomingState, NewIncoming, Result};
+use embody_store::Result;
+use embody_store::incoming::{Cursor, IncomingChange, IncomingState, NewIncoming};
 use embody_wire::server::CancellationToken;
 use serde_json::Value;
 
@@ -60,7 +61,13 @@ async fn poll_once(channel: &Channel, offset: &mut Option<i64>) -> std::result::
     };
     let from = match *offset {
         Some(from) => from,
-        None => channel.store.cursor(&cursor_name(channel)).await.map_err(stored)?.map_or(0, |last| last + 1),
+        None => channel
+            .store
+            .incoming()
+            .cursor(&cursor_name(channel))
+            .await
+            .map_err(stored)?
+            .map_or(0, |last| last + 1),
     };
     let updates = match channel.api.updates(from, channel.times.poll).await {
         Ok(updates) => updates,
@@ -119,7 +126,7 @@ async fn store_updates(channel: &Channel, updates: &[Value]) -> Result<Option<i6
 }
 
 async fn store_incoming(channel: &Channel, new: Vec<NewIncoming>, cursor: Option<Cursor<'_>>) -> Result<()> {
-    for taken in channel.store.take_incoming(new, cursor).await? {
+    for taken in channel.store.incoming().insert(new, cursor).await? {
         if taken.state == IncomingState::Failed {
             tracing::warn!(user = taken.user, "too many messages of one user wait; one was left out");
             let text = "Too many of your messages wait; I have left this one out.".to_owned();
@@ -177,7 +184,8 @@ async fn apply_edit(channel: &Channel, message: &Message) -> Result<Option<NewIn
     let name = external_id(channel, message);
     let changed = channel
         .store
-        .change_incoming(CHANNEL, &name, &to_json(&Content::Message(inbound_message.clone())))
+        .incoming()
+        .replace(CHANNEL, &name, &to_json(&Content::Message(inbound_message.clone())))
         .await?;
     match changed {
         IncomingChange::Changed => return Ok(None),

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{ErrorKind, Fenced, Outgoing, OutgoingClaim, OutgoingEnd, Result, Topic};
+use embody_store::outgoing::{Outgoing, OutgoingClaim, OutgoingEnd};
+use embody_store::{ErrorKind, LeaseStatus, Result, Topic};
 use embody_wire::server::CancellationToken;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -40,7 +41,7 @@ pub(super) async fn deliver(channel: &Arc<Channel>, over: CancellationToken) {
         }
         let free = u32::try_from(AT_ONCE.saturating_sub(sending.len())).unwrap_or(0);
         let mut look = Instant::now() + channel.times.look;
-        match channel.store.claim_outgoing(CHANNEL, &channel.lease(), free).await {
+        match channel.store.outgoing().claim(CHANNEL, &channel.lease(), free).await {
             Ok(claims) => {
                 for claim in claims {
                     sending.spawn(send_with_lease(Arc::clone(channel), claim));
@@ -87,7 +88,7 @@ async fn send_with_lease(channel: Arc<Channel>, claim: OutgoingClaim) -> Option<
 async fn lease_lost(channel: &Channel, claim: &OutgoingClaim) {
     loop {
         sleep(channel.times.lease / 4).await;
-        if let Ok(Fenced::Lost) = channel.store.renew_outgoing(claim, channel.times.lease).await {
+        if let Ok(LeaseStatus::Lost) = channel.store.outgoing().renew(claim, channel.times.lease).await {
             tracing::warn!(
                 message = claim.outgoing.id,
                 "another process has given up on a message that is sent here"
@@ -145,14 +146,14 @@ enum Step {
 
 /// Records the progress of a message, with retries: a part that was sent must not end as unknown because of a store
 /// error. If the claim is lost meanwhile, sending stops.
-async fn record_step(channel: &Channel, claim: &OutgoingClaim, step: &Step) -> Result<Fenced> {
+async fn record_step(channel: &Channel, claim: &OutgoingClaim, step: &Step) -> Result<LeaseStatus> {
     let mut pause = MIN_BACKOFF;
     let mut has_failed = false;
     for attempt in 1.. {
         let tried = match step {
-            Step::Begin(part) => channel.store.begin_part(claim, *part).await,
-            Step::Sent(part) => channel.store.finish_part(claim, *part).await,
-            Step::End(end) => channel.store.finish_outgoing(claim, end.clone()).await,
+            Step::Begin(part) => channel.store.outgoing().begin_part(claim, *part).await,
+            Step::Sent(part) => channel.store.outgoing().finish_part(claim, *part).await,
+            Step::End(end) => channel.store.outgoing().finish(claim, end.clone()).await,
         };
         match tried {
             // The claim is exclusive: the attempt that seemed to fail has recorded the part, and nothing was sent
@@ -167,7 +168,7 @@ async fn record_step(channel: &Channel, claim: &OutgoingClaim, step: &Step) -> R
         sleep(pause).await;
         pause *= 2;
     }
-    Ok(Fenced::Kept)
+    Ok(LeaseStatus::Kept)
 }
 
 struct PreparedMessage {
@@ -217,7 +218,7 @@ async fn send_parts(
     for (number, part) in prepared.parts.iter().enumerate().skip(first) {
         let is_last = number + 1 == prepared.parts.len();
         let number = i64::try_from(number).unwrap_or(i64::MAX);
-        if record_step(channel, claim, &Step::Begin(number)).await? == Fenced::Lost {
+        if record_step(channel, claim, &Step::Begin(number)).await? == LeaseStatus::Lost {
             return Ok(None);
         }
         let new = NewText {
@@ -242,7 +243,7 @@ async fn send_parts(
             Ok(_) if is_last => {}
             Ok(_) => {
                 // If the process dies before the next part, sending can continue, and no part is unknown.
-                if record_step(channel, claim, &Step::Sent(number)).await? == Fenced::Lost {
+                if record_step(channel, claim, &Step::Sent(number)).await? == LeaseStatus::Lost {
                     return Ok(None);
                 }
             }

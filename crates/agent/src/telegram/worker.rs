@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_prompt::Audience;
-use embody_store::{
-    Cursor, Fenced, FinishIncoming, Incoming, IncomingClaim, IncomingState, NewIncoming, NewThread, Result,
-    Scope, Store, Thread, Topic,
-};
+use embody_store::incoming::{Cursor, FinishIncoming, Incoming, IncomingClaim, IncomingState, NewIncoming};
+use embody_store::threads::{NewThread, Thread};
+use embody_store::{LeaseStatus, Result, Scope, Store, Topic};
 use embody_wire::server::CancellationToken;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -38,7 +37,7 @@ pub(super) async fn run(channel: &Arc<Channel>, ending: CancellationToken) {
     while !ending.is_cancelled() {
         let free = u32::try_from(AT_ONCE.saturating_sub(turns.len())).unwrap_or(0);
         let mut look = channel.times.look;
-        match channel.store.claim_incoming(CHANNEL, &channel.lease(), free).await {
+        match channel.store.incoming().claim(CHANNEL, &channel.lease(), free).await {
             Ok(claims) => {
                 for claim in claims {
                     turns.spawn(process(Arc::clone(channel), claim, ending.clone()));
@@ -75,9 +74,9 @@ async fn process(channel: Arc<Channel>, claim: IncomingClaim, ending: Cancellati
     };
     let mut pause = MIN_BACKOFF;
     for _ in 0..TRIES {
-        match channel.store.finish_incoming(&claim, finish.clone()).await {
-            Ok(Fenced::Kept) => return,
-            Ok(Fenced::Lost) => break,
+        match channel.store.incoming().finish(&claim, finish.clone()).await {
+            Ok(LeaseStatus::Kept) => return,
+            Ok(LeaseStatus::Lost) => break,
             Err(error) => tracing::warn!(reason = %error, "the end of a turn could not be written down"),
         }
         sleep(pause).await;
@@ -93,9 +92,9 @@ async fn process(channel: Arc<Channel>, claim: IncomingClaim, ending: Cancellati
 async fn lease_lost(channel: &Channel, claim: &IncomingClaim) {
     loop {
         sleep(channel.times.lease / 4).await;
-        match channel.store.renew_incoming(claim, channel.times.lease).await {
-            Ok(Fenced::Kept) => {}
-            Ok(Fenced::Lost) => return,
+        match channel.store.incoming().renew(claim, channel.times.lease).await {
+            Ok(LeaseStatus::Kept) => {}
+            Ok(LeaseStatus::Lost) => return,
             Err(error) => tracing::warn!(reason = %error, "a message that is worked on could not be kept"),
         }
     }
@@ -197,7 +196,7 @@ async fn reply(
 
 /// Stores, before the model reads it, that the agent reads text that the user did not write.
 async fn record_untrusted_read(store: &Store, scope: &Scope, origins: &[&str]) -> Result<()> {
-    store.record_untrusted_read(scope, &scope.writer(), origins, store.clock().await?).await
+    store.untrusted_reads().record(scope, &scope.writer(), origins, store.clock().await?).await
 }
 
 async fn run_turn(
@@ -244,7 +243,7 @@ fn refusal(person: i64) -> String {
     )
 }
 
-fn notice(channel: &Channel, incoming: &Incoming, text: &str) -> Vec<embody_store::NewOutgoing> {
+fn notice(channel: &Channel, incoming: &Incoming, text: &str) -> Vec<embody_store::outgoing::NewOutgoing> {
     replies(channel, incoming, "notice", text.to_owned())
 }
 
@@ -254,12 +253,12 @@ fn replies(
     incoming: &Incoming,
     kind: &str,
     text: String,
-) -> Vec<embody_store::NewOutgoing> {
+) -> Vec<embody_store::outgoing::NewOutgoing> {
     const LONGEST: usize = 256 * 1024;
     let end = text.floor_char_boundary(LONGEST);
     let text = text.get(..end).unwrap_or_default().replace('\0', " ");
     let scope = channel.scope(&incoming.user).ok().filter(|_| !text.is_empty());
-    let reply = |scope| embody_store::NewOutgoing {
+    let reply = |scope| embody_store::outgoing::NewOutgoing {
         about: Some(incoming.external.clone()),
         ..message(scope, &incoming.conversation, kind, text)
     };
@@ -275,7 +274,7 @@ async fn current_thread(
     title: Option<String>,
 ) -> Result<Thread> {
     let first = find_or_open(store, scope, chat_ref.to_string(), title.clone()).await?;
-    match store.cursor(&counter_name(&first)).await? {
+    match store.incoming().cursor(&counter_name(&first)).await? {
         Some(number) => find_or_open(store, scope, format!("{chat_ref}#{number}"), title).await,
         None => Ok(first),
     }
@@ -285,8 +284,8 @@ async fn current_thread(
 /// count.
 async fn start_new_thread(store: &Store, scope: &Scope, chat_ref: ChatRef) -> Result<()> {
     let name = counter_name(&find_or_open(store, scope, chat_ref.to_string(), None).await?);
-    let value = store.cursor(&name).await?.unwrap_or(0).saturating_add(1);
-    store.take_incoming(Vec::new(), Some(Cursor { name: &name, value })).await.map(drop)
+    let value = store.incoming().cursor(&name).await?.unwrap_or(0).saturating_add(1);
+    store.incoming().insert(Vec::new(), Some(Cursor { name: &name, value })).await.map(drop)
 }
 
 /// The name of the counter of a chat's threads: based on its first thread, which belongs to one user and one agent.
@@ -307,7 +306,7 @@ async fn find_or_open(
     title: Option<String>,
 ) -> Result<Thread> {
     let new = NewThread { channel: CHANNEL.to_owned(), external: Some(external), title };
-    store.open_thread(scope, new).await
+    store.threads().open(scope, new).await
 }
 
 /// Queues the continuation of a conversation of this channel, for example after an approval. It is durable, runs in
@@ -316,7 +315,7 @@ async fn find_or_open(
 /// # Errors
 /// When the store fails. A thread that belongs to no chat is ignored.
 pub async fn resume_conversation(store: &Store, input: &TurnInput) -> Result<()> {
-    let thread = store.thread(input.scope.user(), &input.thread).await?;
+    let thread = store.threads().get(input.scope.user(), &input.thread).await?;
     let Some(chat_ref) = thread.as_ref().filter(|thread| thread.channel == CHANNEL).and_then(chat_ref_of)
     else {
         return Ok(());
@@ -329,5 +328,5 @@ pub async fn resume_conversation(store: &Store, input: &TurnInput) -> Result<()>
         external: format!("go-on:{}", uuid::Uuid::now_v7()),
         content: poller::to_json(&content),
     };
-    store.take_incoming(vec![new], None).await.map(drop)
+    store.incoming().insert(vec![new], None).await.map(drop)
 }

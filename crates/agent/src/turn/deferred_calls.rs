@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use embody_broker::ToolOutcome;
 use embody_prompt::Audience;
-use embody_store::{ApprovalStatus, CallAwaitingApproval, Store, Topic};
+use embody_store::approvals::ApprovalStatus;
+use embody_store::{CallAwaitingApproval, Store, Topic};
 use embody_wire::server::CancellationToken;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -88,7 +89,7 @@ pub(super) async fn defer_if_pending(
         return;
     };
     let deferred = DeferredCall { input: input.clone(), call: call.clone() };
-    if let Err(error) = store.store_call_awaiting_approval(deferred.to_stored(approval)).await {
+    if let Err(error) = store.calls_awaiting_approval().insert(deferred.to_stored(approval)).await {
         tracing::warn!(approval, reason = %error, "a call is not made by itself when it is approved");
     }
 }
@@ -97,11 +98,11 @@ pub(super) async fn defer_if_pending(
 pub(super) async fn drop_repeated(store: &Store, input: &TurnInput, calls: &[ToolRequest]) {
     let user = input.scope.user();
     let found = async {
-        for deferred in store.calls_awaiting_approval_in(user, &input.thread).await? {
+        for deferred in store.calls_awaiting_approval().list_in_thread(user, &input.thread).await? {
             let is_it =
                 |call: &ToolRequest| (&call.name, &call.arguments) == (&deferred.tool, &deferred.arguments);
             if calls.iter().any(is_it) {
-                store.claim_call_awaiting_approval(user, &deferred.approval).await?;
+                store.calls_awaiting_approval().claim(user, &deferred.approval).await?;
             }
         }
         Ok::<_, embody_store::Error>(())
@@ -159,10 +160,11 @@ impl Agent {
                     }
                 }
             }
-            let decided = self.store().decided_calls(AT_ONCE).await.unwrap_or_else(|error| {
-                tracing::warn!(reason = %error, "the calls that wait cannot be looked at");
-                Vec::new()
-            });
+            let decided =
+                self.store().calls_awaiting_approval().list_decided(AT_ONCE).await.unwrap_or_else(|error| {
+                    tracing::warn!(reason = %error, "the calls that wait cannot be looked at");
+                    Vec::new()
+                });
             for deferred in decided {
                 let Some(guard) = CallGuard::to(&in_flight, &deferred) else { continue };
                 let (agent, go_on) = (self.clone(), Arc::clone(&go_on));
@@ -186,11 +188,11 @@ impl Agent {
     /// The input that continues the conversation, if any.
     async fn settle(&self, kept: CallAwaitingApproval) -> Result<Option<TurnInput>, embody_store::Error> {
         let (user, approval) = (kept.scope.user().to_owned(), kept.approval.clone());
-        let found = self.store().approval(&user, &approval).await?;
+        let found = self.store().approvals().get(&user, &approval).await?;
         let status = found.map_or(ApprovalStatus::Expired, |found| found.status);
         let Some(deferred) = DeferredCall::read(kept) else {
             tracing::warn!(approval, "a call that waited cannot be read; it is not made");
-            self.store().claim_call_awaiting_approval(&user, &approval).await?;
+            self.store().calls_awaiting_approval().claim(&user, &approval).await?;
             return Ok(None);
         };
         let name = &deferred.call.name;
@@ -211,7 +213,7 @@ impl Agent {
                 Err(error) => {
                     tracing::warn!(reason = %error, tool = name, "an approved call was not made");
                     // If it was already claimed it may have been made, so the model must not be asked to repeat it.
-                    if !self.store().claim_call_awaiting_approval(&user, &approval).await? {
+                    if !self.store().calls_awaiting_approval().claim(&user, &approval).await? {
                         return Ok(None);
                     }
                     format!(
@@ -220,7 +222,7 @@ impl Agent {
                 }
             },
             ApprovalStatus::Denied => {
-                if !self.store().claim_call_awaiting_approval(&user, &approval).await? {
+                if !self.store().calls_awaiting_approval().claim(&user, &approval).await? {
                     return Ok(None);
                 }
                 format!(
@@ -230,7 +232,7 @@ impl Agent {
             ApprovalStatus::Pending => return Ok(None),
             // The call was made elsewhere, or the approval has expired.
             ApprovalStatus::Used | ApprovalStatus::Expired => {
-                self.store().claim_call_awaiting_approval(&user, &approval).await?;
+                self.store().calls_awaiting_approval().claim(&user, &approval).await?;
                 return Ok(None);
             }
         };
@@ -249,7 +251,7 @@ impl Agent {
         let prepared = self.prepare(input).await?;
         let Some(local) = prepared.session.local() else { return Err(TurnError::Empty) };
         // As late as possible: nothing is awaited between this and the record of the call.
-        if !self.store().claim_call_awaiting_approval(input.scope.user(), approval).await? {
+        if !self.store().calls_awaiting_approval().claim(input.scope.user(), approval).await? {
             return Ok(None);
         }
         let called = local.call(&call.name, &call.arguments).await;
@@ -263,7 +265,7 @@ impl Agent {
         let said = ChatMessage::Assistant { text: String::new(), calls: vec![call] };
         let decided = CallDecision { decision: called.decision.clone(), approval: called.approval.clone() };
         let messages = vec![to_stored(&said), to_stored_with(&result, &decided)];
-        self.store().append_messages(input.scope.user(), &input.thread, messages).await?;
+        self.store().threads().append(input.scope.user(), &input.thread, messages).await?;
         Ok(Some(called))
     }
 }

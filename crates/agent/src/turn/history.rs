@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use embody_prompt::without_template_marks;
-use embody_store::{Message, NewMessage, Scope, Store};
+use embody_store::threads::{Message, NewMessage};
+use embody_store::{Scope, Store};
 use serde::{Deserialize, Serialize};
 
 use super::TurnError;
@@ -59,7 +60,7 @@ fn strip_template_marks(message: ChatMessage) -> ChatMessage {
 impl History {
     /// Loads the messages of a thread.
     pub(super) async fn load(store: &Store, scope: &Scope, thread: &str) -> Result<Self, TurnError> {
-        let kept = store.last_messages(scope.user(), thread, LOOKED_AT).await?;
+        let kept = store.threads().last_messages(scope.user(), thread, LOOKED_AT).await?;
         Ok(Self::read(&kept))
     }
 

@@ -175,8 +175,8 @@ impl Agent {
         history.push(said.clone());
         let keep = async {
             let (receipt, _) = tokio::try_join!(
-                setup.store.keep_receipt(&input.scope, prompt.receipt.clone()),
-                setup.store.append_messages(input.scope.user(), &input.thread, vec![to_stored(&said)])
+                setup.store.receipts().insert(&input.scope, prompt.receipt.clone()),
+                setup.store.threads().append(input.scope.user(), &input.thread, vec![to_stored(&said)])
             )?;
             Ok(receipt)
         };

@@ -5,7 +5,8 @@ use std::pin::Pin;
 
 use embody_broker::ServerInstructions;
 use embody_prompt::Audience;
-use embody_store::{NewReceipt, Scope};
+use embody_store::Scope;
+use embody_store::receipts::NewReceipt;
 
 use crate::model::ToolSpec;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use embody_broker::{InProcessClient, ServerInstructions};
 use embody_prompt::Audience;
-use embody_store::NewMessage;
+use embody_store::threads::NewMessage;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::deferred_calls;
@@ -146,7 +146,7 @@ impl ToolLoop<'_> {
         history.sum_up(&summary);
         if let Some(message) = older.summary_row(&summary) {
             let (user, thread) = (self.input.scope.user(), &self.input.thread);
-            self.setup.store.append_messages(user, thread, vec![message]).await?;
+            self.setup.store.threads().append(user, thread, vec![message]).await?;
         }
         Ok(true)
     }
@@ -171,7 +171,7 @@ impl ToolLoop<'_> {
             transcript.replace("</conversation", "<\u{200b}/conversation")
         );
         let messages = [ChatMessage::User { text }];
-        self.setup.store.keep_receipt(&self.input.scope, prompt.receipt.clone()).await.ok()?;
+        self.setup.store.receipts().insert(&self.input.scope, prompt.receipt.clone()).await.ok()?;
         let BuiltPrompt { text, stable_len, .. } = &prompt;
         let ask = ChatRequest { system: text, stable_len: *stable_len, messages: &messages, tools: &[] };
         let answer = self.model.complete(ask, &mut |_| {}).await.ok()?;
@@ -233,7 +233,7 @@ impl ToolLoop<'_> {
 
     async fn append(&self, messages: Vec<NewMessage>) -> Result<(), TurnError> {
         let (user, thread) = (self.input.scope.user(), &self.input.thread);
-        self.setup.store.append_messages(user, thread, messages).await?;
+        self.setup.store.threads().append(user, thread, messages).await?;
         Ok(())
     }
 }

@@ -1,7 +1,9 @@
 //! What was said, and what is to be said.
 
 use embody_body::{NotifyUser, ReadMessages, SendMessage, Urgency, Whoami};
-use embody_store::{NewMessage, NewOutgoing, Scope};
+use embody_store::Scope;
+use embody_store::outgoing::NewOutgoing;
+use embody_store::threads::NewMessage;
 
 use crate::world::{World, caller, in_shared_conversation};
 
@@ -23,7 +25,7 @@ async fn what_was_said_is_read_as_data_and_nobody_elses() {
     let only_calls = NewMessage { role: "assistant".to_owned(), content };
     let result = NewMessage { role: "tool".to_owned(), content: r#"{"text":"from a tool"}"#.to_owned() };
     let odd = NewMessage { role: "user".to_owned(), content: "not JSON".to_owned() };
-    world.store.append_messages("ann", &thread, vec![only_calls, result, odd]).await.unwrap();
+    world.store.threads().append("ann", &thread, vec![only_calls, result, odd]).await.unwrap();
     world.says("ann", "telegram", "42", "assistant", &"é".repeat(5000)).await;
     world.says("bob", "telegram", "42", "user", "a secret of Bob").await;
 
@@ -78,7 +80,7 @@ async fn the_latest_of_many_are_found_behind_what_tools_returned() {
     }
     let thread = world.says("ann", "web", "new", "user", "first").await;
     let result = || NewMessage { role: "tool".to_owned(), content: r#"{"text":"x"}"#.to_owned() };
-    world.store.append_messages("ann", &thread, (0..100).map(|_| result()).collect()).await.unwrap();
+    world.store.threads().append("ann", &thread, (0..100).map(|_| result()).collect()).await.unwrap();
     world.says("ann", "web", "new", "assistant", "last").await;
     let read = async |limit| {
         let args = ReadMessages { limit: Some(limit), ..ReadMessages::default() };
@@ -96,12 +98,12 @@ async fn a_message_waits_as_a_row_of_its_sender() {
     let world = World::new().await;
     let queued = world.body.send_message(&caller("ann"), to("telegram", "-77/5", "hi")).await.unwrap();
     assert_eq!((&*queued.channel, &*queued.state), ("telegram", "waiting"));
-    let rows = world.store.outgoing("ann", 10).await.unwrap();
+    let rows = world.store.outgoing().list("ann", 10).await.unwrap();
     assert_eq!(rows.len(), 1);
     let row = &rows[0];
     assert_eq!((&row.id, &*row.channel, &*row.to, &*row.text), (&queued.id, "telegram", "-77/5", "hi"));
     assert_eq!((&*row.kind, &*row.urgency, &*row.agent), ("message", "normal", "assistant"));
-    assert!(world.store.outgoing("bob", 10).await.unwrap().is_empty());
+    assert!(world.store.outgoing().list("bob", 10).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -127,12 +129,12 @@ async fn what_cannot_leave_is_refused_at_once() {
     let none = World::reaching(&[]).await;
     let error = none.body.send_message(&caller("ann"), to("telegram", "1", "hi")).await.unwrap_err();
     assert!(error.to_string().contains("no channel to other people is set up"), "{error}");
-    assert!(world.store.outgoing("ann", 10).await.unwrap().is_empty());
+    assert!(world.store.outgoing().list("ann", 10).await.unwrap().is_empty());
 }
 
 async fn notified(world: &World) -> (String, String) {
     let queued = world.body.notify_user(&caller("ann"), notice("tea is ready")).await.unwrap();
-    let rows = world.store.outgoing("ann", 1).await.unwrap();
+    let rows = world.store.outgoing().list("ann", 1).await.unwrap();
     assert_eq!((&*rows[0].kind, &rows[0].id), ("notice", &queued.id));
     (rows[0].channel.clone(), rows[0].to.clone())
 }
@@ -143,9 +145,9 @@ async fn the_user_is_told_where_they_were_last_heard_and_nobody_else_listens() {
     let place = |channel: &str, to: &str| (channel.to_owned(), to.to_owned());
     let ann = Scope::new("ann", "assistant").unwrap();
     assert_eq!(notified(&world).await, place("web", "ann"), "nobody has heard them yet");
-    world.store.set_last_seen_channel(&ann, "telegram", "42").await.unwrap();
+    world.store.incoming().set_last_seen_channel(&ann, "telegram", "42").await.unwrap();
     assert_eq!(notified(&world).await, place("telegram", "42"));
-    world.store.set_last_seen_channel(&ann, "telegram", "-100").await.unwrap();
+    world.store.incoming().set_last_seen_channel(&ann, "telegram", "-100").await.unwrap();
     assert_eq!(notified(&world).await, place("web", "ann"), "a group is not the user");
     world.says("ann", "telegram", "42#3", "user", "hello").await;
     world.says("ann", "telegram", "-100#4", "user", "hello all").await;
@@ -153,21 +155,23 @@ async fn the_user_is_told_where_they_were_last_heard_and_nobody_else_listens() {
     assert_eq!(notified(&world).await, place("telegram", "42"), "where they are alone");
     world
         .store
+        .incoming()
         .set_last_seen_channel(&ann, "telegram", "019a8c6e-1f2b-7c3d-8e4f-5a6b7c8d9e0f")
         .await
         .unwrap();
     assert_eq!(notified(&world).await, place("telegram", "42"), "that is no chat");
-    world.store.set_last_seen_channel(&ann, "web", "some thread").await.unwrap();
+    world.store.incoming().set_last_seen_channel(&ann, "web", "some thread").await.unwrap();
     assert_eq!(notified(&world).await, place("web", "ann"));
     world
         .store
+        .incoming()
         .set_last_seen_channel(&Scope::new("bob", "assistant").unwrap(), "telegram", "7")
         .await
         .unwrap();
     assert_eq!(notified(&world).await, place("web", "ann"), "where Bob is says nothing of Ann");
 
     let gone = World::reaching(&[]).await;
-    gone.store.set_last_seen_channel(&ann, "telegram", "42").await.unwrap();
+    gone.store.incoming().set_last_seen_channel(&ann, "telegram", "42").await.unwrap();
     assert_eq!(notified(&gone).await, place("web", "ann"), "there is no such channel any more");
 }
 
@@ -176,7 +180,7 @@ async fn urgency_goes_with_it_and_whoami_knows_the_places() {
     let world = World::new().await;
     let args = NotifyUser { text: "fire".to_owned(), urgency: Some(Urgency::High) };
     world.body.notify_user(&caller("ann"), args).await.unwrap();
-    assert_eq!(world.store.outgoing("ann", 1).await.unwrap()[0].urgency, "high");
+    assert_eq!(world.store.outgoing().list("ann", 1).await.unwrap()[0].urgency, "high");
     let other = NewOutgoing {
         scope: Scope::new("bob", "assistant").unwrap(),
         channel: "web".to_owned(),
@@ -186,10 +190,10 @@ async fn urgency_goes_with_it_and_whoami_knows_the_places() {
         urgency: "low".to_owned(),
         about: None,
     };
-    world.store.add_outgoing(other).await.unwrap();
+    world.store.outgoing().enqueue(other).await.unwrap();
     world.says("ann", "telegram", "42", "user", "hello").await;
     let ann = Scope::new("ann", "assistant").unwrap();
-    world.store.set_last_seen_channel(&ann, "telegram", "42").await.unwrap();
+    world.store.incoming().set_last_seen_channel(&ann, "telegram", "42").await.unwrap();
     let who = world.body.whoami(&caller("ann"), Whoami {}).await.unwrap();
     assert_eq!((&*who.user, &*who.agent, &*who.channel), ("ann", "assistant", "web"));
     assert_eq!(

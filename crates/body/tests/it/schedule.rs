@@ -2,7 +2,9 @@
 
 use embody_body::{Caller, ScheduleRun};
 use embody_mcp::read_arguments;
-use embody_store::{ClaimNow, Lease, ReadOrigin, ScheduleOrigin};
+use embody_store::Lease;
+use embody_store::schedules::{ClaimNowOutcome, ScheduleOrigin};
+use embody_store::untrusted_reads::ReadOrigin;
 use serde_json::{Value, json};
 
 use crate::world::{NOW, World, caller};
@@ -27,10 +29,10 @@ async fn a_run_is_planned_in_the_users_time_zone() {
     let there = plan(json!({"at": "2027-01-31T10:30", "timezone": "America/New_York", "text": "tea"})).await;
     assert_eq!((&*there.next_at, &*there.timezone), ("2027-01-31T15:30:00Z", "America/New_York"));
 
-    let kept = world.store.schedule("ann", &daily.id).await.unwrap().unwrap();
+    let kept = world.store.schedules().get("ann", &daily.id).await.unwrap().unwrap();
     assert_eq!((&*kept.channel, &*kept.prompt, &*kept.misfire), ("scheduled", "read the news", "once"));
     assert!(kept.enabled && kept.next_at.is_some());
-    assert!(world.store.schedules("bob", "", 10).await.unwrap().is_empty());
+    assert!(world.store.schedules().list("bob", "", 10).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -39,13 +41,13 @@ async fn a_schedule_records_who_made_it_and_what_gives_orders_waits_for_the_owne
     let plan = async |caller: &Caller, text: &str| {
         let given = json!({"cron": "@daily", "text": text});
         let planned = world.body.schedule_run(caller, args(given)).await.unwrap();
-        (world.store.schedule("ann", &planned.id).await.unwrap().unwrap(), planned)
+        (world.store.schedules().get("ann", &planned.id).await.unwrap().unwrap(), planned)
     };
     let (kept, planned) = plan(&caller("ann"), "read the news").await;
     assert_eq!((kept.origin, kept.enabled, &*planned.status), (ScheduleOrigin::Agent, true, "active"));
     let scope = caller("ann").scope;
     assert_eq!(kept.origins, []);
-    world.store.record_untrusted_read(&scope, &scope.writer(), &["mail/read_inbox"], NOW).await.unwrap();
+    world.store.untrusted_reads().record(&scope, &scope.writer(), &["mail/read_inbox"], NOW).await.unwrap();
     let (kept, _) = plan(&caller("ann"), "read the news").await;
     assert_eq!(kept.origin, ScheduleOrigin::ExposedAgent);
     assert_eq!(kept.origins, [ReadOrigin { origin: "mail/read_inbox".into(), at: NOW }]);
@@ -54,10 +56,10 @@ async fn a_schedule_records_who_made_it_and_what_gives_orders_waits_for_the_owne
     assert!(planned.reason.unwrap().contains("until the owner resumes it"));
     // It does not run before that; the owner ends the quarantine.
     let lease = Lease { owner: "test".into(), duration: std::time::Duration::from_secs(10) };
-    let now = world.store.claim_schedule_now("ann", &kept.id, &lease).await.unwrap();
-    assert_eq!(now, ClaimNow::Disabled);
-    world.store.enable_schedule("ann", &kept.id, Some(NOW)).await.unwrap();
-    let kept = world.store.schedule("ann", &kept.id).await.unwrap().unwrap();
+    let now = world.store.schedules().claim_now("ann", &kept.id, &lease).await.unwrap();
+    assert_eq!(now, ClaimNowOutcome::Disabled);
+    world.store.schedules().enable("ann", &kept.id, Some(NOW)).await.unwrap();
+    let kept = world.store.schedules().get("ann", &kept.id).await.unwrap().unwrap();
     assert!(kept.enabled && !kept.quarantined);
     // What the owner has approved they have read.
     let approved = Caller { is_approved: true, ..caller("ann") };
@@ -83,7 +85,7 @@ async fn what_never_comes_is_refused_by_name() {
         let error = world.body.schedule_run(&caller("ann"), args(given)).await.unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
-    assert!(world.store.schedules("ann", "", 10).await.unwrap().is_empty());
+    assert!(world.store.schedules().list("ann", "", 10).await.unwrap().is_empty());
 }
 
 #[tokio::test]

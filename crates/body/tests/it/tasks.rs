@@ -100,14 +100,15 @@ async fn a_task_that_was_written_after_such_a_read_marks_who_reads_it() {
     let world = World::new().await;
     let other = Caller { scope: Scope::new("ann", "other").unwrap(), ..caller("ann") };
     let origins = async |reader: &Caller| -> Vec<String> {
-        let known = world.store.read_origins(&reader.scope, &reader.scope.writer(), NOW).await.unwrap();
+        let known =
+            world.store.untrusted_reads().origins(&reader.scope, &reader.scope.writer(), NOW).await.unwrap();
         known.into_iter().map(|read| read.origin).collect()
     };
     create(&world, "ann", "buy milk").await;
     world.body.list_tasks(&other, ListTasks::default()).await.unwrap();
     assert_eq!(origins(&other).await, [""; 0], "what an agent wrote before is its own");
     let ann = caller("ann").scope;
-    world.store.record_untrusted_read(&ann, &ann.writer(), &["mail/read"], NOW).await.unwrap();
+    world.store.untrusted_reads().record(&ann, &ann.writer(), &["mail/read"], NOW).await.unwrap();
     create(&world, "ann", "pay Eve").await;
     // Only what is shown counts.
     world.body.list_tasks(&other, list(json!({"limit": 1}))).await.unwrap();
@@ -123,5 +124,5 @@ async fn a_task_that_was_written_after_such_a_read_marks_who_reads_it() {
     let third = Caller { scope: Scope::new("ann", "third").unwrap(), ..caller("ann") };
     world.body.update_task(&third, update(json!({"id": "1", "status": "done"}))).await.unwrap();
     assert_eq!(origins(&third).await, ["task:1"]);
-    assert_eq!(world.store.task("ann", 1).await.unwrap().unwrap().content.trust, "exposed");
+    assert_eq!(world.store.tasks().get("ann", 1).await.unwrap().unwrap().content.trust, "exposed");
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use embody_body::{Body, BodyConfig, Caller};
-use embody_store::{DatabaseUrl, NewMessage, NewThread, Scope, Store};
+use embody_store::threads::{NewMessage, NewThread};
+use embody_store::{DatabaseUrl, Scope, Store};
 use serde_json::json;
 
 /// 2027-01-31T08:00:00Z
@@ -50,10 +51,11 @@ impl World {
     ) -> String {
         let scope = Scope::new(user, "assistant").unwrap();
         let new = NewThread { channel: channel.into(), external: Some(external.into()), title: None };
-        let thread = self.store.open_thread(&scope, new).await.unwrap().id;
+        let thread = self.store.threads().open(&scope, new).await.unwrap().id;
         let content = json!({"role": role, "text": text}).to_string();
         self.store
-            .append_messages(user, &thread, vec![NewMessage { role: role.into(), content }])
+            .threads()
+            .append(user, &thread, vec![NewMessage { role: role.into(), content }])
             .await
             .unwrap();
         thread

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use embody_store::Answer;
+use embody_store::approvals::Answer;
 use embody_wire::Outcome;
 use embody_wire::server::HostResponse;
 use serde::Deserialize;

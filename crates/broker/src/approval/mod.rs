@@ -32,7 +32,8 @@ mod wait;
 
 use std::time::Duration;
 
-use embody_store::{AskApproval, Store};
+use embody_store::Store;
+use embody_store::approvals::AskApproval;
 
 pub use self::argument::shown;
 pub use self::bound::{bound_channels, bound_policy, bound_version, flag_text};

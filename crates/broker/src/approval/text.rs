@@ -3,7 +3,7 @@
 //! The first three lines are the headline. Each further line starts with a label of the broker or is indented; text of a
 //! model, a body or a mind is made visible and cannot start a line.
 
-use embody_store::{Approval, AskApproval};
+use embody_store::approvals::{Approval, AskApproval};
 
 use super::argument;
 use super::audience::{self, Named};

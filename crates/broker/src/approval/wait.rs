@@ -9,9 +9,10 @@ use std::future::pending;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use embody_store::{
-    Answer as StoredAnswer, Approval, ApprovalStatus, AskApproval, Asked, DecideApproval, Error, Topic,
+use embody_store::approvals::{
+    Answer as StoredAnswer, Approval, ApprovalStatus, AskApproval, AskOutcome, DecideApproval,
 };
+use embody_store::{Error, Topic};
 use embody_wire::server::HostResponse;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until};
@@ -47,7 +48,7 @@ impl Approvals {
             return Ok(Answer::Unshowable(form::too_long(lines)));
         }
         let ask = &prompt.request;
-        if let Some(lapsed) = self.store.lapse_approval(ask.clone()).await? {
+        if let Some(lapsed) = self.store.approvals().take_expired(ask.clone()).await? {
             return Ok(expired(lapsed));
         }
         let elicit = elicit.filter(|_| prompt.is_for_host() && lines <= form::LINES);
@@ -62,17 +63,17 @@ impl Approvals {
         let pending = |id| Answer::Pending { id, channels: channels.clone() };
         let mut last = None;
         for _ in 0..ROUNDS {
-            let approval = match self.store.ask_approval(ask.clone()).await?.asked {
-                Asked::New(approval) => approval,
-                Asked::Same(approval) if covers(&approval.flags, &ask.flags) => approval,
+            let approval = match self.store.approvals().ask(ask.clone()).await?.asked {
+                AskOutcome::New(approval) => approval,
+                AskOutcome::Same(approval) if covers(&approval.flags, &ask.flags) => approval,
                 // The mind flags more than the owner was shown: that approval does not cover this call.
-                Asked::Same(approval) => {
-                    self.store.withdraw_approval(&approval.user, &approval.id).await?;
+                AskOutcome::Same(approval) => {
+                    self.store.approvals().withdraw(&approval.user, &approval.id).await?;
                     last = Some(approval.id);
                     continue;
                 }
-                Asked::Denied(approval) => return Ok(denied(approval)),
-                Asked::Full => return Ok(Answer::Full),
+                AskOutcome::Denied(approval) => return Ok(denied(approval)),
+                AskOutcome::Full => return Ok(Answer::Full),
             };
             match self.wait(&approval, ask, &mut host).await? {
                 Waited::Answer(answer) => return Ok(answer),
@@ -95,7 +96,7 @@ impl Approvals {
         let mut changes = self.store.changes(Topic::Approvals);
         let id = approval.id.clone();
         loop {
-            let Some(found) = self.store.approval(&approval.user, &id).await? else {
+            let Some(found) = self.store.approvals().get(&approval.user, &id).await? else {
                 return Ok(Waited::Answer(Answer::TimedOut { id }));
             };
             match found.status {
@@ -103,7 +104,7 @@ impl Approvals {
                 ApprovalStatus::Denied => return Ok(Waited::Answer(denied(found))),
                 ApprovalStatus::Expired => {
                     // Reported now, so that the same call does not report it again.
-                    self.store.lapse_approval(ask.clone()).await?;
+                    self.store.approvals().take_expired(ask.clone()).await?;
                     return Ok(Waited::Answer(expired(found)));
                 }
                 ApprovalStatus::Used => return Ok(Waited::UsedElsewhere),
@@ -127,7 +128,7 @@ impl Approvals {
     async fn decide(&self, approval: &Approval, answer: StoredAnswer) -> Result<(), Error> {
         let (user, id) = (approval.user.clone(), approval.id.clone());
         let by = elicitation::BY.to_owned();
-        self.store.decide_approval(DecideApproval { user, id, answer, by }).await.map(drop)
+        self.store.approvals().decide(DecideApproval { user, id, answer, by }).await.map(drop)
     }
 }
 

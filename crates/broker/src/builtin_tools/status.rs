@@ -1,6 +1,6 @@
 //! `runtime_status`: the state of each part of a session, with reasons.
 
-use embody_store::ApprovalFilter;
+use embody_store::approvals::ApprovalFilter;
 use serde_json::{Value, json};
 
 use crate::BrokerConfig;
@@ -33,7 +33,7 @@ pub(crate) async fn of(config: &BrokerConfig, session: &Session) -> Value {
     }
     let store = &config.store;
     let user = session.scope.user();
-    let approvals = match store.approvals(user, ApprovalFilter::Pending, APPROVALS).await {
+    let approvals = match store.approvals().list(user, ApprovalFilter::Pending, APPROVALS).await {
         Ok(approvals) => approvals
             .iter()
             .map(|one| json!({"id": one.id, "body": one.body, "tool": one.tool, "class": one.class, "reason": one.reason, "expires_at": one.expires_at}))
@@ -41,7 +41,8 @@ pub(crate) async fn of(config: &BrokerConfig, session: &Session) -> Value {
         Err(error) => json!({"error": error.to_string()}),
     };
     let waiting = store
-        .pending_observations(user)
+        .outbox()
+        .pending(user)
         .await
         .map_or(Value::Null, |pending| json!({"count": pending.count, "oldest_at": pending.oldest_at}));
     let cognition = lock(&session.last_cognition)

@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use embody_store::{PinsMark, Store};
+use embody_store::Store;
+use embody_store::pins::PinsMark;
 
 use super::{Catalogue, FirstListing, Source};
 use crate::builtin_tools;
@@ -80,7 +81,7 @@ impl CatalogueCache {
         let pins = if sources.iter().all(|source| source.is_embedded) {
             None
         } else {
-            Some(store.pins_mark().await?)
+            Some(store.pins().mark().await?)
         };
         let known = self
             .built()
@@ -106,7 +107,8 @@ impl CatalogueCache {
 
 #[cfg(test)]
 mod tests {
-    use embody_store::{AcceptPin, DatabaseUrl};
+    use embody_store::DatabaseUrl;
+    use embody_store::pins::AcceptPin;
     use serde_json::value::RawValue;
 
     use super::*;
@@ -147,9 +149,9 @@ mod tests {
         assert!(one.is(&other));
         let changed = of(&second).await;
         assert_eq!(changed.get("send").unwrap().pin, Pin::Changed);
-        let hash = store.pins(("", ""), 10).await.unwrap().remove(0).seen.unwrap().hash;
+        let hash = store.pins().list(("", ""), 10).await.unwrap().remove(0).seen.unwrap().hash;
         let (body, tool, by) = ("mail".into(), "send".into(), "ann".into());
-        store.accept_pin(AcceptPin { body, tool, hash, by }).await.unwrap();
+        store.pins().accept(AcceptPin { body, tool, hash, by }).await.unwrap();
         assert_eq!(of(&second).await.get("send").unwrap().pin, Pin::Same);
         assert_eq!(of(&first).await.get("send").unwrap().pin, Pin::Changed, "the old one is old now");
     }
@@ -189,9 +191,9 @@ mod tests {
         assert_eq!(of(&second, &open, true).await.get("send").unwrap().pin, Pin::Same);
         assert_eq!(of(&second, &open, false).await.get("send").unwrap().pin, Pin::Changed);
         assert!(of(&second, &body(&["send"]), false).await.get("send").is_none());
-        let hash = other.pins(("", ""), 10).await.unwrap().remove(0).seen.unwrap().hash;
+        let hash = other.pins().list(("", ""), 10).await.unwrap().remove(0).seen.unwrap().hash;
         let (body, tool, by) = ("mail".into(), "send".into(), "ann".into());
-        other.accept_pin(AcceptPin { body, tool, hash, by }).await.unwrap();
+        other.pins().accept(AcceptPin { body, tool, hash, by }).await.unwrap();
         assert_eq!(of(&second, &open, false).await.get("send").unwrap().pin, Pin::Same);
     }
 }

@@ -22,7 +22,8 @@ mod session_names;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use embody_store::{Definition as Pinned, PinState, SeenTool, Store, ToolPin};
+use embody_store::Store;
+use embody_store::pins::{Definition as Pinned, PinState, SeenTool, ToolPin};
 use embody_wire::off_runtime;
 use serde_json::value::RawValue;
 
@@ -404,8 +405,8 @@ async fn compare_pins(
         rehash: definition::hash,
     });
     let states = match source.is_live {
-        true => store.see_tools(&source.upstream, seen.collect()).await?,
-        false => store.compare_tools(&source.upstream, seen.collect()).await?,
+        true => store.pins().record_all(&source.upstream, seen.collect()).await?,
+        false => store.pins().compare(&source.upstream, seen.collect()).await?,
     };
     let compared = usable.iter().zip(findings).zip(states);
     Ok(compared

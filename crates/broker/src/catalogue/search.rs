@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use embody_store::{TextTerm, text_terms};
+use embody_store::memories::{TextTerm, text_terms};
 use serde_json::Value;
 
 use super::{CatalogTool, Catalogue};

@@ -8,7 +8,7 @@
 //! before that; of 17,436 descriptions in 16 public repositories and a list of 51 servers, 10 were before and 2 afterwards.
 //! `examples/scan_definitions.rs` repeats the measurement.
 
-use embody_store::{Definition, ToolPin};
+use embody_store::pins::{Definition, ToolPin};
 use serde_json::value::RawValue;
 
 use super::{Finding, definition, definition_scan, quarantine_reason};

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use embody_store::{Arguments as Kept, Event, Outcome as Ended, Read, Record, ToolCall};
+use embody_store::audit::{Arguments as Kept, Event, Outcome as Ended, Read, Record, ToolCall};
 use embody_wire::message::may_contain;
 use embody_wire::server::{code, failure};
 use embody_wire::{Outcome, off_runtime};
@@ -176,7 +176,7 @@ pub(super) async fn may_watch(
     let may_watch = ruled.gate == Gate::Allow && ruled.class == Class::Read;
     let outcome = if may_watch { Ended::Done } else { Ended::Denied };
     let record = Record { actor: session.identity.actor.clone(), event: Event::Read(Read { call, outcome }) };
-    if let Err(error) = config.store.audit_soon(record).await {
+    if let Err(error) = config.store.audit().append_deferred(record).await {
         config.meter.unrecorded.add(1);
         tracing::error!(session = session.id, reason = %error, "that a resource is watched is not on record");
     }

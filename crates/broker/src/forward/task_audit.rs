@@ -1,6 +1,6 @@
 //! Audit records for what a host sends to a running task: cancellation and answers.
 
-use embody_store::{Arguments as Kept, Event, Outcome as Ended, Record, TaskWord, ToTask};
+use embody_store::audit::{Arguments as Kept, Event, Outcome as Ended, Record, TaskMessage, TaskMessageKind};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -9,7 +9,7 @@ use crate::arguments::canonical;
 use crate::session::Session;
 
 pub(crate) struct TaskAudit {
-    said: TaskWord,
+    said: TaskMessageKind,
     answers: Option<Kept>,
 }
 
@@ -30,14 +30,14 @@ impl TaskAudit {
             input_responses: &'a RawValue,
         }
         match method {
-            "tasks/cancel" => Some(Self { said: TaskWord::Cancel, answers: None }),
+            "tasks/cancel" => Some(Self { said: TaskMessageKind::Cancel, answers: None }),
             "tasks/update" => {
                 let given = params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
                 let answers = given.map(|Params { input_responses }| {
                     let text = input_responses.get();
                     Kept::of(canonical(text).as_deref().unwrap_or(text))
                 });
-                Some(Self { said: TaskWord::Update, answers })
+                Some(Self { said: TaskMessageKind::Update, answers })
             }
             _ => None,
         }
@@ -54,9 +54,10 @@ impl TaskAudit {
         let TaskTarget { body, task, call } = to;
         let (call_id, tool) = call.unzip();
         let (body, task) = (body.to_owned(), task.to_owned());
-        let said = ToTask { call_id, body, tool, task, said: self.said, args: self.answers, outcome, detail };
+        let said =
+            TaskMessage { call_id, body, tool, task, said: self.said, args: self.answers, outcome, detail };
         let record = Record { actor: session.identity.actor.clone(), event: Event::Task(said) };
-        if let Err(error) = config.store.audit_soon(record).await {
+        if let Err(error) = config.store.audit().append_deferred(record).await {
             config.meter.unrecorded.add(1);
             tracing::error!(session = session.id, reason = %error, "what was said to a task is not on record");
         }
@@ -76,7 +77,7 @@ mod tests {
         assert!(TaskAudit::read("tasks/get", Some(&params)).is_none());
         assert!(TaskAudit::read("tasks/result", Some(&params)).is_none());
         let stop = TaskAudit::read("tasks/cancel", Some(&params)).unwrap();
-        assert!(stop.said == TaskWord::Cancel && stop.answers.is_none());
+        assert!(stop.said == TaskMessageKind::Cancel && stop.answers.is_none());
         let told = TaskAudit::read("tasks/update", Some(&params)).unwrap().answers.unwrap();
         assert_eq!(told.excerpt().to_string(), r#"{"a":1,"b":{"token":"[redacted]"}}"#);
         // The order of members does not matter.

@@ -1,6 +1,6 @@
 //! The closed sets of labels. Text from hosts or bodies is never a label.
 
-use embody_store::{Outcome as Ended, Verdict};
+use embody_store::audit::{Outcome as Ended, Verdict};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutcomeLabel {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use embody_store::AskApproval;
+use embody_store::approvals::AskApproval;
 use embody_wire::server::{Era, ServerRequest};
 use serde_json::json;
 use serde_json::value::RawValue;

@@ -18,7 +18,7 @@ pub(crate) mod send;
 
 use std::sync::Arc;
 
-use embody_store::Outcome as AuditOutcome;
+use embody_store::audit::Outcome as AuditOutcome;
 use embody_wire::Outcome;
 use embody_wire::server::{Call, code};
 use serde_json::value::RawValue;

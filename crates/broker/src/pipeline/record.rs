@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use embody_store::{
-    ApprovalUse, Arguments as AuditedArguments, Begun, Event, Intent, Outcome as AuditOutcome, Record,
-    ToolCall as AuditedCall, UseApproval, Verdict,
+use embody_store::approvals::{ApprovalUse, UseApproval};
+use embody_store::audit::{
+    Arguments as AuditedArguments, Event, Intent, Outcome as AuditOutcome, Record, RecordedIntent,
+    ToolCall as AuditedCall, Verdict,
 };
 use embody_wire::Outcome;
 use embody_wire::message::may_contain;
@@ -42,17 +43,17 @@ pub(super) async fn intent(
     config: &BrokerConfig,
     call: &ToolCall<'_>,
     authorized: &Authorized,
-) -> Result<Begun, Refusal> {
+) -> Result<RecordedIntent, Refusal> {
     let approval = authorized.approval.clone().filter(|_| authorized.permit.uses_approval());
     let intent = Intent { call: audited(call), approval: approval.clone() };
     let actor = &call.session.identity.actor;
     let begun = match approval {
-        None => config.store.begin_write(actor, intent).await.map(Ok),
+        None => config.store.audit().begin(actor, intent).await.map(Ok),
         Some(id) => {
             let pin = call.tool.hash.clone();
             let policy = bound_policy(&config.policy_version, call.ruling.class, &call.ruling.via);
             let used = UseApproval { id, actor: actor.clone(), intent, pin, policy };
-            config.store.use_approval(used).await.map(|used| match used {
+            config.store.approvals().consume(used).await.map(|used| match used {
                 ApprovalUse::Used(begun) => Ok(begun),
                 ApprovalUse::Refused(why) => Err(why),
             })
@@ -77,7 +78,7 @@ pub(super) async fn intent(
 pub(super) async fn write(
     broker: &Broker,
     call: &ToolCall<'_>,
-    intent: Begun,
+    intent: RecordedIntent,
     result: CallResult,
     task: Option<String>,
 ) -> (CallResult, AuditOutcome) {
@@ -85,7 +86,7 @@ pub(super) async fn write(
     // Later requests about the task, possibly from another process, are recorded under this id.
     let detail = task.map(|task| format!("the server goes on with it as a task: `{task}`")).or(detail);
     tracing::debug!(call = call.id, session = call.session.id, ?outcome, "the call is over");
-    if let Err(error) = broker.config.store.finish_write(intent, outcome, detail).await {
+    if let Err(error) = broker.config.store.audit().finish(intent, outcome, detail).await {
         broker.config.meter.unrecorded.add(1);
         tracing::error!(call = call.id, session = call.session.id, reason = %error, "cannot record the outcome of a write");
     }
@@ -130,9 +131,9 @@ async fn queue(broker: &Broker, call: &ToolCall<'_>, result: &CallResult, read: 
 /// Records that a call was not sent, with the reason.
 pub(super) async fn decision(config: &BrokerConfig, call: &ToolCall<'_>, decision: Verdict, reason: String) {
     tracing::debug!(call = call.id, session = call.session.id, ?decision, reason, "the call is not made");
-    let event = Event::Decision(embody_store::Decision { call: audited(call), decision, reason });
+    let event = Event::Decision(embody_store::audit::Decision { call: audited(call), decision, reason });
     let record = Record { actor: call.session.identity.actor.clone(), event };
-    if let Err(error) = config.store.audit_soon(record).await {
+    if let Err(error) = config.store.audit().append_deferred(record).await {
         config.meter.unrecorded.add(1);
         tracing::error!(call = call.id, session = call.session.id, reason = %error, "cannot record a decision");
     }

@@ -2,7 +2,7 @@
 //! code. It has no `structuredContent`, which clients validate against `outputSchema` even on errors; data for programs is in
 //! `_meta`. See `docs/results.md`.
 
-use embody_store::Verdict;
+use embody_store::audit::Verdict;
 use embody_wire::server::{code, failure, failure_with};
 use embody_wire::{Error, Outcome};
 use serde::Serialize;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use embody_store::NewSuspendedCall;
+use embody_store::suspended_calls::NewSuspendedCall;
 use embody_wire::server::{Claim, Host, ResumeResult, code, failure};
 use embody_wire::{Outcome, Request};
 use serde_json::value::RawValue;
@@ -38,7 +38,7 @@ impl Replicas {
             anew: anew.map(|anew| anew.get().to_owned()),
             lasts: SUSPENDED_LIFETIME,
         };
-        self.store.suspend_call(call).await.map_err(|error| unavailable(&error))
+        self.store.suspended_calls().insert(call).await.map_err(|error| unavailable(&error))
     }
 
     /// Finds the call that waits under this ticket.
@@ -49,7 +49,7 @@ impl Replicas {
         ticket: &str,
     ) -> Result<Claim, Outcome> {
         let user = &host.principal.user;
-        let answered = self.store.answer_suspended_call(user, ticket, &self.replica_id).await;
+        let answered = self.store.suspended_calls().answer(user, ticket, &self.replica_id).await;
         let parked = answered.map_err(|error| unavailable(&error))?.ok_or_else(used)?;
         if parked.holder == self.replica_id {
             return Ok(Claim::Here);
@@ -67,7 +67,7 @@ impl Replicas {
     }
 
     async fn take(&self, user: &str, ticket: &str) -> Result<bool, Outcome> {
-        self.store.claim_suspended_call(user, ticket).await.map_err(|error| unavailable(&error))
+        self.store.suspended_calls().claim(user, ticket).await.map_err(|error| unavailable(&error))
     }
 
     /// Asks the holder to continue the call; `None` if it does not claim it and no longer can.

@@ -13,7 +13,8 @@ mod receive;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use embody_store::{DatabaseUrl, NewReplicaMessage, Store};
+use embody_store::replica_messages::NewReplicaMessage;
+use embody_store::{DatabaseUrl, Store};
 use embody_wire::Message;
 use embody_wire::server::{Host, ReplicaEvent, ResumedSession};
 use embody_wire::{Version, server};
@@ -81,7 +82,7 @@ impl Replicas {
     async fn send(&self, recipient: Option<&str>, message: &ReplicaMessage) -> bool {
         let Ok(content) = serde_json::to_string(message) else { return false };
         let (sender, recipient) = (self.replica_id.clone(), recipient.map(str::to_owned));
-        let sent = self.store.send_replica_message(NewReplicaMessage { sender, recipient, content }).await;
+        let sent = self.store.replica_messages().send(NewReplicaMessage { sender, recipient, content }).await;
         if let Err(error) = &sent {
             tracing::warn!(reason = %error, "other processes cannot be told of what a host has said here");
         }
@@ -112,7 +113,7 @@ impl Replicas {
 
     pub(crate) async fn end_session(&self, host: &Host<Principal>) {
         let Some(session) = host.session.as_deref() else { return };
-        if let Err(error) = self.store.close_session(&host.principal.user, session).await {
+        if let Err(error) = self.store.sessions().close(&host.principal.user, session).await {
             tracing::warn!(session, reason = %error, "the end of the session is not kept");
         }
         if self.is_shared {
@@ -122,7 +123,7 @@ impl Replicas {
 
     /// The stored state of a session that this process has not opened.
     pub(crate) async fn resume(&self, principal: &Principal, session: &str) -> Option<ResumedSession> {
-        let known = match self.store.session(&principal.user, session).await {
+        let known = match self.store.sessions().get(&principal.user, session).await {
             Ok(known) => known?,
             Err(error) => {
                 tracing::warn!(session, reason = %error, "the session cannot be looked up");
@@ -151,7 +152,7 @@ impl Replicas {
     /// Whether the principal's token is valid now: it may have been revoked since the request arrived.
     async fn is_valid(&self, principal: &Principal) -> bool {
         let Some(token) = &principal.token else { return true };
-        self.store.is_valid_token_id(&principal.user, token).await.unwrap_or_else(|error| {
+        self.store.tokens().is_valid_id(&principal.user, token).await.unwrap_or_else(|error| {
             tracing::warn!(reason = %error, "cannot look up whether a token was revoked");
             false
         })
@@ -180,7 +181,9 @@ pub(crate) fn stored_host(principal: &Principal, hello: &Hello, version: Version
 
 #[cfg(test)]
 mod tests {
-    use embody_store::{NewToken, OpenSession, Scope, TokenScope};
+    use embody_store::Scope;
+    use embody_store::sessions::OpenSession;
+    use embody_store::tokens::{NewToken, TokenScope};
 
     use super::*;
 
@@ -195,7 +198,7 @@ mod tests {
             may_approve: false,
         };
         let ((token, _), (other, _)) =
-            (store.add_token(new()).await.unwrap(), store.add_token(new()).await.unwrap());
+            (store.tokens().add(new()).await.unwrap(), store.tokens().add(new()).await.unwrap());
         let ann = |token: &str| Principal::new("ann", "main", "mcp").with_token(token);
         for (token, id) in [(&token.id, "s-1"), (&other.id, "s-2")] {
             let open = OpenSession {
@@ -206,12 +209,12 @@ mod tests {
                 hello: stored_host(&ann(token), &Hello::default(), Version::V2025_11_25),
                 idle: None,
             };
-            store.open_session(open).await.unwrap();
+            store.sessions().open(open).await.unwrap();
         }
         let replicas = Replicas::new(store.clone());
         assert!(replicas.resume(&ann(&token.id), "s-1").await.is_some());
         // The request arrived before the token was revoked.
-        store.revoke_token(&token.id).await.unwrap();
+        store.tokens().revoke(&token.id).await.unwrap();
         assert!(replicas.resume(&ann(&token.id), "s-1").await.is_none());
         assert!(replicas.resume(&ann(&other.id), "s-2").await.is_some(), "another token counts");
         assert!(replicas.resume(&ann(&other.id), "s-1").await.is_none(), "for its own session");

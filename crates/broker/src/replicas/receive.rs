@@ -41,12 +41,12 @@ async fn receive_new(
     (sessions, config): (&Sessions, &Arc<BrokerConfig>),
     seen: &mut HashSet<String>,
 ) -> embody_store::Result<()> {
-    let messages = replicas.store.replica_messages_for(&replicas.replica_id).await?;
+    let messages = replicas.store.replica_messages().list_for(&replicas.replica_id).await?;
     for row in &messages {
         if seen.contains(&row.id) {
             continue;
         }
-        let content = replicas.store.replica_message_content(&row.id).await?;
+        let content = replicas.store.replica_messages().content(&row.id).await?;
         seen.insert(row.id.clone());
         if let Some(message) = content.and_then(|content| serde_json::from_str(&content).ok()) {
             handle(replicas, (sessions, config), &row.sender, message);
@@ -102,7 +102,7 @@ async fn resume_call(replicas: &Replicas, sender: &str, (ticket, user): (String,
         message::parse_frame(request.as_bytes(), &Limits::default()).ok().and_then(|mut all| all.pop());
     let Some(Message::Request(request)) = request else { return };
     // Only one of the two processes may claim it.
-    match replicas.store.claim_suspended_call(user, &ticket).await {
+    match replicas.store.suspended_calls().claim(user, &ticket).await {
         Ok(true) => {}
         Ok(false) => return replicas.relay_to_server(ReplicaEvent::CallClaimed { ticket }),
         Err(error) => {

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use embody_store::{Bootstrap, Lease, Packet};
+use embody_store::Lease;
+use embody_store::sessions::{Bootstrap, Packet};
 use embody_wire::upstream::Route;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -203,7 +204,7 @@ impl Session {
         let (store, user) = (&config.store, self.scope.user());
         let give_up = Instant::now() + LEASE;
         loop {
-            match store.bootstrap(user, &self.id, &lease).await {
+            match store.sessions().bootstrap(user, &self.id, &lease).await {
                 Ok(Bootstrap::Done(packet)) => {
                     let members = serde_json::from_str(&packet.text).map_err(|error| error.to_string())?;
                     return Ok(MindPacket { members });
@@ -213,9 +214,12 @@ impl Session {
                     let kept = match &asked {
                         Ok(packet) => {
                             let text = Value::Object(packet.members.clone()).to_string();
-                            store.set_packet(&claim, Packet { text, reasons: packet.reasons() }).await
+                            store
+                                .sessions()
+                                .set_packet(&claim, Packet { text, reasons: packet.reasons() })
+                                .await
                         }
-                        Err(_) => store.return_bootstrap(&claim).await,
+                        Err(_) => store.sessions().release_bootstrap(&claim).await,
                     };
                     if let Err(error) = kept {
                         tracing::warn!(session = self.id, reason = %error, "the packet cannot be kept");

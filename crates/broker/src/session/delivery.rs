@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use embody_store::ContractState;
+use embody_store::sessions::ContractState;
 use tokio::time::Instant;
 
 const BOUNCED_MAX: usize = 64;

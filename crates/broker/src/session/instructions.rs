@@ -1,7 +1,8 @@
 //! Which instructions of the session's bodies are in force. They are pinned like tool definitions: the first text stays in
 //! force until the operator accepts another, and a suspicious text is not used before that.
 
-use embody_store::{PinState, SeenTool, Store};
+use embody_store::Store;
+use embody_store::pins::{PinState, SeenTool};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -62,7 +63,7 @@ pub(crate) async fn status(store: &Store, upstream: &Upstream) -> Value {
     if mode == InstructionsMode::Drop {
         return Value::Null;
     }
-    let pin = store.pin(&upstream.spec().name, PIN).await.ok().flatten();
+    let pin = store.pins().get(&upstream.spec().name, PIN).await.ok().flatten();
     let state = match (&pin, upstream.instructions()) {
         (_, SentInstructions::TooLong(_)) => "too_long",
         (Some(pin), _) if !pin.accepted => "held",
@@ -88,7 +89,7 @@ async fn in_force(store: &Store, body: &Upstream) -> embody_store::Result<InForc
     let text = match body.instructions() {
         SentInstructions::Text(text) => text,
         SentInstructions::TooLong(bytes) => return Ok(InForce::TooLong(bytes)),
-        sent => match (store.pin(name, PIN).await?, sent) {
+        sent => match (store.pins().get(name, PIN).await?, sent) {
             (Some(pin), SentInstructions::Unknown) => return Ok(InForce::of_pin(pin)),
             (None, SentInstructions::Unknown) => return Ok(InForce::Unknown),
             (None, _) => return Ok(InForce::Absent),
@@ -104,7 +105,7 @@ async fn in_force(store: &Store, body: &Upstream) -> embody_store::Result<InForc
         definition: definition.clone(),
         rehash: |_, _| None,
     };
-    Ok(match store.see_tool(seen).await? {
+    Ok(match store.pins().record(seen).await? {
         PinState::First | PinState::Same | PinState::New => InForce::of_text(definition.text),
         PinState::Changed { pinned, .. } => InForce::of_text(pinned.text),
         PinState::Held => InForce::Quarantined,

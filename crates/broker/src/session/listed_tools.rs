@@ -249,7 +249,7 @@ impl Session {
             let listed = self.upstream(name).filter(|one| is_news && !one.spec().is_embedded());
             let Some(upstream) = listed.filter(|one| is_whole(one)) else { continue };
             let tools: Vec<String> = upstream.tools().iter().map(|tool| tool.name.clone()).collect();
-            if let Err(error) = config.store.set_tools_of(name, &tools).await {
+            if let Err(error) = config.store.pins().set_tools(name, &tools).await {
                 tracing::warn!(session = self.id, body = name, reason = %error, "which tools it has is not kept");
             }
         }
@@ -270,7 +270,7 @@ fn is_whole(upstream: &Upstream) -> bool {
 
 /// The tools that a body last listed in any session; `None` if it never has.
 pub(super) async fn last_seen_tools(store: Store, body: String) -> Option<Vec<RawTool>> {
-    let tools = store.last_seen_tools(&body).await.unwrap_or_else(|error| {
+    let tools = store.pins().list_last_seen(&body).await.unwrap_or_else(|error| {
         tracing::warn!(body, reason = %error, "its pinned tools cannot be read; it is started for them");
         None
     })?;

@@ -24,7 +24,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use embody_store::{Actor, OpenSession, Scope, SessionOpened};
+use embody_store::Scope;
+use embody_store::audit::Actor;
+use embody_store::sessions::{OpenSession, OpenSessionOutcome};
 use embody_wire::server::{Call, Era, Host};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -224,16 +226,16 @@ impl Session {
     /// has delivered.
     pub(crate) async fn ensure_stored(&self, config: &BrokerConfig) {
         let keeping = self.created_at.get_or_try_init(|| async {
-            let opened = config.store.open_session(self.open.clone()).await?;
+            let opened = config.store.sessions().open(self.open.clone()).await?;
             Ok::<i64, embody_store::Error>(match opened {
-                SessionOpened::Resumed(known) => {
+                OpenSessionOutcome::Resumed(known) => {
                     if self.is_stateless() || self.host.is_resumed() {
                         self.delivery.merge_stored(known.conversation, &known.contract);
                     }
                     known.created_at
                 }
-                SessionOpened::New(new) => new.created_at,
-                SessionOpened::OfAnotherAgent => 0,
+                OpenSessionOutcome::New(new) => new.created_at,
+                OpenSessionOutcome::OfAnotherAgent => 0,
             })
         });
         if let Err(error) = keeping.await {
@@ -249,7 +251,7 @@ impl Session {
         if !self.has_others(config) || is_settled {
             return;
         }
-        if let Ok(Some(known)) = config.store.session(self.scope.user(), &self.id).await {
+        if let Ok(Some(known)) = config.store.sessions().get(self.scope.user(), &self.id).await {
             self.delivery.merge_stored(known.conversation, &known.contract);
         }
     }
@@ -330,7 +332,8 @@ impl Session {
         // A repeated call may reach another process before this one knows that its response was written.
         let bounced = bounced.as_ref().map(|digest| digest.as_str());
         let user = self.scope.user();
-        let kept = config.store.contract_written(user, &self.id, conversation, &hash, bounced).await;
+        let kept =
+            config.store.sessions().set_contract_written(user, &self.id, conversation, &hash, bounced).await;
         if let Err(error) = kept {
             tracing::warn!(session = self.id, reason = %error, "cannot store that the contract is delivered");
         }
@@ -360,7 +363,8 @@ impl Session {
         let (session, config, hash) = (Arc::clone(self), Arc::clone(config), hash.to_owned());
         tokio::spawn(async move {
             let user = session.scope.user();
-            let kept = config.store.contract_read(user, &session.id, conversation, &hash).await;
+            let kept =
+                config.store.sessions().set_contract_read(user, &session.id, conversation, &hash).await;
             if let Err(error) = kept {
                 tracing::warn!(session = session.id, reason = %error, "cannot store that the contract was read");
             }
@@ -418,10 +422,10 @@ async fn heartbeat(session: Weak<Session>, config: Arc<BrokerConfig>) {
         tokio::time::sleep(config.times.heartbeat).await;
         let Some(session) = session.upgrade() else { return };
         if session.writes.load(Ordering::Acquire) > 0 || beat % IDLE_HEARTBEATS == 0 {
-            let _ = config.store.touch_session(&user, &id).await;
+            let _ = config.store.sessions().touch(&user, &id).await;
         }
         let reasons: Vec<String> = session.degraded().iter().map(ToString::to_string).collect();
-        if reasons != known && config.store.set_session_reasons(&user, &id, &reasons).await.is_ok() {
+        if reasons != known && config.store.sessions().set_reasons(&user, &id, &reasons).await.is_ok() {
             known = reasons;
         }
     }

@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use embody_store::{ORIGINS_LIMIT, ReadOrigin, Scope, Store};
+use embody_store::untrusted_reads::{ORIGINS_LIMIT, ReadOrigin};
+use embody_store::{Scope, Store};
 use embody_wire::Notification;
 use serde::Deserialize;
 use serde_json::json;
@@ -113,8 +114,12 @@ impl ReadLog {
         }
         let (writer, read) = (self.scope.writer(), ReadOrigin::new(origin, now));
         let stored = match is_marked {
-            true => self.store.record_read_origin_soon(&self.scope, &writer, read.clone()).await,
-            false => self.store.record_read_origins(&self.scope, &writer, vec![read.clone()]).await,
+            true => {
+                self.store.untrusted_reads().record_origin_deferred(&self.scope, &writer, read.clone()).await
+            }
+            false => {
+                self.store.untrusted_reads().record_origins(&self.scope, &writer, vec![read.clone()]).await
+            }
         };
         match stored {
             Ok(()) => {
@@ -141,9 +146,12 @@ impl ReadLog {
         let latest = self.latest(now);
         let (store, scope, writer) = (&self.store, &self.scope, self.scope.writer());
         let known = async {
-            store.record_read_origins(scope, &writer, latest.clone()).await?;
-            let is_exposed = store.has_untrusted_read(scope, &writer, now).await?;
-            Ok::<_, embody_store::Error>((is_exposed, store.read_origins(scope, &writer, now).await?))
+            store.untrusted_reads().record_origins(scope, &writer, latest.clone()).await?;
+            let is_exposed = store.untrusted_reads().has_recent(scope, &writer, now).await?;
+            Ok::<_, embody_store::Error>((
+                is_exposed,
+                store.untrusted_reads().origins(scope, &writer, now).await?,
+            ))
         };
         let (is_exposed, stored) = known.await.unwrap_or_else(|error| {
             tracing::error!(session = self.session, reason = %error, "cannot read whether the agent has read text of other origin");
@@ -364,7 +372,7 @@ mod tests {
         reads.mark("desk/a", NOW + 20).await;
         let names = ["desk/a", "desk/19", "desk/18", "desk/17", "desk/16", "desk/15", "desk/14", "desk/13"];
         assert_eq!(reads.origins(NOW + 21).await.unwrap(), names);
-        let stored = reads.store.read_origins(&reads.scope, "default", NOW + 21).await.unwrap();
+        let stored = reads.store.untrusted_reads().origins(&reads.scope, "default", NOW + 21).await.unwrap();
         assert_eq!(stored.iter().map(|read| &*read.origin).collect::<Vec<_>>(), names);
         assert_eq!(reads.origins(NOW + 24 * 60 * FRESH_MICROS + 21).await, None, "after a day");
     }

@@ -90,7 +90,7 @@ async fn begin_conversation(broker: &Broker, call: &Call<Principal>) {
         }
     }
     let Ok(scope) = Scope::new(&principal.user, &principal.agent) else { return };
-    let storing = broker.config.store.begin_conversation(&scope, session_key::OVER_HTTP);
+    let storing = broker.config.store.sessions().begin_conversation(&scope, session_key::OVER_HTTP);
     let stored = tokio::time::timeout(STORE_TIMEOUT, storing).await;
     let failure = match stored {
         Ok(Ok(())) => return,

@@ -48,7 +48,7 @@ impl RequestStateSigner {
         if let Some(key) = known() {
             return Ok(key);
         }
-        let key = store.current_signing_key(KEY_LIFETIME, KEY_RETENTION).await?;
+        let key = store.signing_keys().current(KEY_LIFETIME, KEY_RETENTION).await?;
         let mut known = lock(&self.known);
         known.0.retain(|other| other.id != key.id);
         known.0.insert(0, key.clone());
@@ -71,7 +71,7 @@ impl RequestStateSigner {
         if let Some(key) = known() {
             return Ok(Some(key));
         }
-        let mut keys = store.signing_keys().await?;
+        let mut keys = store.signing_keys().list().await?;
         keys.truncate(MOST);
         let found = keys.iter().find(|key| key.id == id).cloned();
         let mut known = lock(&self.known);

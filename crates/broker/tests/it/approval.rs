@@ -8,10 +8,12 @@ use std::time::Duration;
 use embody_broker::approval::{Answer, ApprovalPrompt, Approvals, bound_policy};
 use embody_broker::arguments::Arguments;
 use embody_broker::policy::{Class, Via};
-use embody_store::{
-    Actor, Answer as Said, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, Arguments as Audited,
-    AskApproval, Asked, DatabaseUrl, DecideApproval, Decided, Intent, Scope, Store, ToolCall, UseApproval,
+use embody_store::approvals::{
+    Answer as Said, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, AskApproval, AskOutcome,
+    DecideApproval, DecideOutcome, UseApproval,
 };
+use embody_store::audit::{Actor, Arguments as Audited, Intent, ToolCall};
+use embody_store::{DatabaseUrl, Scope, Store};
 use embody_wire::Outcome;
 use embody_wire::server::HostResponse;
 use serde_json::value::RawValue;
@@ -48,7 +50,9 @@ impl World {
     async fn pending(&self) -> Approval {
         let mut changes = self.other.changes(embody_store::Topic::Approvals);
         loop {
-            if let Some(one) = self.other.approvals("ann", ApprovalFilter::Pending, 10).await.unwrap().pop() {
+            if let Some(one) =
+                self.other.approvals().list("ann", ApprovalFilter::Pending, 10).await.unwrap().pop()
+            {
                 return one;
             }
             changes.changed().await.unwrap();
@@ -62,8 +66,9 @@ async fn open(folder: &TempDir) -> Store {
 
 async fn decide(store: &Store, approval: &Approval, answer: Said) {
     let (user, id) = (approval.user.clone(), approval.id.clone());
-    let decided = store.decide_approval(DecideApproval { user, id, answer, by: "cli".into() }).await.unwrap();
-    assert!(matches!(decided, Decided::Decided(_)), "{decided:?}");
+    let decided =
+        store.approvals().decide(DecideApproval { user, id, answer, by: "cli".into() }).await.unwrap();
+    assert!(matches!(decided, DecideOutcome::Decided(_)), "{decided:?}");
 }
 
 struct Call {
@@ -150,7 +155,7 @@ fn id(answer: &Answer) -> &str {
 }
 
 async fn status(store: &Store, id: &str) -> ApprovalStatus {
-    store.approval("ann", id).await.unwrap().unwrap().status
+    store.approvals().get("ann", id).await.unwrap().unwrap().status
 }
 
 // spec: N-10
@@ -174,7 +179,7 @@ async fn the_host_shows_the_words_and_its_yes_counts() {
     });
     let answer = asking.await.unwrap();
     assert!(matches!(answer, Answer::Approved { .. }), "{answer:?}");
-    let kept = world.other.approval("ann", id(&answer)).await.unwrap().unwrap();
+    let kept = world.other.approvals().get("ann", id(&answer)).await.unwrap().unwrap();
     assert_eq!((kept.status, kept.decided_by.as_deref()), (ApprovalStatus::Approved, Some("elicitation")));
 }
 
@@ -357,7 +362,7 @@ async fn the_same_call_picks_the_answer_up_after_a_restart() {
         let first = approvals.ask(call.prompt(), NO_HOST).await.unwrap();
         assert!(matches!(first, Answer::Pending { .. }), "{first:?}");
         drop(approvals);
-        let approval = other.approval("ann", id(&first)).await.unwrap().unwrap();
+        let approval = other.approvals().get("ann", id(&first)).await.unwrap().unwrap();
         decide(&other, &approval, said).await;
         let reborn = Approvals::new(open(&folder).await, SHORT);
         let elicit = async |_| panic!("nobody is asked again");
@@ -377,13 +382,13 @@ async fn a_time_out_is_a_denial_that_is_told_once() {
     assert!(matches!(first, Answer::TimedOut { .. }), "{first:?}");
     // A repeated call receives the answer that the first did not wait for.
     let brief = AskApproval { timeout: Duration::from_millis(1), ..call.ask() };
-    let Asked::New(second) = world.other.ask_approval(brief).await.unwrap().asked else { panic!() };
+    let AskOutcome::New(second) = world.other.approvals().ask(brief).await.unwrap().asked else { panic!() };
     assert_ne!(id(&first), second.id);
     while status(&world.other, &second.id).await != ApprovalStatus::Expired {
         tokio::task::yield_now().await;
     }
     // Also after a cleanup in between.
-    assert_eq!(world.other.expire_approvals(10).await.unwrap().len(), 1);
+    assert_eq!(world.other.approvals().expire(10).await.unwrap().len(), 1);
     let elicit = async |_| panic!("nobody is asked about what is over");
     let third = world.approvals(LONG).ask(call.prompt(), Some(elicit)).await.unwrap();
     assert_eq!(third, Answer::TimedOut { id: second.id });
@@ -397,12 +402,12 @@ async fn a_yes_that_nobody_used_is_told_as_such_once() {
     let world = World::new().await;
     let call = Call::new();
     let brief = AskApproval { timeout: Duration::from_secs(2), ..call.ask() };
-    let Asked::New(given) = world.other.ask_approval(brief).await.unwrap().asked else { panic!() };
+    let AskOutcome::New(given) = world.other.approvals().ask(brief).await.unwrap().asked else { panic!() };
     decide(&world.other, &given, Said::Approve).await;
     while status(&world.other, &given.id).await != ApprovalStatus::Expired {
         tokio::task::yield_now().await;
     }
-    world.other.expire_approvals(10).await.unwrap();
+    world.other.approvals().expire(10).await.unwrap();
     let told = world.approvals(SHORT).ask(call.prompt(), NO_HOST).await.unwrap();
     assert_eq!(told, Answer::Lapsed { id: given.id, by: "cli".into() });
     let anew = world.approvals(SHORT).ask(call.prompt(), NO_HOST).await.unwrap();
@@ -415,7 +420,9 @@ async fn what_the_mind_flags_afterwards_is_asked_about_anew() {
     for is_given in [false, true] {
         let world = World::new().await;
         let call = Call::new();
-        let Asked::New(shown) = world.other.ask_approval(call.ask()).await.unwrap().asked else { panic!() };
+        let AskOutcome::New(shown) = world.other.approvals().ask(call.ask()).await.unwrap().asked else {
+            panic!()
+        };
         if is_given {
             decide(&world.other, &shown, Said::Approve).await;
         }
@@ -425,7 +432,7 @@ async fn what_the_mind_flags_afterwards_is_asked_about_anew() {
         assert!(matches!(anew, Answer::Pending { .. }), "{anew:?}");
         assert_ne!(id(&anew), shown.id);
         assert_eq!(status(&world.other, &shown.id).await, ApprovalStatus::Expired);
-        let approval = world.other.approval("ann", id(&anew)).await.unwrap().unwrap();
+        let approval = world.other.approvals().get("ann", id(&anew)).await.unwrap().unwrap();
         assert_eq!(approval.flags, flags);
         decide(&world.other, &approval, Said::Approve).await;
         // Fewer flags than were shown are covered.
@@ -441,7 +448,9 @@ async fn what_the_mind_flags_afterwards_is_asked_about_anew() {
 async fn an_approval_is_for_its_class_and_its_ways() {
     let world = World::new().await;
     let call = Call::new();
-    let Asked::New(given) = world.other.ask_approval(call.ask()).await.unwrap().asked else { panic!() };
+    let AskOutcome::New(given) = world.other.approvals().ask(call.ask()).await.unwrap().asked else {
+        panic!()
+    };
     decide(&world.other, &given, Said::Approve).await;
     for other in
         [Call { class: Class::Destructive, ..Call::new() }, Call { via: vec![Via::Telegram], ..Call::new() }]
@@ -498,7 +507,7 @@ async fn an_answer_that_another_call_used_is_asked_for_anew() {
             _ = &mut asking => None,
             second = async {
                 loop {
-                    let all = world.other.approvals("ann", ApprovalFilter::All, 10).await.unwrap();
+                    let all = world.other.approvals().list("ann", ApprovalFilter::All, 10).await.unwrap();
                     match all.as_slice() {
                         [second, first] if first.status == ApprovalStatus::Used => return second.clone(),
                         _ => tokio::task::yield_now().await,
@@ -530,7 +539,7 @@ async fn use_up(store: &Store, approval: &Approval) {
         pin: approval.pin.clone(),
         policy: approval.policy.clone(),
     };
-    assert!(matches!(store.use_approval(used).await.unwrap(), ApprovalUse::Used(_)));
+    assert!(matches!(store.approvals().consume(used).await.unwrap(), ApprovalUse::Used(_)));
 }
 
 // spec: N-10
@@ -544,7 +553,7 @@ async fn what_cannot_be_shown_whole_is_not_asked_about() {
     let answer = world.approvals(LONG).ask(call.prompt(), Some(elicit)).await.unwrap();
     let Answer::Unshowable(why) = answer else { panic!("{answer:?}") };
     assert!(why.contains("16384"), "{why}");
-    assert_eq!(world.other.approvals("ann", ApprovalFilter::All, 10).await.unwrap(), []);
+    assert_eq!(world.other.approvals().list("ann", ApprovalFilter::All, 10).await.unwrap(), []);
 }
 
 #[tokio::test]

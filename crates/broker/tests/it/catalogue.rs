@@ -6,7 +6,8 @@ use embody_broker::catalogue::{Catalogue, FirstListing, Source, quarantine_reaso
 use embody_broker::gate::Pin;
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{BodySpec, RawTool, Role};
-use embody_store::{AcceptPin, DatabaseUrl, PinAccepted, Store};
+use embody_store::pins::{AcceptPin, AcceptPinOutcome};
+use embody_store::{DatabaseUrl, Store};
 use serde_json::value::RawValue;
 
 const OWN: [&str; 2] = ["runtime_status", "body_tool"];
@@ -67,10 +68,10 @@ async fn a_changed_definition_keeps_the_pinned_text_until_it_is_accepted() {
     assert_eq!(offered.annotations.read_only_hint, Some(true), "the change does not speak for itself");
     assert_eq!(names(&changed), ["read"]);
     assert_eq!(changed.quarantined().count(), 1);
-    let seen = store.pins(("", ""), 9).await.unwrap().remove(0).seen.unwrap();
+    let seen = store.pins().list(("", ""), 9).await.unwrap().remove(0).seen.unwrap();
     let accept =
         AcceptPin { body: "teams".into(), tool: "read".into(), hash: seen.hash.clone(), by: "owner".into() };
-    assert!(matches!(store.accept_pin(accept).await.unwrap(), PinAccepted::Accepted(_)));
+    assert!(matches!(store.pins().accept(accept).await.unwrap(), AcceptPinOutcome::Accepted(_)));
     let accepted = one(&store, second).await;
     let offered = accepted.get("read").unwrap();
     assert_eq!((offered.pin, offered.definition.get(), &offered.hash), (Pin::Same, second, &seen.hash));
@@ -92,7 +93,7 @@ async fn a_definition_that_gives_orders_is_held_until_it_is_accepted() {
         hash: offered.hash.clone(),
         by: "owner".into(),
     };
-    assert!(matches!(store.accept_pin(accept).await.unwrap(), PinAccepted::Accepted(_)));
+    assert!(matches!(store.pins().accept(accept).await.unwrap(), AcceptPinOutcome::Accepted(_)));
     assert_eq!(names(&one(&store, text).await), ["add"]);
 }
 
@@ -116,7 +117,7 @@ async fn a_quarantined_definition_says_why() {
         let catalogue = one(&store, text).await;
         let shown = catalogue.get("add").unwrap().quarantine_reason().map(|reason| reason.to_string());
         // The operator reads the same from the store.
-        let pin = store.pins(("", ""), 9).await.unwrap().remove(0);
+        let pin = store.pins().list(("", ""), 9).await.unwrap().remove(0);
         assert_eq!(quarantine_reason(&pin).map(|reason| reason.to_string()), shown);
         shown
     };
@@ -126,9 +127,9 @@ async fn a_quarantined_definition_says_why() {
     let harmless = r#"{"name":"add","description":"Adds."}"#;
     let never = "it was quarantined when it was first seen and has not been accepted since";
     assert_eq!(reason(harmless).await.as_deref(), Some(never));
-    let hash = store.pins(("", ""), 9).await.unwrap().remove(0).pinned.hash;
+    let hash = store.pins().list(("", ""), 9).await.unwrap().remove(0).pinned.hash;
     let accept = AcceptPin { body: "teams".into(), tool: "add".into(), hash, by: "owner".into() };
-    store.accept_pin(accept).await.unwrap();
+    store.pins().accept(accept).await.unwrap();
     assert_eq!(reason(harmless).await, None);
     let changed = "its definition changed since the operator accepted it";
     let other = r#"{"name":"add","description":"Adds numbers."}"#;
@@ -155,20 +156,20 @@ async fn a_pin_of_an_earlier_version_is_not_changed_by_the_new_hash() {
     let store = store().await;
     let pinned = r#"{"name":"read","inputSchema":{"required":["b","a"]}}"#;
     let shown = r#"{"name":"read","inputSchema":{"required":["a","b"]}}"#;
-    let earlier = |text: &str, hash: &str| embody_store::SeenTool {
+    let earlier = |text: &str, hash: &str| embody_store::pins::SeenTool {
         body: "teams".into(),
         tool: "read".into(),
-        definition: embody_store::Definition { text: text.into(), hash: hash.into() },
+        definition: embody_store::pins::Definition { text: text.into(), hash: hash.into() },
         acceptable: true,
         rehash: |_, _| None,
     };
     // It was reported as changed, because its order differs each time.
-    store.see_tool(earlier(pinned, "old hash")).await.unwrap();
-    store.see_tool(earlier(shown, "other old hash")).await.unwrap();
+    store.pins().record(earlier(pinned, "old hash")).await.unwrap();
+    store.pins().record(earlier(shown, "other old hash")).await.unwrap();
     let catalogue = one(&store, shown).await;
     let offered = catalogue.get("read").unwrap();
     assert_eq!(offered.pin, Pin::Same);
-    let pin = store.pins(("", ""), 9).await.unwrap().remove(0);
+    let pin = store.pins().list(("", ""), 9).await.unwrap().remove(0);
     assert_eq!((&pin.pinned.hash, &*pin.pinned.text, pin.seen), (&offered.hash, pinned, None));
 }
 
@@ -209,7 +210,7 @@ async fn what_is_not_allowed_is_neither_listed_nor_pinned_nor_in_the_way() {
     let sources = [source("a", &strict, &first), source("b", &open, &second)];
     let catalogue = Catalogue::build(&store, &sources, &OWN).await.unwrap();
     assert_eq!(names(&catalogue), ["send_one", "read"]);
-    assert_eq!(store.pins(("", ""), 9).await.unwrap().len(), 2);
+    assert_eq!(store.pins().list(("", ""), 9).await.unwrap().len(), 2);
     let none = Role::Body(BodySpec::default());
     let catalogue = Catalogue::build(&store, &[source("a", &none, &first)], &OWN).await.unwrap();
     assert_eq!(names(&catalogue), [""; 0]);
@@ -275,7 +276,7 @@ async fn the_embedded_mind_is_not_pinned() {
         let offered = catalogue.get("m").unwrap();
         assert_eq!((offered.pin, offered.definition.get()), (Pin::Same, text));
     }
-    assert!(store.pins(("", ""), 9).await.unwrap().is_empty());
+    assert!(store.pins().list(("", ""), 9).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -337,16 +338,19 @@ async fn a_tool_that_appears_later_is_new_until_it_is_accepted() {
         assert!(shown.quarantine_reason().unwrap().to_string().contains("new"));
         assert_eq!(later.listed().count(), 1, "it is listed");
     }
-    let pin = store.pin("desk", "post_note_v2").await.unwrap().unwrap();
+    let pin = store.pins().get("desk", "post_note_v2").await.unwrap().unwrap();
     assert!(pin.is_new && quarantine_reason(&pin).unwrap().to_string().contains("it is new"));
     // Its next definition is new again.
     let other = tool(r#"{"name":"post_note_v2","description":"more","inputSchema":{}}"#);
     assert_eq!(build(std::slice::from_ref(&other)).await.get("post_note_v2").unwrap().pin, Pin::New);
-    let hash = store.pin("desk", "post_note_v2").await.unwrap().unwrap().pinned.hash;
+    let hash = store.pins().get("desk", "post_note_v2").await.unwrap().unwrap().pinned.hash;
     let (body, name, by) = ("desk".to_owned(), "post_note_v2".to_owned(), "ann".to_owned());
-    store.accept_pin(embody_store::AcceptPin { body, tool: name, hash, by }).await.unwrap();
+    store.pins().accept(embody_store::pins::AcceptPin { body, tool: name, hash, by }).await.unwrap();
     let accepted = build(&[other]).await;
     let shown = accepted.get("post_note_v2").unwrap();
     assert_eq!((shown.pin, shown.annotations.is_new), (Pin::Same, false));
-    assert_eq!(store.pin("desk", "post_note_v2").await.unwrap().unwrap().accepted_by.as_deref(), Some("ann"));
+    assert_eq!(
+        store.pins().get("desk", "post_note_v2").await.unwrap().unwrap().accepted_by.as_deref(),
+        Some("ann")
+    );
 }

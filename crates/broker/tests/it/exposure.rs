@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use embody_broker::Broker;
 use embody_broker::upstream::BodySpec;
-use embody_store::{ApprovalFilter, Scope, Store};
+use embody_store::approvals::ApprovalFilter;
+use embody_store::{Scope, Store};
 
 use crate::stage::{Host, Reply, Server, body, result, setup};
 
@@ -40,7 +41,7 @@ async fn stage(desk: &Server, spec: BodySpec) -> (Host, Store) {
 
 async fn is_marked(store: &Store) -> bool {
     let scope = Scope::new("owner", "default").unwrap();
-    store.has_untrusted_read(&scope, "default", 1_800_000_000_000_000).await.unwrap()
+    store.untrusted_reads().has_recent(&scope, "default", 1_800_000_000_000_000).await.unwrap()
 }
 
 #[tokio::test]
@@ -188,7 +189,8 @@ async fn the_origins_of_what_was_read_are_stored() {
     // The origins are stored with the next commit.
     let origins = async {
         loop {
-            let read = store.read_origins(&scope, "default", 1_800_000_000_000_000).await.unwrap();
+            let read =
+                store.untrusted_reads().origins(&scope, "default", 1_800_000_000_000_000).await.unwrap();
             if read.len() == 3 {
                 return read.into_iter().map(|read| read.origin).collect::<Vec<_>>();
             }
@@ -264,14 +266,14 @@ async fn the_origin_that_was_read_last_is_named_first_however_many_others_were_r
     let origins = &refused["_meta"]["embody/decision"]["origins"];
     assert_eq!(origins[0], "desk/look", "{refused}");
     assert_eq!(origins[1], "desk/resource:desk://a11", "{refused}");
-    let waiting = store.approvals("owner", ApprovalFilter::Pending, 9).await.unwrap();
+    let waiting = store.approvals().list("owner", ApprovalFilter::Pending, 9).await.unwrap();
     assert!(
         waiting[0].reason.starts_with("after reading desk/look, desk/resource:desk://a11,"),
         "{waiting:?}"
     );
     // The origins that the approval names are stored by then.
     let scope = Scope::new("owner", "default").unwrap();
-    let stored = store.read_origins(&scope, "default", 1_800_000_001_000_000).await.unwrap();
+    let stored = store.untrusted_reads().origins(&scope, "default", 1_800_000_001_000_000).await.unwrap();
     let stored: Vec<&str> = stored.iter().map(|read| &*read.origin).collect();
     assert!(stored.contains(&"desk/look") && stored.contains(&"desk/resource:desk://a11"), "{stored:?}");
     assert_eq!(stored.len(), 8);

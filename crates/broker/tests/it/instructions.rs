@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use embody_broker::upstream::BodySpec;
 use embody_broker::{Broker, BrokerConfig, INSTRUCTIONS_PIN, InstructionsMode, Principal, Timeouts};
-use embody_store::{AcceptPin, Store};
+use embody_store::Store;
+use embody_store::pins::AcceptPin;
 use serde_json::{Value, json};
 
 use crate::stage::{Host, Server, body, result, setup};
@@ -63,10 +64,10 @@ fn words(result: &Value) -> &str {
 }
 
 async fn accept(store: &Store, body: &str) {
-    let pin = store.pin(body, INSTRUCTIONS_PIN).await.unwrap().unwrap();
+    let pin = store.pins().get(body, INSTRUCTIONS_PIN).await.unwrap().unwrap();
     let hash = pin.seen.unwrap_or(pin.pinned).hash;
     let (body, tool, by) = (body.to_owned(), INSTRUCTIONS_PIN.to_owned(), "ann".to_owned());
-    store.accept_pin(AcceptPin { body, tool, hash, by }).await.unwrap();
+    store.pins().accept(AcceptPin { body, tool, hash, by }).await.unwrap();
 }
 
 #[tokio::test]
@@ -153,7 +154,7 @@ async fn a_changed_text_is_not_used_before_it_is_accepted() {
         *now.lock().unwrap() = "The second text.".to_owned();
         let changed = contract().await;
         assert!(changed.contains("The first text.") && !changed.contains("second"), "{changed}");
-        let pin = store.pin("desk", INSTRUCTIONS_PIN).await.unwrap().unwrap();
+        let pin = store.pins().get("desk", INSTRUCTIONS_PIN).await.unwrap().unwrap();
         assert_eq!(pin.seen.unwrap().text, "The second text.");
         accept(&store, "desk").await;
         let accepted = contract().await;
@@ -192,7 +193,7 @@ async fn descriptions_stand_last_and_suspicious_or_dropped_ones_nowhere() {
         upstreams.iter().find(|one| one["name"] == name).unwrap()["instructions"]["state"].clone()
     };
     assert_eq!([state("files"), state("evil"), state("old")], [json!("pinned"), json!("held"), Value::Null]);
-    assert!(store.pin("old", INSTRUCTIONS_PIN).await.unwrap().is_none());
+    assert!(store.pins().get("old", INSTRUCTIONS_PIN).await.unwrap().is_none());
     assert_ne!(call(&host, "note_evil").await["isError"], true, "a description holds up no write");
     host.end().await;
 }

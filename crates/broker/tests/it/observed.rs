@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use embody_broker::Broker;
-use embody_store::{NewReceipt, Scope};
+use embody_store::Scope;
+use embody_store::receipts::NewReceipt;
 use serde_json::Value;
 
 use crate::stage::{Host, Reply, Server, body, result, setup};
@@ -148,10 +149,10 @@ async fn old_receipts_are_deleted() {
         let text = "Be kind.".to_owned();
         let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
         let new = NewReceipt { layout: "full".to_owned(), hash, parts: vec![text], detail: "{}".to_owned() };
-        store.keep_receipt(&scope, new).await.unwrap();
+        store.receipts().insert(&scope, new).await.unwrap();
         let broker = Broker::start(setup);
         let deadline = Instant::now() + Duration::from_secs(30);
-        let count = async || store.latest_receipts("owner", 10).await.unwrap().len();
+        let count = async || store.receipts().list_latest("owner", 10).await.unwrap().len();
         while !is_kept && count().await > 0 {
             assert!(Instant::now() < deadline, "the receipt is still there");
             tokio::time::sleep(Duration::from_millis(10)).await;

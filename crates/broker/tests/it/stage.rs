@@ -9,7 +9,8 @@ use embody_broker::gate::MindDown;
 use embody_broker::policy::{Glob, Policy};
 use embody_broker::upstream::{BodySpec, IdleShutdown, Role, Spec};
 use embody_broker::{Broker, BrokerConfig, Principal, Rules, Timeouts, UpstreamFactory};
-use embody_store::{AuditRecord, DatabaseUrl, Store};
+use embody_store::audit::AuditRecord;
+use embody_store::{DatabaseUrl, Store};
 use embody_wire::server::{CancellationToken, lines};
 use embody_wire::upstream::{EraCache, Route, StreamConnector};
 use embody_wire::{Limits, Proxies};
@@ -278,7 +279,7 @@ pub(crate) struct Host {
 pub(crate) async fn recorded(store: &Store, event: &str) -> AuditRecord {
     let found = async {
         loop {
-            let records = store.audit_tail(100, None).await.unwrap();
+            let records = store.audit().tail(100, None).await.unwrap();
             if let Some(found) = records.into_iter().find(|record| record.event == event) {
                 return found;
             }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use embody_broker::{Broker, BrokerConfig};
-use embody_store::ApprovalFilter;
+use embody_store::approvals::ApprovalFilter;
 use serde_json::{Value, json};
 
 use crate::stage::{ANSWER, Host, Server, body, recorded, result, setup};
@@ -172,7 +172,7 @@ async fn a_dismissed_form_answers_pending_at_once_and_leaves_the_approval_open()
         number += 1;
         assert!(number < 12, "the machine takes half a second for each call");
     }
-    let open = store.approvals("owner", ApprovalFilter::Pending, 100).await.unwrap();
+    let open = store.approvals().list("owner", ApprovalFilter::Pending, 100).await.unwrap();
     assert_eq!(open.len(), 3);
     assert!(desk.seen("tools/call").is_empty());
     host.end().await;

@@ -73,7 +73,8 @@ pub(crate) fn run(command: &AgentCommand, context: &Context) -> Result<ExitCode,
 }
 
 fn list(context: &Context) -> Result<ExitCode, CliError> {
-    let agents = store::with_existing(context, async |store| Ok(store.agents().await?))?.unwrap_or_default();
+    let agents =
+        store::with_existing(context, async |store| Ok(store.agents().list().await?))?.unwrap_or_default();
     if context.json {
         output::json(&json!({ "agents": agents.iter().map(as_json).collect::<Vec<_>>() }))?;
         return Ok(ExitCode::SUCCESS);
@@ -93,7 +94,7 @@ fn list(context: &Context) -> Result<ExitCode, CliError> {
 
 fn show(name: &str, context: &Context) -> Result<ExitCode, CliError> {
     const HEAD: Style = Style::new().bold();
-    let agent = store::with_existing(context, async |store| Ok(store.agent(name).await?))?.flatten();
+    let agent = store::with_existing(context, async |store| Ok(store.agents().get(name).await?))?.flatten();
     let agent = agent.ok_or_else(|| missing(name))?;
     if context.json {
         output::json(&as_json(&agent))?;
@@ -123,7 +124,7 @@ fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, CliError> {
     });
     let identity: Option<serde_json::Value> = identity.transpose()?;
     let version = store::with(context, async |store| {
-        Ok(store.put_agent(&args.name, soul.as_deref(), identity).await?)
+        Ok(store.agents().put(&args.name, soul.as_deref(), identity).await?)
     })?;
     context.print_plain(&json!({ "name": args.name, "version": version }), || {
         format!("{}, version {version}\n", args.name)
@@ -131,7 +132,7 @@ fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, CliError> {
 }
 
 fn remove(name: &str, context: &Context) -> Result<ExitCode, CliError> {
-    if store::with_existing(context, async |store| Ok(store.remove_agent(name).await?))? != Some(true) {
+    if store::with_existing(context, async |store| Ok(store.agents().remove(name).await?))? != Some(true) {
         return Err(missing(name));
     }
     context.print_plain(&json!({ "name": name, "state": "removed" }), || format!("removed {name}\n"))

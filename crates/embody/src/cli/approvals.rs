@@ -10,7 +10,9 @@ use anstyle::Style;
 use clap::{Args, Subcommand};
 use embody_broker::approval::{ApprovalView, approval_text};
 use embody_broker::policy::Via;
-use embody_store::{Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, Decided};
+use embody_store::approvals::{
+    Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, DecideOutcome,
+};
 use serde_json::json;
 
 use super::Context;
@@ -69,8 +71,8 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
     let filter = if args.all { ApprovalFilter::All } else { ApprovalFilter::Pending };
     let found = store::with_existing(context, async |store| {
         Ok(match &args.user {
-            Some(user) => store.approvals(user, filter, args.count).await?,
-            None => store.all_approvals(filter, args.count).await?,
+            Some(user) => store.approvals().list(user, filter, args.count).await?,
+            None => store.approvals().list_all(filter, args.count).await?,
         })
     })?;
     let found = found.unwrap_or_default();
@@ -88,7 +90,7 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
 
 fn decide(args: &DecideArgs, answer: Answer, context: &Context) -> Result<ExitCode, CliError> {
     let asked =
-        store::with_existing(context, async |store| Ok(store.anyones_approval(&args.id).await?))?.flatten();
+        store::with_existing(context, async |store| Ok(store.approvals().find(&args.id).await?))?.flatten();
     let asked = asked.ok_or_else(|| not_found(&args.id))?;
     if asked.status != ApprovalStatus::Pending {
         return print_decision(&asked, answer, context);
@@ -101,12 +103,12 @@ fn decide(args: &DecideArgs, answer: Answer, context: &Context) -> Result<ExitCo
         output::styled(&as_text(&asked))?;
     }
     let word = DecideApproval { user: asked.user, id: asked.id, answer, by: BY.to_owned() };
-    let decided = store::with_existing(context, async |store| Ok(store.decide_approval(word).await?))?;
+    let decided = store::with_existing(context, async |store| Ok(store.approvals().decide(word).await?))?;
     match decided {
-        Some(Decided::Decided(approval) | Decided::NotPending(approval)) => {
+        Some(DecideOutcome::Decided(approval) | DecideOutcome::NotPending(approval)) => {
             print_decision(&approval, answer, context)
         }
-        Some(Decided::Missing) | None => Err(not_found(&args.id)),
+        Some(DecideOutcome::Missing) | None => Err(not_found(&args.id)),
     }
 }
 

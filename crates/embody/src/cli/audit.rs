@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
-use embody_store::{AuditRecord, AuditReport, ChainReport, ChainState, DatabaseUrl};
+use embody_store::DatabaseUrl;
+use embody_store::audit::{AuditRecord, AuditReport, ChainReport, ChainState};
 use serde_json::{Map, Value, json};
 
 use super::Context;
@@ -50,7 +51,7 @@ pub(crate) fn run(command: &AuditCommand, context: &Context) -> Result<ExitCode,
 
 fn tail(args: &TailArgs, context: &Context) -> Result<ExitCode, CliError> {
     let records = store::with_existing(context, async |store| {
-        Ok(store.audit_tail(args.count, args.user.as_deref()).await?)
+        Ok(store.audit().tail(args.count, args.user.as_deref()).await?)
     })?;
     let records = records.unwrap_or_default();
     context.print(&json!({ "records": records }), || as_text(&records))
@@ -73,7 +74,7 @@ fn as_text(records: &[AuditRecord]) -> String {
 
 fn verify(context: &Context) -> Result<ExitCode, CliError> {
     let url = store::database_url(context);
-    let report = store::with_existing(context, async |store| Ok(store.verify_audit().await?))?;
+    let report = store::with_existing(context, async |store| Ok(store.audit().verify().await?))?;
     if report.is_none() && url.has_audit_files() {
         return Err(CliError::new(format!(
             "the database `{url}` is gone, but the key or the head of its audit chain is there"
@@ -132,7 +133,7 @@ fn chain_text(chain: &ChainReport) -> String {
 fn export(context: &Context) -> Result<ExitCode, CliError> {
     let count = store::with_existing(context, async |store| {
         let mut out = StdoutStream::new();
-        let written = store.export_audit(&mut out).await;
+        let written = store.audit().export(&mut out).await;
         out.finish(written)
     })?;
     if let Some(count) = count.unwrap_or(Some(0)) {

@@ -14,7 +14,8 @@ use clap::Args;
 use embody_agent::model::{ModelError, ModelTimes, ProbeResult, cause};
 use embody_agent::telegram::{ApiError, user_for};
 use embody_prompt::{NoteKind, assemble};
-use embody_store::{ChainState, DatabaseUrl};
+use embody_store::DatabaseUrl;
+use embody_store::audit::ChainState;
 use embody_wire::{Proxies, Url};
 use embody_workspace::exposed_directories;
 use futures_util::future::join_all;
@@ -484,7 +485,7 @@ fn store_checks(context: &Context) -> Vec<Check> {
     let url = store::database_url(context);
     let result = store::with_existing(context, async |store| {
         store.check().await?;
-        Ok((store.verify_audit().await?, unknown_outcomes::list_all(store).await?.len()))
+        Ok((store.audit().verify().await?, unknown_outcomes::list_all(store).await?.len()))
     });
     match result {
         Err(error) => vec![fail_with("store", &error)],
@@ -533,7 +534,7 @@ fn user_checks(context: &Context) -> Vec<Check> {
         return Vec::new();
     }
     // An unreadable store has a check of its own.
-    let known = store::with_existing(context, async |store| Ok(store.known_users().await?));
+    let known = store::with_existing(context, async |store| Ok(store.users().list_known().await?));
     let mut users: BTreeSet<String> = known.ok().flatten().unwrap_or_default().into_iter().collect();
     let telegram = &context.config.telegram;
     users.extend(telegram.allow_users.iter().map(|id| user_for(*id, &telegram.users)));

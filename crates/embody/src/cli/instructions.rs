@@ -7,10 +7,9 @@ use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
 use embody_mind::{Caller, ContractSource, Mind, ProposalDecision, Trust, ZonedNow, full_diff};
 use embody_prompt::INSTRUCTIONS_LIMIT;
-use embody_store::{
-    Instructions, InstructionsChange, InstructionsOutcome, PastInstructions, Proposal, ProposalStatus, Scope,
-    Store,
-};
+use embody_store::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
+use embody_store::proposals::{Proposal, ProposalStatus};
+use embody_store::{Scope, Store};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
@@ -101,7 +100,7 @@ pub(crate) fn run(command: &InstructionsCommand, context: &Context) -> Result<Ex
 
 fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
-    let found = store::with_existing(context, async |store| Ok(store.instructions(&scope).await?))?;
+    let found = store::with_existing(context, async |store| Ok(store.instructions().get(&scope).await?))?;
     let found = found.unwrap_or(Instructions { text: String::new(), version: 0, changed_at: 0 });
     if context.json {
         output::json(&as_json(&found))?;
@@ -116,7 +115,7 @@ fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, CliError> {
     let text = input::text(&args.text)?;
     let change =
         InstructionsChange { text, writer: OPERATOR.to_owned(), expected_version: args.expected_version };
-    let outcome = store::with(context, async |store| Ok(store.set_instructions(&scope, change).await?))?;
+    let outcome = store::with(context, async |store| Ok(store.instructions().set(&scope, change).await?))?;
     match outcome {
         InstructionsOutcome::Written(now) => print_version(&now, context),
         InstructionsOutcome::Stale(now) => Err(CliError::new(format!(
@@ -147,7 +146,7 @@ fn history(args: &HistoryArgs, context: &Context) -> Result<ExitCode, CliError> 
     // One more than shown, for the diff of the last one.
     let most = args.limit.saturating_add(1);
     let versions =
-        store::with_existing(context, async |store| Ok(store.instructions_history(&scope, most).await?))?;
+        store::with_existing(context, async |store| Ok(store.instructions().history(&scope, most).await?))?;
     let versions = versions.unwrap_or_default();
     let before = versions.iter().skip(1).map(|past| past.instructions.text.as_str()).chain([""]);
     let shown: Vec<(&PastInstructions, Option<String>)> = versions
@@ -205,7 +204,7 @@ fn as_text(versions: &[(&PastInstructions, Option<String>)]) -> String {
 fn revert(args: &RevertArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
     let now = store::with(context, async |store| {
-        Ok(store.revert_instructions(&scope, args.version, OPERATOR).await?)
+        Ok(store.instructions().revert(&scope, args.version, OPERATOR).await?)
     })?;
     print_version(&now, context)
 }

@@ -193,13 +193,13 @@ impl Context {
         let Some(user) = &self.global.user_flag else { return Ok(()) };
         // An unreadable store fails the command itself, if it needs one.
         let stored = crate::store::with_existing(self, async |store| {
-            let is_known = store.is_known_user(user).await?;
-            Ok(if is_known { vec![user.clone()] } else { store.known_users().await? })
+            let is_known = store.users().is_known(user).await?;
+            Ok(if is_known { vec![user.clone()] } else { store.users().list_known().await? })
         });
         let Ok(known) = stored else { return Ok(()) };
         // The owner may not be in the store yet.
         let known: Vec<String> = known.unwrap_or_default().into_iter().chain([ScopeArgs::owner()]).collect();
-        Ok(embody_store::check_user_name(user, &known)?)
+        Ok(embody_store::users::check_user_name(user, &known)?)
     }
 
     /// Prints the result as JSON with `--json`, otherwise as text with styles.

@@ -13,7 +13,7 @@ use embody_broker::catalogue::quarantine_reason;
 use embody_broker::policy::{Glob, Via};
 use embody_broker::visible;
 use embody_mind::full_diff;
-use embody_store::{AcceptPin, PinAccepted, ToolPin};
+use embody_store::pins::{AcceptPin, AcceptPinOutcome, ToolPin};
 use serde_json::json;
 
 use super::Context;
@@ -160,10 +160,10 @@ fn accept_all(
 fn accept_one(pin: &ToolPin, context: &Context) -> Result<ToolPin, CliError> {
     let (body, tool, hash) = (pin.body.clone(), pin.tool.clone(), shown_hash(pin).to_owned());
     let accept = AcceptPin { body, tool, hash, by: Via::Cli.name().to_owned() };
-    match store::with_existing(context, async |store| Ok(store.accept_pin(accept).await?))? {
-        Some(PinAccepted::Accepted(accepted)) => Ok(accepted),
-        Some(PinAccepted::Stale(now)) => Err(stale(&now, shown_hash(pin))),
-        Some(PinAccepted::Missing) | None => Err(not_found(&pin.tool)),
+    match store::with_existing(context, async |store| Ok(store.pins().accept(accept).await?))? {
+        Some(AcceptPinOutcome::Accepted(accepted)) => Ok(accepted),
+        Some(AcceptPinOutcome::Stale(now)) => Err(stale(&now, shown_hash(pin))),
+        Some(AcceptPinOutcome::Missing) | None => Err(not_found(&pin.tool)),
     }
 }
 

@@ -7,7 +7,7 @@ use anstyle::Style;
 use clap::{Args, Subcommand};
 use embody_broker::arguments::Arguments;
 use embody_broker::policy::{Annotations, ClassFrom, Explained, Facts, Gate, Match, Via};
-use embody_store::ToolPin;
+use embody_store::pins::ToolPin;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;

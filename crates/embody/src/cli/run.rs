@@ -7,7 +7,8 @@ use clap::Args;
 use embody_agent::title;
 use embody_agent::turn::{Facts, TurnEvent, TurnInput};
 use embody_prompt::Audience;
-use embody_store::{NewThread, Scope, Store};
+use embody_store::threads::NewThread;
+use embody_store::{Scope, Store};
 use serde_json::json;
 
 use super::{Context, ScopeArgs};
@@ -115,9 +116,9 @@ async fn turn(
 async fn thread(store: &Store, args: &RunArgs, scope: &Scope, text: &str) -> Result<String, CliError> {
     let Some(id) = &args.thread else {
         let new = NewThread { channel: args.channel.clone(), external: None, title: title::of(text) };
-        return Ok(store.open_thread(scope, new).await?.id);
+        return Ok(store.threads().open(scope, new).await?.id);
     };
-    let known = store.thread(scope.user(), id).await?;
+    let known = store.threads().get(scope.user(), id).await?;
     match known {
         Some(thread) if thread.agent == scope.agent() => Ok(thread.id),
         Some(thread) => Err(CliError::new(format!("thread `{id}` is one of agent `{}`", thread.agent))

@@ -1,7 +1,8 @@
 //! The user and agent of a command: `--user` and `--agent`, the environment, or the defaults.
 
 use clap::Args;
-use embody_store::{Scope, Store, TokenScope};
+use embody_store::tokens::TokenScope;
+use embody_store::{Scope, Store};
 
 use crate::config::env::non_empty;
 use crate::error::CliError;
@@ -59,7 +60,7 @@ pub(crate) async fn token_user(store: &Store, args: &ScopeArgs) -> Result<String
         )
         .hint(hint));
     };
-    let Some(principal) = store.principal(token.trim()).await? else {
+    let Some(principal) = store.tokens().authenticate(token.trim()).await? else {
         return Err(
             CliError::new("nobody has the token in EMBODY_TOKEN, or it is revoked or over").hint(hint)
         );

@@ -8,7 +8,10 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 use embody_broker::catalogue::quarantine_reason;
 use embody_broker::visible;
-use embody_store::{ApprovalFilter, BrokerSession, ContractState, Store, ToolPin};
+use embody_store::Store;
+use embody_store::approvals::ApprovalFilter;
+use embody_store::pins::ToolPin;
+use embody_store::sessions::{BrokerSession, ContractState};
 use serde_json::{Value, json};
 
 use super::Context;
@@ -110,19 +113,25 @@ async fn read(
 ) -> Result<Status, CliError> {
     let now = jiff::Timestamp::now().as_microsecond();
     let alive = now.saturating_sub(i64::try_from(SESSION_TTL.as_micros()).unwrap_or(i64::MAX));
-    let mut sessions = store.sessions(user, LIMIT).await?;
+    let mut sessions = store.sessions().list(user, LIMIT).await?;
     sessions.retain(|session| session.seen_at >= alive);
     let seen = visible_bodies(config, user, owner);
     let is_seen = |pin: &ToolPin| seen.as_ref().is_none_or(|seen| seen.contains(&pin.body));
-    let pins = store.pins(("", ""), 10_000).await?;
+    let pins = store.pins().list(("", ""), 10_000).await?;
     Ok(Status {
         store: url,
         bodies: bodies(config, user, owner),
         now,
         sessions,
-        approvals: store.approvals(user, ApprovalFilter::Pending, LIMIT).await?.len(),
-        observations: store.pending_observations(user).await?.count,
-        unfinished: store.open_writes(now, LIMIT).await?.iter().filter(|write| write.user == user).count(),
+        approvals: store.approvals().list(user, ApprovalFilter::Pending, LIMIT).await?.len(),
+        observations: store.outbox().pending(user).await?.count,
+        unfinished: store
+            .audit()
+            .open_writes(now, LIMIT)
+            .await?
+            .iter()
+            .filter(|write| write.user == user)
+            .count(),
         waiting_tools: pins
             .into_iter()
             .filter(is_seen)

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
-use embody_store::{DatabaseUrl, ErrorKind, LegacyReport, LegacyState, migrate_legacy, preview_legacy};
+use embody_store::legacy::{LegacyReport, LegacyState, migrate_legacy, preview_legacy};
+use embody_store::{DatabaseUrl, ErrorKind};
 use serde_json::json;
 
 use super::Context;

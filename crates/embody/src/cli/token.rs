@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anstyle::Style;
 use clap::{Args, Subcommand};
-use embody_store::{NewToken, Token, TokenScope};
+use embody_store::tokens::{NewToken, Token, TokenScope};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -108,7 +108,7 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, CliError> {
         expires_at: args.expires.map(Timestamp::as_microsecond),
         may_approve: args.may_approve,
     };
-    let (token, secret) = store::with(context, async |store| Ok(store.add_token(new).await?))?;
+    let (token, secret) = store::with(context, async |store| Ok(store.tokens().add(new).await?))?;
     if context.json {
         let Token { id, user, scope, label, .. } = &token;
         let expires_at = token.expires_at.map(time::rfc3339);
@@ -129,12 +129,13 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, CliError> {
 }
 
 fn list(context: &Context) -> Result<ExitCode, CliError> {
-    let tokens = store::with_existing(context, async |store| Ok(store.tokens().await?))?.unwrap_or_default();
+    let tokens =
+        store::with_existing(context, async |store| Ok(store.tokens().list().await?))?.unwrap_or_default();
     context.print(&json!({ "tokens": tokens.iter().map(as_json).collect::<Vec<_>>() }), || as_text(&tokens))
 }
 
 fn revoke(args: &RevokeArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let revoked = store::with_existing(context, async |store| Ok(store.revoke_token(&args.id).await?))?;
+    let revoked = store::with_existing(context, async |store| Ok(store.tokens().revoke(&args.id).await?))?;
     revoked.ok_or_else(|| {
         CliError::new(format!("there is no token `{}`", args.id)).hint("`embody token list` shows the ids")
     })?;

@@ -29,14 +29,14 @@ pub(super) struct UnknownOutcome {
 /// Newest first.
 pub(super) async fn list_all(store: &Store) -> Result<Vec<UnknownOutcome>, CliError> {
     let mut all = Vec::new();
-    for one in store.lost_incoming(LIMIT).await? {
+    for one in store.incoming().list_unknown(LIMIT).await? {
         let at = one.started_at.unwrap_or(one.created_at);
         all.push(unknown_outcome("incoming", (one.user, one.id), one.channel, one.conversation, at));
     }
-    for one in store.lost_outgoing(LIMIT).await? {
+    for one in store.outgoing().list_unknown(LIMIT).await? {
         all.push(unknown_outcome("outgoing", (one.user, one.id), one.channel, one.to, one.created_at));
     }
-    for one in store.lost_runs(LIMIT).await? {
+    for one in store.schedules().list_unknown_runs(LIMIT).await? {
         let due = format!("due {}", display(one.due_at));
         all.push(unknown_outcome(
             "run",

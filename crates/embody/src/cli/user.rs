@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anstyle::Style;
 use clap::{Args, Subcommand};
-use embody_store::User;
+use embody_store::users::User;
 use serde_json::json;
 
 use super::Context;
@@ -47,7 +47,8 @@ pub(crate) fn run(command: &UserCommand, context: &Context) -> Result<ExitCode, 
 }
 
 fn list(context: &Context) -> Result<ExitCode, CliError> {
-    let users = store::with_existing(context, async |store| Ok(store.users().await?))?.unwrap_or_default();
+    let users =
+        store::with_existing(context, async |store| Ok(store.users().list().await?))?.unwrap_or_default();
     context.print(&json!({ "users": users.iter().map(as_json).collect::<Vec<_>>() }), || as_text(&users))
 }
 
@@ -55,10 +56,10 @@ fn set(user: &str, disabled: bool, context: &Context) -> Result<ExitCode, CliErr
     let unknown =
         || CliError::new(format!("there is no user `{user}`")).hint("`embody user list` shows their names");
     let known = store::with_existing(context, async |store| {
-        if !store.users().await?.iter().any(|known| known.id == user) {
+        if !store.users().list().await?.iter().any(|known| known.id == user) {
             return Ok(false);
         }
-        store.disable_user(user, disabled).await?;
+        store.users().set_disabled(user, disabled).await?;
         Ok(true)
     })?;
     if known != Some(true) {

@@ -8,7 +8,9 @@ use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
 use embody_broker::approval::bound_channels;
 use embody_broker::policy::Via;
-use embody_store::{Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, Decided};
+use embody_store::approvals::{
+    Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, DecideOutcome,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -61,9 +63,9 @@ async fn theirs(
     filter: ApprovalFilter,
 ) -> Result<Vec<Approval>, ApiError> {
     let user = caller.require_operator()?;
-    let mut found = web.store.approvals(user, filter, MOST).await?;
+    let mut found = web.store.approvals().list(user, filter, MOST).await?;
     if caller.is_owner {
-        let all = web.store.all_approvals(ApprovalFilter::Pending, ALL_USERS_LIMIT).await?;
+        let all = web.store.approvals().list_all(ApprovalFilter::Pending, ALL_USERS_LIMIT).await?;
         let others = all.into_iter().filter(|asked| asked.user != user && console_may_approve(asked));
         found.extend(others.take(usize::try_from(MOST).unwrap_or(usize::MAX)));
         found.sort_by(|one, other| other.id.cmp(&one.id));
@@ -74,11 +76,11 @@ async fn theirs(
 /// The approval with this id, if this caller may decide about it.
 async fn find(web: &WebState, caller: &ApiCaller, id: &str) -> Result<Option<Approval>, ApiError> {
     let user = caller.require_operator()?;
-    let own = web.store.approval(user, id).await?;
+    let own = web.store.approvals().get(user, id).await?;
     if own.is_some() || !caller.is_owner {
         return Ok(own);
     }
-    Ok(web.store.anyones_approval(id).await?.filter(console_may_approve))
+    Ok(web.store.approvals().find(id).await?.filter(console_may_approve))
 }
 
 /// Whether the rules let the console approve it; others are not shown here.
@@ -105,12 +107,12 @@ pub(super) async fn decide(
     }
     let by = Via::Console.name().to_owned();
     let word = DecideApproval { user: asked.user, id: asked.id, answer, by };
-    match web.store.decide_approval(word).await? {
-        Decided::Decided(approval) | Decided::NotPending(approval) => {
+    match web.store.approvals().decide(word).await? {
+        DecideOutcome::Decided(approval) | DecideOutcome::NotPending(approval) => {
             check_decision(&approval, answer).map_err(api_error(StatusCode::CONFLICT))?;
             Ok(Json(json!(ApprovalJson::new(&approval))))
         }
-        Decided::Missing => Err(not_found()),
+        DecideOutcome::Missing => Err(not_found()),
     }
 }
 

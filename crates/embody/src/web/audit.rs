@@ -7,7 +7,8 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use embody_store::{FoundMemory, MemoryList, MemorySearch, MemoryStatus, Scope};
+use embody_store::Scope;
+use embody_store::memories::{FoundMemory, MemoryList, MemorySearch, MemoryStatus};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -61,10 +62,10 @@ pub(super) async fn memories(
             after: wanted.after,
             limit,
         };
-        web.store.list_memories(&scope, &list).await?.iter().map(|memory| as_json(memory, None)).collect()
+        web.store.memories().list(&scope, &list).await?.iter().map(|memory| as_json(memory, None)).collect()
     } else {
         let search = MemorySearch { query: wanted.query, limit, kind: wanted.kind, since: None };
-        let found = web.store.search_memories(&scope, &search).await?;
+        let found = web.store.memories().search(&scope, &search).await?;
         found.iter().map(|FoundMemory { memory, score }| as_json(memory, Some(*score))).collect()
     };
     Ok(Json(json!({ "memories": found })))
@@ -77,7 +78,7 @@ pub(super) async fn audit(
     Query(wanted): Query<Audit>,
 ) -> Result<Json<Value>, ApiError> {
     let user = caller.require_operator()?;
-    let records = web.store.audit_tail(wanted.limit.unwrap_or(USUAL).min(MOST), Some(user)).await?;
+    let records = web.store.audit().tail(wanted.limit.unwrap_or(USUAL).min(MOST), Some(user)).await?;
     Ok(Json(json!({ "records": records })))
 }
 

@@ -9,7 +9,8 @@ use axum::extract::{FromRequestParts, Request};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
-use embody_store::{Principal, Scope, Store, TokenScope};
+use embody_store::tokens::{Principal, TokenScope};
+use embody_store::{Scope, Store};
 use embody_wire::Secret;
 use serde::de::DeserializeOwned;
 
@@ -105,7 +106,7 @@ impl FromRequestParts<Arc<WebState>> for ApiCaller {
 }
 
 async fn principal(store: &Store, secret: &str) -> Result<Principal, ApiError> {
-    let known = store.principal(secret).await?;
+    let known = store.tokens().authenticate(secret).await?;
     known.ok_or_else(|| {
         ApiError::unauthorized("nobody has this token, or it is over")
             .hint("ask the owner for another; `embody token add --user NAME --scope chat` makes one")

@@ -14,7 +14,8 @@ use embody_agent::model::ChatMessage;
 use embody_agent::title;
 use embody_agent::turn::{Facts, MAX_MESSAGE_BYTES};
 use embody_agent::turns::{Busy, Done, End, Reader, SseEvent};
-use embody_store::{NewThread, Scope, Store, Thread};
+use embody_store::threads::{NewThread, Thread};
+use embody_store::{Scope, Store};
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
 
@@ -75,11 +76,11 @@ pub(super) async fn begin(
         None => {
             // Check the capacity before creating a thread.
             web.turns.check_capacity(scope.user()).map_err(busy)?;
-            web.store.open_thread(&scope, titled(&text)).await?
+            web.store.threads().open(&scope, titled(&text)).await?
         }
     };
     // Turns that resume without a message, as after an approval, do not pass here: they do not change the channel.
-    web.store.set_last_seen_channel(&scope, WEB, &thread.id).await?;
+    web.store.incoming().set_last_seen_channel(&scope, WEB, &thread.id).await?;
     let salt = turn::salt().map_err(ApiError::unavailable)?;
     let input = web.input(scope, &thread, UserMessage { text, task, facts });
     let turn = web.start_turn(&thread, &salt, input).map_err(busy)?;
@@ -179,7 +180,7 @@ pub(super) fn parsed(id: &str) -> Option<(&str, i64)> {
 
 /// The stored end of the turn that began at this message.
 async fn stored_end(store: &Store, scope: &Scope, thread: &str, begun: i64) -> Result<Option<End>, ApiError> {
-    let messages = store.messages(scope.user(), thread, begun - 1, OF_A_TURN).await?;
+    let messages = store.threads().messages(scope.user(), thread, begun - 1, OF_A_TURN).await?;
     let mut said = messages.iter().filter_map(|message| serde_json::from_str(&message.message.content).ok());
     if !matches!(said.next(), Some(ChatMessage::User { .. })) {
         return Ok(None);

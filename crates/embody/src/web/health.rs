@@ -24,7 +24,7 @@ pub(super) async fn healthz() -> &'static str {
 
 /// Returns success if the store responds.
 pub(super) async fn readyz(State(web): State<Arc<WebState>>) -> Response {
-    let looked = tokio::time::timeout(READY, web.store.thread("", "")).await;
+    let looked = tokio::time::timeout(READY, web.store.threads().get("", "")).await;
     match looked {
         Ok(Ok(_)) => "ok\n".into_response(),
         _ => (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n").into_response(),

@@ -12,7 +12,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use embody_broker::Broker;
 use embody_broker::meter::{self, Kind, Page};
-use embody_store::{ApprovalFilter, Store};
+use embody_store::Store;
+use embody_store::approvals::ApprovalFilter;
 use embody_wire::server::http::OriginGuard;
 
 use super::auth::{ApiCaller, bearer};
@@ -30,7 +31,7 @@ pub(super) async fn metrics(
 ) -> Result<Response, ApiError> {
     let user = caller.require_operator()?;
     let tally = web.turns.counters();
-    let approvals = web.store.approvals(user, ApprovalFilter::Pending, APPROVALS).await?.len();
+    let approvals = web.store.approvals().list(user, ApprovalFilter::Pending, APPROVALS).await?.len();
     let mut page = page_for(user, &web.prompts);
     metrics::put(&mut page, &web.broker, &web.store, web.since).await?;
     let running = "Turns of the web channel that go on.";
@@ -41,7 +42,7 @@ pub(super) async fn metrics(
         family.sample(&[("end", end)], turns);
     }
     page.number("embody_approvals_pending", Kind::Gauge, "Calls that wait for you.", approvals);
-    let observations = web.store.pending_observations(user).await?.count;
+    let observations = web.store.outbox().pending(user).await?.count;
     page.number("embody_observations_waiting", Kind::Gauge, "What the mind has not heard.", observations);
     Ok(shown(page))
 }

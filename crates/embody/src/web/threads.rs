@@ -10,7 +10,9 @@ use embody_agent::model::{ChatMessage, ToolRequest};
 use embody_agent::turn::CallDecision;
 use embody_broker::approval;
 use embody_broker::visible::is_hidden;
-use embody_store::{ApprovalFilter, Message, Scope, Store, Thread};
+use embody_store::approvals::ApprovalFilter;
+use embody_store::threads::{Message, Thread};
+use embody_store::{Scope, Store};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -53,10 +55,10 @@ pub(super) async fn list(
     caller: ApiCaller,
 ) -> Result<Json<Value>, ApiError> {
     let scope = caller.chat_scope(&web)?;
-    let threads = web.store.threads(&scope, THREADS).await?;
+    let threads = web.store.threads().list(&scope, THREADS).await?;
     let threads: Vec<Value> = threads.iter().map(|thread| described(&web, &scope, thread)).collect();
     // Only those who decide see the content; the waiting user sees that a call waits.
-    let waiting = web.store.approvals(scope.user(), ApprovalFilter::Pending, WAITING).await?;
+    let waiting = web.store.approvals().list(scope.user(), ApprovalFilter::Pending, WAITING).await?;
     let waiting = waiting.iter().filter(|asked| asked.agent == scope.agent());
     let waiting = waiting.map(|asked| {
         json!({"approval": asked.id, "channel": asked.channel, "body": asked.body, "tool": asked.tool})
@@ -76,7 +78,7 @@ pub(super) async fn show(
     let end = part.before.unwrap_or(i64::MAX).clamp(1, thread.messages + 1);
     let after = (end - 1 - MESSAGES).max(0);
     let count = u32::try_from(end - 1 - after).unwrap_or_default();
-    let messages = web.store.messages(scope.user(), &id, after, count).await?;
+    let messages = web.store.threads().messages(scope.user(), &id, after, count).await?;
     let said: Vec<Said> = messages.iter().filter_map(Said::read).collect();
     let settled = settled(&web.store, &scope, &said).await?;
     Ok(Json(json!({
@@ -88,7 +90,7 @@ pub(super) async fn show(
 
 /// The thread with this id, if it belongs to this user and agent.
 pub(super) async fn find(store: &Store, scope: &Scope, id: &str) -> Result<Thread, ApiError> {
-    let thread = store.thread(scope.user(), id).await?.filter(|thread| thread.agent == scope.agent());
+    let thread = store.threads().get(scope.user(), id).await?.filter(|thread| thread.agent == scope.agent());
     thread.ok_or_else(|| ApiError::not_found("you have no such conversation"))
 }
 
@@ -117,7 +119,7 @@ async fn settled(
     let mut settled = HashMap::new();
     for id in said.iter().rev().filter_map(Said::waited_for).take(LOOKED_UP) {
         if !settled.contains_key(id) {
-            let found = store.approval(scope.user(), id).await?;
+            let found = store.approvals().get(scope.user(), id).await?;
             settled
                 .insert(id.to_owned(), found.map_or(UNKNOWN, |found| approvals::status_name(found.status)));
         }

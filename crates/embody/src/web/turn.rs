@@ -6,7 +6,8 @@ use embody_agent::model::ChatMessage;
 use embody_agent::turn::{Facts, TurnError, TurnEvent, TurnInput, TurnResult};
 use embody_agent::turns::{Busy, Done, End, Event, EventSender, NewTurn, Turn};
 use embody_prompt::Audience;
-use embody_store::{NewMessage, Scope, Store, Thread};
+use embody_store::threads::{NewMessage, Thread};
+use embody_store::{Scope, Store};
 
 use super::WebState;
 use crate::app;
@@ -92,7 +93,7 @@ impl WebState {
     /// Resumes a thread after a waiting call was decided, as soon as no other turn runs in it.
     pub(crate) async fn resume_thread(&self, input: TurnInput) {
         loop {
-            let thread = match self.store.thread(input.scope.user(), &input.thread).await {
+            let thread = match self.store.threads().get(input.scope.user(), &input.thread).await {
                 Ok(Some(thread)) => thread,
                 Ok(None) => return,
                 Err(error) => return tracing::error!(reason = %error, "a conversation cannot be resumed"),
@@ -137,7 +138,7 @@ impl PartialReply {
             ChatMessage::Assistant { text: format!("{} {STOPPED}", text.trim_end()), calls: Vec::new() };
         let content = serde_json::to_string(&said).unwrap_or_default();
         let message = NewMessage { role: "assistant".to_owned(), content };
-        if let Err(error) = store.append_messages(user, thread, vec![message]).await {
+        if let Err(error) = store.threads().append(user, thread, vec![message]).await {
             tracing::warn!(reason = %error, "the partial reply of a cancelled turn is not stored");
         }
     }

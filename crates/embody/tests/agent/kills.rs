@@ -117,8 +117,8 @@ fn until_quiet(world: &World, telegram: &Telegram) -> Lost {
         }
         database.close().await.unwrap();
         let store = Store::open(DatabaseUrl::File(world.path("embody.db"))).await.unwrap();
-        let turns = store.lost_incoming(1000).await.unwrap();
-        let messages = store.lost_outgoing(1000).await.unwrap();
+        let turns = store.incoming().list_unknown(1000).await.unwrap();
+        let messages = store.outgoing().list_unknown(1000).await.unwrap();
         store.close().await;
         Lost {
             turns: turns.into_iter().map(|one| one.external).collect(),

@@ -65,7 +65,7 @@ fn a_conversation_is_called_by_its_first_words() {
     let first = stored.run(&["run", "--json", "\n hello there\nand more"]).ok().json();
     let thread = first["thread"].as_str().unwrap();
     stored.run(&["run", "--thread", thread, "something else"]).ok();
-    let kept = stored.directly(async |store| store.thread("owner", thread).await.unwrap().unwrap());
+    let kept = stored.directly(async |store| store.threads().get("owner", thread).await.unwrap().unwrap());
     assert_eq!(kept.title.as_deref(), Some("hello there"));
 }
 

@@ -1,6 +1,9 @@
 //! `embody schedule run`: a run is a turn that nobody watches.
 
-use embody_store::{NewSchedule, ReadOrigin, ScheduleAdded, ScheduleOrigin, Scope, TaskContent};
+use embody_store::Scope;
+use embody_store::schedules::{AddScheduleOutcome, NewSchedule, ScheduleOrigin};
+use embody_store::tasks::TaskContent;
+use embody_store::untrusted_reads::ReadOrigin;
 use serde_json::json;
 
 use crate::support::model::{Model, Speaks, rule, says};
@@ -52,9 +55,9 @@ fn what_an_agent_planned_is_its_own_note_and_what_it_had_read_counts() {
             origins: vec![ReadOrigin { origin: "mail/read_inbox".into(), at: 7 }],
             quarantined: false,
         };
-        match store.add_schedule(new).await.unwrap() {
-            ScheduleAdded::Added(schedule) => schedule.id,
-            ScheduleAdded::Full => panic!("there is room"),
+        match store.schedules().add(new).await.unwrap() {
+            AddScheduleOutcome::Added(schedule) => schedule.id,
+            AddScheduleOutcome::Full => panic!("there is room"),
         }
     });
     stored.run(&["schedule", "run", &id]).ok();
@@ -62,10 +65,10 @@ fn what_an_agent_planned_is_its_own_note_and_what_it_had_read_counts() {
     assert!(conversation.contains("You created the schedule yourself, after you had read"), "{conversation}");
     assert!(conversation.contains("> Write the digest."), "{conversation}");
     let marked =
-        stored.directly(async |store| store.last_untrusted_read_at(&scope(), "assistant").await.unwrap());
+        stored.directly(async |store| store.untrusted_reads().last_at(&scope(), "assistant").await.unwrap());
     let now = marked.expect("the run counts as one that has read it too");
-    let origins =
-        stored.directly(async |store| store.read_origins(&scope(), "assistant", now).await.unwrap());
+    let origins = stored
+        .directly(async |store| store.untrusted_reads().origins(&scope(), "assistant", now).await.unwrap());
     assert_eq!(origins, [ReadOrigin { origin: "mail/read_inbox".into(), at: now }]);
 }
 
@@ -86,14 +89,14 @@ fn a_task_in_the_prompt_counts_as_its_writer_was_trusted() {
                 steps: Vec::new(),
                 trust: trust.into(),
             };
-            store.add_task("owner", task).await.unwrap();
+            store.tasks().add("owner", task).await.unwrap();
         }
     });
     for (task, trust, is_marked) in [("1", "agent", false), ("2", "exposed", true)] {
         stored.run(&["run", "--task", task, "go on"]).ok();
         assert!(model.last().system().contains(&format!("Pay the {trust} one.")), "it is in the prompt");
-        let marked =
-            stored.directly(async |store| store.last_untrusted_read_at(&scope(), "assistant").await.unwrap());
+        let marked = stored
+            .directly(async |store| store.untrusted_reads().last_at(&scope(), "assistant").await.unwrap());
         assert_eq!(marked.is_some(), is_marked, "{trust}");
     }
 }

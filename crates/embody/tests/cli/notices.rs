@@ -4,7 +4,9 @@ use embody_mind::{
     Caller, ConsolidationOutcome, ConsolidationPolicy, Contract, ContractSource, Mind, Reflect, Trust,
     ZonedNow, consolidate,
 };
-use embody_store::{NewLogEntry, NewMemory, NewReflection, Scope};
+use embody_store::Scope;
+use embody_store::memories::NewMemory;
+use embody_store::mind_log::{NewLogEntry, NewReflection};
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
@@ -148,7 +150,7 @@ fn what_is_held_back_is_shown_to_the_owner(stored: &Stored) {
             };
             let (commitments, settled, proposals) = (Vec::new(), Vec::new(), Vec::new());
             let new = NewReflection { entry, commitments, settled, proposals };
-            store.add_reflection(&scope(), new).await.unwrap();
+            store.mind_log().append(&scope(), new).await.unwrap();
         }
     });
     let held = listed(stored, &["memory", "held"]);
@@ -169,7 +171,7 @@ fn a_consolidation_is_listed_and_taken_back(stored: &Stored) {
     stored.directly(async |store| {
         for text in ["Bob likes the tea.", "bob likes tea"] {
             let new = NewMemory { occurred_at: Some(1), ..NewMemory::note(text, "operator", "owner") };
-            store.save_memory(&scope(), new).await.unwrap();
+            store.memories().save(&scope(), new).await.unwrap();
         }
         let done =
             consolidate(store, &scope(), &at("2090-01-01T03:00:00Z"), &ConsolidationPolicy::standard("test"))

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use embody_store::{
-    Actor, Answer, Approval, ApprovalStatus, ApprovalUse, Arguments, AskApproval, Asked, DecideApproval,
-    Definition, Intent, PinState, Scope, SeenTool, ToolCall, UseApproval,
+use embody_store::Scope;
+use embody_store::approvals::{
+    Answer, Approval, ApprovalStatus, ApprovalUse, AskApproval, AskOutcome, DecideApproval, UseApproval,
 };
+use embody_store::audit::{Actor, Arguments, Intent, ToolCall};
+use embody_store::pins::{Definition, PinState, SeenTool};
 use serde_json::{Value, json};
 
 use crate::support::stores::{Stored, on_each_store};
@@ -52,14 +54,14 @@ fn policy(stored: &Stored, ways: &str) -> String {
 }
 
 fn asked(stored: &Stored, ask: AskApproval) -> Approval {
-    stored.directly(async |store| match store.ask_approval(ask).await.unwrap().asked {
-        Asked::New(approval) => approval,
+    stored.directly(async |store| match store.approvals().ask(ask).await.unwrap().asked {
+        AskOutcome::New(approval) => approval,
         other => panic!("{other:?}"),
     })
 }
 
 fn status(stored: &Stored, id: &str) -> (ApprovalStatus, Option<String>) {
-    let found = stored.directly(async |store| store.anyones_approval(id).await.unwrap().unwrap());
+    let found = stored.directly(async |store| store.approvals().find(id).await.unwrap().unwrap());
     (found.status, found.decided_by)
 }
 
@@ -169,8 +171,8 @@ fn what_was_used_is_refused(stored: &Stored) {
     };
     stored.directly(async |store| {
         let decide = DecideApproval { user, id: id.clone(), answer: Answer::Approve, by: "console".into() };
-        store.decide_approval(decide).await.unwrap();
-        assert!(matches!(store.use_approval(used).await.unwrap(), ApprovalUse::Used(_)));
+        store.approvals().decide(decide).await.unwrap();
+        assert!(matches!(store.approvals().consume(used).await.unwrap(), ApprovalUse::Used(_)));
     });
     for word in ["approve", "deny"] {
         stored.run(&["approvals", word, &id]).ended(1).says(&["was given by `console` and used at 2"]);
@@ -218,7 +220,7 @@ fn see(stored: &Stored, body: &str, text: &str, acceptable: bool) -> PinState {
     let definition = Definition { text: text.into(), hash };
     let seen =
         SeenTool { body: body.into(), tool: "send".into(), definition, acceptable, rehash: |_, _| None };
-    stored.directly(async |store| store.see_tool(seen).await.unwrap())
+    stored.directly(async |store| store.pins().record(seen).await.unwrap())
 }
 
 const OLD: &str =

@@ -1,6 +1,6 @@
 //! `policy test`: what the rules say about a call, and why, without making it.
 
-use embody_store::{Definition, SeenTool};
+use embody_store::pins::{Definition, SeenTool};
 use serde_json::{Value, json};
 
 use crate::support::stores::Stored;
@@ -43,7 +43,7 @@ fn see(stored: &Stored, body: &str, tool: &str, annotations: &Value) {
     let definition = Definition { hash: text.len().to_string(), text };
     let seen =
         SeenTool { body: body.into(), tool: tool.into(), definition, acceptable: true, rehash: |_, _| None };
-    stored.directly(async |store| drop(store.see_tool(seen).await.unwrap()));
+    stored.directly(async |store| drop(store.pins().record(seen).await.unwrap()));
 }
 
 // spec: N-10

@@ -1,6 +1,7 @@
 //! `embody schedule` as people use it, on every kind of store.
 
-use embody_store::{FinishRun, Lease, RunOutcome, RunStart};
+use embody_store::Lease;
+use embody_store::schedules::{FinishRun, RunOutcome, RunStart};
 use serde_json::Value;
 
 use crate::support::stores::{Stored, on_each_store};
@@ -68,12 +69,13 @@ fn its_runs_are_shown(stored: &Stored) {
     let schedule = add(stored, &["--cron", "@daily", "Hello."]);
     assert_eq!(stored.run(&["schedule", "runs", id(&schedule)]).ok().stdout, "It has not run yet.\n");
     stored.directly(async |store| {
-        store.enable_schedule("owner", id(&schedule), Some(1_793_001_600_000_000 / 2)).await.unwrap();
+        store.schedules().enable("owner", id(&schedule), Some(1_793_001_600_000_000 / 2)).await.unwrap();
         let lease = Lease { owner: "test".into(), duration: std::time::Duration::from_secs(60) };
-        let claim = store.claim_due_schedules(&lease, 1).await.unwrap().remove(0);
-        assert_eq!(store.start_run(&claim).await.unwrap(), RunStart::Started);
+        let claim = store.schedules().claim_due(&lease, 1).await.unwrap().remove(0);
+        assert_eq!(store.schedules().start_run(&claim).await.unwrap(), RunStart::Started);
         let output = "no model\u{1b}[2J\nat all".to_owned();
         store
+            .schedules()
             .finish_run(&claim, FinishRun { outcome: RunOutcome::Failed, output, next_at: None })
             .await
             .unwrap();

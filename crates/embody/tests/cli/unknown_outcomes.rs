@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use embody_store::{Lease, NewIncoming, NewOutgoing, NewSchedule, OutgoingEnd, RunStart, Scope, Store};
+use embody_store::incoming::NewIncoming;
+use embody_store::outgoing::{NewOutgoing, OutgoingEnd};
+use embody_store::schedules::{NewSchedule, RunStart};
+use embody_store::{Lease, Scope, Store};
 
 use crate::support::stores::{Stored, on_each_store};
 
@@ -21,7 +24,7 @@ async fn lost_messages(store: &Store, user: &str) {
         external: user.into(),
         content: "{}".into(),
     };
-    store.take_incoming(vec![new], None).await.unwrap();
+    store.incoming().insert(vec![new], None).await.unwrap();
     let outgoing = NewOutgoing {
         scope,
         channel: "telegram".into(),
@@ -31,11 +34,14 @@ async fn lost_messages(store: &Store, user: &str) {
         urgency: "normal".into(),
         about: None,
     };
-    store.add_outgoing(outgoing).await.unwrap();
-    let claims = store.claim_outgoing("telegram", &lease(Duration::from_secs(60)), 1).await.unwrap();
-    store.begin_part(&claims[0], 0).await.unwrap();
-    store.finish_outgoing(&claims[0], OutgoingEnd::Unknown("no answer".into())).await.unwrap();
-    assert_eq!(store.claim_incoming("telegram", &lease(Duration::from_millis(1)), 1).await.unwrap().len(), 1);
+    store.outgoing().enqueue(outgoing).await.unwrap();
+    let claims = store.outgoing().claim("telegram", &lease(Duration::from_secs(60)), 1).await.unwrap();
+    store.outgoing().begin_part(&claims[0], 0).await.unwrap();
+    store.outgoing().finish(&claims[0], OutgoingEnd::Unknown("no answer".into())).await.unwrap();
+    assert_eq!(
+        store.incoming().claim("telegram", &lease(Duration::from_millis(1)), 1).await.unwrap().len(),
+        1
+    );
 }
 
 async fn lost_run(store: &Store) {
@@ -47,14 +53,14 @@ async fn lost_run(store: &Store) {
         prompt: "read the news".into(),
         misfire: "once".into(),
         next_at: Some(1_000_000),
-        origin: embody_store::ScheduleOrigin::Owner,
+        origin: embody_store::schedules::ScheduleOrigin::Owner,
         origins: Vec::new(),
         quarantined: false,
     };
-    store.add_schedule(new).await.unwrap();
-    let claim = store.claim_due_schedules(&lease(Duration::from_secs(60)), 1).await.unwrap().remove(0);
-    assert_eq!(store.start_run(&claim).await.unwrap(), RunStart::Started);
-    store.renew_schedule(&claim, Duration::from_millis(1)).await.unwrap();
+    store.schedules().add(new).await.unwrap();
+    let claim = store.schedules().claim_due(&lease(Duration::from_secs(60)), 1).await.unwrap().remove(0);
+    assert_eq!(store.schedules().start_run(&claim).await.unwrap(), RunStart::Started);
+    store.schedules().renew(&claim, Duration::from_millis(1)).await.unwrap();
 }
 
 fn what_got_lost_is_listed(stored: &Stored) {
@@ -67,8 +73,8 @@ fn what_got_lost_is_listed(stored: &Stored) {
         lost_messages(store, "ann").await;
         lost_run(store).await;
         // Three of ann, two of bob, once the short leases are over.
-        while store.lost_incoming(10).await.unwrap().len() < 2
-            || store.lost_runs(10).await.unwrap().is_empty()
+        while store.incoming().list_unknown(10).await.unwrap().len() < 2
+            || store.schedules().list_unknown_runs(10).await.unwrap().is_empty()
         {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

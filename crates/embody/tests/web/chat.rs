@@ -392,8 +392,8 @@ fn a_call_does_not_wait_for_ever_when_its_approval_is_forgotten() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let store = runtime.block_on(Store::open(DatabaseUrl::File(world.path("embody.db")))).unwrap();
     until("unknown", &|| {
-        runtime.block_on(store.expire_approvals(100)).unwrap();
-        runtime.block_on(store.prune_approvals(i64::MAX, 100)).unwrap();
+        runtime.block_on(store.approvals().expire(100)).unwrap();
+        runtime.block_on(store.approvals().prune(i64::MAX, 100)).unwrap();
     });
 }
 

@@ -1,6 +1,7 @@
 //! What an operator reads, and what programs read about that.
 
-use embody_store::{DatabaseUrl, Definition, SeenTool, Store};
+use embody_store::pins::{Definition, SeenTool};
+use embody_store::{DatabaseUrl, Store};
 use serde_json::{Value, json};
 
 use crate::support::served::{Served, token};
@@ -68,7 +69,7 @@ fn quarantine(world: &World, body: &str) {
             acceptable: false,
             rehash: |_, _| None,
         };
-        store.see_tool(seen).await.unwrap();
+        store.pins().record(seen).await.unwrap();
         store.close().await;
     });
 }

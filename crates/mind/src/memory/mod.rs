@@ -6,7 +6,7 @@ mod save;
 
 use std::collections::BTreeMap;
 
-use embody_store::KindCount;
+use embody_store::memories::KindCount;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +67,7 @@ impl Mind {
     }
 
     pub(crate) async fn memory_catalog(&self, caller: &Caller) -> Result<MemoryCatalog> {
-        Ok(MemoryCatalog::of(self.store.count_memories(&caller.scope).await?))
+        Ok(MemoryCatalog::of(self.store.memories().count_by_kind(&caller.scope).await?))
     }
 }
 

@@ -2,7 +2,8 @@
 //! had read text of other origin marks the reader too.
 
 use embody_prompt::without_hidden;
-use embody_store::{ForgetOutcome, FoundMemory, Memory, MemorySearch, MemoryStatus, OPERATOR};
+use embody_store::OPERATOR;
+use embody_store::memories::{ForgetOutcome, FoundMemory, Memory, MemorySearch, MemoryStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -144,7 +145,7 @@ impl Mind {
                 memory.status != MemoryStatus::Quarantined && memory.trust != Trust::Owner.name()
             },
         };
-        match self.store.forget_memory_if(&caller.scope, &args.id, may).await? {
+        match self.store.memories().forget_if(&caller.scope, &args.id, may).await? {
             ForgetOutcome::Forgotten(memory) => {
                 Ok(ForgottenMemory { id: memory.id, status: memory.status.name().to_owned() })
             }
@@ -158,15 +159,15 @@ impl Mind {
     }
 
     async fn search(&self, caller: &Caller, search: &MemorySearch, now: &ZonedNow) -> Result<Memories> {
-        let found = self.store.search_memories(&caller.scope, search).await?;
+        let found = self.store.memories().search(&caller.scope, search).await?;
         self.note_trust(caller, found.iter().map(|found| found.memory.trust.as_str()), now).await?;
         Ok(Memories { about: ABOUT, memories: found.into_iter().map(entry).collect() })
     }
 
     /// The standing instructions as one memory, with the trust of whoever wrote this version.
     async fn standing_instructions(&self, caller: &Caller) -> Result<Memories> {
-        let now = self.store.instructions(&caller.scope).await?;
-        let past = self.store.instructions_version(&caller.scope, now.version).await?;
+        let now = self.store.instructions().get(&caller.scope).await?;
+        let past = self.store.instructions().version(&caller.scope, now.version).await?;
         let writer = past.map_or_else(String::new, |past| past.writer);
         let trust = if writer == OPERATOR { Trust::Owner } else { Trust::Agent };
         let entry = MemoryEntry {

@@ -1,6 +1,6 @@
 //! Saving: who writes and how far they are trusted comes from the connection; what gives orders is held back.
 
-use embody_store::{MemoryStatus, NewMemory};
+use embody_store::memories::{MemoryStatus, NewMemory};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -99,7 +99,7 @@ impl Mind {
         if caller.trust != Trust::Owner {
             memory = with_quarantine_status(memory).await;
         }
-        let saved = self.store.save_memory(&caller.scope, memory).await?;
+        let saved = self.store.memories().save(&caller.scope, memory).await?;
         Ok(SavedMemory {
             id: saved.id,
             version: saved.version,

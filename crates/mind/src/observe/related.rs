@@ -1,7 +1,8 @@
 //! Memories that speak of the people in a call. Searching a large mind takes longer than a call may wait, so there it
 //! names only the memories that were found on the way.
 
-use embody_store::{MemorySearch, Scope, Store};
+use embody_store::memories::MemorySearch;
+use embody_store::{Scope, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -46,7 +47,7 @@ pub(super) async fn related(
     if !names.is_empty() && (1..=SMALL_MIND).contains(&matches.saved) {
         let search =
             MemorySearch { query: names.join(" "), limit: MAX_RELATED as u32, kind: None, since: None };
-        for found in store.search_memories(scope, &search).await? {
+        for found in store.memories().search(scope, &search).await? {
             let memory = found.memory;
             if related.iter().all(|known| known.id != memory.id) && speaks_of(&memory.text, &names) {
                 related.push(Related { id: memory.id, text: cut(&memory.text), trust: memory.trust });

@@ -22,9 +22,10 @@ mod sentences;
 
 use std::collections::BTreeSet;
 
-use embody_store::{
-    Commitment, CommitmentStatus, Instructions, NewCommitment, NewLogEntry, NewProposal, NewReflection,
-};
+use embody_store::commitments::{Commitment, CommitmentStatus, NewCommitment};
+use embody_store::instructions::Instructions;
+use embody_store::mind_log::{NewLogEntry, NewReflection};
+use embody_store::proposals::NewProposal;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -74,11 +75,11 @@ impl Mind {
             // The model has these words from elsewhere.
             self.record_untrusted_read(caller, &format!("reflect:{kind}"), now).await?;
         }
-        let open = store.commitments(scope, CommitmentStatus::Open, MAX_OPEN).await?;
+        let open = store.commitments().list(scope, CommitmentStatus::Open, MAX_OPEN).await?;
         let findings = match Speaker::of(kind).filter(|_| !quarantined) {
             None => Findings::default(),
             Some(speaker) => {
-                let instructions = store.instructions(scope).await?;
+                let instructions = store.instructions().get(scope).await?;
                 find_all(&args.observation, speaker, &open, &instructions, now)
             }
         };
@@ -93,7 +94,7 @@ impl Mind {
         };
         let Findings { commitments, settled, proposals } = findings;
         let new = NewReflection { entry, commitments, settled, proposals };
-        let reflected = store.add_reflection(scope, new).await?;
+        let reflected = store.mind_log().append(scope, new).await?;
         let about = outcome::RelatedQuery {
             observation: &args.observation,
             time_passed: kind == "time_passed",

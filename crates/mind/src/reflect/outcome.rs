@@ -1,6 +1,9 @@
 //! What a reflection returns: what was recorded, and related memories and open commitments.
 
-use embody_store::{Commitment, MemorySearch, Reflected, Scope, Store};
+use embody_store::commitments::Commitment;
+use embody_store::memories::MemorySearch;
+use embody_store::mind_log::ReflectionResult;
+use embody_store::{Scope, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -70,7 +73,7 @@ pub enum Noted {
     },
 }
 
-pub(super) fn noted(reflected: Reflected, now: &ZonedNow) -> Vec<Noted> {
+pub(super) fn noted(reflected: ReflectionResult, now: &ZonedNow) -> Vec<Noted> {
     let commitments = reflected.commitments.into_iter().map(|kept| Noted::Commitment {
         id: kept.id,
         who: kept.said.who,
@@ -148,7 +151,7 @@ pub(super) async fn find_related(
     store: &Store,
     scope: &Scope,
     about: RelatedQuery<'_>,
-    reflected: &Reflected,
+    reflected: &ReflectionResult,
     now: &ZonedNow,
 ) -> Result<Vec<Related>, embody_store::Error> {
     let words = keywords(about.observation);
@@ -163,7 +166,8 @@ pub(super) async fn find_related(
         kind: None,
         since: None,
     };
-    let memories = if words.is_empty() { Vec::new() } else { store.search_memories(scope, &search).await? };
+    let memories =
+        if words.is_empty() { Vec::new() } else { store.memories().search(scope, &search).await? };
     let memories = memories.into_iter().map(|found| Related::Memory {
         id: found.memory.id,
         text: truncate(&found.memory.text, MAX_CHARS),

@@ -1,6 +1,7 @@
 //! Proposals for the standing instructions: the whole new text, its difference, and the owner's decision.
 
-use embody_store::{DecideProposal, Instructions, NewProposal, Proposal, ProposalOutcome, ProposalStatus};
+use embody_store::instructions::Instructions;
+use embody_store::proposals::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus};
 
 use super::sentences::fold;
 use crate::error::{Error, Result};
@@ -23,7 +24,7 @@ pub enum ProposalDecision {
 impl Mind {
     /// The proposals that wait, oldest first.
     pub async fn open_proposals(&self, caller: &Caller) -> Result<Vec<Proposal>> {
-        Ok(self.store.proposals(&caller.scope, ProposalStatus::Open, MAX_OPEN).await?)
+        Ok(self.store.proposals().list(&caller.scope, ProposalStatus::Open, MAX_OPEN).await?)
     }
 
     /// Makes a proposal the standing instructions. Only the owner's own hand can; a model is refused.
@@ -35,15 +36,15 @@ impl Mind {
     ) -> Result<ProposalDecision> {
         owner_only(caller, "accepting", id)?;
         let (store, scope) = (&self.store, &caller.scope);
-        let instructions = match store.accept_proposal(scope, decide(caller, id, now)).await? {
+        let instructions = match store.proposals().accept(scope, decide(caller, id, now)).await? {
             ProposalOutcome::Accepted(instructions) => return Ok(ProposalDecision::Accepted(instructions)),
             ProposalOutcome::Decided(proposal) => return Ok(ProposalDecision::Decided(proposal)),
             ProposalOutcome::Stale(instructions) => instructions,
         };
-        let old = store.proposal(scope, id).await?.map(|old| old.change);
+        let old = store.proposals().get(scope, id).await?.map(|old| old.change);
         let renewed = old.and_then(|old| renewed(old, &instructions));
         match renewed {
-            Some(change) => Ok(ProposalDecision::Renewed(store.renew_proposal(scope, id, change).await?)),
+            Some(change) => Ok(ProposalDecision::Renewed(store.proposals().renew(scope, id, change).await?)),
             // The line came into the instructions on another way: nothing is left to ask.
             None => self.dismiss_proposal(caller, id, now).await.map(ProposalDecision::Decided),
         }
@@ -52,7 +53,7 @@ impl Mind {
     /// Puts a proposal away. Only the owner's own hand can.
     pub async fn dismiss_proposal(&self, caller: &Caller, id: &str, now: &ZonedNow) -> Result<Proposal> {
         owner_only(caller, "dismissing", id)?;
-        Ok(self.store.dismiss_proposal(&caller.scope, decide(caller, id, now)).await?)
+        Ok(self.store.proposals().dismiss(&caller.scope, decide(caller, id, now)).await?)
     }
 }
 

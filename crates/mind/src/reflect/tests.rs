@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use embody_store::Instructions;
+use embody_store::instructions::Instructions;
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 

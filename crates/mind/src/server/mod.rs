@@ -13,7 +13,8 @@ use embody_mcp::{
     AuthError, Capabilities, Change, ChangeNotifier, ClientRequest, Credentials, RequestContext,
     RequestError, Secret, Server, ServerHandler, ServerInfo,
 };
-use embody_store::{Scope, Store, TokenScope};
+use embody_store::tokens::TokenScope;
+use embody_store::{Scope, Store};
 use serde_json::{Map, Value};
 
 use self::background_tasks::BackgroundTasks;
@@ -111,7 +112,7 @@ impl ServerHandler for MindHandler {
                 "a token is needed: `embody token add --user NAME --scope mcp` makes one".to_owned(),
             ));
         };
-        let known = self.mind.store().principal(token.expose()).await;
+        let known = self.mind.store().tokens().authenticate(token.expose()).await;
         let known = known.map_err(|error| {
             tracing::error!(reason = %error, "a token could not be looked up");
             AuthError::Unavailable("tokens cannot be looked up now".to_owned())
@@ -129,7 +130,7 @@ impl ServerHandler for MindHandler {
 
     async fn are_valid(&self, bearers: &[Secret]) -> Vec<bool> {
         let secrets: Vec<&str> = bearers.iter().map(Secret::expose).collect();
-        self.mind.store().are_valid_tokens(&secrets).await
+        self.mind.store().tokens().are_valid(&secrets).await
     }
 
     async fn handle(&self, request: ClientRequest, context: &RequestContext<Principal>) -> RpcResult {

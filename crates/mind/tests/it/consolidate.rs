@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use embody_mind::{ConsolidationOutcome, ConsolidationPolicy, ZonedNow, consolidate, undo};
-use embody_store::{CommitmentStatus, Lease, MemoryList, MemoryStatus, NewMemory, Scope, Store};
+use embody_store::commitments::CommitmentStatus;
+use embody_store::memories::{MemoryList, MemoryStatus, NewMemory};
+use embody_store::{Lease, Scope, Store};
 use proptest::prelude::*;
 
 use crate::told::{caller, moment, store, tell, wednesday};
@@ -32,12 +34,12 @@ fn said(text: &str, session: Option<&str>, hour: i64) -> NewMemory {
 }
 
 async fn save(store: &Store, new: NewMemory) -> String {
-    store.save_memory(&ann(), new).await.unwrap().id
+    store.memories().save(&ann(), new).await.unwrap().id
 }
 
 async fn active(store: &Store) -> BTreeSet<String> {
     let list = MemoryList { status: MemoryStatus::Active, kind: None, since: None, after: None, limit: 1000 };
-    store.list_memories(&ann(), &list).await.unwrap().into_iter().map(|memory| memory.id).collect()
+    store.memories().list(&ann(), &list).await.unwrap().into_iter().map(|memory| memory.id).collect()
 }
 
 async fn tidy(store: &Store) -> ConsolidationOutcome {
@@ -57,7 +59,7 @@ async fn the_same_in_other_words_becomes_one_and_comes_back() {
     assert_eq!(run.merged, 1);
     let after = active(&store).await;
     assert!(!after.contains(&old) && after.contains(&new));
-    let why = store.consolidation_of(&ann(), &old).await.unwrap();
+    let why = store.consolidations().list_for(&ann(), &old).await.unwrap();
     assert_eq!(why[0].kept.as_deref(), Some(new.as_str()));
     assert_eq!(
         tidy(&store).await,
@@ -77,7 +79,7 @@ async fn a_later_run_finds_what_an_earlier_one_saw() {
     let new = save(&store, said("tea", None, 1)).await;
     assert!(matches!(tidy(&store).await, ConsolidationOutcome::Done { .. }));
     assert_eq!(active(&store).await, BTreeSet::from([new]));
-    assert_eq!(store.memory(&ann(), &old).await.unwrap().unwrap().status, MemoryStatus::Forgotten);
+    assert_eq!(store.memories().get(&ann(), &old).await.unwrap().unwrap().status, MemoryStatus::Forgotten);
 }
 
 #[tokio::test]
@@ -140,7 +142,7 @@ async fn old_commitments_lapse_and_the_log_is_pruned() {
     let done = consolidate(&store, &ann(), &sixty_days_later, &policy()).await.unwrap();
     let ConsolidationOutcome::Done { run, .. } = done else { panic!("nothing was done") };
     assert_eq!((run.lapsed, run.pruned), (1, 0));
-    let lapsed = store.commitments(&ann(), CommitmentStatus::Lapsed, 9).await.unwrap();
+    let lapsed = store.commitments().list(&ann(), CommitmentStatus::Lapsed, 9).await.unwrap();
     assert_eq!(lapsed[0].said.text, "send it");
     let undone = undo(&store, &ann(), &run.id, &sixty_days_later).await.unwrap();
     assert_eq!((undone.commitments, undone.left), (1, 0));
@@ -156,8 +158,8 @@ async fn an_idle_mind_writes_nothing() {
     let store = store().await;
     let claim = async || {
         let lease = Lease { owner: "test".into(), duration: Duration::from_secs(9) };
-        let claim = store.claim_consolidation(&ann(), &lease).await.unwrap().unwrap();
-        store.return_consolidation(&claim).await.unwrap();
+        let claim = store.consolidations().claim(&ann(), &lease).await.unwrap().unwrap();
+        store.consolidations().release(&claim).await.unwrap();
         claim.fence
     };
     save(&store, said("Bob called", None, 0)).await;
@@ -190,8 +192,8 @@ proptest! {
             let after = active(&store).await;
             assert!(after.is_subset(&before));
             for gone in before.difference(&after) {
-                let kept = store.consolidation_of(&ann(), gone).await.unwrap()[0].kept.clone().unwrap();
-                let (gone, kept) = (store.memory(&ann(), gone).await.unwrap().unwrap(), store.memory(&ann(), &kept).await.unwrap().unwrap());
+                let kept = store.consolidations().list_for(&ann(), gone).await.unwrap()[0].kept.clone().unwrap();
+                let (gone, kept) = (store.memories().get(&ann(), gone).await.unwrap().unwrap(), store.memories().get(&ann(), &kept).await.unwrap().unwrap());
                 assert!(kept.id > gone.id && kept.status == MemoryStatus::Active);
                 assert_eq!((&kept.trust, &kept.writer, &kept.kind), (&gone.trust, &gone.writer, &gone.kind));
             }

@@ -1,7 +1,9 @@
 //! What has been going on, as a host sees it.
 
 use embody_mind::{Context, GetContext};
-use embody_store::{InstructionsChange, NewMemory, Store};
+use embody_store::Store;
+use embody_store::instructions::InstructionsChange;
+use embody_store::memories::NewMemory;
 use serde_json::json;
 
 use crate::told::{caller, mind, moment, store, tell, wednesday};
@@ -15,7 +17,7 @@ async fn says_what_is_open_what_was_said_and_how_to_serve() {
     let (store, ann, now) = (store().await, caller("ann"), wednesday());
     let change =
         InstructionsChange { text: "Be brief.".into(), writer: "ann".into(), expected_version: None };
-    store.set_instructions(&ann.scope, change).await.unwrap();
+    store.instructions().set(&ann.scope, change).await.unwrap();
     tell(&store, "I'll fix that.", None, &moment("2026-10-19T09:00")).await;
     tell(&store, "I'll call Bob tomorrow.", None, &moment("2026-10-19T10:00")).await;
     tell(&store, "Remind me to pay the rent on Friday.", None, &now).await;
@@ -24,7 +26,7 @@ async fn says_what_is_open_what_was_said_and_how_to_serve() {
         source: Some("mail".into()),
         ..NewMemory::note("Bob moved to Lisbon", "host", "agent")
     };
-    store.save_memory(&ann.scope, memory).await.unwrap();
+    store.memories().save(&ann.scope, memory).await.unwrap();
     let mut seen = serde_json::to_value(context(&store).await).unwrap();
     for part in ["open_commitments", "recent"] {
         for item in seen[part].as_array_mut().unwrap() {

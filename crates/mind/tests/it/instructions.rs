@@ -30,7 +30,7 @@ async fn save_tea(mind: &Mind, caller: &Caller) {
 }
 
 async fn instructions(store: &Store) -> (String, i64) {
-    let now = store.instructions(&host("ann").scope).await.unwrap();
+    let now = store.instructions().get(&host("ann").scope).await.unwrap();
     (now.text, now.version)
 }
 

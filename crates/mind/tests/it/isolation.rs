@@ -101,7 +101,7 @@ async fn ten_thousand_random_operations_of_four_users() {
         operate(&mind, &host(user), known.entry(user).or_default(), &mut dice, others_id).await;
     }
     for user in USERS {
-        let catalog = mind.store().count_memories(&host(user).scope).await.unwrap();
+        let catalog = mind.store().memories().count_by_kind(&host(user).scope).await.unwrap();
         let count: u64 = catalog.iter().map(|kind| kind.memories).sum();
         assert_eq!(count, known[user].active.len() as u64, "{user}");
         assert!(count > 100, "{user} hardly took part: {count}");
@@ -127,7 +127,8 @@ async fn thirty_two_at_once() {
         .collect();
     for (number, task) in tasks.into_iter().enumerate() {
         let expected = task.await.unwrap();
-        let counts = mind.store().count_memories(&host(&format!("user{number}")).scope).await.unwrap();
+        let counts =
+            mind.store().memories().count_by_kind(&host(&format!("user{number}")).scope).await.unwrap();
         assert_eq!(counts.iter().map(|kind| kind.memories).sum::<u64>(), expected);
     }
 }

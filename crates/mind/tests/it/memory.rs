@@ -2,7 +2,7 @@
 
 use embody_mcp::read_arguments;
 use embody_mind::{Caller, Error, ForgetMemory, ListMemoryFiles, Mind, ReadMemory, Recall, SaveMemory};
-use embody_store::MemoryStatus;
+use embody_store::memories::MemoryStatus;
 use serde_json::json;
 
 use crate::world::{host, in_session, mind, mind_in, now, owner};
@@ -92,7 +92,7 @@ async fn orders_are_quarantined_unless_the_owner_wrote_them() {
         format!("forgetting the owner's memory `{}`: only the owner can do that", own.id)
     );
     assert_eq!(texts(&mind, &host("ann"), find("invoices")).await.len(), 1, "it is still there");
-    mind.store().release_memory(&host("ann").scope, &held.id).await.unwrap();
+    mind.store().memories().release(&host("ann").scope, &held.id).await.unwrap();
     assert_eq!(texts(&mind, &host("ann"), find("invoices")).await.len(), 2);
 }
 
@@ -105,7 +105,7 @@ async fn forgetting_keeps_the_history() {
         assert_eq!((gone.id.as_str(), gone.status.as_str()), (id.as_str(), "forgotten"));
     }
     assert!(texts(&mind, &host("ann"), find("Rome")).await.is_empty());
-    let kept = mind.store().memory(&host("ann").scope, &id).await.unwrap().unwrap();
+    let kept = mind.store().memories().get(&host("ann").scope, &id).await.unwrap().unwrap();
     assert_eq!(kept.status, MemoryStatus::Forgotten);
     let missing =
         mind.forget_memory(&host("bob"), ForgetMemory { id: id.clone() }, &now()).await.unwrap_err();

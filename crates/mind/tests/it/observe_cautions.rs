@@ -1,7 +1,7 @@
 //! What is forbidden: a table of situations, and where the rules come from.
 
 use embody_mind::{FlagSource, replay};
-use embody_store::{MemoryStatus, NewMemory};
+use embody_store::memories::{MemoryStatus, NewMemory};
 use serde_json::{Value, json};
 
 use crate::observed::Mind;
@@ -66,7 +66,7 @@ async fn the_forgotten_and_the_quarantined_never_flag() {
     let saved = mind.remember(NEVER, SAID).await;
     let held =
         NewMemory { status: MemoryStatus::Quarantined, ..NewMemory::note("never call Carol", "x", "agent") };
-    let held = mind.store.save_memory(&mind.caller.scope, held).await.unwrap();
+    let held = mind.store.memories().save(&mind.caller.scope, held).await.unwrap();
     for scanned in [false, true] {
         if scanned {
             let done = replay(&mind.store, &mind.caller.scope, 1000).await.unwrap();
@@ -78,7 +78,7 @@ async fn the_forgotten_and_the_quarantined_never_flag() {
     }
     mind.forget(&saved.id).await;
     assert_eq!(mind.before("send_email", &to_bob(), NOW).await.cautionary_flags, []);
-    mind.store.release_memory(&mind.caller.scope, &held.id).await.unwrap();
+    mind.store.memories().release(&mind.caller.scope, &held.id).await.unwrap();
     assert_eq!(mind.before("place_call", &json!({"contact": "Carol"}), NOW).await.cautionary_flags.len(), 1);
 }
 
@@ -88,7 +88,7 @@ async fn rules_are_found_among_many_memories_and_what_is_not_looked_at_is_said()
     mind.remember(NEVER, SAID).await;
     let notes =
         (0..200).map(|number| NewMemory::note(&format!("Bob likes tea number {number}"), "ann", "owner"));
-    mind.store.save_memories(&mind.caller.scope, notes.collect()).await.unwrap();
+    mind.store.memories().save_all(&mind.caller.scope, notes.collect()).await.unwrap();
     let behind = mind.before("send_email", &to_bob(), NOW).await;
     let [unread] = behind.cautionary_flags.as_slice() else { panic!("{behind:#?}") };
     assert_eq!(unread.source, FlagSource::Unread);
@@ -111,7 +111,7 @@ async fn rules_that_others_write_do_not_push_the_owners_out() {
         |number: usize| NewMemory::note(&format!("never call person{number} after 22:00"), "agent", "agent");
     for page in 0..3 {
         let theirs = (page * 100..page * 100 + 100).map(rule).collect();
-        mind.store.save_memories(&mind.caller.scope, theirs).await.unwrap();
+        mind.store.memories().save_all(&mind.caller.scope, theirs).await.unwrap();
     }
     replay(&mind.store, &mind.caller.scope, 1000).await.unwrap();
     let seen = mind.before("send_email", &to_bob(), NOW).await;
@@ -129,21 +129,21 @@ async fn looking_again_at_a_new_memory_skips_none() {
     let notes = |from: usize| {
         (from..from + 350).map(|number| NewMemory::note(&format!("tea {number}"), "ann", "owner"))
     };
-    mind.store.save_memories(scope, notes(0).collect()).await.unwrap();
+    mind.store.memories().save_all(scope, notes(0).collect()).await.unwrap();
     let rest = notes(350).chain([NewMemory::note(NEVER, "ann", "owner")]).collect();
-    mind.store.save_memories(scope, rest).await.unwrap();
+    mind.store.memories().save_all(scope, rest).await.unwrap();
     let last = mind.remember("Carol likes tea", SAID).await;
-    let revision = embody_store::MemoryRevision {
+    let revision = embody_store::memories::MemoryRevision {
         id: last.id,
         text: "never call Carol".into(),
         writer: "ann".into(),
         trust: "owner".into(),
         expected_version: None,
     };
-    mind.store.revise_memory(scope, revision).await.unwrap();
+    mind.store.memories().revise(scope, revision).await.unwrap();
     let done = replay(&mind.store, scope, 5000).await.unwrap();
     assert_eq!((done.scanned, done.restricting), (702, 2));
-    mind.store.save_memories(scope, notes(0).take(100).collect()).await.unwrap();
+    mind.store.memories().save_all(scope, notes(0).take(100).collect()).await.unwrap();
     replay(&mind.store, scope, 5000).await.unwrap();
     assert_eq!(mind.before("send_email", &to_bob(), NOW).await.cautionary_flags.len(), 1);
     assert_eq!(mind.before("place_call", &json!({"contact": "Carol"}), NOW).await.cautionary_flags.len(), 1);
@@ -187,9 +187,9 @@ async fn the_tool_takes_what_a_host_sends_and_marks_what_strangers_wrote() {
     let silent = embody_mind::ContractSource::new(|_, _| async { Err("nobody needs it here".to_owned()) });
     let tool = embody_mind::Mind::new(mind.store.clone(), silent);
     let theirs = NewMemory::note("Bob prefers mails in the morning", "agent", "exposed");
-    mind.store.save_memory(&mind.caller.scope, theirs).await.unwrap();
+    mind.store.memories().save(&mind.caller.scope, theirs).await.unwrap();
     let rule = NewMemory::note("never delete files", "agent", "exposed");
-    mind.store.save_memory(&mind.caller.scope, rule).await.unwrap();
+    mind.store.memories().save(&mind.caller.scope, rule).await.unwrap();
     for own in ["don't delete files", "do not ever delete any files", "never delete my files"] {
         mind.remember(own, SAID).await;
     }

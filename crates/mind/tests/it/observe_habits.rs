@@ -164,7 +164,7 @@ async fn a_habit_that_cannot_be_read_begins_anew() {
     let damage = |before: std::collections::BTreeMap<String, Vec<u8>>| {
         before.into_keys().map(|subject| UsageProfile { subject, data: vec![1, 255, 255] }).collect()
     };
-    mind.store.update_usage_profiles(&mind.caller.scope, vec!["order".into()], 1, damage).await.unwrap();
+    mind.store.usage_profiles().update(&mind.caller.scope, vec!["order".into()], 1, damage).await.unwrap();
     let seen = mind.before("send_email", &mail("bob@company.example", 1), "2026-11-18T11:00").await;
     assert!(seen.prediction_error <= 0.5 && says(&seen, "only 0 calls"), "{seen:?}");
     taught(&mind, "bob@company.example", 1).await;
@@ -174,7 +174,7 @@ async fn a_habit_that_cannot_be_read_begins_anew() {
 async fn kept(mind: &Mind) -> (i64, Vec<UsageProfile>) {
     let rows = mind.store.status().await.unwrap().rows;
     let rows = rows.iter().find(|rows| rows.what == "habits").unwrap().count;
-    (rows, mind.store.usage_profiles(&mind.caller.scope, &["order".to_owned()]).await.unwrap())
+    (rows, mind.store.usage_profiles().list(&mind.caller.scope, &["order".to_owned()]).await.unwrap())
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use embody_mind::{Caller, Observation, ObservedCall, Trust, ZonedNow, observe};
-use embody_store::{DatabaseUrl, InstructionsChange, NewMemory, Saved, Scope, Store};
+use embody_store::instructions::InstructionsChange;
+use embody_store::memories::{NewMemory, SaveResult};
+use embody_store::{DatabaseUrl, Scope, Store};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -57,21 +59,21 @@ impl Mind {
 
     pub(crate) async fn instruct(&self, text: &str) {
         let change = InstructionsChange { text: text.into(), writer: "ann".into(), expected_version: None };
-        self.store.set_instructions(&self.caller.scope, change).await.unwrap();
+        self.store.instructions().set(&self.caller.scope, change).await.unwrap();
     }
 
     /// Something that was said at a time.
-    pub(crate) async fn remember(&self, text: &str, at: &str) -> Saved {
+    pub(crate) async fn remember(&self, text: &str, at: &str) -> SaveResult {
         let said = NewMemory {
             occurred_at: Some(self.moment(at).micros()),
             ..NewMemory::note(text, "ann", "owner")
         };
-        self.store.save_memory(&self.caller.scope, said).await.unwrap()
+        self.store.memories().save(&self.caller.scope, said).await.unwrap()
     }
 
     /// Forgets every memory.
     pub(crate) async fn forget(&self, id: &str) {
-        self.store.forget_memory(&self.caller.scope, id).await.unwrap();
+        self.store.memories().forget(&self.caller.scope, id).await.unwrap();
     }
 
     pub(crate) fn moment(&self, at: &str) -> ZonedNow {

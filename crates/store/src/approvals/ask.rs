@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use super::{Approval, columns};
+use crate::areas::Approvals;
 use crate::audit::Arguments;
 use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{clock, later};
-use crate::store::{Scope, Store, check_name, check_text, new_id};
+use crate::store::{Scope, check_name, check_text, new_id};
 
 const ARGS_LIMIT: usize = 1024 * 1024;
 const REASON_LIMIT: usize = 16 * 1024;
@@ -40,15 +41,15 @@ pub struct AskApproval {
 
 /// What became of asking, and what was noticed on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskedApproval {
-    pub asked: Asked,
+pub struct AskResult {
+    pub asked: AskOutcome,
     /// An earlier approval of the same call that this request found expired; `expire` does not return it
     /// again.
     pub expired: Option<Approval>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum AskOutcome {
     New(Approval),
     /// The same call asked before: its approval is pending, or approved and unused.
     Same(Approval),
@@ -86,17 +87,18 @@ const EXPIRE: &str = concat!(
 const WITHDRAW: &str = "UPDATE approvals SET status = 'expired', told_at = $3 \
      WHERE user_id = $1 AND id = $2 AND status IN ('pending', 'approved')";
 
-impl Store {
+impl Approvals<'_> {
     /// Asks for an approval, or finds the one that the same call of the same agent asked for before, in whichever session.
-    pub async fn ask_approval(&self, ask: AskApproval) -> Result<AskedApproval> {
+    pub async fn ask(self, ask: AskApproval) -> Result<AskResult> {
         check(&ask)?;
         let digest = Arguments::of(&ask.args).digest().to_owned();
         let (asked, changed) = self
+            .store
             .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let asked = put(conn, &ask, &digest).await?;
-                    let changed = matches!(asked.asked, Asked::New(_)) || asked.expired.is_some();
+                    let changed = matches!(asked.asked, AskOutcome::New(_)) || asked.expired.is_some();
                     if changed {
                         notify_replicas(conn, Topic::Approvals).await?;
                     }
@@ -105,7 +107,7 @@ impl Store {
             })
             .await?;
         if changed {
-            self.notify(Topic::Approvals);
+            self.store.notify(Topic::Approvals);
         }
         Ok(asked)
     }
@@ -113,10 +115,11 @@ impl Store {
     /// The approval that the same call of the same agent asked for before, in whichever session, if its time is over;
     /// ends it if nobody has. It is returned once, whoever ended it, unless asking anew has handed it out. Nothing new is
     /// asked for. If it was decided it was given, and nobody used it.
-    pub async fn lapse_approval(&self, ask: AskApproval) -> Result<Option<Approval>> {
+    pub async fn take_expired(self, ask: AskApproval) -> Result<Option<Approval>> {
         check(&ask)?;
         let digest = Arguments::of(&ask.args).digest().to_owned();
         let lapsed = self
+            .store
             .db()
             .write(move |conn| {
                 Box::pin(async move {
@@ -134,16 +137,17 @@ impl Store {
             })
             .await?;
         if lapsed.is_some() {
-            self.notify(Topic::Approvals);
+            self.store.notify(Topic::Approvals);
         }
         Ok(lapsed)
     }
 
     /// Ends the user's approval of this id, given or not, before its time, because what was shown is not what is to be
     /// decided any more; whether it was open. The same call can ask anew.
-    pub async fn withdraw_approval(&self, user: &str, id: &str) -> Result<bool> {
+    pub async fn withdraw(self, user: &str, id: &str) -> Result<bool> {
         let (user, id) = (user.to_owned(), id.to_owned());
         let was_open = self
+            .store
             .db()
             .write(move |conn| {
                 Box::pin(async move {
@@ -157,7 +161,7 @@ impl Store {
             })
             .await?;
         if was_open {
-            self.notify(Topic::Approvals);
+            self.store.notify(Topic::Approvals);
         }
         Ok(was_open)
     }
@@ -184,7 +188,7 @@ fn flags_text(ask: &AskApproval) -> String {
     serde_json::Value::from(ask.flags.as_slice()).to_string()
 }
 
-async fn put(conn: &mut Conn, ask: &AskApproval, digest: &str) -> Result<AskedApproval> {
+async fn put(conn: &mut Conn, ask: &AskApproval, digest: &str) -> Result<AskResult> {
     let now = clock(conn).await?;
     let mut expired = None;
     // The second round is for an open one that is over: it leaves its place to the new one.
@@ -192,10 +196,10 @@ async fn put(conn: &mut Conn, ask: &AskApproval, digest: &str) -> Result<AskedAp
         let id = new_id();
         let found: Approval = conn.fetch_one(ASK, values(ask, digest, &id, now)).await?;
         if found.id == id {
-            return Ok(AskedApproval { asked: settled(conn, found, now).await?, expired });
+            return Ok(AskResult { asked: settled(conn, found, now).await?, expired });
         }
         if found.expires_at > now {
-            return Ok(AskedApproval { asked: Asked::Same(found), expired });
+            return Ok(AskResult { asked: AskOutcome::Same(found), expired });
         }
         expired = Some(conn.fetch_one(EXPIRE, args![&found.user, &found.id, now]).await?);
     }
@@ -225,14 +229,14 @@ fn values(ask: &AskApproval, digest: &str, id: &str, now: i64) -> Vec<crate::db:
 
 /// A denial stands until its time is over. It is looked for after the new row holds the place, so that one that was
 /// given at this moment is seen.
-async fn settled(conn: &mut Conn, new: Approval, now: i64) -> Result<Asked> {
+async fn settled(conn: &mut Conn, new: Approval, now: i64) -> Result<AskOutcome> {
     let Approval { user, agent, digest, body, tool, pin, policy, .. } = &new;
     let denied: Option<Approval> =
         conn.fetch_optional(DENIED, args![user, agent, digest, body, tool, pin, policy, now]).await?;
     let refused = match denied {
-        Some(denied) => Asked::Denied(denied),
-        None if pending(conn, user, now).await? > PENDING_LIMIT => Asked::Full,
-        None => return Ok(Asked::New(new)),
+        Some(denied) => AskOutcome::Denied(denied),
+        None if pending(conn, user, now).await? > PENDING_LIMIT => AskOutcome::Full,
+        None => return Ok(AskOutcome::New(new)),
     };
     conn.execute("DELETE FROM approvals WHERE user_id = $1 AND id = $2", args![user, &new.id]).await?;
     Ok(refused)

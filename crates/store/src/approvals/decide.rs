@@ -2,12 +2,13 @@
 //! moment at which a call may run without a record, or an approval be used twice.
 
 use super::{Approval, ApprovalStatus, columns, one};
-use crate::audit::{Action, Actor, Begun, Intent};
+use crate::areas::Approvals;
+use crate::audit::{Action, Actor, Intent, RecordedIntent};
 use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, Sql, args};
 use crate::error::Result;
 use crate::leases::{claim, clock};
-use crate::store::{Store, check_name};
+use crate::store::check_name;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -24,7 +25,7 @@ pub struct DecideApproval {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decided {
+pub enum DecideOutcome {
     Decided(Approval),
     /// Already decided, used or expired.
     NotPending(Approval),
@@ -45,7 +46,7 @@ pub struct UseApproval {
 #[derive(Debug, PartialEq, Eq)]
 pub enum ApprovalUse {
     /// The approval is used up and the intent is durable.
-    Used(Begun),
+    Used(RecordedIntent),
     /// Nothing is written.
     Refused(Refusal),
 }
@@ -84,37 +85,39 @@ const PRUNE: Sql = claim!(
     ") DELETE FROM approvals WHERE (user_id, id) IN (SELECT * FROM picked)",
 );
 
-impl Store {
+impl Approvals<'_> {
     /// Answers an approval that is pending, and puts that on record in the same commit. Who may answer is the caller's to know.
-    pub async fn decide_approval(&self, decide: DecideApproval) -> Result<Decided> {
+    pub async fn decide(self, decide: DecideApproval) -> Result<DecideOutcome> {
         check_name("person who decides", &decide.by)?;
         let action = match decide.answer {
             Answer::Approve => Action::ApprovalGranted,
             Answer::Deny => Action::ApprovalDenied,
         };
         let decided = self
+            .store
             .db()
             .chained()
             .write(move |tx| {
                 Box::pin(async move {
                     let decided = answer(&mut tx.conn, decide).await?;
-                    if let Decided::Decided(approval) = &decided {
+                    if let DecideOutcome::Decided(approval) = &decided {
                         tx.operation(&approval.user, action, &approval.id, approval.decided_by.as_deref())?;
                     }
                     Ok(decided)
                 })
             })
             .await?;
-        if matches!(decided, Decided::Decided(_)) {
-            self.notify(Topic::Approvals);
+        if matches!(decided, DecideOutcome::Decided(_)) {
+            self.store.notify(Topic::Approvals);
         }
         Ok(decided)
     }
 
     /// Uses an approval for a call. When this returns `Used` the intent is durable and the approval is used up, by one
     /// commit; otherwise neither is.
-    pub async fn use_approval(&self, wanted: UseApproval) -> Result<ApprovalUse> {
+    pub async fn consume(self, wanted: UseApproval) -> Result<ApprovalUse> {
         let outcome = self
+            .store
             .db()
             .chained()
             .write(move |tx| {
@@ -128,15 +131,16 @@ impl Store {
             })
             .await?;
         if matches!(outcome, ApprovalUse::Used(_)) {
-            self.notify(Topic::Approvals);
+            self.store.notify(Topic::Approvals);
         }
         Ok(outcome)
     }
 
     /// Ends up to `limit` approvals whose time is over, of all users, and returns them: each is returned once, whoever
     /// asks.
-    pub async fn expire_approvals(&self, limit: u32) -> Result<Vec<Approval>> {
+    pub async fn expire(self, limit: u32) -> Result<Vec<Approval>> {
         let expired: Vec<Approval> = self
+            .store
             .db()
             .write(move |conn| {
                 Box::pin(async move {
@@ -150,16 +154,17 @@ impl Store {
             })
             .await?;
         if !expired.is_empty() {
-            self.notify(Topic::Approvals);
+            self.store.notify(Topic::Approvals);
         }
         Ok(expired)
     }
 
     /// Forgets up to `limit` approvals that were denied, used or expired and whose time was over before `before`, of all
-    /// users; how many there were. A denial that still stands is kept, and so is what `expire_approvals` has not
+    /// users; how many there were. A denial that still stands is kept, and so is what `expire` has not
     /// returned. For operators.
-    pub async fn prune_approvals(&self, before: i64, limit: u32) -> Result<u64> {
-        self.db()
+    pub async fn prune(self, before: i64, limit: u32) -> Result<u64> {
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let before = before.min(clock(conn).await?);
@@ -170,7 +175,7 @@ impl Store {
     }
 }
 
-async fn answer(conn: &mut Conn, decide: DecideApproval) -> Result<Decided> {
+async fn answer(conn: &mut Conn, decide: DecideApproval) -> Result<DecideOutcome> {
     let status = match decide.answer {
         Answer::Approve => ApprovalStatus::Approved,
         Answer::Deny => ApprovalStatus::Denied,
@@ -180,9 +185,9 @@ async fn answer(conn: &mut Conn, decide: DecideApproval) -> Result<Decided> {
         conn.fetch_optional(DECIDE, args![&decide.user, &decide.id, status.name(), now, decide.by]).await?;
     if let Some(approval) = decided {
         notify_replicas(conn, Topic::Approvals).await?;
-        return Ok(Decided::Decided(approval));
+        return Ok(DecideOutcome::Decided(approval));
     }
-    Ok(one(conn, &decide.user, &decide.id).await?.map_or(Decided::Missing, Decided::NotPending))
+    Ok(one(conn, &decide.user, &decide.id).await?.map_or(DecideOutcome::Missing, DecideOutcome::NotPending))
 }
 
 /// Uses it up; if it cannot be used, why.

@@ -6,12 +6,12 @@ mod decide;
 use serde::Serialize;
 use sqlx::{ColumnIndex, Database, Decode, FromRow, Type};
 
-pub use self::ask::{AskApproval, Asked, AskedApproval};
-pub use self::decide::{Answer, ApprovalUse, DecideApproval, Decided, Refusal, UseApproval};
+pub use self::ask::{AskApproval, AskOutcome, AskResult};
+pub use self::decide::{Answer, ApprovalUse, DecideApproval, DecideOutcome, Refusal, UseApproval};
+use crate::areas::Approvals;
 use crate::db::{Conn, args};
 use crate::error::Result;
 use crate::leases::clock;
-use crate::store::Store;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -110,13 +110,13 @@ const LIST_ALL_PENDING: &str = concat!(
     " FROM approvals WHERE status = 'pending' AND expires_at > $2 ORDER BY id DESC LIMIT +$1"
 );
 
-impl Store {
-    pub async fn approval(&self, user: &str, id: &str) -> Result<Option<Approval>> {
-        one(&mut self.db().reader().await?, user, id).await
+impl Approvals<'_> {
+    pub async fn get(self, user: &str, id: &str) -> Result<Option<Approval>> {
+        one(&mut self.store.db().reader().await?, user, id).await
     }
 
-    pub async fn approvals(&self, user: &str, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>> {
-        let mut conn = self.db().reader().await?;
+    pub async fn list(self, user: &str, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>> {
+        let mut conn = self.store.db().reader().await?;
         let now = clock(&mut conn).await?;
         let found: Vec<Approval> = match filter {
             ApprovalFilter::Pending => conn.fetch_all(LIST_PENDING, args![user, limit, now]).await?,
@@ -126,16 +126,16 @@ impl Store {
     }
 
     /// The approval of this id, whoever it belongs to. For the operator.
-    pub async fn anyones_approval(&self, id: &str) -> Result<Option<Approval>> {
-        let mut conn = self.db().reader().await?;
+    pub async fn find(self, id: &str) -> Result<Option<Approval>> {
+        let mut conn = self.store.db().reader().await?;
         let now = clock(&mut conn).await?;
         let found: Option<Approval> = conn.fetch_optional(ANYONES, args![id]).await?;
         Ok(found.map(|approval| approval.judged_at(now)))
     }
 
     /// The approvals of all users, newest first. For the operator.
-    pub async fn all_approvals(&self, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>> {
-        let mut conn = self.db().reader().await?;
+    pub async fn list_all(self, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>> {
+        let mut conn = self.store.db().reader().await?;
         let now = clock(&mut conn).await?;
         let found: Vec<Approval> = match filter {
             ApprovalFilter::Pending => conn.fetch_all(LIST_ALL_PENDING, args![limit, now]).await?,

@@ -258,7 +258,8 @@ pub(super) const GAP: &str = "gap";
 #[cfg(test)]
 mod tests {
     use super::super::{Action, Actor, Event, Operation, Record};
-    use crate::{ChainState, DatabaseUrl, Store};
+    use crate::audit::ChainState;
+    use crate::store::{DatabaseUrl, Store};
 
     /// The connection breaks while committing, the commit happens all the same, and the record is tried again.
     #[tokio::test]
@@ -278,7 +279,7 @@ mod tests {
         again.tried = true;
         store.db().chained().append(again).await.unwrap();
         store.db().chained().append(record("other")).await.unwrap();
-        let report = store.verify_audit().await.unwrap();
+        let report = store.audit().verify().await.unwrap();
         assert_eq!((report.chains[0].records, &report.chains[0].state), (2, &ChainState::Intact));
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::operation::Operation;
 use super::redact::{Arguments, redact_text};
-use super::task::ToTask;
+use super::task::TaskMessage;
 use crate::error::{Error, Result};
 use crate::store::{check_name, new_id, now};
 
@@ -33,7 +33,7 @@ pub enum Event {
     Outcome(CallEnd),
     Decision(Decision),
     Read(Read),
-    Task(ToTask),
+    Task(TaskMessage),
     Operator(Operation),
 }
 
@@ -168,7 +168,7 @@ impl Record {
             Event::Task(said) => {
                 said.check()?;
                 let (task, detail) = (told(&said.task), said.detail.as_deref().map(told));
-                ("task", Call::None, json(&ToTask { task, detail, ..said })?)
+                ("task", Call::None, json(&TaskMessage { task, detail, ..said })?)
             }
             Event::Operator(operation) => {
                 let subject = told(&operation.subject);

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::chain::Sealed;
 use super::key::hex;
+use crate::areas::Audit;
 use crate::db::{args, dialect};
 use crate::error::{Error, Result};
 use crate::store::{Store, check_name};
@@ -70,7 +71,7 @@ impl AuditPages {
                     None => return Ok(None),
                 },
             };
-            let rows = self.store.audit_page(&chain, after).await?;
+            let rows = self.store.audit().page(&chain, after).await?;
             if let Some(last) = rows.last() {
                 self.current = Some((chain, last.seq()));
                 return Ok(Some(rows.into_iter().map(AuditRecord::from).collect()));
@@ -79,12 +80,12 @@ impl AuditPages {
     }
 }
 
-impl Store {
+impl Audit<'_> {
     /// The newest records, of everybody or of one user, the oldest of them first; in the order of their times, then of
     /// chain and seq.
-    pub async fn audit_tail(&self, count: u32, user: Option<&str>) -> Result<Vec<AuditRecord>> {
+    pub async fn tail(self, count: u32, user: Option<&str>) -> Result<Vec<AuditRecord>> {
         let count = count.min(TAIL_LIMIT);
-        let mut conn = self.db().reader().await?;
+        let mut conn = self.store.db().reader().await?;
         let rows: Vec<Row> = match user {
             None => conn.fetch_all(dialect!(AUDIT_TAIL), args![count]).await?,
             Some(user) => {
@@ -96,14 +97,14 @@ impl Store {
     }
 
     /// Everything, page by page: chains in the order of their names, records in the order of the chain.
-    pub async fn audit_pages(&self) -> Result<AuditPages> {
-        let chains = self.audit_chains().await?.into_iter();
-        Ok(AuditPages { store: self.clone(), chains, current: None })
+    pub async fn pages(self) -> Result<AuditPages> {
+        let chains = self.chains().await?.into_iter();
+        Ok(AuditPages { store: self.store.clone(), chains, current: None })
     }
 
-    /// Writes everything as JSON Lines, in the order of [`Store::audit_pages`]; how many records there were.
-    pub async fn export_audit(&self, out: &mut (dyn Write + Send)) -> Result<u64> {
-        let mut pages = self.audit_pages().await?;
+    /// Writes everything as JSON Lines, in the order of [`Audit::pages`]; how many records there were.
+    pub async fn export(self, out: &mut (dyn Write + Send)) -> Result<u64> {
+        let mut pages = self.pages().await?;
         let mut count = 0;
         let failed = |error| Error::file("cannot write the export of the audit chain", error);
         while let Some(page) = pages.next().await? {
@@ -118,8 +119,9 @@ impl Store {
 
     /// The intents of writes that have no outcome, made before this time, oldest first. Those of processes that are gone
     /// have the outcome `unknown`; give a time before which no process can still be waiting.
-    pub async fn open_writes(&self, before: i64, limit: u32) -> Result<Vec<AuditRecord>> {
+    pub async fn open_writes(self, before: i64, limit: u32) -> Result<Vec<AuditRecord>> {
         let rows: Vec<Row> = self
+            .store
             .db()
             .reader()
             .await?
@@ -129,16 +131,16 @@ impl Store {
     }
 
     /// The records of a chain after this one.
-    pub(super) async fn audit_page(&self, chain: &str, after: i64) -> Result<Vec<Stored>> {
-        let mut conn = self.db().reader().await?;
+    pub(super) async fn page(self, chain: &str, after: i64) -> Result<Vec<Stored>> {
+        let mut conn = self.store.db().reader().await?;
         let rows: Vec<Row> = conn.fetch_all(dialect!(AUDIT_PAGE), args![chain, after, PAGE]).await?;
         Ok(rows.into_iter().map(Stored).collect())
     }
 
     /// The names of all chains that have records or a counter.
-    pub(super) async fn audit_chains(&self) -> Result<Vec<String>> {
+    pub(super) async fn chains(self) -> Result<Vec<String>> {
         let rows: Vec<(Text,)> =
-            self.db().reader().await?.fetch_all(dialect!(AUDIT_CHAINS), Vec::new()).await?;
+            self.store.db().reader().await?.fetch_all(dialect!(AUDIT_CHAINS), Vec::new()).await?;
         Ok(rows.into_iter().map(|(chain,)| String::from_utf8_lossy(&chain).into_owned()).collect())
     }
 }

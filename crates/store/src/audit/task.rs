@@ -9,7 +9,7 @@ use crate::store::check_name;
 
 /// What a host said to a task that a call went on as.
 #[derive(Clone, Debug, Serialize)]
-pub struct ToTask {
+pub struct TaskMessage {
     /// Known only to the process that made the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
@@ -18,7 +18,7 @@ pub struct ToTask {
     pub tool: Option<String>,
     /// The body's id of the task.
     pub task: String,
-    pub said: TaskWord,
+    pub said: TaskMessageKind,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub args: Option<Arguments>,
     /// Whether the body accepted the message; not the result of the task.
@@ -30,12 +30,12 @@ pub struct ToTask {
 /// What can be said to a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TaskWord {
+pub enum TaskMessageKind {
     Cancel,
     Update,
 }
 
-impl ToTask {
+impl TaskMessage {
     pub(super) fn check(&self) -> Result<()> {
         self.call_id.as_deref().map_or(Ok(()), |id| check_name("call", id))?;
         self.tool.as_deref().map_or(Ok(()), |tool| check_name("tool", tool))?;

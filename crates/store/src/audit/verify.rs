@@ -4,16 +4,16 @@ use super::chain::{Chain, GAP, ORIGIN};
 use super::head::Known;
 use super::read::Stored;
 use super::report::{AuditReport, Break, ChainReport, ChainState, Fault};
+use crate::areas::Audit;
 use crate::db::args;
 use crate::error::Result;
-use crate::store::Store;
 
-impl Store {
+impl Audit<'_> {
     /// Checks the chain whose key is here, and lists the others. For operators. It takes time in proportion to the
     /// number of records, a fixed amount of memory, and may run while others append.
-    pub async fn verify_audit(&self) -> Result<AuditReport> {
-        let own = self.chain();
-        let mut names = self.audit_chains().await?;
+    pub async fn verify(self) -> Result<AuditReport> {
+        let own = self.store.chain();
+        let mut names = self.chains().await?;
         if !names.iter().any(|name| name == own.name()) {
             names.push(own.name().to_owned());
             names.sort();
@@ -29,14 +29,14 @@ impl Store {
         Ok(AuditReport { chains })
     }
 
-    async fn verify_own(&self, chain: &Chain) -> Result<ChainReport> {
+    async fn verify_own(self, chain: &Chain) -> Result<ChainReport> {
         // Head and counter are read first: records that are appended meanwhile only add to what they promise.
         let known = chain.head.read().await;
         let promised = self.counter(chain).await?.map_or(0, |(seq, _)| seq);
         let mut scan = Scan::new(&known);
         let mut after = i64::MIN;
         loop {
-            let page = self.audit_page(chain.name(), after).await?;
+            let page = self.page(chain.name(), after).await?;
             let Some(last) = page.last() else { break };
             after = last.seq();
             for row in page {
@@ -72,8 +72,9 @@ impl Store {
     }
 
     /// A chain whose key is not here.
-    async fn list(&self, chain: String) -> Result<ChainReport> {
+    async fn list(self, chain: String) -> Result<ChainReport> {
         let (records, first_at, last_at): (i64, Option<i64>, Option<i64>) = self
+            .store
             .db()
             .reader()
             .await?
@@ -90,21 +91,21 @@ impl Store {
         })
     }
 
-    async fn counter(&self, chain: &Chain) -> Result<Option<(i64, Vec<u8>)>> {
-        let mut conn = self.db().reader().await?;
+    async fn counter(self, chain: &Chain) -> Result<Option<(i64, Vec<u8>)>> {
+        let mut conn = self.store.db().reader().await?;
         conn.fetch_optional("SELECT seq, mac FROM audit_chains WHERE chain = $1", args![chain.name()]).await
     }
 
     /// Where in the chain a record would be right, if it was moved: after the record whose mac its own is made of. That
     /// one may have been moved too, to the place of the suspect.
-    async fn place_of(&self, chain: &Chain, suspect: &Stored) -> Result<Option<i64>> {
+    async fn place_of(self, chain: &Chain, suspect: &Stored) -> Result<Option<i64>> {
         let fits = |mac: &[u8; 32], seq| chain.mac(mac, &suspect.sealed(seq)) == suspect.mac();
         if fits(&ORIGIN, 1) {
             return Ok(Some(1));
         }
         let mut after = i64::MIN;
         loop {
-            let page = self.audit_page(chain.name(), after).await?;
+            let page = self.page(chain.name(), after).await?;
             let Some(last) = page.last() else { return Ok(None) };
             after = last.seq();
             for row in &page {

@@ -1,10 +1,11 @@
 //! Carries out a plan in one transaction, and writes down what was done.
 
-use super::{Consolidated, ConsolidationClaim, ConsolidationPlan, ConsolidationRun, PruneLog};
+use super::{ApplyOutcome, ConsolidationClaim, ConsolidationPlan, ConsolidationRun, PruneLog};
+use crate::areas::Consolidations;
 use crate::db::{Conn, Sql, args, listed};
 use crate::error::Result;
-use crate::memory::alike;
-use crate::store::{Scope, Store, new_id};
+use crate::memories::alike;
+use crate::store::{Scope, new_id};
 
 /// The most commitments that lapse in a run.
 const MOST_LAPSED: u32 = 1000;
@@ -30,16 +31,16 @@ pub(super) const EXPIRE: &str =
 pub(super) const PRUNE: Sql =
     listed!("DELETE FROM mind_log WHERE user_id = $1 AND agent = $2 AND seq", "$3", "");
 
-impl Store {
+impl Consolidations<'_> {
     /// Carries out a plan and gives the claim back. What has changed since the plan was made is left alone.
-    pub async fn consolidate(
-        &self,
+    pub async fn apply(
+        self,
         claim: &ConsolidationClaim,
         plan: ConsolidationPlan,
         at: i64,
-    ) -> Result<Consolidated> {
+    ) -> Result<ApplyOutcome> {
         let claim = claim.clone();
-        self.db().write(move |conn| Box::pin(async move { apply(conn, &claim, plan, at).await })).await
+        self.store.db().write(move |conn| Box::pin(async move { apply(conn, &claim, plan, at).await })).await
     }
 }
 
@@ -48,7 +49,7 @@ async fn apply(
     claim: &ConsolidationClaim,
     plan: ConsolidationPlan,
     at: i64,
-) -> Result<Consolidated> {
+) -> Result<ApplyOutcome> {
     let scope = &claim.scope;
     let held: Option<(i64, i64)> = conn
         .fetch_optional(
@@ -58,7 +59,7 @@ async fn apply(
             args![scope.user(), scope.agent(), claim.fence, plan.looked_seq],
         )
         .await?;
-    let Some((last_seq, pruned_seq)) = held else { return Ok(Consolidated::Lost) };
+    let Some((last_seq, pruned_seq)) = held else { return Ok(ApplyOutcome::Lost) };
     let mut run = ConsolidationRun { id: new_id(), at, merged: 0, lapsed: 0, pruned: 0, undone_at: None };
     alike::remember(conn, scope, &plan.likenesses).await?;
     for merge in &plan.merges {
@@ -80,10 +81,10 @@ async fn apply(
         conn.execute(EXPIRE, args![scope.user(), scope.agent(), before]).await?;
     }
     if run.merged + run.lapsed + run.pruned == 0 {
-        return Ok(Consolidated::Nothing);
+        return Ok(ApplyOutcome::Nothing);
     }
     write(conn, scope, &run).await?;
-    Ok(Consolidated::Done(run))
+    Ok(ApplyOutcome::Done(run))
 }
 
 struct Item<'i> {

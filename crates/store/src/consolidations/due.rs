@@ -2,20 +2,21 @@
 
 use super::ConsolidationPlan;
 use super::apply::{Log, OVERDUE, UNDATED, to_prune};
+use crate::areas::Consolidations;
 use crate::db::args;
 use crate::error::Result;
-use crate::store::{Scope, Store};
+use crate::store::Scope;
 
 pub(super) const UNSEEN: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
      AND seq > $3 ORDER BY seq LIMIT 1";
 pub(super) const EXPIRED: &str =
     "SELECT seq FROM mind_log_archive WHERE user_id = $1 AND agent = $2 AND pruned_at < $3 LIMIT 1";
 
-impl Store {
+impl Consolidations<'_> {
     /// Whether there are memories that no consolidation has looked at, or anything that goes by the limits of this plan.
     /// Its merges and likenesses are not asked for.
-    pub async fn consolidation_due(&self, scope: &Scope, plan: &ConsolidationPlan) -> Result<bool> {
-        let mut conn = self.db().reader().await?;
+    pub async fn is_due(self, scope: &Scope, plan: &ConsolidationPlan) -> Result<bool> {
+        let mut conn = self.store.db().reader().await?;
         let (user, agent) = (scope.user(), scope.agent());
         let row: Option<(i64, i64, i64)> = conn
             .fetch_optional(

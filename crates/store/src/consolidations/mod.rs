@@ -10,11 +10,12 @@ mod due;
 mod plans;
 mod undo;
 
+use crate::areas::Consolidations;
 use crate::db::{Conn, args};
 use crate::error::{Error, Result};
-use crate::leases::{Fenced, Lease, clock};
-use crate::memory::Merge;
-use crate::store::{Scope, Store};
+use crate::leases::{Lease, LeaseStatus, clock};
+use crate::memories::Merge;
+use crate::store::Scope;
 
 const MOST_READ: u32 = 200;
 
@@ -51,7 +52,7 @@ pub struct PruneLog {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Consolidated {
+pub enum ApplyOutcome {
     Done(ConsolidationRun),
     Nothing,
     /// Another process took over the lease; nothing is changed.
@@ -78,7 +79,7 @@ pub struct ConsolidationItem {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Undone {
+pub struct UndoResult {
     pub memories: u64,
     pub commitments: u64,
     pub entries: u64,
@@ -86,16 +87,13 @@ pub struct Undone {
     pub left: u64,
 }
 
-impl Store {
+impl Consolidations<'_> {
     /// The right to consolidate a scope; `None` while somebody else has it.
-    pub async fn claim_consolidation(
-        &self,
-        scope: &Scope,
-        lease: &Lease,
-    ) -> Result<Option<ConsolidationClaim>> {
+    pub async fn claim(self, scope: &Scope, lease: &Lease) -> Result<Option<ConsolidationClaim>> {
         lease.check()?;
         let (scope, lease) = (scope.clone(), lease.clone());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
@@ -116,14 +114,14 @@ impl Store {
     }
 
     /// Gives the right back; the next one may begin at once.
-    pub async fn return_consolidation(&self, claim: &ConsolidationClaim) -> Result<Fenced> {
+    pub async fn release(self, claim: &ConsolidationClaim) -> Result<LeaseStatus> {
         let claim = claim.clone();
-        self.db().write(move |conn| Box::pin(async move { release(conn, &claim).await })).await
+        self.store.db().write(move |conn| Box::pin(async move { release(conn, &claim).await })).await
     }
 
     /// When the mind of this scope was last told something or saved a memory; 0 if never.
-    pub async fn mind_active_at(&self, scope: &Scope) -> Result<i64> {
-        let mut conn = self.db().reader().await?;
+    pub async fn last_activity_at(self, scope: &Scope) -> Result<i64> {
+        let mut conn = self.store.db().reader().await?;
         let told: Option<(i64,)> = conn
             .fetch_optional(
                 "SELECT last_at FROM mind_log_scopes WHERE user_id = $1 AND agent = $2",
@@ -140,11 +138,12 @@ impl Store {
         Ok(told.into_iter().chain(saved).map(|(at,)| at).max().unwrap_or(0))
     }
 
-    pub async fn consolidations(&self, scope: &Scope, limit: u32) -> Result<Vec<ConsolidationRun>> {
+    pub async fn list(self, scope: &Scope, limit: u32) -> Result<Vec<ConsolidationRun>> {
         if limit > MOST_READ {
             return Err(Error::invalid(format!("the limit is `{limit}`; at most {MOST_READ} runs are read")));
         }
         let rows: Vec<Row> = self
+            .store
             .db()
             .reader()
             .await?
@@ -158,8 +157,9 @@ impl Store {
     }
 
     /// What consolidations did to a memory or a commitment, newest first.
-    pub async fn consolidation_of(&self, scope: &Scope, subject: &str) -> Result<Vec<ConsolidationItem>> {
+    pub async fn list_for(self, scope: &Scope, subject: &str) -> Result<Vec<ConsolidationItem>> {
         let rows: Vec<(String, String, Option<String>)> = self
+            .store
             .db()
             .reader()
             .await?
@@ -180,7 +180,7 @@ fn run((id, at, merged, lapsed, pruned, undone_at): Row) -> ConsolidationRun {
     ConsolidationRun { id, at, merged, lapsed, pruned, undone_at }
 }
 
-async fn release(conn: &mut Conn, claim: &ConsolidationClaim) -> Result<Fenced> {
+async fn release(conn: &mut Conn, claim: &ConsolidationClaim) -> Result<LeaseStatus> {
     let returned = conn
         .execute(
             "UPDATE mind_log_scopes SET lease_owner = NULL, lease_until = 0 \
@@ -188,5 +188,5 @@ async fn release(conn: &mut Conn, claim: &ConsolidationClaim) -> Result<Fenced> 
             args![claim.scope.user(), claim.scope.agent(), claim.fence],
         )
         .await?;
-    Ok(Fenced::by(returned))
+    Ok(LeaseStatus::by(returned))
 }

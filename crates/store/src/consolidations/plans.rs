@@ -3,7 +3,7 @@
 
 use super::{apply, due, undo};
 use crate::db::{Sql, args};
-use crate::memory::alike;
+use crate::memories::alike;
 use crate::store::{DatabaseUrl, Store};
 
 #[tokio::test]

@@ -1,10 +1,11 @@
 //! Takes back what a consolidation did. What somebody changed since is theirs and is left alone.
 
-use super::Undone;
+use super::UndoResult;
+use crate::areas::Consolidations;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::alike;
-use crate::store::{Scope, Store};
+use crate::memories::alike;
+use crate::store::Scope;
 
 pub(super) const ITEMS: &str = "SELECT subject, what, version FROM consolidation_items \
      WHERE user_id = $1 AND agent = $2 AND run_id = $3 ORDER BY subject";
@@ -12,15 +13,15 @@ pub(super) const RESTORE: &str = "INSERT INTO mind_log (user_id, agent, seq, at,
      SELECT user_id, agent, seq, at, session, kind, writer, trust, 1, held, text FROM mind_log_archive \
      WHERE user_id = $1 AND agent = $2 AND run_id = $3";
 
-impl Store {
+impl Consolidations<'_> {
     /// Brings back what a run merged, lapsed and pruned. A run that was taken back before is left as it is.
-    pub async fn undo_consolidation(&self, scope: &Scope, run: &str, at: i64) -> Result<Undone> {
+    pub async fn undo(self, scope: &Scope, run: &str, at: i64) -> Result<UndoResult> {
         let (scope, run) = (scope.clone(), run.to_owned());
-        self.db().write(move |conn| Box::pin(async move { undo(conn, &scope, &run, at).await })).await
+        self.store.db().write(move |conn| Box::pin(async move { undo(conn, &scope, &run, at).await })).await
     }
 }
 
-async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<Undone> {
+async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<UndoResult> {
     let marked: Option<(i64,)> = conn
         .fetch_optional(
             "UPDATE consolidations SET undone_at = $4 \
@@ -29,9 +30,9 @@ async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<Undo
         )
         .await?;
     let Some((pruned,)) = marked else {
-        return if exists(conn, scope, run).await? { Ok(Undone::default()) } else { Err(missing(run)) };
+        return if exists(conn, scope, run).await? { Ok(UndoResult::default()) } else { Err(missing(run)) };
     };
-    let mut undone = Undone::default();
+    let mut undone = UndoResult::default();
     let items: Vec<(String, String, i64)> =
         conn.fetch_all(ITEMS, args![scope.user(), scope.agent(), run]).await?;
     for (subject, what, version) in items {

@@ -153,17 +153,17 @@ mod tests {
             })
         });
         let (soon, before, own, after) = tokio::join!(
-            store.audit_soon(record("kept")),
-            store.audit(record("before")),
+            store.audit().append_deferred(record("kept")),
+            store.audit().append(record("before")),
             full,
-            store.audit(record("after"))
+            store.audit().append(record("after"))
         );
         soon.unwrap();
         for error in [before, own, after].map(Result::unwrap_err) {
             assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Full, "the disk is full"));
         }
-        store.audit(record("later")).await.unwrap();
-        let tail = store.audit_tail(10, None).await.unwrap();
+        store.audit().append(record("later")).await.unwrap();
+        let tail = store.audit().tail(10, None).await.unwrap();
         let seen: Vec<_> = tail.iter().map(|record| record.text("subject").unwrap()).collect();
         assert_eq!(seen, ["kept", "later"]);
     }

@@ -166,7 +166,7 @@ mod tests {
     #[tokio::test]
     async fn whoever_uses_the_store_carries_little() {
         let store = Store::open(DatabaseUrl::Memory).await.unwrap();
-        let (read, write) = (store.session("ann", "s"), store.touch_session("ann", "s"));
+        let (read, write) = (store.sessions().get("ann", "s"), store.sessions().touch("ann", "s"));
         for bytes in [size_of_val(&read), size_of_val(&write)] {
             assert!(bytes < 2048, "{bytes} bytes");
         }

@@ -1,9 +1,10 @@
 //! Changing what somebody said while nobody has begun with it.
 
 use super::{Incoming, Row, columns, incoming};
+use crate::areas::IncomingQueue;
 use crate::db::args;
 use crate::error::Result;
-use crate::store::{Store, check_text};
+use crate::store::check_text;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IncomingChange {
@@ -18,17 +19,13 @@ const CHANGE: &str =
 const ONE: &str =
     concat!("SELECT ", columns!("state"), " FROM incoming WHERE channel = $1 AND external = $2");
 
-impl Store {
+impl IncomingQueue<'_> {
     /// Puts this in the place of what was said, as long as nobody has begun with it. At most 1 MiB of JSON text.
-    pub async fn change_incoming(
-        &self,
-        channel: &str,
-        external: &str,
-        content: &str,
-    ) -> Result<IncomingChange> {
+    pub async fn replace(self, channel: &str, external: &str, content: &str) -> Result<IncomingChange> {
         check_text("incoming message", content, super::take::CONTENT_LIMIT)?;
         let (channel, external, content) = (channel.to_owned(), external.to_owned(), content.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     if conn.execute(CHANGE, args![&channel, &external, content]).await? > 0 {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::{Incoming, IncomingState, Row, claimed, columns};
+use crate::areas::IncomingQueue;
 use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, Sql, args};
 use crate::error::{Error, Result};
-use crate::leases::{Fenced, Lease, check_duration, claim, clock, later};
+use crate::leases::{Lease, LeaseStatus, check_duration, claim, clock, later};
 use crate::outgoing::{NewOutgoing, add_replies, check, told};
-use crate::store::Store;
 
 const REPLIES_LIMIT: usize = 64;
 
@@ -44,18 +44,14 @@ const CLAIM: Sql = claim!(
     ),
 );
 
-impl Store {
+impl IncomingQueue<'_> {
     /// Takes up to `limit` waiting ones of this channel, of all users, oldest first; never one of a conversation of which
     /// another is being worked on or an older one waits. For the worker of the channel.
-    pub async fn claim_incoming(
-        &self,
-        channel: &str,
-        lease: &Lease,
-        limit: u32,
-    ) -> Result<Vec<IncomingClaim>> {
+    pub async fn claim(self, channel: &str, lease: &Lease, limit: u32) -> Result<Vec<IncomingClaim>> {
         lease.check()?;
         let (channel, lease) = (channel.to_owned(), lease.clone());
         let mut claims: Vec<IncomingClaim> = self
+            .store
             .db()
             .write(move |conn| {
                 Box::pin(async move {
@@ -71,10 +67,10 @@ impl Store {
     }
 
     /// Keeps a claim for so long from now.
-    pub async fn renew_incoming(&self, claim: &IncomingClaim, duration: Duration) -> Result<Fenced> {
+    pub async fn renew(self, claim: &IncomingClaim, duration: Duration) -> Result<LeaseStatus> {
         check_duration(duration)?;
         let claim = claim.clone();
-        self.db()
+        self.store.db()
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
@@ -91,26 +87,26 @@ impl Store {
                             ],
                         )
                         .await?;
-                    Ok(Fenced::by(renewed))
+                    Ok(LeaseStatus::by(renewed))
                 })
             })
             .await
     }
 
     /// Gives one back that nobody has begun with, as when the worker is about to end: it waits again, in its place.
-    pub async fn return_incoming(&self, claim: &IncomingClaim) -> Result<Fenced> {
+    pub async fn release(self, claim: &IncomingClaim) -> Result<LeaseStatus> {
         let claim = claim.clone();
         let returned =
-            self.db().write(move |conn| Box::pin(async move { give_back(conn, &claim).await })).await?;
-        if returned == Fenced::Kept {
-            self.notify(Topic::Incoming);
+            self.store.db().write(move |conn| Box::pin(async move { give_back(conn, &claim).await })).await?;
+        if returned == LeaseStatus::Kept {
+            self.store.notify(Topic::Incoming);
         }
         Ok(returned)
     }
 
     /// Ends it and queues the replies, in one transaction. One that is slower than its lease may still end it, unless it
     /// was settled as lost.
-    pub async fn finish_incoming(&self, claim: &IncomingClaim, finish: FinishIncoming) -> Result<Fenced> {
+    pub async fn finish(self, claim: &IncomingClaim, finish: FinishIncoming) -> Result<LeaseStatus> {
         if matches!(finish.state, IncomingState::Waiting | IncomingState::Working) {
             return Err(Error::invalid(format!("work cannot end as `{}`", finish.state.name())));
         }
@@ -122,19 +118,22 @@ impl Store {
         }
         finish.replies.iter().try_for_each(check)?;
         let (claim, replies) = (claim.clone(), !finish.replies.is_empty());
-        let finished =
-            self.db().write(move |conn| Box::pin(async move { end(conn, &claim, finish).await })).await?;
-        if finished == Fenced::Kept {
-            self.notify(Topic::Incoming);
+        let finished = self
+            .store
+            .db()
+            .write(move |conn| Box::pin(async move { end(conn, &claim, finish).await }))
+            .await?;
+        if finished == LeaseStatus::Kept {
+            self.store.notify(Topic::Incoming);
             if replies {
-                self.notify(Topic::Outgoing);
+                self.store.notify(Topic::Outgoing);
             }
         }
         Ok(finished)
     }
 }
 
-async fn give_back(conn: &mut Conn, claim: &IncomingClaim) -> Result<Fenced> {
+async fn give_back(conn: &mut Conn, claim: &IncomingClaim) -> Result<LeaseStatus> {
     let returned = conn
         .execute(
             "UPDATE incoming SET state = 'waiting', started_at = NULL, lease_owner = NULL, lease_until = 0 \
@@ -145,10 +144,10 @@ async fn give_back(conn: &mut Conn, claim: &IncomingClaim) -> Result<Fenced> {
     if returned > 0 {
         notify_replicas(conn, Topic::Incoming).await?;
     }
-    Ok(Fenced::by(returned))
+    Ok(LeaseStatus::by(returned))
 }
 
-async fn end(conn: &mut Conn, claim: &IncomingClaim, finish: FinishIncoming) -> Result<Fenced> {
+async fn end(conn: &mut Conn, claim: &IncomingClaim, finish: FinishIncoming) -> Result<LeaseStatus> {
     let now = clock(conn).await?;
     let reason = finish.reason.as_deref().map(told);
     let finished = conn
@@ -166,9 +165,9 @@ async fn end(conn: &mut Conn, claim: &IncomingClaim, finish: FinishIncoming) -> 
         )
         .await?;
     if finished == 0 {
-        return Ok(Fenced::Lost);
+        return Ok(LeaseStatus::Lost);
     }
     notify_replicas(conn, Topic::Incoming).await?;
     add_replies(conn, finish.replies).await?;
-    Ok(Fenced::Kept)
+    Ok(LeaseStatus::Kept)
 }

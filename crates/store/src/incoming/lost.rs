@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::{Incoming, Row, columns, incoming, shown};
+use crate::areas::IncomingQueue;
 use crate::changes::{Topic, notify_replicas};
 use crate::db::{Sql, args};
 use crate::error::Result;
 use crate::leases::{claim, clock, earlier};
 use crate::outgoing::{NewOutgoing, add_replies, check};
-use crate::store::Store;
 
 const SETTLE: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM incoming \
@@ -31,18 +31,19 @@ const PRUNE: Sql = claim!(
     ") DELETE FROM incoming WHERE (user_id, id) IN (SELECT * FROM picked)",
 );
 
-impl Store {
+impl IncomingQueue<'_> {
     /// Ends up to `limit` of this channel whose lease ran out as `unknown`, and returns them: each is returned once,
     /// whoever asks, and is never worked on again. What its sender is told leaves with the same write. Of all users; for
     /// the worker of the channel.
-    pub async fn settle_lost_incoming(
-        &self,
+    pub async fn expire(
+        self,
         channel: &str,
         limit: u32,
         told: impl Fn(&Incoming) -> Option<NewOutgoing> + Send + 'static,
     ) -> Result<Vec<Incoming>> {
         let channel = channel.to_owned();
         let lost: Vec<Incoming> = self
+            .store
             .db()
             .write(move |conn| {
                 Box::pin(async move {
@@ -60,15 +61,15 @@ impl Store {
             })
             .await?;
         if !lost.is_empty() {
-            self.notify(Topic::Incoming);
-            self.notify(Topic::Outgoing);
+            self.store.notify(Topic::Incoming);
+            self.store.notify(Topic::Outgoing);
         }
         Ok(lost)
     }
 
     /// Those of which nobody knows how they ended, newest first. Of all users; for the operator.
-    pub async fn lost_incoming(&self, limit: u32) -> Result<Vec<Incoming>> {
-        let mut conn = self.db().reader().await?;
+    pub async fn list_unknown(self, limit: u32) -> Result<Vec<Incoming>> {
+        let mut conn = self.store.db().reader().await?;
         let now = clock(&mut conn).await?;
         let rows: Vec<Row> = conn.fetch_all(LOST, args![now, limit]).await?;
         rows.into_iter().map(incoming).collect()
@@ -76,8 +77,9 @@ impl Store {
 
     /// Forgets up to `limit` that ended longer ago than `age`, of all users; how many there were. One that is forgotten
     /// would be taken again: forget no sooner than the channel may send it twice.
-    pub async fn prune_incoming(&self, age: Duration, limit: u32) -> Result<u64> {
-        self.db()
+    pub async fn prune(self, age: Duration, limit: u32) -> Result<u64> {
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let before = earlier(clock(conn).await?, age);

@@ -9,10 +9,11 @@ mod take;
 pub use self::change::IncomingChange;
 pub use self::claims::{FinishIncoming, IncomingClaim};
 pub use self::take::{Cursor, NewIncoming};
+use crate::areas::IncomingQueue;
 use crate::db::args;
 use crate::error::{Error, ErrorKind, Result};
+pub use crate::last_seen_channel::LastSeenChannel;
 use crate::leases::clock;
-use crate::store::Store;
 
 /// How far an incoming message has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,10 +109,10 @@ use {columns, shown};
 const LIST: &str =
     concat!("SELECT ", shown!(), " FROM incoming WHERE user_id = $2 ORDER BY id DESC LIMIT +$3");
 
-impl Store {
+impl IncomingQueue<'_> {
     /// What this user said, newest first. One whose lease ran out is shown as `unknown`.
-    pub async fn incoming(&self, user: &str, limit: u32) -> Result<Vec<Incoming>> {
-        let mut conn = self.db().reader().await?;
+    pub async fn list(self, user: &str, limit: u32) -> Result<Vec<Incoming>> {
+        let mut conn = self.store.db().reader().await?;
         let now = clock(&mut conn).await?;
         let rows: Vec<Row> = conn.fetch_all(LIST, args![now, user, limit]).await?;
         rows.into_iter().map(incoming).collect()

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Incoming, IncomingState};
+use crate::areas::IncomingQueue;
 use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, args};
 use crate::error::{Error, Result};
 use crate::last_seen_channel::{LastSeenChannel, note};
 use crate::leases::clock;
 use crate::ordering_locks::{Queue, lock};
-use crate::store::{Scope, Store, check_name, check_text, new_id};
+use crate::store::{Scope, check_name, check_text, new_id};
 
 pub(super) const CONTENT_LIMIT: usize = 1024 * 1024;
 /// Taken at once, and their bytes.
@@ -38,33 +39,30 @@ pub struct Cursor<'a> {
     pub value: i64,
 }
 
-impl Store {
+impl IncomingQueue<'_> {
     /// Takes what arrived, in this order, and moves the channel's cursor, in one transaction. Those that were taken before
     /// are left out of the answer. A cursor never goes back.
     ///
     /// Of one user 10,000 may be open; what comes beyond that is taken without its content and is `Failed` at once: the
     /// answer says so, for the channel to tell the user. At most 1000 of 1 MiB each, and 16 MiB in all.
-    pub async fn take_incoming(
-        &self,
-        new: Vec<NewIncoming>,
-        cursor: Option<Cursor<'_>>,
-    ) -> Result<Vec<Incoming>> {
+    pub async fn insert(self, new: Vec<NewIncoming>, cursor: Option<Cursor<'_>>) -> Result<Vec<Incoming>> {
         check(&new)?;
         if let Some(cursor) = &cursor {
             check_name("cursor", cursor.name)?;
         }
         let cursor = cursor.map(|cursor| (cursor.name.to_owned(), cursor.value));
         let taken =
-            self.db().write(move |conn| Box::pin(async move { take(conn, new, cursor).await })).await?;
+            self.store.db().write(move |conn| Box::pin(async move { take(conn, new, cursor).await })).await?;
         if !taken.is_empty() {
-            self.notify(Topic::Incoming);
+            self.store.notify(Topic::Incoming);
         }
         Ok(taken)
     }
 
     /// How far the channel of this cursor has read; `None`: it never did.
-    pub async fn cursor(&self, name: &str) -> Result<Option<i64>> {
+    pub async fn cursor(self, name: &str) -> Result<Option<i64>> {
         let row: Option<(i64,)> = self
+            .store
             .db()
             .reader()
             .await?

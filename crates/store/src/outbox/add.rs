@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::quota_cache::QuotaCache;
+use crate::areas::Outbox;
 use crate::audit::Record;
 use crate::db::{Again, Conn, args};
 use crate::error::Result;
-use crate::store::{Scope, Store, check_name, check_text, new_id, now};
+use crate::store::{Scope, check_name, check_text, new_id, now};
 
 const PAYLOAD_LIMIT: usize = 1024 * 1024;
 
@@ -27,7 +28,7 @@ pub struct NewObservation {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Enqueued {
+pub enum EnqueueOutcome {
     Added,
     /// An observation with this key is pending already.
     Known,
@@ -35,12 +36,13 @@ pub enum Enqueued {
     Full,
 }
 
-impl Store {
+impl Outbox<'_> {
     /// Keeps an observation together with these audit records, durably. The records are written even if the outbox is
     /// full: what was done was done.
-    pub async fn add_observation(&self, new: NewObservation, records: Vec<Record>) -> Result<Enqueued> {
+    pub async fn enqueue(self, new: NewObservation, records: Vec<Record>) -> Result<EnqueueOutcome> {
         check(&new)?;
-        self.db()
+        self.store
+            .db()
             .chained()
             .write(move |tx| {
                 Box::pin(async move {
@@ -54,17 +56,17 @@ impl Store {
 
     /// Several, without waiting for the disk: they join the next commit, and are tried again until one succeeds. What then
     /// cannot be kept is logged; the records are written all the same.
-    pub async fn add_observations_soon(&self, new: Vec<NewObservation>, records: Vec<Record>) -> Result<()> {
+    pub async fn enqueue_deferred(self, new: Vec<NewObservation>, records: Vec<Record>) -> Result<()> {
         new.iter().try_for_each(check)?;
         let entries = records.into_iter().map(Record::entry).collect::<Result<_>>()?;
         let bytes = new.iter().map(|new| new.payload.len()).sum();
         let (new, admitted, quotas) =
-            (Arc::new(new), Arc::<Admitted>::default(), self.outbox_quotas().clone());
+            (Arc::new(new), Arc::<Admitted>::default(), self.store.outbox_quotas().clone());
         let work: Again = Box::new(move |conn| {
             let (new, admitted, quotas) = (Arc::clone(&new), Arc::clone(&admitted), quotas.clone());
             Box::pin(async move { enqueue_all(conn, &new, &admitted, &quotas).await })
         });
-        self.db().chained().write_soon(entries, work, bytes).await
+        self.store.db().chained().write_soon(entries, work, bytes).await
     }
 }
 
@@ -75,7 +77,7 @@ fn check(new: &NewObservation) -> Result<()> {
 }
 
 /// Adds an observation inside the caller's transaction.
-async fn enqueue(conn: &mut Conn, new: NewObservation) -> Result<Enqueued> {
+async fn enqueue(conn: &mut Conn, new: NewObservation) -> Result<EnqueueOutcome> {
     let (user, key) = (new.scope.user().to_owned(), new.key);
     // Counts no further than the limit: with the mind at hand there is next to nothing to count.
     let added = conn
@@ -98,7 +100,7 @@ async fn enqueue(conn: &mut Conn, new: NewObservation) -> Result<Enqueued> {
         )
         .await?;
     if added > 0 {
-        return Ok(Enqueued::Added);
+        return Ok(EnqueueOutcome::Added);
     }
     let known: Option<(String,)> = conn
         .fetch_optional(
@@ -106,7 +108,7 @@ async fn enqueue(conn: &mut Conn, new: NewObservation) -> Result<Enqueued> {
             args![user, key],
         )
         .await?;
-    Ok(if known.is_some() { Enqueued::Known } else { Enqueued::Full })
+    Ok(if known.is_some() { EnqueueOutcome::Known } else { EnqueueOutcome::Full })
 }
 
 /// Those of the outbox that have room; decided once, however often the write is tried.

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use crate::areas::Outbox;
 use crate::db::{Conn, Sql, args};
 use crate::error::Result;
-use crate::leases::{Fenced, Lease, clock, later};
-use crate::store::{Scope, Store};
+use crate::leases::{Lease, LeaseStatus, clock, later};
+use crate::store::Scope;
 
 /// An observation that is ours to deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,20 +73,16 @@ const CLAIM: Sql = Sql {
     ),
 };
 
-impl Store {
+impl Outbox<'_> {
     /// Takes up to `limit` observations of these users and agents, oldest first. For the worker that talks to their minds.
-    pub async fn claim_observations(
-        &self,
-        lease: &Lease,
-        of: &[Scope],
-        limit: u32,
-    ) -> Result<Vec<Observation>> {
+    pub async fn claim(self, lease: &Lease, of: &[Scope], limit: u32) -> Result<Vec<Observation>> {
         lease.check()?;
         if of.is_empty() {
             return Ok(Vec::new());
         }
         let (lease, of) = (lease.clone(), of.to_vec());
         let mut claimed = self
+            .store
             .db()
             .write(move |conn| Box::pin(async move { take(conn, &lease, &of, limit).await }))
             .await?;
@@ -95,10 +92,10 @@ impl Store {
 
     /// The mind has all of these: they leave the outbox together, with one commit. How many there were; one that is not
     /// ours any more stays.
-    pub async fn ack_observations(&self, observations: &[Observation]) -> Result<u64> {
+    pub async fn complete(self, observations: &[Observation]) -> Result<u64> {
         let ours: Vec<(String, String, i64)> =
             observations.iter().map(|one| (one.user.clone(), one.id.clone(), one.fence)).collect();
-        self.db()
+        self.store.db()
             .write(move |conn| {
                 Box::pin(async move {
                     let mut gone = 0;
@@ -118,18 +115,24 @@ impl Store {
 
     /// It was tried in vain: gives it back to be tried again after a delay. Those of its session that were claimed with
     /// it go back too, so that none overtakes it: leave them. For them this was no attempt.
-    pub async fn retry_observation(&self, observation: &Observation, delay: Duration) -> Result<Fenced> {
+    pub async fn retry(self, observation: &Observation, delay: Duration) -> Result<LeaseStatus> {
         self.give_back(observation, delay, 0).await
     }
 
     /// The same for one that was not tried: this was no attempt.
-    pub async fn put_back_observation(&self, observation: &Observation, delay: Duration) -> Result<Fenced> {
+    pub async fn release(self, observation: &Observation, delay: Duration) -> Result<LeaseStatus> {
         self.give_back(observation, delay, 1).await
     }
 
-    async fn give_back(&self, observation: &Observation, delay: Duration, untried: i64) -> Result<Fenced> {
+    async fn give_back(
+        self,
+        observation: &Observation,
+        delay: Duration,
+        untried: i64,
+    ) -> Result<LeaseStatus> {
         let observation = observation.clone();
-        self.db()
+        self.store
+            .db()
             .write(move |conn| Box::pin(async move { give_back(conn, &observation, delay, untried).await }))
             .await
     }
@@ -154,7 +157,7 @@ async fn give_back(
     observation: &Observation,
     delay: Duration,
     untried: i64,
-) -> Result<Fenced> {
+) -> Result<LeaseStatus> {
     let Observation { user, id, session, fence, .. } = observation;
     let available_at = later(clock(conn).await?, delay);
     let ours: Option<(Option<String>,)> = conn
@@ -164,7 +167,7 @@ async fn give_back(
             args![user, id, *fence, available_at, untried],
         )
         .await?;
-    let Some((owner,)) = ours else { return Ok(Fenced::Lost) };
+    let Some((owner,)) = ours else { return Ok(LeaseStatus::Lost) };
     conn.execute(
         "UPDATE observation_outbox SET lease_owner = NULL, lease_until = 0, \
          attempts = CASE WHEN id = $3 THEN attempts ELSE attempts - 1 END \
@@ -172,5 +175,5 @@ async fn give_back(
         args![user, session, id, owner],
     )
     .await?;
-    Ok(Fenced::Kept)
+    Ok(LeaseStatus::Kept)
 }

@@ -6,13 +6,13 @@ mod quota_cache;
 
 use std::time::Duration;
 
-pub use self::add::{Enqueued, NewObservation};
+pub use self::add::{EnqueueOutcome, NewObservation};
 pub use self::claim::Observation;
 pub(crate) use self::quota_cache::QuotaCache;
+use crate::areas::Outbox;
 use crate::db::{Sql, args};
 use crate::error::Result;
 use crate::leases::{claim, clock, earlier};
-use crate::store::Store;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingObservations {
@@ -27,9 +27,10 @@ const PRUNE: Sql = claim!(
     ") DELETE FROM observation_outbox WHERE (user_id, id) IN (SELECT * FROM picked)",
 );
 
-impl Store {
-    pub async fn pending_observations(&self, user: &str) -> Result<PendingObservations> {
+impl Outbox<'_> {
+    pub async fn pending(self, user: &str) -> Result<PendingObservations> {
         let (count, oldest_at) = self
+            .store
             .db()
             .reader()
             .await?
@@ -42,8 +43,9 @@ impl Store {
     }
 
     /// How many wait, of all users. For the operator.
-    pub async fn all_pending_observations(&self) -> Result<PendingObservations> {
+    pub async fn pending_total(self) -> Result<PendingObservations> {
         let (count, oldest_at) = self
+            .store
             .db()
             .reader()
             .await?
@@ -54,8 +56,9 @@ impl Store {
 
     /// Drops up to `limit` observations that are older than `age` and that nobody is delivering, of all users; how
     /// many there were.
-    pub async fn prune_observations(&self, age: Duration, limit: u32) -> Result<u64> {
-        self.db()
+    pub async fn prune(self, age: Duration, limit: u32) -> Result<u64> {
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;

@@ -1,12 +1,13 @@
 //! Queueing messages that are to leave. Of one user only so many may wait.
 
 use super::{Outgoing, OutgoingState};
+use crate::areas::OutgoingQueue;
 use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::clock;
 use crate::ordering_locks::{Queue, lock};
-use crate::store::{Scope, Store, check_name, check_text, new_id};
+use crate::store::{Scope, check_name, check_text, new_id};
 
 const TEXT_LIMIT: usize = 256 * 1024;
 /// So many of one user may wait or be on their way.
@@ -28,12 +29,13 @@ pub struct NewOutgoing {
     pub about: Option<String>,
 }
 
-impl Store {
+impl OutgoingQueue<'_> {
     /// Queues a message. Where 10,000 of the user wait already the error is of the kind `Full`.
-    pub async fn add_outgoing(&self, new: NewOutgoing) -> Result<Outgoing> {
+    pub async fn enqueue(self, new: NewOutgoing) -> Result<Outgoing> {
         check(&new)?;
-        let added = self.db().write(move |conn| Box::pin(async move { add_one(conn, new).await })).await?;
-        self.notify(Topic::Outgoing);
+        let added =
+            self.store.db().write(move |conn| Box::pin(async move { add_one(conn, new).await })).await?;
+        self.store.notify(Topic::Outgoing);
         Ok(added)
     }
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::{Outgoing, Row, claimed, columns, told};
+use crate::areas::OutgoingQueue;
 use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, Sql, args};
 use crate::error::Result;
-use crate::leases::{Fenced, Lease, check_duration, claim, clock, later};
-use crate::store::Store;
+use crate::leases::{Lease, LeaseStatus, check_duration, claim, clock, later};
 use crate::threads::{self, NewMessage};
 
 /// A message that is ours to send.
@@ -45,18 +45,14 @@ const CLAIM: Sql = claim!(
     ),
 );
 
-impl Store {
+impl OutgoingQueue<'_> {
     /// Takes up to `limit` due ones of this channel, of all users, oldest first; to each recipient one at a time and in
     /// order. For the sender of the channel.
-    pub async fn claim_outgoing(
-        &self,
-        channel: &str,
-        lease: &Lease,
-        limit: u32,
-    ) -> Result<Vec<OutgoingClaim>> {
+    pub async fn claim(self, channel: &str, lease: &Lease, limit: u32) -> Result<Vec<OutgoingClaim>> {
         lease.check()?;
         let (channel, lease) = (channel.to_owned(), lease.clone());
         let mut claims: Vec<OutgoingClaim> = self
+            .store
             .db()
             .write(move |conn| {
                 Box::pin(async move {
@@ -72,10 +68,10 @@ impl Store {
     }
 
     /// Keeps a claim for so long from now.
-    pub async fn renew_outgoing(&self, claim: &OutgoingClaim, duration: Duration) -> Result<Fenced> {
+    pub async fn renew(self, claim: &OutgoingClaim, duration: Duration) -> Result<LeaseStatus> {
         check_duration(duration)?;
         let claim = claim.clone();
-        self.db()
+        self.store.db()
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
@@ -92,19 +88,22 @@ impl Store {
                             ],
                         )
                         .await?;
-                    Ok(Fenced::by(renewed))
+                    Ok(LeaseStatus::by(renewed))
                 })
             })
             .await
     }
 
     /// Writes down how sending ended. One that is slower than its lease may still say so, unless it was settled as lost.
-    pub async fn finish_outgoing(&self, claim: &OutgoingClaim, end: OutgoingEnd) -> Result<Fenced> {
+    pub async fn finish(self, claim: &OutgoingClaim, end: OutgoingEnd) -> Result<LeaseStatus> {
         let claim = claim.clone();
-        let ended =
-            self.db().write(move |conn| Box::pin(async move { finish(conn, &claim, &end).await })).await?;
-        if ended == Fenced::Kept {
-            self.notify(Topic::Outgoing);
+        let ended = self
+            .store
+            .db()
+            .write(move |conn| Box::pin(async move { finish(conn, &claim, &end).await }))
+            .await?;
+        if ended == LeaseStatus::Kept {
+            self.store.notify(Topic::Outgoing);
         }
         Ok(ended)
     }
@@ -112,28 +111,29 @@ impl Store {
     /// Writes down that it was sent, together with the message that it becomes in a thread of its user: a crash leaves
     /// both or neither.
     pub async fn finish_in_thread(
-        &self,
+        self,
         claim: &OutgoingClaim,
         thread: &str,
         message: NewMessage,
-    ) -> Result<Fenced> {
+    ) -> Result<LeaseStatus> {
         let messages = vec![message];
         threads::check(&messages)?;
         let (claim, thread) = (claim.clone(), thread.to_owned());
         let ended = self
+            .store
             .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let ended = finish(conn, &claim, &OutgoingEnd::Sent).await?;
-                    if ended == Fenced::Kept {
+                    if ended == LeaseStatus::Kept {
                         threads::append(conn, &claim.outgoing.user, &thread, messages).await?;
                     }
                     Ok(ended)
                 })
             })
             .await?;
-        if ended == Fenced::Kept {
-            self.notify(Topic::Outgoing);
+        if ended == LeaseStatus::Kept {
+            self.store.notify(Topic::Outgoing);
         }
         Ok(ended)
     }
@@ -149,7 +149,7 @@ const UNKNOWN: &str = "UPDATE outgoing SET state = 'unknown', reason = $4, finis
 const AGAIN: &str = "UPDATE outgoing SET state = 'waiting', parts_begun = parts_sent, reason = $4, available_at = $5, \
      lease_owner = NULL, lease_until = 0 WHERE user_id = $1 AND id = $2 AND fence = $3 AND state = 'sending'";
 
-async fn finish(conn: &mut Conn, claim: &OutgoingClaim, end: &OutgoingEnd) -> Result<Fenced> {
+async fn finish(conn: &mut Conn, claim: &OutgoingClaim, end: &OutgoingEnd) -> Result<LeaseStatus> {
     let now = clock(conn).await?;
     let (statement, reason, at) = match end {
         OutgoingEnd::Sent => (SENT, None, now),
@@ -163,5 +163,5 @@ async fn finish(conn: &mut Conn, claim: &OutgoingClaim, end: &OutgoingEnd) -> Re
     if ended > 0 {
         notify_replicas(conn, Topic::Outgoing).await?;
     }
-    Ok(Fenced::by(ended))
+    Ok(LeaseStatus::by(ended))
 }

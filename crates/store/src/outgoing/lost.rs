@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::{Outgoing, Row, columns, outgoing, shown};
+use crate::areas::OutgoingQueue;
 use crate::changes::{Topic, notify_replicas};
 use crate::db::{Sql, args};
 use crate::error::Result;
 use crate::leases::{claim, clock, earlier};
-use crate::store::Store;
 
 const SETTLE: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM outgoing \
@@ -31,12 +31,13 @@ const PRUNE: Sql = claim!(
     ") DELETE FROM outgoing WHERE (user_id, id) IN (SELECT * FROM picked)",
 );
 
-impl Store {
+impl OutgoingQueue<'_> {
     /// Settles up to `limit` of this channel whose lease ran out, and returns them, each once, whoever asks. One of which
     /// a part was on its way ends as `unknown`; one of which none was waits again. Of all users; for the sender.
-    pub async fn settle_lost_outgoing(&self, channel: &str, limit: u32) -> Result<Vec<Outgoing>> {
+    pub async fn expire(self, channel: &str, limit: u32) -> Result<Vec<Outgoing>> {
         let channel = channel.to_owned();
         let lost: Vec<Outgoing> = self
+            .store
             .db()
             .write(move |conn| {
                 Box::pin(async move {
@@ -50,22 +51,23 @@ impl Store {
             })
             .await?;
         if !lost.is_empty() {
-            self.notify(Topic::Outgoing);
+            self.store.notify(Topic::Outgoing);
         }
         Ok(lost)
     }
 
     /// Those of which nobody knows whether they have left, newest first. Of all users; for the operator.
-    pub async fn lost_outgoing(&self, limit: u32) -> Result<Vec<Outgoing>> {
-        let mut conn = self.db().reader().await?;
+    pub async fn list_unknown(self, limit: u32) -> Result<Vec<Outgoing>> {
+        let mut conn = self.store.db().reader().await?;
         let now = clock(&mut conn).await?;
         let rows: Vec<Row> = conn.fetch_all(LOST, args![now, limit]).await?;
         rows.into_iter().map(outgoing).collect()
     }
 
     /// Forgets up to `limit` that ended longer ago than `age`, of all users; how many there were.
-    pub async fn prune_outgoing(&self, age: Duration, limit: u32) -> Result<u64> {
-        self.db()
+    pub async fn prune(self, age: Duration, limit: u32) -> Result<u64> {
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let before = earlier(clock(conn).await?, age);

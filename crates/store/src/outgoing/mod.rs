@@ -9,10 +9,10 @@ mod parts;
 pub use self::add::NewOutgoing;
 pub(crate) use self::add::{add_replies, check};
 pub use self::claims::{OutgoingClaim, OutgoingEnd};
+use crate::areas::OutgoingQueue;
 use crate::db::args;
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::clock;
-use crate::store::Store;
 
 /// Of a reason so much is kept.
 const REASON_LIMIT: usize = 4 * 1024;
@@ -122,10 +122,10 @@ use {columns, shown};
 const LIST: &str =
     concat!("SELECT ", shown!(), " FROM outgoing WHERE user_id = $2 ORDER BY id DESC LIMIT +$3");
 
-impl Store {
+impl OutgoingQueue<'_> {
     /// The user's messages, newest first. One whose lease ran out is shown as what it will be settled as.
-    pub async fn outgoing(&self, user: &str, limit: u32) -> Result<Vec<Outgoing>> {
-        let mut conn = self.db().reader().await?;
+    pub async fn list(self, user: &str, limit: u32) -> Result<Vec<Outgoing>> {
+        let mut conn = self.store.db().reader().await?;
         let now = clock(&mut conn).await?;
         let rows: Vec<Row> = conn.fetch_all(LIST, args![now, user, limit]).await?;
         rows.into_iter().map(outgoing).collect()

@@ -1,25 +1,26 @@
 //! The parts of a message on their way. A part is written down before it is handed to the channel, and begun once.
 
 use super::OutgoingClaim;
+use crate::areas::OutgoingQueue;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::leases::{Fenced, clock};
-use crate::store::Store;
+use crate::leases::{LeaseStatus, clock};
 
-impl Store {
+impl OutgoingQueue<'_> {
     /// Writes down, durably, that a part is about to be handed to the channel; send it only if this was `Kept`. Parts are
     /// counted from 0, and the first one to begin is the claim's `parts_sent`. Beginning a part says that the one before
     /// has left. After a crash a part that was begun is never begun again: the message ends `unknown`.
-    pub async fn begin_part(&self, claim: &OutgoingClaim, part: i64) -> Result<Fenced> {
+    pub async fn begin_part(self, claim: &OutgoingClaim, part: i64) -> Result<LeaseStatus> {
         let claim = claim.clone();
-        self.db().write(move |conn| Box::pin(async move { begin(conn, &claim, part).await })).await
+        self.store.db().write(move |conn| Box::pin(async move { begin(conn, &claim, part).await })).await
     }
 
     /// Writes down that the channel has a part, so that a crash before the next one loses nothing. Needed only where some
     /// time passes between two parts. `Lost` too if it is not the part that was begun last.
-    pub async fn finish_part(&self, claim: &OutgoingClaim, part: i64) -> Result<Fenced> {
+    pub async fn finish_part(self, claim: &OutgoingClaim, part: i64) -> Result<LeaseStatus> {
         let claim = claim.clone();
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let finished = conn
@@ -29,14 +30,14 @@ impl Store {
                             args![claim.outgoing.user, claim.outgoing.id, claim.fence, part],
                         )
                         .await?;
-                    Ok(Fenced::by(finished))
+                    Ok(LeaseStatus::by(finished))
                 })
             })
             .await
     }
 }
 
-async fn begin(conn: &mut Conn, claim: &OutgoingClaim, part: i64) -> Result<Fenced> {
+async fn begin(conn: &mut Conn, claim: &OutgoingClaim, part: i64) -> Result<LeaseStatus> {
     let now = clock(conn).await?;
     let (user, id) = (&claim.outgoing.user, &claim.outgoing.id);
     // Locks the message: nobody can settle it before the part is written down.
@@ -48,14 +49,14 @@ async fn begin(conn: &mut Conn, claim: &OutgoingClaim, part: i64) -> Result<Fenc
         )
         .await?;
     match ours {
-        None => Ok(Fenced::Lost),
+        None => Ok(LeaseStatus::Lost),
         Some((begun,)) if begun == part => {
             conn.execute(
                 "UPDATE outgoing SET parts_sent = $3, parts_begun = $3 + 1 WHERE user_id = $1 AND id = $2",
                 args![user, id, part],
             )
             .await?;
-            Ok(Fenced::Kept)
+            Ok(LeaseStatus::Kept)
         }
         Some((begun,)) => Err(Error::new(
             ErrorKind::Conflict,

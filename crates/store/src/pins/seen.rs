@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{INSTRUCTIONS_PIN, LOCK, PinState, Row, SeenTool, ToolPin, keep, stored};
+use crate::areas::Pins;
 use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, args};
 use crate::error::Result;
-use crate::store::{Store, check_name, check_text, now};
+use crate::store::{check_name, check_text, now};
 
 const DEFINITION_LIMIT: usize = 1024 * 1024;
 /// Tools that are compared in one transaction.
@@ -25,26 +26,26 @@ const LISTED: &str = "SELECT body FROM listed_bodies WHERE body = $1 \
 const LIST_FIRST: &str =
     "INSERT INTO listed_bodies (body, first_listed_at) VALUES ($1, $2) ON CONFLICT (body) DO NOTHING";
 
-impl Store {
+impl Pins<'_> {
     /// Compares a definition with the pinned one, and remembers what it saw. The usual case only reads.
-    pub async fn see_tool(&self, seen: SeenTool) -> Result<PinState> {
+    pub async fn record(self, seen: SeenTool) -> Result<PinState> {
         check_seen(&seen)?;
         let row: Option<Row> =
-            self.db().reader().await?.fetch_optional(ONE, args![&seen.body, &seen.tool]).await?;
+            self.store.db().reader().await?.fetch_optional(ONE, args![&seen.body, &seen.tool]).await?;
         if let Some((_, Sight::Known(state))) = row.map(|row| compared(row.into(), &seen)) {
             return Ok(state);
         }
-        let seeing = self.db().write(move |conn| Box::pin(see(conn, seen, now(), false)));
+        let seeing = self.store.db().write(move |conn| Box::pin(see(conn, seen, now(), false)));
         let (state, changed) = seeing.await?;
         if changed {
-            self.notify(Topic::Pins);
+            self.store.notify(Topic::Pins);
         }
         Ok(state)
     }
 
     /// The same for all tools that a body lists, in their order; it may list none. They are read with one question, and what is
     /// new is written with a few.
-    pub async fn see_tools(&self, body: &str, seen: Vec<SeenTool>) -> Result<Vec<PinState>> {
+    pub async fn record_all(self, body: &str, seen: Vec<SeenTool>) -> Result<Vec<PinState>> {
         let was_listed = self.was_listed(body).await?;
         let mut known = self.pins_of(body).await?;
         let mut states = Vec::with_capacity(seen.len());
@@ -81,15 +82,15 @@ impl Store {
     }
 
     /// Whether this body has ever listed its tools, also if there were none.
-    async fn was_listed(&self, body: &str) -> Result<bool> {
+    async fn was_listed(self, body: &str) -> Result<bool> {
         check_name("body", body)?;
         let listed: Option<(String,)> =
-            self.db().reader().await?.fetch_optional(LISTED, args![body, INSTRUCTIONS_PIN]).await?;
+            self.store.db().reader().await?.fetch_optional(LISTED, args![body, INSTRUCTIONS_PIN]).await?;
         Ok(listed.is_some())
     }
 
     /// The same for what is remembered of a server that does not run: nothing is written.
-    pub async fn compare_tools(&self, body: &str, seen: Vec<SeenTool>) -> Result<Vec<PinState>> {
+    pub async fn compare(self, body: &str, seen: Vec<SeenTool>) -> Result<Vec<PinState>> {
         let mut known = self.pins_of(body).await?;
         let states = seen.iter().map(|seen| {
             let pin = known.remove(&seen.tool);
@@ -102,21 +103,21 @@ impl Store {
         Ok(states.collect())
     }
 
-    async fn pins_of(&self, body: &str) -> Result<HashMap<String, ToolPin>> {
-        let rows: Vec<Row> = self.db().reader().await?.fetch_all(OF_BODY, args![body]).await?;
+    async fn pins_of(self, body: &str) -> Result<HashMap<String, ToolPin>> {
+        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(OF_BODY, args![body]).await?;
         let pins = rows.into_iter().map(ToolPin::from);
         Ok(pins.map(|pin| (pin.tool.clone(), pin)).collect())
     }
 
     async fn see_batch(
-        &self,
+        self,
         body: &str,
         batch: Vec<(usize, SeenTool)>,
         at: i64,
         was_listed: bool,
     ) -> Result<Vec<(usize, PinState)>> {
         let body = body.to_owned();
-        let seeing = self.db().write(move |conn| {
+        let seeing = self.store.db().write(move |conn| {
             Box::pin(async move {
                 // A tool that was not in the first listing of its body came with an update that the operator has not reviewed.
                 let is_late = conn.execute(LIST_FIRST, args![&body, at]).await? == 0 || was_listed;
@@ -132,26 +133,26 @@ impl Store {
         });
         let (states, is_changed) = seeing.await?;
         if is_changed {
-            self.notify(Topic::Pins);
+            self.store.notify(Topic::Pins);
         }
         Ok(states)
     }
 
     /// The tools of a body as it showed them last, in the order in which they were first seen: name and definition. Without
     /// those that it no longer had then. `None` if it has never listed its tools.
-    pub async fn last_seen_tools(&self, body: &str) -> Result<Option<Vec<(String, String)>>> {
+    pub async fn list_last_seen(self, body: &str) -> Result<Option<Vec<(String, String)>>> {
         if !self.was_listed(body).await? {
             return Ok(None);
         }
-        self.db().reader().await?.fetch_all(LAST_SEEN, args![body, INSTRUCTIONS_PIN]).await.map(Some)
+        self.store.db().reader().await?.fetch_all(LAST_SEEN, args![body, INSTRUCTIONS_PIN]).await.map(Some)
     }
 
     /// These are all the tools that a body has now. The pins of others stay, but are not among those last seen.
-    pub async fn set_tools_of(&self, body: &str, tools: &[String]) -> Result<()> {
+    pub async fn set_tools(self, body: &str, tools: &[String]) -> Result<()> {
         let has: HashSet<&str> = tools.iter().map(String::as_str).collect();
         let known = "SELECT tool, is_gone FROM tool_pins WHERE body = $1 AND tool <> $2 ORDER BY tool";
         let known: Vec<(String, i64)> =
-            self.db().reader().await?.fetch_all(known, args![body, INSTRUCTIONS_PIN]).await?;
+            self.store.db().reader().await?.fetch_all(known, args![body, INSTRUCTIONS_PIN]).await?;
         let changed: Vec<(String, bool)> = known
             .into_iter()
             .map(|(tool, was_gone)| (has.contains(&*tool), tool, was_gone != 0))
@@ -162,7 +163,7 @@ impl Store {
             return Ok(());
         }
         let body = body.to_owned();
-        let keeping = self.db().write(move |conn| {
+        let keeping = self.store.db().write(move |conn| {
             Box::pin(async move {
                 for (tool, is_gone) in changed {
                     let set = "UPDATE tool_pins SET is_gone = $3 WHERE body = $1 AND tool = $2";

@@ -1,35 +1,38 @@
 //! What becomes of a proposal: accepted, dismissed, or based anew.
 
 use super::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus, check, missing, one};
+use crate::areas::Proposals;
 use crate::audit::Action;
 use crate::changes::Topic;
 use crate::db::{Conn, WriteTx, args};
 use crate::error::Result;
 use crate::instructions::{self, InstructionsChange, InstructionsOutcome};
-use crate::store::{Scope, Store, check_name};
+use crate::store::{Scope, check_name};
 
-impl Store {
+impl Proposals<'_> {
     /// Makes an open proposal the standing instructions, if they still are what it was made from. It is put on record
     /// with them.
-    pub async fn accept_proposal(&self, scope: &Scope, decide: DecideProposal) -> Result<ProposalOutcome> {
+    pub async fn accept(self, scope: &Scope, decide: DecideProposal) -> Result<ProposalOutcome> {
         check_name("writer", &decide.by)?;
         let scope = scope.clone();
         let outcome = self
+            .store
             .db()
             .chained()
             .write(move |unit| Box::pin(async move { accept(unit, &scope, decide).await }))
             .await?;
         if matches!(outcome, ProposalOutcome::Accepted(_)) {
-            self.notify(Topic::Instructions);
+            self.store.notify(Topic::Instructions);
         }
         Ok(outcome)
     }
 
     /// Puts an open proposal away; one that was decided before stays as it is.
-    pub async fn dismiss_proposal(&self, scope: &Scope, decide: DecideProposal) -> Result<Proposal> {
+    pub async fn dismiss(self, scope: &Scope, decide: DecideProposal) -> Result<Proposal> {
         check_name("writer", &decide.by)?;
         let scope = scope.clone();
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     set(conn, &scope, &decide, ProposalStatus::Dismissed).await?;
@@ -40,10 +43,11 @@ impl Store {
     }
 
     /// Bases an open proposal on other instructions than before.
-    pub async fn renew_proposal(&self, scope: &Scope, id: &str, change: NewProposal) -> Result<Proposal> {
+    pub async fn renew(self, scope: &Scope, id: &str, change: NewProposal) -> Result<Proposal> {
         check(&change)?;
         let (scope, id) = (scope.clone(), id.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let NewProposal { line, text, diff, base_version, .. } = change;

@@ -3,11 +3,12 @@
 
 mod decide;
 
+use crate::areas::Proposals;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::instructions::{Instructions, TEXT_LIMIT};
 use crate::mind_log::NewLogEntry;
-use crate::store::{Scope, Store, check_text, new_id};
+use crate::store::{Scope, check_text, new_id};
 
 const LINE_LIMIT: usize = 4 * 1024;
 /// The most that can wait at once in a scope.
@@ -75,24 +76,19 @@ pub enum ProposalOutcome {
     Decided(Proposal),
 }
 
-impl Store {
-    pub async fn proposals(
-        &self,
-        scope: &Scope,
-        status: ProposalStatus,
-        limit: u32,
-    ) -> Result<Vec<Proposal>> {
+impl Proposals<'_> {
+    pub async fn list(self, scope: &Scope, status: ProposalStatus, limit: u32) -> Result<Vec<Proposal>> {
         if limit > MOST_READ {
             return Err(Error::invalid(format!(
                 "the limit is `{limit}`; at most {MOST_READ} proposals are read"
             )));
         }
         let values = args![scope.user(), scope.agent(), status.name(), limit];
-        list(&mut self.db().reader().await?, values).await
+        list(&mut self.store.db().reader().await?, values).await
     }
 
-    pub async fn proposal(&self, scope: &Scope, id: &str) -> Result<Option<Proposal>> {
-        one(&mut self.db().reader().await?, scope, id).await
+    pub async fn get(self, scope: &Scope, id: &str) -> Result<Option<Proposal>> {
+        one(&mut self.store.db().reader().await?, scope, id).await
     }
 }
 

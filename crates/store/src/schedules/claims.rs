@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::{Row, Schedule};
+use crate::areas::Schedules;
 use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, Sql, args};
 use crate::error::Result;
-use crate::leases::{Fenced, Lease, check_duration, claim, clock, later};
-use crate::store::Store;
+use crate::leases::{Lease, LeaseStatus, check_duration, claim, clock, later};
 
 /// A schedule that is ours for a while: one that is due, or one that somebody wants run at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl ScheduleClaim {
 
 /// What became of the wish to run a schedule at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClaimNow {
+pub enum ClaimNowOutcome {
     Claimed(Box<ScheduleClaim>),
     /// Claimed by another worker.
     Busy,
@@ -54,12 +54,13 @@ const CLAIM_NOW: &str = "UPDATE schedules SET lease_owner = $4, lease_until = $5
 const NEXT: &str = "SELECT next_at FROM schedules WHERE enabled = 1 AND next_at IS NOT NULL AND lease_until <= $1 \
      AND user_id NOT IN (SELECT users.id FROM users WHERE users.disabled_at IS NOT NULL) ORDER BY next_at LIMIT 1";
 
-impl Store {
+impl Schedules<'_> {
     /// Takes up to `limit` schedules that are due, of all users, the longest due first. For the scheduler.
-    pub async fn claim_due_schedules(&self, lease: &Lease, limit: u32) -> Result<Vec<ScheduleClaim>> {
+    pub async fn claim_due(self, lease: &Lease, limit: u32) -> Result<Vec<ScheduleClaim>> {
         lease.check()?;
         let lease = lease.clone();
         let mut claims = self
+            .store
             .db()
             .write(move |conn| Box::pin(async move { claim_due(conn, &lease, limit).await }))
             .await?;
@@ -68,42 +69,41 @@ impl Store {
     }
 
     /// Takes one schedule of this user for a run now. It stays due when it is.
-    pub async fn claim_schedule_now(&self, user: &str, id: &str, lease: &Lease) -> Result<ClaimNow> {
+    pub async fn claim_now(self, user: &str, id: &str, lease: &Lease) -> Result<ClaimNowOutcome> {
         lease.check()?;
         let (user, id, lease) = (user.to_owned(), id.to_owned(), lease.clone());
-        self.db().write(move |conn| Box::pin(async move { claim_now(conn, &user, &id, &lease).await })).await
+        self.store
+            .db()
+            .write(move |conn| Box::pin(async move { claim_now(conn, &user, &id, &lease).await }))
+            .await
     }
 
     /// How long it is until a schedule is due that nobody has, of all users; `None`: none will be. For the scheduler.
-    pub async fn next_due_schedule(&self) -> Result<Option<Duration>> {
-        let mut conn = self.db().reader().await?;
+    pub async fn next_due(self) -> Result<Option<Duration>> {
+        let mut conn = self.store.db().reader().await?;
         let now = clock(&mut conn).await?;
         let next: Option<(i64,)> = conn.fetch_optional(NEXT, args![now]).await?;
         Ok(next.map(|(at,)| Duration::from_micros(u64::try_from(at.saturating_sub(now)).unwrap_or(0))))
     }
 
-    /// The time that schedules are due by, in microseconds since 1970: the server's on PostgreSQL, else this process's.
-    pub async fn clock(&self) -> Result<i64> {
-        clock(&mut self.db().reader().await?).await
-    }
-
     /// Keeps a claim, and the run that was started under it, for so long from now.
-    pub async fn renew_schedule(&self, claim: &ScheduleClaim, duration: Duration) -> Result<Fenced> {
+    pub async fn renew(self, claim: &ScheduleClaim, duration: Duration) -> Result<LeaseStatus> {
         check_duration(duration)?;
         let claim = claim.clone();
-        self.db().write(move |conn| Box::pin(async move { renew(conn, &claim, duration).await })).await
+        self.store.db().write(move |conn| Box::pin(async move { renew(conn, &claim, duration).await })).await
     }
 
     /// Gives a schedule back without a run, due again at `next_at`: after `StartedBefore`, or to skip a missed run. A
     /// time that the user set since the claim stays.
-    pub async fn return_schedule(&self, claim: &ScheduleClaim, next_at: Option<i64>) -> Result<Fenced> {
+    pub async fn release(self, claim: &ScheduleClaim, next_at: Option<i64>) -> Result<LeaseStatus> {
         let claim = claim.clone();
         let returned = self
+            .store
             .db()
             .write(move |conn| Box::pin(async move { give_back(conn, &claim, next_at).await }))
             .await?;
-        if returned == Fenced::Kept {
-            self.notify(Topic::Schedules);
+        if returned == LeaseStatus::Kept {
+            self.store.notify(Topic::Schedules);
         }
         Ok(returned)
     }
@@ -138,20 +138,20 @@ async fn claim_due(conn: &mut Conn, lease: &Lease, limit: u32) -> Result<Vec<Sch
     Ok(claims.collect())
 }
 
-async fn claim_now(conn: &mut Conn, user: &str, id: &str, lease: &Lease) -> Result<ClaimNow> {
+async fn claim_now(conn: &mut Conn, user: &str, id: &str, lease: &Lease) -> Result<ClaimNowOutcome> {
     let now = clock(conn).await?;
     let row: Option<Claimed> =
         conn.fetch_optional(CLAIM_NOW, args![user, id, now, &lease.owner, lease.until(now)]).await?;
     if let Some(row) = row {
-        return Ok(ClaimNow::Claimed(Box::new(ScheduleClaim { due_at: now, ..claimed(row, now)? })));
+        return Ok(ClaimNowOutcome::Claimed(Box::new(ScheduleClaim { due_at: now, ..claimed(row, now)? })));
     }
     let enabled: Option<(i64,)> = conn
         .fetch_optional("SELECT enabled FROM schedules WHERE user_id = $1 AND id = $2", args![user, id])
         .await?;
     Ok(match enabled {
-        None => ClaimNow::Missing,
-        Some((0,)) => ClaimNow::Disabled,
-        Some(_) => ClaimNow::Busy,
+        None => ClaimNowOutcome::Missing,
+        Some((0,)) => ClaimNowOutcome::Disabled,
+        Some(_) => ClaimNowOutcome::Busy,
     })
 }
 
@@ -182,7 +182,7 @@ fn claimed(row: Claimed, now: i64) -> Result<ScheduleClaim> {
     Ok(ScheduleClaim { schedule, due_at: next_at.unwrap_or(now), claimed_at: now, fence })
 }
 
-async fn renew(conn: &mut Conn, claim: &ScheduleClaim, duration: Duration) -> Result<Fenced> {
+async fn renew(conn: &mut Conn, claim: &ScheduleClaim, duration: Duration) -> Result<LeaseStatus> {
     let now = clock(conn).await?;
     let (user, id, until) = (&claim.schedule.user, &claim.schedule.id, later(now, duration));
     let schedules = conn
@@ -200,7 +200,7 @@ async fn renew(conn: &mut Conn, claim: &ScheduleClaim, duration: Duration) -> Re
             args![user, id, claim.fence, until, now],
         )
         .await?;
-    Ok(Fenced::by(schedules + runs))
+    Ok(LeaseStatus::by(schedules + runs))
 }
 
 /// Lets the schedule go, inside the caller's transaction. What the user set since the claim is newer than `next_at`.
@@ -208,7 +208,7 @@ pub(super) async fn give_back(
     conn: &mut Conn,
     claim: &ScheduleClaim,
     next_at: Option<i64>,
-) -> Result<Fenced> {
+) -> Result<LeaseStatus> {
     let returned = conn
         .execute(
             "UPDATE schedules SET next_at = CASE WHEN next_at IS NOT DISTINCT FROM $4 THEN $5 ELSE next_at END, \
@@ -219,5 +219,5 @@ pub(super) async fn give_back(
     if returned > 0 {
         notify_replicas(conn, Topic::Schedules).await?;
     }
-    Ok(Fenced::by(returned))
+    Ok(LeaseStatus::by(returned))
 }

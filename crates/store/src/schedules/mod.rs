@@ -3,12 +3,13 @@
 mod claims;
 mod runs;
 
-pub use self::claims::{ClaimNow, ScheduleClaim};
+pub use self::claims::{ClaimNowOutcome, ScheduleClaim};
 pub use self::runs::{FinishRun, RunOutcome, RunStart, ScheduleRun};
+use crate::areas::Schedules;
 use crate::changes::{Topic, notify_replicas};
 use crate::db::args;
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{Scope, Store, check_name, check_text, new_id, now};
+use crate::store::{Scope, check_name, check_text, new_id, now};
 use crate::untrusted_reads::ReadOrigin;
 
 const PROMPT_LIMIT: usize = 64 * 1024;
@@ -85,7 +86,7 @@ pub struct Schedule {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScheduleAdded {
+pub enum AddScheduleOutcome {
     Added(Box<Schedule>),
     Full,
 }
@@ -113,14 +114,14 @@ const LIST: &str = "SELECT user_id, id, agent, cron, timezone, channel, prompt, 
 const ONE: &str = "SELECT user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, \
      changed_at, origin, quarantined, origins FROM schedules WHERE user_id = $1 AND id = $2";
 
-impl Store {
+impl Schedules<'_> {
     /// Adds a schedule. It is enabled unless it is quarantined.
-    pub async fn add_schedule(&self, new: NewSchedule) -> Result<ScheduleAdded> {
+    pub async fn add(self, new: NewSchedule) -> Result<AddScheduleOutcome> {
         let schedule = fresh(new)?;
         let row = schedule.clone();
         let origins = serde_json::to_string(&row.origins)
             .map_err(|error| Error::invalid("the origins cannot be written").because(error))?;
-        let added = self
+        let added = self.store
             .db()
             .write(move |conn| {
                 Box::pin(async move {
@@ -143,27 +144,29 @@ impl Store {
             })
             .await?;
         if added == 0 {
-            return Ok(ScheduleAdded::Full);
+            return Ok(AddScheduleOutcome::Full);
         }
-        self.notify(Topic::Schedules);
-        Ok(ScheduleAdded::Added(Box::new(schedule)))
+        self.store.notify(Topic::Schedules);
+        Ok(AddScheduleOutcome::Added(Box::new(schedule)))
     }
 
-    pub async fn schedule(&self, user: &str, id: &str) -> Result<Option<Schedule>> {
-        let row: Option<Row> = self.db().reader().await?.fetch_optional(ONE, args![user, id]).await?;
+    pub async fn get(self, user: &str, id: &str) -> Result<Option<Schedule>> {
+        let row: Option<Row> = self.store.db().reader().await?.fetch_optional(ONE, args![user, id]).await?;
         row.map(Schedule::try_from).transpose()
     }
 
     /// The user's schedules, oldest first, from the one after the id `after` (empty: from the first).
-    pub async fn schedules(&self, user: &str, after: &str, limit: u32) -> Result<Vec<Schedule>> {
-        let rows: Vec<Row> = self.db().reader().await?.fetch_all(LIST, args![user, after, limit]).await?;
+    pub async fn list(self, user: &str, after: &str, limit: u32) -> Result<Vec<Schedule>> {
+        let rows: Vec<Row> =
+            self.store.db().reader().await?.fetch_all(LIST, args![user, after, limit]).await?;
         rows.into_iter().map(Schedule::try_from).collect()
     }
 
     /// Removes a schedule; whether there was one. A run that goes on may still be finished, and past ones are kept.
-    pub async fn remove_schedule(&self, user: &str, id: &str) -> Result<bool> {
+    pub async fn remove(self, user: &str, id: &str) -> Result<bool> {
         let (user, id) = (user.to_owned(), id.to_owned());
         let removed = self
+            .store
             .db()
             .write(move |conn| {
                 Box::pin(async move {
@@ -175,15 +178,16 @@ impl Store {
                 })
             })
             .await?;
-        self.notify(Topic::Schedules);
+        self.store.notify(Topic::Schedules);
         Ok(removed > 0)
     }
 
     /// Enables a schedule from `next_at` on, which also ends its quarantine; `None` disables it. Whether there is one. A run
     /// that goes on is left alone.
-    pub async fn enable_schedule(&self, user: &str, id: &str, next_at: Option<i64>) -> Result<bool> {
+    pub async fn enable(self, user: &str, id: &str, next_at: Option<i64>) -> Result<bool> {
         let (user, id) = (user.to_owned(), id.to_owned());
         let changed = self
+            .store
             .db()
             .write(move |conn| {
                 Box::pin(async move {
@@ -200,7 +204,7 @@ impl Store {
                 })
             })
             .await?;
-        self.notify(Topic::Schedules);
+        self.store.notify(Topic::Schedules);
         Ok(changed > 0)
     }
 }

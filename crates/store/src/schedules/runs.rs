@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use super::ScheduleClaim;
 use super::claims::give_back;
+use crate::areas::Schedules;
 use crate::changes::Topic;
 use crate::db::{Conn, Sql, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::leases::{Fenced, claim, clock, earlier};
-use crate::store::{Store, check_text};
+use crate::leases::{LeaseStatus, claim, clock, earlier};
+use crate::store::check_text;
 
 /// The longest output that is kept.
 const OUTPUT_LIMIT: usize = 256 * 1024;
@@ -97,28 +98,31 @@ const LOST: &str = "SELECT user_id, schedule_id, due_at, started_at, finished_at
      FROM schedule_runs WHERE outcome = 'unknown' OR (finished_at IS NULL AND lease_until <= $1) \
      ORDER BY started_at DESC LIMIT +$2";
 
-impl Store {
+impl Schedules<'_> {
     /// Writes down that the run begins, durably, before it does.
-    pub async fn start_run(&self, claim: &ScheduleClaim) -> Result<RunStart> {
+    pub async fn start_run(self, claim: &ScheduleClaim) -> Result<RunStart> {
         let claim = claim.clone();
-        self.db().write(move |conn| Box::pin(async move { start(conn, &claim).await })).await
+        self.store.db().write(move |conn| Box::pin(async move { start(conn, &claim).await })).await
     }
 
     /// Writes down how the run ended, and gives the schedule back.
-    pub async fn finish_run(&self, claim: &ScheduleClaim, finish: FinishRun) -> Result<Fenced> {
+    pub async fn finish_run(self, claim: &ScheduleClaim, finish: FinishRun) -> Result<LeaseStatus> {
         check_text("output of the run", &finish.output, OUTPUT_LIMIT)?;
         let claim = claim.clone();
-        let finished =
-            self.db().write(move |conn| Box::pin(async move { end(conn, &claim, finish).await })).await?;
-        if finished == Fenced::Kept {
-            self.notify(Topic::Schedules);
+        let finished = self
+            .store
+            .db()
+            .write(move |conn| Box::pin(async move { end(conn, &claim, finish).await }))
+            .await?;
+        if finished == LeaseStatus::Kept {
+            self.store.notify(Topic::Schedules);
         }
         Ok(finished)
     }
 
     /// The runs of a schedule, newest first. One whose lease ran out is shown as `unknown`.
-    pub async fn schedule_runs(&self, user: &str, schedule: &str, limit: u32) -> Result<Vec<ScheduleRun>> {
-        let mut conn = self.db().reader().await?;
+    pub async fn runs(self, user: &str, schedule: &str, limit: u32) -> Result<Vec<ScheduleRun>> {
+        let mut conn = self.store.db().reader().await?;
         let now = clock(&mut conn).await?;
         let rows: Vec<RunRow> = conn.fetch_all(RUNS, args![user, schedule, limit]).await?;
         rows.into_iter().map(|row| run(row, now)).collect()
@@ -126,8 +130,9 @@ impl Store {
 
     /// Ends up to `limit` runs whose lease ran out as `unknown`, and returns them: each is returned once, whoever
     /// asks. Of all users; for the scheduler.
-    pub async fn settle_lost_runs(&self, limit: u32) -> Result<Vec<ScheduleRun>> {
-        self.db()
+    pub async fn expire_runs(self, limit: u32) -> Result<Vec<ScheduleRun>> {
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
@@ -139,16 +144,17 @@ impl Store {
     }
 
     /// The runs of which nobody knows how they ended, newest first. Of all users; for the operator.
-    pub async fn lost_runs(&self, limit: u32) -> Result<Vec<ScheduleRun>> {
-        let mut conn = self.db().reader().await?;
+    pub async fn list_unknown_runs(self, limit: u32) -> Result<Vec<ScheduleRun>> {
+        let mut conn = self.store.db().reader().await?;
         let now = clock(&mut conn).await?;
         let rows: Vec<RunRow> = conn.fetch_all(LOST, args![now, limit]).await?;
         rows.into_iter().map(|row| run(row, now)).collect()
     }
 
     /// Forgets up to `limit` runs that ended longer ago than `age`, of all users; how many there were.
-    pub async fn prune_runs(&self, age: Duration, limit: u32) -> Result<u64> {
-        self.db()
+    pub async fn prune_runs(self, age: Duration, limit: u32) -> Result<u64> {
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let before = earlier(clock(conn).await?, age);
@@ -182,7 +188,7 @@ async fn start(conn: &mut Conn, claim: &ScheduleClaim) -> Result<RunStart> {
     Ok(if started == 0 { RunStart::StartedBefore } else { RunStart::Started })
 }
 
-async fn end(conn: &mut Conn, claim: &ScheduleClaim, finish: FinishRun) -> Result<Fenced> {
+async fn end(conn: &mut Conn, claim: &ScheduleClaim, finish: FinishRun) -> Result<LeaseStatus> {
     let now = clock(conn).await?;
     // Locks the schedule before the run, as everywhere: two that lock in different orders would wait for each other.
     let fence: Option<(i64,)> = conn
@@ -193,7 +199,7 @@ async fn end(conn: &mut Conn, claim: &ScheduleClaim, finish: FinishRun) -> Resul
         .await?;
     // A removed schedule cannot be taken over; its run may still end.
     if fence.is_some_and(|(fence,)| fence != claim.fence) {
-        return Ok(Fenced::Lost);
+        return Ok(LeaseStatus::Lost);
     }
     let finished = conn
         .execute(
@@ -213,7 +219,7 @@ async fn end(conn: &mut Conn, claim: &ScheduleClaim, finish: FinishRun) -> Resul
     if finished > 0 {
         give_back(conn, claim, finish.next_at).await?;
     }
-    Ok(Fenced::by(finished))
+    Ok(LeaseStatus::by(finished))
 }
 
 fn run(row: RunRow, now: i64) -> Result<ScheduleRun> {

@@ -1,10 +1,11 @@
 //! The mind is asked for its packet once per session: whoever holds the lease asks, the others look again.
 
 use super::{reasons_of, reasons_text};
+use crate::areas::Sessions;
 use crate::db::{Conn, args};
 use crate::error::Result;
-use crate::leases::{Fenced, Lease, clock};
-use crate::store::{Store, check_text};
+use crate::leases::{Lease, LeaseStatus, clock};
+use crate::store::check_text;
 
 const PACKET_LIMIT: usize = 4 * 1024 * 1024;
 
@@ -35,24 +36,27 @@ pub enum Bootstrap {
     Missing,
 }
 
-impl Store {
+impl Sessions<'_> {
     /// The packet of a session, or the right to fetch it. Once it is there this only reads.
-    pub async fn bootstrap(&self, user: &str, session: &str, lease: &Lease) -> Result<Bootstrap> {
+    pub async fn bootstrap(self, user: &str, session: &str, lease: &Lease) -> Result<Bootstrap> {
         lease.check()?;
-        let found = look(&mut self.db().reader().await?, user, session).await?;
+        let found = look(&mut self.store.db().reader().await?, user, session).await?;
         if !matches!(found, Bootstrap::Busy) {
             return Ok(found);
         }
         let (user, session, lease) = (user.to_owned(), session.to_owned(), lease.clone());
-        self.db().write(move |conn| Box::pin(async move { take(conn, user, session, &lease).await })).await
+        self.store
+            .db()
+            .write(move |conn| Box::pin(async move { take(conn, user, session, &lease).await }))
+            .await
     }
 
     /// Keeps the mind's answer; from now on the session is bootstrapped, degraded or not.
-    pub async fn set_packet(&self, claim: &BootstrapClaim, packet: Packet) -> Result<Fenced> {
+    pub async fn set_packet(self, claim: &BootstrapClaim, packet: Packet) -> Result<LeaseStatus> {
         check_text("packet of the mind", &packet.text, PACKET_LIMIT)?;
         let reasons = reasons_text(&packet.reasons)?;
         let BootstrapClaim { user, session, fence } = claim.clone();
-        self.db()
+        self.store.db()
             .write(move |conn| {
                 Box::pin(async move {
                     let kept = conn
@@ -62,16 +66,17 @@ impl Store {
                             args![user, session, fence, packet.text, reasons],
                         )
                         .await?;
-                    Ok(Fenced::by(kept))
+                    Ok(LeaseStatus::by(kept))
                 })
             })
             .await
     }
 
     /// The mind did not answer: the next one may try at once.
-    pub async fn return_bootstrap(&self, claim: &BootstrapClaim) -> Result<Fenced> {
+    pub async fn release_bootstrap(self, claim: &BootstrapClaim) -> Result<LeaseStatus> {
         let BootstrapClaim { user, session, fence } = claim.clone();
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let returned = conn
@@ -81,7 +86,7 @@ impl Store {
                             args![user, session, fence],
                         )
                         .await?;
-                    Ok(Fenced::by(returned))
+                    Ok(LeaseStatus::by(returned))
                 })
             })
             .await

@@ -3,9 +3,10 @@
 //! A session without a connection of its own may hold one conversation after the other. They are numbered, so that what a
 //! process says late about an earlier conversation does not count for the one that runs.
 
+use crate::areas::Sessions;
 use crate::db::{Value, args};
 use crate::error::Result;
-use crate::store::{Scope, Store, check_name};
+use crate::store::{Scope, check_name};
 
 /// How far the contract of a session has come, in its running conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,11 +31,11 @@ const READ: &str = "UPDATE broker_sessions SET delivered_in = $3 \
 const BEGIN: &str = "UPDATE broker_sessions SET conversation = conversation + 1 \
      WHERE user_id = $1 AND agent = $2 AND substr(id, 1, length($3)) = $3";
 
-impl Store {
+impl Sessions<'_> {
     /// The whole contract was written to the host in this conversation, in place of the call with the digest `bounced` if there
     /// was one. Writing the same contract again changes nothing; another one begins anew.
-    pub async fn contract_written(
-        &self,
+    pub async fn set_contract_written(
+        self,
         user: &str,
         session: &str,
         conversation: i64,
@@ -47,8 +48,8 @@ impl Store {
     }
 
     /// The model of this conversation has read this contract, if it is the one that was written.
-    pub async fn contract_read(
-        &self,
+    pub async fn set_contract_read(
+        self,
         user: &str,
         session: &str,
         conversation: i64,
@@ -59,12 +60,13 @@ impl Store {
 
     /// A new conversation begins in every session of this user and agent whose id begins with `prefix`: it has read nothing.
     /// The protocol does not say in which of them.
-    pub async fn begin_conversation(&self, scope: &Scope, prefix: &str) -> Result<()> {
+    pub async fn begin_conversation(self, scope: &Scope, prefix: &str) -> Result<()> {
         self.update_contract(BEGIN, args![scope.user(), scope.agent(), prefix]).await
     }
 
-    async fn update_contract(&self, sql: &'static str, args: Vec<Value>) -> Result<()> {
-        self.db()
+    async fn update_contract(self, sql: &'static str, args: Vec<Value>) -> Result<()> {
+        self.store
+            .db()
             .chained()
             .write(move |tx| Box::pin(async move { tx.conn.execute(sql, args).await.map(drop) }))
             .await

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 pub use self::bootstrap::{Bootstrap, BootstrapClaim, Packet};
 pub use self::contract::ContractState;
+use crate::areas::Sessions;
 use crate::db::{Conn, Sql, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{claim, earlier};
-use crate::store::{Scope, Store, check_name, check_text, now};
+use crate::store::{Scope, check_name, check_text, now};
 
 const HOST_LIMIT: usize = 16 * 1024;
 const HELLO_LIMIT: usize = 256 * 1024;
@@ -53,7 +54,7 @@ pub struct BrokerSession {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SessionOpened {
+pub enum OpenSessionOutcome {
     New(BrokerSession),
     Resumed(BrokerSession),
     /// The id belongs to a session with another agent, which stays unchanged.
@@ -87,9 +88,9 @@ const EXPIRE: Sql = claim!(
     ") DELETE FROM broker_sessions WHERE (user_id, id) IN (SELECT * FROM picked)",
 );
 
-impl Store {
+impl Sessions<'_> {
     /// Opens a session, or goes on with the one of this id.
-    pub async fn open_session(&self, open: OpenSession) -> Result<SessionOpened> {
+    pub async fn open(self, open: OpenSession) -> Result<OpenSessionOutcome> {
         check_name("session", &open.id)?;
         check_name("channel", &open.channel)?;
         if let Some(host) = &open.host {
@@ -98,23 +99,24 @@ impl Store {
         if let Some(hello) = &open.hello {
             check_text("greeting of the host", hello, HELLO_LIMIT)?;
         }
-        self.db().write(move |conn| Box::pin(async move { enter(conn, open).await })).await
+        self.store.db().write(move |conn| Box::pin(async move { enter(conn, open).await })).await
     }
 
-    pub async fn session(&self, user: &str, id: &str) -> Result<Option<BrokerSession>> {
-        one(&mut self.db().reader().await?, user, id).await
+    pub async fn get(self, user: &str, id: &str) -> Result<Option<BrokerSession>> {
+        one(&mut self.store.db().reader().await?, user, id).await
     }
 
     /// The user's sessions, the last heard of first.
-    pub async fn sessions(&self, user: &str, limit: u32) -> Result<Vec<BrokerSession>> {
-        let rows: Vec<Row> = self.db().reader().await?.fetch_all(LIST, args![user, limit]).await?;
+    pub async fn list(self, user: &str, limit: u32) -> Result<Vec<BrokerSession>> {
+        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(LIST, args![user, limit]).await?;
         rows.into_iter().map(session).collect()
     }
 
     /// The session was heard of. Once a minute is enough: only idle sessions are forgotten.
-    pub async fn touch_session(&self, user: &str, id: &str) -> Result<()> {
+    pub async fn touch(self, user: &str, id: &str) -> Result<()> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     conn.execute(
@@ -130,9 +132,10 @@ impl Store {
     }
 
     /// The host has ended its session: no process goes on with it.
-    pub async fn close_session(&self, user: &str, id: &str) -> Result<()> {
+    pub async fn close(self, user: &str, id: &str) -> Result<()> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     conn.execute(
@@ -147,9 +150,10 @@ impl Store {
     }
 
     /// Replaces the reasons why the session is degraded; none: it is not.
-    pub async fn set_session_reasons(&self, user: &str, id: &str, reasons: &[String]) -> Result<()> {
+    pub async fn set_reasons(self, user: &str, id: &str, reasons: &[String]) -> Result<()> {
         let (user, id, reasons) = (user.to_owned(), id.to_owned(), reasons_text(reasons)?);
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     conn.execute(
@@ -164,15 +168,16 @@ impl Store {
     }
 
     /// Forgets up to `limit` sessions that were not heard of for so long, of all users; how many there were.
-    pub async fn expire_sessions(&self, idle: Duration, limit: u32) -> Result<u64> {
+    pub async fn expire(self, idle: Duration, limit: u32) -> Result<u64> {
         let before = earlier(now(), idle);
-        self.db()
+        self.store
+            .db()
             .write(move |conn| Box::pin(async move { conn.execute(EXPIRE, args![before, limit]).await }))
             .await
     }
 }
 
-async fn enter(conn: &mut Conn, open: OpenSession) -> Result<SessionOpened> {
+async fn enter(conn: &mut Conn, open: OpenSession) -> Result<OpenSessionOutcome> {
     let (user, agent, at) = (open.scope.user(), open.scope.agent(), now());
     if let Some(idle) = open.idle {
         conn.execute(
@@ -197,13 +202,13 @@ async fn enter(conn: &mut Conn, open: OpenSession) -> Result<SessionOpened> {
             )
             .await?;
         if resumed == 0 {
-            return Ok(SessionOpened::OfAnotherAgent);
+            return Ok(OpenSessionOutcome::OfAnotherAgent);
         }
     }
     let session = one(conn, user, &open.id)
         .await?
         .ok_or_else(|| Error::new(ErrorKind::Other, "the session vanished while it was opened"))?;
-    Ok(if made == 0 { SessionOpened::Resumed(session) } else { SessionOpened::New(session) })
+    Ok(if made == 0 { OpenSessionOutcome::Resumed(session) } else { OpenSessionOutcome::New(session) })
 }
 
 async fn one(conn: &mut Conn, user: &str, id: &str) -> Result<Option<BrokerSession>> {

@@ -15,37 +15,37 @@ contract!(
 // spec: S-02
 async fn keeps_soul_and_identity(world: World) {
     let identity = json!({"name": "Ada", "vibe": "calm", "extra": {"deep": [1, null, "ü"]}});
-    world.store.put_agent("coach", Some("Be kind.\nBe brief."), Some(identity.clone())).await.unwrap();
-    world.store.put_agent("bare", None, None).await.unwrap();
-    let coach = world.store.agent("coach").await.unwrap().unwrap();
+    world.store.agents().put("coach", Some("Be kind.\nBe brief."), Some(identity.clone())).await.unwrap();
+    world.store.agents().put("bare", None, None).await.unwrap();
+    let coach = world.store.agents().get("coach").await.unwrap().unwrap();
     assert_eq!(coach.soul.as_deref(), Some("Be kind.\nBe brief."));
     assert_eq!(coach.identity, Some(identity));
     let names: Vec<String> =
-        world.store.agents().await.unwrap().into_iter().map(|agent| agent.name).collect();
+        world.store.agents().list().await.unwrap().into_iter().map(|agent| agent.name).collect();
     assert_eq!(names, ["bare", "coach"]);
-    assert_eq!(world.store.agent("nobody").await.unwrap(), None);
+    assert_eq!(world.store.agents().get("nobody").await.unwrap(), None);
 }
 
 async fn replaces_and_removes(world: World) {
-    assert_eq!(world.store.put_agent("coach", Some("one"), None).await.unwrap(), 1);
-    assert_eq!(world.store.put_agent("coach", Some("two"), None).await.unwrap(), 2);
-    let coach = world.store.agent("coach").await.unwrap().unwrap();
+    assert_eq!(world.store.agents().put("coach", Some("one"), None).await.unwrap(), 1);
+    assert_eq!(world.store.agents().put("coach", Some("two"), None).await.unwrap(), 2);
+    let coach = world.store.agents().get("coach").await.unwrap().unwrap();
     assert_eq!((coach.soul.as_deref(), coach.version), (Some("two"), 2));
-    assert!(world.store.remove_agent("coach").await.unwrap());
-    assert!(!world.store.remove_agent("coach").await.unwrap());
+    assert!(world.store.agents().remove("coach").await.unwrap());
+    assert!(!world.store.agents().remove("coach").await.unwrap());
 }
 
 async fn what_is_not_given_stays(world: World) {
     let identity = |name: &str| Some(json!({ "name": name }));
-    world.store.put_agent("coach", Some("one"), identity("Ada")).await.unwrap();
-    world.store.put_agent("coach", None, identity("Eve")).await.unwrap();
-    world.store.put_agent("coach", Some("two"), None).await.unwrap();
-    world.store.put_agent("coach", None, None).await.unwrap();
-    let coach = world.store.agent("coach").await.unwrap().unwrap();
+    world.store.agents().put("coach", Some("one"), identity("Ada")).await.unwrap();
+    world.store.agents().put("coach", None, identity("Eve")).await.unwrap();
+    world.store.agents().put("coach", Some("two"), None).await.unwrap();
+    world.store.agents().put("coach", None, None).await.unwrap();
+    let coach = world.store.agents().get("coach").await.unwrap().unwrap();
     assert_eq!((coach.soul.as_deref(), coach.identity, coach.version), (Some("two"), identity("Eve"), 4));
-    world.store.remove_agent("coach").await.unwrap();
-    world.store.put_agent("coach", Some("three"), None).await.unwrap();
-    let coach = world.store.agent("coach").await.unwrap().unwrap();
+    world.store.agents().remove("coach").await.unwrap();
+    world.store.agents().put("coach", Some("three"), None).await.unwrap();
+    let coach = world.store.agents().get("coach").await.unwrap().unwrap();
     assert_eq!((coach.soul.as_deref(), coach.identity, coach.version), (Some("three"), None, 1));
 }
 
@@ -53,18 +53,18 @@ async fn two_operators_lose_nothing_of_each_other(world: World) {
     for round in 0..10 {
         let (soul, identity) = (format!("soul {round}"), json!({ "name": format!("name {round}") }));
         let (one, other) = tokio::join!(
-            world.store.put_agent("coach", Some(&soul), None),
-            world.store.put_agent("coach", None, Some(identity.clone())),
+            world.store.agents().put("coach", Some(&soul), None),
+            world.store.agents().put("coach", None, Some(identity.clone())),
         );
         assert_ne!(one.unwrap(), other.unwrap());
-        let coach = world.store.agent("coach").await.unwrap().unwrap();
+        let coach = world.store.agents().get("coach").await.unwrap().unwrap();
         assert_eq!((coach.soul, coach.identity), (Some(soul), Some(identity)));
     }
 }
 
 async fn refuses_an_identity_that_is_no_object(world: World) {
-    let error = world.store.put_agent("coach", None, Some(json!("Ada"))).await.unwrap_err();
+    let error = world.store.agents().put("coach", None, Some(json!("Ada"))).await.unwrap_err();
     assert_eq!(error.to_string(), "the identity is not a JSON object");
-    let error = world.store.put_agent("coach", None, Some(json!({"name": "A\0"}))).await.unwrap_err();
+    let error = world.store.agents().put("coach", None, Some(json!({"name": "A\0"}))).await.unwrap_err();
     assert!(error.to_string().contains("NUL"), "{error}");
 }

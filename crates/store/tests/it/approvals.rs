@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use embody_store::{
-    Actor, Answer, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, Arguments, AskApproval, Asked,
-    AskedApproval, DecideApproval, Decided, Intent, Refusal, Store, ToolCall, UseApproval,
+use embody_store::Store;
+use embody_store::approvals::{
+    Answer, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, AskApproval, AskOutcome, AskResult,
+    DecideApproval, DecideOutcome, Refusal, UseApproval,
 };
+use embody_store::audit::{Actor, Arguments, Intent, ToolCall};
 
 use crate::world::{World, contract, eventually, scope};
 
@@ -50,8 +52,8 @@ pub(crate) fn ask() -> AskApproval {
 }
 
 pub(crate) async fn asked(store: &Store, ask: AskApproval) -> Approval {
-    match store.ask_approval(ask).await.unwrap().asked {
-        Asked::New(approval) => approval,
+    match store.approvals().ask(ask).await.unwrap().asked {
+        AskOutcome::New(approval) => approval,
         other => panic!("{other:?}"),
     }
 }
@@ -61,8 +63,8 @@ fn decide(approval: &Approval, answer: Answer) -> DecideApproval {
 }
 
 pub(crate) async fn approve(store: &Store, approval: &Approval) {
-    let decided = store.decide_approval(decide(approval, Answer::Approve)).await.unwrap();
-    assert!(matches!(decided, Decided::Decided(_)), "{decided:?}");
+    let decided = store.approvals().decide(decide(approval, Answer::Approve)).await.unwrap();
+    assert!(matches!(decided, DecideOutcome::Decided(_)), "{decided:?}");
 }
 
 /// The call that was approved.
@@ -100,13 +102,13 @@ async fn the_same_call_asks_once(world: World) {
     let second = world.second().await;
     let asking = (0..16).map(|number| {
         let store = if number % 2 == 0 { world.store.clone() } else { second.clone() };
-        tokio::spawn(async move { store.ask_approval(ask()).await.unwrap().asked })
+        tokio::spawn(async move { store.approvals().ask(ask()).await.unwrap().asked })
     });
     let (mut new, mut same) = (Vec::new(), Vec::new());
     for task in asking.collect::<Vec<_>>() {
         match task.await.unwrap() {
-            Asked::New(approval) => new.push(approval),
-            Asked::Same(approval) => same.push(approval),
+            AskOutcome::New(approval) => new.push(approval),
+            AskOutcome::Same(approval) => same.push(approval),
             other => panic!("{other:?}"),
         }
     }
@@ -115,10 +117,10 @@ async fn the_same_call_asks_once(world: World) {
     assert_eq!((new[0].args.as_str(), new[0].digest.as_str()), (ARGS, Arguments::of(ARGS).digest()));
     assert_eq!(new[0].flags, ["first time"]);
     approve(&second, &new[0]).await;
-    let picked_up = world.store.ask_approval(ask()).await.unwrap().asked;
-    let Asked::Same(approval) = picked_up else { panic!("{picked_up:?}") };
+    let picked_up = world.store.approvals().ask(ask()).await.unwrap().asked;
+    let AskOutcome::Same(approval) = picked_up else { panic!("{picked_up:?}") };
     assert_eq!((approval.status, &approval.id), (ApprovalStatus::Approved, &new[0].id));
-    assert!(is_used(&world.store.use_approval(call(&approval)).await.unwrap()));
+    assert!(is_used(&world.store.approvals().consume(call(&approval)).await.unwrap()));
     assert_ne!(asked(&world.store, ask()).await.id, approval.id);
 }
 
@@ -136,10 +138,11 @@ async fn another_call_asks_anew(world: World) {
     ] {
         asked(&world.store, other).await;
     }
-    assert_eq!(world.store.all_approvals(ApprovalFilter::Pending, 100).await.unwrap().len(), 8);
+    assert_eq!(world.store.approvals().list_all(ApprovalFilter::Pending, 100).await.unwrap().len(), 8);
     // A host that was started again goes on where it was.
-    let later = world.store.ask_approval(AskApproval { session: "t".into(), ..ask() }).await.unwrap().asked;
-    assert!(matches!(later, Asked::Same(_)), "{later:?}");
+    let later =
+        world.store.approvals().ask(AskApproval { session: "t".into(), ..ask() }).await.unwrap().asked;
+    assert!(matches!(later, AskOutcome::Same(_)), "{later:?}");
 }
 
 // spec: N-10
@@ -150,14 +153,14 @@ async fn is_decided_once(world: World) {
         let store = if number % 2 == 0 { world.store.clone() } else { second.clone() };
         let answer = if number % 3 == 0 { Answer::Approve } else { Answer::Deny };
         let decide = decide(&approval, answer);
-        tokio::spawn(async move { store.decide_approval(decide).await.unwrap() })
+        tokio::spawn(async move { store.approvals().decide(decide).await.unwrap() })
     });
     let (mut counted, mut late) = (Vec::new(), Vec::new());
     for task in deciding.collect::<Vec<_>>() {
         match task.await.unwrap() {
-            Decided::Decided(approval) => counted.push(approval),
-            Decided::NotPending(approval) => late.push(approval),
-            Decided::Missing => panic!("it is there"),
+            DecideOutcome::Decided(approval) => counted.push(approval),
+            DecideOutcome::NotPending(approval) => late.push(approval),
+            DecideOutcome::Missing => panic!("it is there"),
         }
     }
     assert_eq!((counted.len(), late.len()), (1, 7));
@@ -167,20 +170,20 @@ async fn is_decided_once(world: World) {
         assert_eq!(records, 1);
     }
     let foreign = DecideApproval { user: "bob".into(), ..decide(&approval, Answer::Approve) };
-    assert_eq!(world.store.decide_approval(foreign).await.unwrap(), Decided::Missing);
+    assert_eq!(world.store.approvals().decide(foreign).await.unwrap(), DecideOutcome::Missing);
 }
 
 // spec: N-10, N-14
 async fn is_used_once(world: World) {
     let second = world.second().await;
     let approval = asked(&world.store, ask()).await;
-    let early = world.store.use_approval(call(&approval)).await.unwrap();
+    let early = world.store.approvals().consume(call(&approval)).await.unwrap();
     assert_eq!(early, ApprovalUse::Refused(Refusal::Pending));
     approve(&world.store, &approval).await;
     let using = (0..16).map(|number| {
         let store = if number % 2 == 0 { world.store.clone() } else { second.clone() };
         let call = call(&approval);
-        tokio::spawn(async move { store.use_approval(call).await.unwrap() })
+        tokio::spawn(async move { store.approvals().consume(call).await.unwrap() })
     });
     let mut outcomes = Vec::new();
     for task in using.collect::<Vec<_>>() {
@@ -192,7 +195,7 @@ async fn is_used_once(world: World) {
     if let Some(intents) = world.count("SELECT count(*) FROM audit WHERE event = 'intent'").await {
         assert_eq!(intents, 1);
     }
-    let after = world.store.approval("ann", &approval.id).await.unwrap().unwrap();
+    let after = world.store.approvals().get("ann", &approval.id).await.unwrap().unwrap();
     assert_eq!(after.status, ApprovalStatus::Used);
     assert!(after.used_at.is_some());
 }
@@ -208,28 +211,28 @@ async fn covers_only_the_call_that_was_shown(world: World) {
         UseApproval { pin: "q".into(), ..call(&approval) },
         UseApproval { policy: "v2".into(), ..call(&approval) },
     ] {
-        let outcome = world.store.use_approval(other).await.unwrap();
+        let outcome = world.store.approvals().consume(other).await.unwrap();
         assert_eq!(outcome, ApprovalUse::Refused(Refusal::OtherCall));
     }
     let foreign = UseApproval { actor: actor("bob"), ..call(&approval) };
-    let outcome = world.store.use_approval(foreign).await.unwrap();
+    let outcome = world.store.approvals().consume(foreign).await.unwrap();
     assert_eq!(outcome, ApprovalUse::Refused(Refusal::Missing));
     if let Some(records) = world.count("SELECT count(*) FROM audit WHERE event = 'intent'").await {
         assert_eq!(records, 0);
     }
-    assert!(is_used(&world.store.use_approval(call(&approval)).await.unwrap()));
+    assert!(is_used(&world.store.approvals().consume(call(&approval)).await.unwrap()));
 }
 
 // spec: N-10
 async fn a_denial_stands_while_its_time_lasts(world: World) {
     let approval = asked(&world.store, ask()).await;
-    world.store.decide_approval(decide(&approval, Answer::Deny)).await.unwrap();
-    let again = world.store.ask_approval(ask()).await.unwrap().asked;
-    let Asked::Denied(denied) = again else { panic!("{again:?}") };
+    world.store.approvals().decide(decide(&approval, Answer::Deny)).await.unwrap();
+    let again = world.store.approvals().ask(ask()).await.unwrap().asked;
+    let AskOutcome::Denied(denied) = again else { panic!("{again:?}") };
     assert_eq!((denied.status, &denied.id), (ApprovalStatus::Denied, &approval.id));
-    let refused = world.store.use_approval(call(&approval)).await.unwrap();
+    let refused = world.store.approvals().consume(call(&approval)).await.unwrap();
     assert_eq!(refused, ApprovalUse::Refused(Refusal::Denied));
-    assert_eq!(world.store.all_approvals(ApprovalFilter::All, 10).await.unwrap().len(), 1);
+    assert_eq!(world.store.approvals().list_all(ApprovalFilter::All, 10).await.unwrap().len(), 1);
     asked(&world.store, AskApproval { tool: "t".into(), ..ask() }).await;
 }
 
@@ -239,23 +242,23 @@ async fn too_late_is_denied(world: World) {
     let brief = AskApproval { timeout: Duration::from_millis(1), ..ask() };
     let approval = asked(&world.store, brief.clone()).await;
     over(&world.store, &approval).await;
-    let late = world.store.decide_approval(decide(&approval, Answer::Approve)).await.unwrap();
-    let Decided::NotPending(late) = late else { panic!("{late:?}") };
+    let late = world.store.approvals().decide(decide(&approval, Answer::Approve)).await.unwrap();
+    let DecideOutcome::NotPending(late) = late else { panic!("{late:?}") };
     assert_eq!(late.status, ApprovalStatus::Expired);
-    assert_eq!(world.store.approvals("ann", ApprovalFilter::Pending, 10).await.unwrap(), []);
-    let refused = world.store.use_approval(call(&approval)).await.unwrap();
+    assert_eq!(world.store.approvals().list("ann", ApprovalFilter::Pending, 10).await.unwrap(), []);
+    let refused = world.store.approvals().consume(call(&approval)).await.unwrap();
     assert_eq!(refused, ApprovalUse::Refused(Refusal::Expired));
-    let (here, there) = tokio::join!(world.store.expire_approvals(10), second.expire_approvals(10));
+    let (here, there) = tokio::join!(world.store.approvals().expire(10), second.approvals().expire(10));
     let ended: Vec<_> = here.unwrap().into_iter().chain(there.unwrap()).collect();
     assert_eq!(ended.iter().map(|approval| &approval.id).collect::<Vec<_>>(), [&approval.id]);
     assert_eq!(ended[0].status, ApprovalStatus::Expired);
     let next = asked(&world.store, brief.clone()).await;
     // Nobody has written down that this one is over; asking again does, and hands it out.
     let (last, expired) = eventually("the place to be free", async || {
-        let AskedApproval { asked, expired } = world.store.ask_approval(brief.clone()).await.unwrap();
+        let AskResult { asked, expired } = world.store.approvals().ask(brief.clone()).await.unwrap();
         match asked {
-            Asked::New(approval) => Some((approval, expired.expect("the one before is over"))),
-            Asked::Same(same) => {
+            AskOutcome::New(approval) => Some((approval, expired.expect("the one before is over"))),
+            AskOutcome::Same(same) => {
                 assert_eq!((same.id, expired), (next.id.clone(), None));
                 None
             }
@@ -265,9 +268,9 @@ async fn too_late_is_denied(world: World) {
     .await;
     assert_ne!(last.id, next.id);
     assert_eq!((&expired.id, expired.status), (&next.id, ApprovalStatus::Expired));
-    assert_eq!(world.store.approval("ann", &next.id).await.unwrap(), Some(expired));
+    assert_eq!(world.store.approvals().get("ann", &next.id).await.unwrap(), Some(expired));
     let ended = eventually("the last to be over", async || {
-        let ended = world.store.expire_approvals(10).await.unwrap();
+        let ended = world.store.approvals().expire(10).await.unwrap();
         (!ended.is_empty()).then_some(ended)
     })
     .await;
@@ -284,17 +287,19 @@ async fn a_call_is_told_once_that_its_time_is_over(world: World) {
         AskApproval { args: "{}".into(), ..brief.clone() },
         AskApproval { scope: scope("bob", "assistant"), ..brief.clone() },
     ] {
-        assert_eq!(world.store.lapse_approval(other).await.unwrap(), None);
+        assert_eq!(world.store.approvals().take_expired(other).await.unwrap(), None);
     }
-    let (here, there) =
-        tokio::join!(world.store.lapse_approval(brief.clone()), second.lapse_approval(brief.clone()));
+    let (here, there) = tokio::join!(
+        world.store.approvals().take_expired(brief.clone()),
+        second.approvals().take_expired(brief.clone())
+    );
     let told: Vec<_> = here.unwrap().into_iter().chain(there.unwrap()).collect();
     assert_eq!(
         told.iter().map(|one| (&one.id, one.status)).collect::<Vec<_>>(),
         [(&approval.id, ApprovalStatus::Expired)]
     );
     let open = asked(&world.store, ask()).await;
-    assert_eq!(world.store.lapse_approval(ask()).await.unwrap(), None);
+    assert_eq!(world.store.approvals().take_expired(ask()).await.unwrap(), None);
     approve(&world.store, &open).await;
 }
 
@@ -308,31 +313,31 @@ async fn a_call_is_told_also_when_others_ended_it(world: World) {
             approve(&world.store, &approval).await;
         }
         over(&world.store, &approval).await;
-        assert_eq!(world.store.expire_approvals(10).await.unwrap().len(), 1);
-        let told = world.store.lapse_approval(brief.clone()).await.unwrap().unwrap();
+        assert_eq!(world.store.approvals().expire(10).await.unwrap().len(), 1);
+        let told = world.store.approvals().take_expired(brief.clone()).await.unwrap().unwrap();
         assert_eq!((told.id, told.decided_at.is_some()), (approval.id, is_given));
-        assert_eq!(world.store.lapse_approval(brief).await.unwrap(), None);
+        assert_eq!(world.store.approvals().take_expired(brief).await.unwrap(), None);
     }
 }
 
 async fn one_that_is_withdrawn_leaves_its_place(world: World) {
     let first = asked(&world.store, ask()).await;
-    assert!(!world.store.withdraw_approval("bob", &first.id).await.unwrap());
-    assert!(world.store.withdraw_approval("ann", &first.id).await.unwrap());
-    assert!(!world.store.withdraw_approval("ann", &first.id).await.unwrap());
-    assert_eq!(world.store.lapse_approval(ask()).await.unwrap(), None);
+    assert!(!world.store.approvals().withdraw("bob", &first.id).await.unwrap());
+    assert!(world.store.approvals().withdraw("ann", &first.id).await.unwrap());
+    assert!(!world.store.approvals().withdraw("ann", &first.id).await.unwrap());
+    assert_eq!(world.store.approvals().take_expired(ask()).await.unwrap(), None);
     let second = asked(&world.store, ask()).await;
     approve(&world.store, &second).await;
-    assert!(world.store.withdraw_approval("ann", &second.id).await.unwrap());
-    let refused = world.store.use_approval(call(&second)).await.unwrap();
+    assert!(world.store.approvals().withdraw("ann", &second.id).await.unwrap());
+    let refused = world.store.approvals().consume(call(&second)).await.unwrap();
     assert_eq!(refused, ApprovalUse::Refused(Refusal::Expired));
-    let late = world.store.decide_approval(decide(&first, Answer::Approve)).await.unwrap();
-    assert!(matches!(late, Decided::NotPending(_)), "{late:?}");
+    let late = world.store.approvals().decide(decide(&first, Answer::Approve)).await.unwrap();
+    assert!(matches!(late, DecideOutcome::NotPending(_)), "{late:?}");
 }
 
 async fn over(store: &Store, approval: &Approval) {
     eventually("the approval to be over", async || {
-        let now = store.approval("ann", &approval.id).await.unwrap().unwrap();
+        let now = store.approvals().get("ann", &approval.id).await.unwrap().unwrap();
         (now.status == ApprovalStatus::Expired).then_some(())
     })
     .await;
@@ -347,24 +352,24 @@ async fn nobody_is_asked_too_much(world: World) {
     for number in 0..100 {
         pending.push(asked(&world.store, nth(number)).await);
     }
-    let full = world.store.ask_approval(nth(100)).await.unwrap();
-    assert_eq!(full, AskedApproval { asked: Asked::Full, expired: None });
-    let full = world.store.ask_approval(brief).await.unwrap();
-    assert_eq!(full.asked, Asked::Full);
+    let full = world.store.approvals().ask(nth(100)).await.unwrap();
+    assert_eq!(full, AskResult { asked: AskOutcome::Full, expired: None });
+    let full = world.store.approvals().ask(brief).await.unwrap();
+    assert_eq!(full.asked, AskOutcome::Full);
     assert_eq!(full.expired.map(|approval| approval.id), Some(old.id));
-    assert_eq!(world.store.expire_approvals(10).await.unwrap(), []);
-    assert_eq!(world.store.approvals("ann", ApprovalFilter::All, 200).await.unwrap().len(), 101);
-    let same = world.store.ask_approval(nth(7)).await.unwrap().asked;
-    assert_eq!(same, Asked::Same(pending[7].clone()));
+    assert_eq!(world.store.approvals().expire(10).await.unwrap(), []);
+    assert_eq!(world.store.approvals().list("ann", ApprovalFilter::All, 200).await.unwrap().len(), 101);
+    let same = world.store.approvals().ask(nth(7)).await.unwrap().asked;
+    assert_eq!(same, AskOutcome::Same(pending[7].clone()));
     asked(&world.store, AskApproval { scope: scope("bob", "assistant"), ..ask() }).await;
-    world.store.decide_approval(decide(&pending[7], Answer::Deny)).await.unwrap();
+    world.store.approvals().decide(decide(&pending[7], Answer::Deny)).await.unwrap();
     asked(&world.store, nth(100)).await;
 }
 
 async fn what_is_over_is_forgotten(world: World) {
     let open = asked(&world.store, ask()).await;
     let denied = asked(&world.store, AskApproval { tool: "denied".into(), ..ask() }).await;
-    world.store.decide_approval(decide(&denied, Answer::Deny)).await.unwrap();
+    world.store.approvals().decide(decide(&denied, Answer::Deny)).await.unwrap();
     let given = asked(&world.store, AskApproval { tool: "given".into(), ..ask() }).await;
     approve(&world.store, &given).await;
     for number in 0..3 {
@@ -373,13 +378,13 @@ async fn what_is_over_is_forgotten(world: World) {
         over(&world.store, &asked(&world.store, old).await).await;
     }
     // Nobody has put on record that these are over.
-    assert_eq!(world.store.prune_approvals(i64::MAX, 10).await.unwrap(), 0);
-    assert_eq!(world.store.expire_approvals(10).await.unwrap().len(), 3);
-    assert_eq!(world.store.prune_approvals(open.created_at, 10).await.unwrap(), 0);
-    assert_eq!(world.store.prune_approvals(i64::MAX, 2).await.unwrap(), 2);
-    assert_eq!(world.store.prune_approvals(i64::MAX, 2).await.unwrap(), 1);
-    assert_eq!(world.store.prune_approvals(i64::MAX, 2).await.unwrap(), 0);
-    let left = world.store.approvals("ann", ApprovalFilter::All, 10).await.unwrap();
+    assert_eq!(world.store.approvals().prune(i64::MAX, 10).await.unwrap(), 0);
+    assert_eq!(world.store.approvals().expire(10).await.unwrap().len(), 3);
+    assert_eq!(world.store.approvals().prune(open.created_at, 10).await.unwrap(), 0);
+    assert_eq!(world.store.approvals().prune(i64::MAX, 2).await.unwrap(), 2);
+    assert_eq!(world.store.approvals().prune(i64::MAX, 2).await.unwrap(), 1);
+    assert_eq!(world.store.approvals().prune(i64::MAX, 2).await.unwrap(), 0);
+    let left = world.store.approvals().list("ann", ApprovalFilter::All, 10).await.unwrap();
     let left: Vec<_> = left.iter().map(|approval| approval.id.as_str()).collect();
     assert_eq!(left, [&given.id, &denied.id, &open.id]);
     let mut timeout = Duration::from_millis(50);
@@ -388,22 +393,22 @@ async fn what_is_over_is_forgotten(world: World) {
             timeout *= 2;
             let tool = format!("{answer:?} {timeout:?}");
             let approval = asked(&world.store, AskApproval { timeout, tool, ..ask() }).await;
-            let decided = world.store.decide_approval(decide(&approval, answer)).await.unwrap();
+            let decided = world.store.approvals().decide(decide(&approval, answer)).await.unwrap();
             let used = match answer {
-                Answer::Approve => is_used(&world.store.use_approval(call(&approval)).await.unwrap()),
+                Answer::Approve => is_used(&world.store.approvals().consume(call(&approval)).await.unwrap()),
                 Answer::Deny => true,
             };
-            (matches!(decided, Decided::Decided(_)) && used).then_some(approval)
+            (matches!(decided, DecideOutcome::Decided(_)) && used).then_some(approval)
         })
         .await;
         eventually("the decided one to be forgotten", async || {
-            world.store.expire_approvals(10).await.unwrap();
-            world.store.prune_approvals(i64::MAX, 10).await.unwrap();
-            world.store.approval("ann", &decided.id).await.unwrap().is_none().then_some(())
+            world.store.approvals().expire(10).await.unwrap();
+            world.store.approvals().prune(i64::MAX, 10).await.unwrap();
+            world.store.approvals().get("ann", &decided.id).await.unwrap().is_none().then_some(())
         })
         .await;
     }
-    assert_eq!(world.store.approvals("ann", ApprovalFilter::All, 10).await.unwrap().len(), 3);
+    assert_eq!(world.store.approvals().list("ann", ApprovalFilter::All, 10).await.unwrap().len(), 3);
 }
 
 // spec: N-10
@@ -411,8 +416,8 @@ async fn an_answer_is_on_record(world: World) {
     let yes = asked(&world.store, ask()).await;
     approve(&world.store, &yes).await;
     let no = asked(&world.store, AskApproval { tool: "t".into(), ..ask() }).await;
-    world.store.decide_approval(decide(&no, Answer::Deny)).await.unwrap();
-    let records = world.store.audit_tail(10, Some("ann")).await.unwrap();
+    world.store.approvals().decide(decide(&no, Answer::Deny)).await.unwrap();
+    let records = world.store.audit().tail(10, Some("ann")).await.unwrap();
     let told: Vec<_> =
         records.iter().map(|record| ["action", "subject", "note"].map(|name| record.text(name))).collect();
     let expected =
@@ -425,14 +430,14 @@ async fn an_answer_that_nobody_used_expires(world: World) {
     let approval = eventually("an answer in time", async || {
         timeout *= 2;
         let approval = asked(&world.store, AskApproval { timeout, ..ask() }).await;
-        match world.store.decide_approval(decide(&approval, Answer::Approve)).await.unwrap() {
-            Decided::Decided(approval) => Some(approval),
+        match world.store.approvals().decide(decide(&approval, Answer::Approve)).await.unwrap() {
+            DecideOutcome::Decided(approval) => Some(approval),
             _ => None,
         }
     })
     .await;
     over(&world.store, &approval).await;
-    let refused = world.store.use_approval(call(&approval)).await.unwrap();
+    let refused = world.store.approvals().consume(call(&approval)).await.unwrap();
     assert_eq!(refused, ApprovalUse::Refused(Refusal::Expired));
     if let Some(records) = world.count("SELECT count(*) FROM audit WHERE event = 'intent'").await {
         assert_eq!(records, 0);
@@ -446,23 +451,25 @@ async fn outlives_the_process(world: World) {
     approve(&second, &approval).await;
     second.close().await;
     let third = world.second().await;
-    let Asked::Same(found) = third.ask_approval(ask()).await.unwrap().asked else { panic!("asked twice") };
+    let AskOutcome::Same(found) = third.approvals().ask(ask()).await.unwrap().asked else {
+        panic!("asked twice")
+    };
     assert_eq!(found.id, approval.id);
-    assert!(is_used(&third.use_approval(call(&found)).await.unwrap()));
+    assert!(is_used(&third.approvals().consume(call(&found)).await.unwrap()));
 }
 
 async fn belongs_to_its_user(world: World) {
     let hers = asked(&world.store, ask()).await;
     let his = asked(&world.store, AskApproval { scope: scope("bob", "assistant"), ..ask() }).await;
-    assert_eq!(world.store.approval("bob", &hers.id).await.unwrap(), None);
-    assert_eq!(world.store.anyones_approval(&hers.id).await.unwrap(), Some(hers.clone()));
-    let hers_only = world.store.approvals("ann", ApprovalFilter::All, 10).await.unwrap();
+    assert_eq!(world.store.approvals().get("bob", &hers.id).await.unwrap(), None);
+    assert_eq!(world.store.approvals().find(&hers.id).await.unwrap(), Some(hers.clone()));
+    let hers_only = world.store.approvals().list("ann", ApprovalFilter::All, 10).await.unwrap();
     assert_eq!(hers_only, std::slice::from_ref(&hers));
-    let all = world.store.all_approvals(ApprovalFilter::Pending, 10).await.unwrap();
+    let all = world.store.approvals().list_all(ApprovalFilter::Pending, 10).await.unwrap();
     assert_eq!(all, [his.clone(), hers.clone()]);
     approve(&world.store, &hers).await;
-    assert_eq!(world.store.all_approvals(ApprovalFilter::Pending, 10).await.unwrap(), [his]);
-    assert_eq!(world.store.approvals("ann", ApprovalFilter::Pending, 10).await.unwrap(), []);
+    assert_eq!(world.store.approvals().list_all(ApprovalFilter::Pending, 10).await.unwrap(), [his]);
+    assert_eq!(world.store.approvals().list("ann", ApprovalFilter::Pending, 10).await.unwrap(), []);
 }
 
 async fn refuses_what_is_too_large(world: World) {
@@ -471,7 +478,8 @@ async fn refuses_what_is_too_large(world: World) {
     assert_eq!(approval.args.len(), 1024 * 1024);
     let error = world
         .store
-        .ask_approval(AskApproval { args: format!("{}x", large.args), ..ask() })
+        .approvals()
+        .ask(AskApproval { args: format!("{}x", large.args), ..ask() })
         .await
         .unwrap_err();
     assert_eq!(error.to_string(), "the text of the arguments has 1048577 bytes; 1048576 are allowed");

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use embody_store::{
-    AskApproval, Changes, DatabaseUrl, FinishIncoming, InstructionsChange, NewReplicaMessage, OutgoingEnd,
-    Store, Topic,
-};
+use embody_store::approvals::AskApproval;
+use embody_store::incoming::FinishIncoming;
+use embody_store::instructions::InstructionsChange;
+use embody_store::outgoing::OutgoingEnd;
+use embody_store::replica_messages::NewReplicaMessage;
+use embody_store::{Changes, DatabaseUrl, Store, Topic};
 use sqlx::{Connection, PgConnection};
 
 use crate::world::{World, contract, database, eventually, scope, short};
@@ -22,7 +24,7 @@ async fn follow(watching: &Store, writing: &Store) {
     let ann = scope("ann", "assistant");
     let mut changes = watching.changes(Topic::Instructions);
     for version in 1..=20 {
-        writing.set_instructions(&ann, change(format!("version {version}"))).await.unwrap();
+        writing.instructions().set(&ann, change(format!("version {version}"))).await.unwrap();
         seen(watching, &mut changes, version).await;
     }
 }
@@ -32,7 +34,7 @@ async fn seen(watching: &Store, changes: &mut Changes, version: i64) {
     let looking = async {
         loop {
             changes.changed().await.unwrap();
-            if watching.instructions(&ann).await.unwrap().version >= version {
+            if watching.instructions().get(&ann).await.unwrap().version >= version {
                 return;
             }
         }
@@ -95,49 +97,49 @@ impl Waiting {
 /// Makes every change that is announced, and says after each what it was.
 async fn make_changes(store: &Store, mut made: impl AsyncFnMut(Topic, &str)) {
     let ann = scope("ann", "assistant");
-    store.set_instructions(&ann, change("one".into())).await.unwrap();
+    store.instructions().set(&ann, change("one".into())).await.unwrap();
     made(Topic::Instructions, "setting").await;
-    store.revert_instructions(&ann, 1, "owner").await.unwrap();
+    store.instructions().revert(&ann, 1, "owner").await.unwrap();
     made(Topic::Instructions, "reverting").await;
 
     let approval = approvals::asked(store, approvals::ask()).await;
     made(Topic::Approvals, "asking").await;
     approvals::approve(store, &approval).await;
     made(Topic::Approvals, "deciding").await;
-    assert!(approvals::is_used(&store.use_approval(approvals::call(&approval)).await.unwrap()));
+    assert!(approvals::is_used(&store.approvals().consume(approvals::call(&approval)).await.unwrap()));
     made(Topic::Approvals, "using").await;
     let brief = AskApproval { timeout: Duration::from_millis(1), ..approvals::ask() };
-    store.ask_approval(brief).await.unwrap();
+    store.approvals().ask(brief).await.unwrap();
     made(Topic::Approvals, "asking again").await;
     eventually("the end of the approval", async || {
-        (!store.expire_approvals(10).await.unwrap().is_empty()).then_some(())
+        (!store.approvals().expire(10).await.unwrap().is_empty()).then_some(())
     })
     .await;
     made(Topic::Approvals, "expiring").await;
 
-    store.see_tool(pins::seen("one")).await.unwrap();
+    store.pins().record(pins::seen("one")).await.unwrap();
     made(Topic::Pins, "the first sight").await;
-    store.see_tool(pins::seen("two")).await.unwrap();
+    store.pins().record(pins::seen("two")).await.unwrap();
     made(Topic::Pins, "another definition").await;
-    store.accept_pin(pins::accept("two")).await.unwrap();
+    store.pins().accept(pins::accept("two")).await.unwrap();
     made(Topic::Pins, "accepting").await;
 
     let letter = NewReplicaMessage { sender: "one".into(), recipient: None, content: "hello".into() };
-    store.send_replica_message(letter).await.unwrap();
+    store.replica_messages().send(letter).await.unwrap();
     made(Topic::ReplicaMessages, "writing").await;
 
     let schedule = schedules::add(store, "ann", Some(1)).await;
     made(Topic::Schedules, "adding").await;
     let claim = schedules::take_one(store, "worker").await;
-    store.return_schedule(&claim, Some(2)).await.unwrap();
+    store.schedules().release(&claim, Some(2)).await.unwrap();
     made(Topic::Schedules, "returning").await;
     let claim = schedules::take_one(store, "worker").await;
-    store.start_run(&claim).await.unwrap();
-    store.finish_run(&claim, schedules::done(None)).await.unwrap();
+    store.schedules().start_run(&claim).await.unwrap();
+    store.schedules().finish_run(&claim, schedules::done(None)).await.unwrap();
     made(Topic::Schedules, "finishing").await;
-    store.enable_schedule("ann", &schedule.id, Some(i64::MAX)).await.unwrap();
+    store.schedules().enable("ann", &schedule.id, Some(i64::MAX)).await.unwrap();
     made(Topic::Schedules, "enabling").await;
-    store.remove_schedule("ann", &schedule.id).await.unwrap();
+    store.schedules().remove("ann", &schedule.id).await.unwrap();
     made(Topic::Schedules, "removing").await;
     make_channel_changes(store, &mut made).await;
 }
@@ -146,30 +148,30 @@ async fn make_channel_changes(store: &Store, made: &mut impl AsyncFnMut(Topic, &
     incoming::take(store, "7", "1").await;
     made(Topic::Incoming, "arriving").await;
     let claim = incoming::claim(store, 1).await.remove(0);
-    store.return_incoming(&claim).await.unwrap();
+    store.incoming().release(&claim).await.unwrap();
     made(Topic::Incoming, "going back").await;
     let claim = incoming::claim(store, 1).await.remove(0);
     let finish = FinishIncoming { replies: vec![outgoing::reply("7", "yes", "1")], ..incoming::done() };
-    store.finish_incoming(&claim, finish).await.unwrap();
+    store.incoming().finish(&claim, finish).await.unwrap();
     made(Topic::Incoming, "answering").await;
     made(Topic::Outgoing, "an answer").await;
     let claim = outgoing::claim(store, 1).await.remove(0);
-    store.finish_outgoing(&claim, OutgoingEnd::Sent).await.unwrap();
+    store.outgoing().finish(&claim, OutgoingEnd::Sent).await.unwrap();
     made(Topic::Outgoing, "leaving").await;
     outgoing::add(store, "7", "by the way").await;
     made(Topic::Outgoing, "queueing").await;
 
     incoming::take(store, "7", "2").await;
     made(Topic::Incoming, "arriving again").await;
-    store.claim_incoming("telegram", &short("slow"), 1).await.unwrap();
-    store.claim_outgoing("telegram", &short("slow"), 1).await.unwrap();
+    store.incoming().claim("telegram", &short("slow"), 1).await.unwrap();
+    store.outgoing().claim("telegram", &short("slow"), 1).await.unwrap();
     eventually("the lost ones", async || {
-        (!store.settle_lost_incoming("telegram", 10, |_| None).await.unwrap().is_empty()).then_some(())
+        (!store.incoming().expire("telegram", 10, |_| None).await.unwrap().is_empty()).then_some(())
     })
     .await;
     made(Topic::Incoming, "getting lost").await;
     eventually("the lost ones", async || {
-        (!store.settle_lost_outgoing("telegram", 10).await.unwrap().is_empty()).then_some(())
+        (!store.outgoing().expire("telegram", 10).await.unwrap().is_empty()).then_some(())
     })
     .await;
     made(Topic::Outgoing, "being put back").await;
@@ -242,7 +244,7 @@ async fn a_listener_hears_of_everything_that_others_change() {
     .await;
     let (mut pins, mut instructions) =
         (world.store.changes(Topic::Pins), world.store.changes(Topic::Instructions));
-    second.set_instructions(&scope("ann", "assistant"), change("last".into())).await.unwrap();
+    second.instructions().set(&scope("ann", "assistant"), change("last".into())).await.unwrap();
     instructions.changed().await.unwrap();
     let quiet = tokio::time::timeout(Duration::ZERO, pins.changed()).await;
     assert!(quiet.is_err(), "woken for another topic");
@@ -265,7 +267,7 @@ async fn a_broken_listener_comes_back() {
         .await
         .unwrap();
         assert!(killed);
-        second.set_instructions(&ann, change(format!("version {version}"))).await.unwrap();
+        second.instructions().set(&ann, change(format!("version {version}"))).await.unwrap();
         seen(&world.store, &mut changes, version).await;
     }
 }

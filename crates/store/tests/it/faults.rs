@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use embody_store::{DatabaseUrl, Error, ErrorKind, InstructionsChange, Store};
+use embody_store::instructions::InstructionsChange;
+use embody_store::{DatabaseUrl, Error, ErrorKind, Store};
 
 use crate::crash::Server;
 use crate::hammer::{Hammer, check, program};
@@ -65,7 +66,7 @@ async fn a_damaged_database_is_an_error_not_a_panic() {
     let file = folder.path().join("embody.db");
     let store = Store::open(DatabaseUrl::File(file.clone())).await.unwrap();
     for round in 0..50 {
-        store.set_instructions(&scope("ann", "assistant"), set(&"x".repeat(5000 + round))).await.unwrap();
+        store.instructions().set(&scope("ann", "assistant"), set(&"x".repeat(5000 + round))).await.unwrap();
     }
     store.close().await;
     let mut bytes = fs::read(&file).unwrap();
@@ -94,7 +95,7 @@ async fn only_the_owner_can_read_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("new/folder/embody.db");
     let store = Store::open(DatabaseUrl::File(file.clone())).await.unwrap();
-    store.set_instructions(&scope("ann", "assistant"), set("mine")).await.unwrap();
+    store.instructions().set(&scope("ann", "assistant"), set("mine")).await.unwrap();
     for entry in fs::read_dir(file.parent().unwrap()).unwrap() {
         let entry = entry.unwrap();
         assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o077, 0, "{:?}", entry.path());
@@ -152,17 +153,17 @@ async fn a_server_that_was_away_is_used_again() {
     let server = Server::start(folder.path());
     let store = Store::open(on(&server.url, folder.path())).await.unwrap();
     let ann = scope("ann", "assistant");
-    store.set_instructions(&ann, set("before")).await.unwrap();
+    store.instructions().set(&ann, set("before")).await.unwrap();
     server.run("kill");
     let (waiting, back) = tokio::join!(
-        async { store.set_instructions(&ann, set("after")).await },
+        async { store.instructions().set(&ann, set("after")).await },
         tokio::task::spawn_blocking(move || {
             server.run("start");
             server
         })
     );
     waiting.unwrap();
-    assert_eq!(store.instructions(&ann).await.unwrap().text, "after");
+    assert_eq!(store.instructions().get(&ann).await.unwrap().text, "after");
     drop(back);
 }
 
@@ -176,9 +177,9 @@ async fn a_write_that_fails_takes_no_other_with_it() {
         let (store, ann) = (store.clone(), ann.clone());
         tokio::spawn(async move {
             if number % 2 == 0 {
-                store.set_instructions(&ann, set("good")).await.map(drop)
+                store.instructions().set(&ann, set("good")).await.map(drop)
             } else {
-                store.revert_instructions(&ann, 1000 + number, "test").await.map(drop)
+                store.instructions().revert(&ann, 1000 + number, "test").await.map(drop)
             }
         })
     });
@@ -187,7 +188,7 @@ async fn a_write_that_fails_takes_no_other_with_it() {
         failed += usize::from(write.await.unwrap().is_err());
     }
     assert_eq!(failed, 32);
-    assert_eq!(store.instructions(&ann).await.unwrap().version, 32);
+    assert_eq!(store.instructions().get(&ann).await.unwrap().version, 32);
 }
 
 /// Connections that go silent without an end, as when a machine vanishes, give their places to new ones.
@@ -198,16 +199,16 @@ async fn connections_that_go_silent_are_replaced() {
     let proxy = Proxy::start(&url).await;
     let store = Store::open(on(&proxy.url, folder.path())).await.unwrap();
     let ann = scope("ann", "assistant");
-    store.set_instructions(&ann, set("before")).await.unwrap();
+    store.instructions().set(&ann, set("before")).await.unwrap();
     // The transaction that runs into the silence is dropped by its caller; its connection must not stay taken.
     proxy.silence();
     for _ in 0..20 {
-        let lost = tokio::time::timeout(Duration::from_millis(50), store.instructions(&ann)).await;
+        let lost = tokio::time::timeout(Duration::from_millis(50), store.instructions().get(&ann)).await;
         assert!(lost.is_err() || lost.unwrap().is_ok());
     }
     let found = tokio::time::timeout(Duration::from_secs(60), async {
         loop {
-            if let Ok(found) = store.instructions(&ann).await {
+            if let Ok(found) = store.instructions().get(&ann).await {
                 return found;
             }
         }

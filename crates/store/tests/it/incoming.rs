@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use embody_store::{
-    Cursor, Fenced, FinishIncoming, Incoming, IncomingChange, IncomingClaim, IncomingState, NewIncoming,
-    Store,
+use embody_store::incoming::{
+    Cursor, FinishIncoming, Incoming, IncomingChange, IncomingClaim, IncomingState, NewIncoming,
 };
+use embody_store::{LeaseStatus, Store};
 
 use crate::outgoing;
 use crate::world::{World, contract, eventually, long, scope, short};
@@ -45,12 +45,13 @@ pub(crate) fn done() -> FinishIncoming {
 }
 
 pub(crate) async fn take(store: &Store, conversation: &str, external: &str) -> Incoming {
-    store.take_incoming(vec![new("ann", conversation, external)], None).await.unwrap().remove(0)
+    store.incoming().insert(vec![new("ann", conversation, external)], None).await.unwrap().remove(0)
 }
 
 async fn what_nobody_has_begun_with_can_be_changed(world: World) {
     take(&world.store, "5", "a").await;
-    let change = async |external: &str| world.store.change_incoming("telegram", external, "2").await.unwrap();
+    let change =
+        async |external: &str| world.store.incoming().replace("telegram", external, "2").await.unwrap();
     assert_eq!(change("a").await, IncomingChange::Changed);
     assert_eq!(change("b").await, IncomingChange::Missing);
     let claim = claim(&world.store, 1).await.remove(0);
@@ -58,12 +59,12 @@ async fn what_nobody_has_begun_with_can_be_changed(world: World) {
     for _ in 0..2 {
         let IncomingChange::TooLate(known) = change("a").await else { panic!("it was changed") };
         assert_eq!((known.id.as_str(), known.content.as_str()), (claim.incoming.id.as_str(), "2"));
-        world.store.finish_incoming(&claim, done()).await.unwrap();
+        world.store.incoming().finish(&claim, done()).await.unwrap();
     }
 }
 
 pub(crate) async fn claim(store: &Store, limit: u32) -> Vec<IncomingClaim> {
-    store.claim_incoming("telegram", &long("worker"), limit).await.unwrap()
+    store.incoming().claim("telegram", &long("worker"), limit).await.unwrap()
 }
 
 fn externals(claims: &[IncomingClaim]) -> Vec<&str> {
@@ -72,12 +73,12 @@ fn externals(claims: &[IncomingClaim]) -> Vec<&str> {
 
 /// Claims with a lease that runs out at once.
 async fn claimed_by_a_slow_worker(store: &Store) -> IncomingClaim {
-    store.claim_incoming("telegram", &short("slow"), 1).await.unwrap().remove(0)
+    store.incoming().claim("telegram", &short("slow"), 1).await.unwrap().remove(0)
 }
 
 async fn settled(store: &Store) -> Vec<Incoming> {
     eventually("a lease that ran out", async || {
-        let lost = store.settle_lost_incoming("telegram", 10, |_| None).await.unwrap();
+        let lost = store.incoming().expire("telegram", 10, |_| None).await.unwrap();
         (!lost.is_empty()).then_some(lost)
     })
     .await
@@ -90,7 +91,7 @@ async fn the_same_one_is_taken_once(world: World) {
             let store = if number % 2 == 0 { world.store.clone() } else { second.clone() };
             let new = vec![new("ann", "7", "1"), new("ann", "8", "2"), new("ann", "7", "1")];
             tokio::spawn(async move {
-                store.take_incoming(new, Some(Cursor { name: "telegram", value: 2 })).await.unwrap()
+                store.incoming().insert(new, Some(Cursor { name: "telegram", value: 2 })).await.unwrap()
             })
         })
         .collect();
@@ -101,51 +102,52 @@ async fn the_same_one_is_taken_once(world: World) {
     assert_eq!(taken, ["1", "2"]);
     // Neither when it has ended, nor for somebody else.
     for claim in claim(&world.store, 10).await {
-        assert_eq!(second.finish_incoming(&claim, done()).await.unwrap(), Fenced::Kept);
+        assert_eq!(second.incoming().finish(&claim, done()).await.unwrap(), LeaseStatus::Kept);
     }
     let again = vec![new("ann", "7", "1"), new("bob", "7", "2"), new("bob", "7", "3")];
-    let taken = second.take_incoming(again, None).await.unwrap();
+    let taken = second.incoming().insert(again, None).await.unwrap();
     assert_eq!(taken.iter().map(|one| one.external.as_str()).collect::<Vec<_>>(), ["3"]);
     // Another channel has names of its own.
     let elsewhere = NewIncoming { channel: "mail".into(), ..new("ann", "7", "1") };
-    assert_eq!(second.take_incoming(vec![elsewhere], None).await.unwrap().len(), 1);
+    assert_eq!(second.incoming().insert(vec![elsewhere], None).await.unwrap().len(), 1);
 }
 
 async fn a_cursor_never_goes_back(world: World) {
     let at = |value| Some(Cursor { name: "telegram", value });
-    assert_eq!(world.store.cursor("telegram").await.unwrap(), None);
-    world.store.take_incoming(Vec::new(), at(-5)).await.unwrap();
-    assert_eq!(world.store.cursor("telegram").await.unwrap(), Some(-5));
-    world.store.take_incoming(vec![new("ann", "7", "1")], at(10)).await.unwrap();
-    let late = world.store.take_incoming(vec![new("ann", "7", "2")], at(9)).await.unwrap();
+    assert_eq!(world.store.incoming().cursor("telegram").await.unwrap(), None);
+    world.store.incoming().insert(Vec::new(), at(-5)).await.unwrap();
+    assert_eq!(world.store.incoming().cursor("telegram").await.unwrap(), Some(-5));
+    world.store.incoming().insert(vec![new("ann", "7", "1")], at(10)).await.unwrap();
+    let late = world.store.incoming().insert(vec![new("ann", "7", "2")], at(9)).await.unwrap();
     assert_eq!(late.len(), 1);
-    assert_eq!(world.second().await.cursor("telegram").await.unwrap(), Some(10));
-    assert_eq!(world.store.cursor("mail").await.unwrap(), None);
+    assert_eq!(world.second().await.incoming().cursor("telegram").await.unwrap(), Some(10));
+    assert_eq!(world.store.incoming().cursor("mail").await.unwrap(), None);
     // What cannot be kept moves nothing.
     let huge = NewIncoming { content: "x".repeat(1024 * 1024 + 1), ..new("ann", "7", "3") };
-    let error = world.store.take_incoming(vec![huge], at(11)).await.unwrap_err();
+    let error = world.store.incoming().insert(vec![huge], at(11)).await.unwrap_err();
     assert_eq!(error.to_string(), "the incoming message has 1048577 bytes; 1048576 are allowed");
-    assert_eq!(world.store.cursor("telegram").await.unwrap(), Some(10));
+    assert_eq!(world.store.incoming().cursor("telegram").await.unwrap(), Some(10));
 }
 
 async fn a_conversation_is_worked_on_in_order(world: World) {
     let new = ["1", "2", "3"].map(|external| new("ann", "7", external));
-    world.store.take_incoming(new.to_vec(), None).await.unwrap();
+    world.store.incoming().insert(new.to_vec(), None).await.unwrap();
     take(&world.store, "8", "4").await;
     let first = claim(&world.store, 10).await;
     assert_eq!(externals(&first), ["1", "4"]);
     assert!(first.iter().all(|claim| claim.incoming.state == IncomingState::Working));
     assert_eq!(claim(&world.store, 10).await, []);
-    assert_eq!(world.store.claim_incoming("mail", &long("worker"), 10).await.unwrap(), []);
-    world.store.finish_incoming(&first[0], done()).await.unwrap();
+    assert_eq!(world.store.incoming().claim("mail", &long("worker"), 10).await.unwrap(), []);
+    world.store.incoming().finish(&first[0], done()).await.unwrap();
     let failed = FinishIncoming { state: IncomingState::Failed, reason: Some("no".into()), ..done() };
     let second = claim(&world.store, 10).await;
     assert_eq!(externals(&second), ["2"]);
-    world.store.finish_incoming(&second[0], failed).await.unwrap();
+    world.store.incoming().finish(&second[0], failed).await.unwrap();
     assert_eq!(externals(&claim(&world.store, 10).await), ["3"]);
     let states: Vec<_> = world
         .store
-        .incoming("ann", 10)
+        .incoming()
+        .list("ann", 10)
         .await
         .unwrap()
         .into_iter()
@@ -165,7 +167,7 @@ async fn eight_workers_never_share_a_message(world: World) {
     for part in 0..20 {
         let new =
             (0..10).map(|number| new("ann", &format!("chat{}", number % 7), &format!("{part:02}-{number}")));
-        world.store.take_incoming(new.collect(), None).await.unwrap();
+        world.store.incoming().insert(new.collect(), None).await.unwrap();
     }
     let seen = Arc::new(Mutex::new(BTreeMap::<String, Vec<String>>::new()));
     let workers: Vec<_> = (0..8)
@@ -182,7 +184,7 @@ async fn eight_workers_never_share_a_message(world: World) {
                     for claim in claims {
                         let Incoming { conversation, external, .. } = claim.incoming.clone();
                         seen.lock().unwrap().entry(conversation).or_default().push(external);
-                        assert_eq!(store.finish_incoming(&claim, done()).await.unwrap(), Fenced::Kept);
+                        assert_eq!(store.incoming().finish(&claim, done()).await.unwrap(), LeaseStatus::Kept);
                     }
                 }
             })
@@ -228,7 +230,7 @@ async fn those_that_arrive_at_once_are_never_worked_on_side_by_side(world: World
                             let mut working = working.lock().unwrap();
                             *working = (0, working.1 + 1);
                         }
-                        assert_eq!(store.finish_incoming(&claim, done()).await.unwrap(), Fenced::Kept);
+                        assert_eq!(store.incoming().finish(&claim, done()).await.unwrap(), LeaseStatus::Kept);
                     }
                 }
             })
@@ -245,48 +247,51 @@ async fn a_lost_one_is_unknown_once_and_never_worked_on_again(world: World) {
     let second = world.second().await;
     let slow = claimed_by_a_slow_worker(&world.store).await;
     eventually("the lease of the slow worker to run out", async || {
-        (!second.lost_incoming(10).await.unwrap().is_empty()).then_some(())
+        (!second.incoming().list_unknown(10).await.unwrap().is_empty()).then_some(())
     })
     .await;
     // Not before it is settled does the next one begin.
     assert_eq!(claim(&second, 10).await, []);
-    assert_eq!(second.settle_lost_incoming("mail", 10, |_| None).await.unwrap(), []);
+    assert_eq!(second.incoming().expire("mail", 10, |_| None).await.unwrap(), []);
     let told = |lost: &Incoming| Some(outgoing::reply(&lost.conversation, "interrupted", &lost.external));
     let (here, there) = tokio::join!(
-        world.store.settle_lost_incoming("telegram", 10, told),
-        second.settle_lost_incoming("telegram", 10, told)
+        world.store.incoming().expire("telegram", 10, told),
+        second.incoming().expire("telegram", 10, told)
     );
     let lost: Vec<_> = here.unwrap().into_iter().chain(there.unwrap()).collect();
     assert_eq!(lost.len(), 1);
     assert_eq!((lost[0].external.as_str(), lost[0].state), ("1", IncomingState::Unknown));
-    assert_eq!(world.store.lost_incoming(10).await.unwrap(), lost);
-    let notices = world.store.outgoing("ann", 10).await.unwrap();
+    assert_eq!(world.store.incoming().list_unknown(10).await.unwrap(), lost);
+    let notices = world.store.outgoing().list("ann", 10).await.unwrap();
     assert_eq!(notices.len(), 1, "its sender is told once");
     assert_eq!(
         (&*notices[0].to, &*notices[0].text, notices[0].about.as_deref()),
         ("7", "interrupted", Some("1"))
     );
-    assert_eq!(world.store.finish_incoming(&slow, done()).await.unwrap(), Fenced::Lost);
-    assert_eq!(world.store.renew_incoming(&slow, Duration::from_secs(9)).await.unwrap(), Fenced::Lost);
-    assert_eq!(world.store.return_incoming(&slow).await.unwrap(), Fenced::Lost);
-    assert_eq!(second.settle_lost_incoming("telegram", 10, |_| None).await.unwrap(), []);
+    assert_eq!(world.store.incoming().finish(&slow, done()).await.unwrap(), LeaseStatus::Lost);
+    assert_eq!(world.store.incoming().renew(&slow, Duration::from_secs(9)).await.unwrap(), LeaseStatus::Lost);
+    assert_eq!(world.store.incoming().release(&slow).await.unwrap(), LeaseStatus::Lost);
+    assert_eq!(second.incoming().expire("telegram", 10, |_| None).await.unwrap(), []);
     assert_eq!(externals(&claim(&second, 10).await), ["2"]);
-    assert_eq!(world.store.take_incoming(vec![new("ann", "7", "1")], None).await.unwrap(), []);
+    assert_eq!(world.store.incoming().insert(vec![new("ann", "7", "1")], None).await.unwrap(), []);
 }
 
 async fn a_slow_worker_is_refused(world: World) {
     take(&world.store, "7", "1").await;
     let slow = claim(&world.store, 1).await.remove(0);
-    assert_eq!(world.store.return_incoming(&slow).await.unwrap(), Fenced::Kept);
+    assert_eq!(world.store.incoming().release(&slow).await.unwrap(), LeaseStatus::Kept);
     let quick = claim(&world.store, 1).await.remove(0);
     assert!(quick.fence > slow.fence);
-    assert_eq!(world.store.finish_incoming(&slow, done()).await.unwrap(), Fenced::Lost);
-    assert_eq!(world.store.renew_incoming(&slow, Duration::from_secs(9)).await.unwrap(), Fenced::Lost);
-    assert_eq!(world.store.renew_incoming(&quick, Duration::from_secs(9)).await.unwrap(), Fenced::Kept);
-    assert_eq!(world.store.finish_incoming(&quick, done()).await.unwrap(), Fenced::Kept);
-    assert_eq!(world.store.finish_incoming(&quick, done()).await.unwrap(), Fenced::Lost);
+    assert_eq!(world.store.incoming().finish(&slow, done()).await.unwrap(), LeaseStatus::Lost);
+    assert_eq!(world.store.incoming().renew(&slow, Duration::from_secs(9)).await.unwrap(), LeaseStatus::Lost);
+    assert_eq!(
+        world.store.incoming().renew(&quick, Duration::from_secs(9)).await.unwrap(),
+        LeaseStatus::Kept
+    );
+    assert_eq!(world.store.incoming().finish(&quick, done()).await.unwrap(), LeaseStatus::Kept);
+    assert_eq!(world.store.incoming().finish(&quick, done()).await.unwrap(), LeaseStatus::Lost);
     let waiting = FinishIncoming { state: IncomingState::Waiting, ..done() };
-    let error = world.store.finish_incoming(&quick, waiting).await.unwrap_err();
+    let error = world.store.incoming().finish(&quick, waiting).await.unwrap_err();
     assert_eq!(error.to_string(), "work cannot end as `waiting`");
 }
 
@@ -294,14 +299,14 @@ async fn a_slow_worker_that_nobody_missed_may_end_it(world: World) {
     take(&world.store, "7", "1").await;
     let slow = claimed_by_a_slow_worker(&world.store).await;
     eventually("the lease to run out", async || {
-        (!world.store.lost_incoming(10).await.unwrap().is_empty()).then_some(())
+        (!world.store.incoming().list_unknown(10).await.unwrap().is_empty()).then_some(())
     })
     .await;
-    assert_eq!(world.store.incoming("ann", 1).await.unwrap()[0].state, IncomingState::Unknown);
+    assert_eq!(world.store.incoming().list("ann", 1).await.unwrap()[0].state, IncomingState::Unknown);
     let odd = FinishIncoming { reason: Some(format!("{}\0", "é".repeat(1000))), ..done() };
-    assert_eq!(world.store.finish_incoming(&slow, odd).await.unwrap(), Fenced::Kept);
-    assert_eq!(world.store.settle_lost_incoming("telegram", 10, |_| None).await.unwrap(), []);
-    let ended = world.store.incoming("ann", 1).await.unwrap().remove(0);
+    assert_eq!(world.store.incoming().finish(&slow, odd).await.unwrap(), LeaseStatus::Kept);
+    assert_eq!(world.store.incoming().expire("telegram", 10, |_| None).await.unwrap(), []);
+    let ended = world.store.incoming().list("ann", 1).await.unwrap().remove(0);
     assert_eq!(
         (ended.state, ended.reason.unwrap()),
         (IncomingState::Done, format!("{}\u{fffd}", "é".repeat(1000)))
@@ -312,8 +317,8 @@ async fn one_that_was_not_begun_goes_back_to_its_place(world: World) {
     take(&world.store, "7", "1").await;
     take(&world.store, "7", "2").await;
     let first = claim(&world.store, 10).await.remove(0);
-    assert_eq!(world.store.return_incoming(&first).await.unwrap(), Fenced::Kept);
-    let waiting = world.store.incoming("ann", 10).await.unwrap();
+    assert_eq!(world.store.incoming().release(&first).await.unwrap(), LeaseStatus::Kept);
+    let waiting = world.store.incoming().list("ann", 10).await.unwrap();
     assert!(waiting.iter().all(|one| one.state == IncomingState::Waiting && one.started_at.is_none()));
     assert_eq!(externals(&claim(&world.store, 10).await), ["1"]);
 }
@@ -323,10 +328,10 @@ async fn the_reply_is_queued_with_the_end(world: World) {
     let claim = claim(&world.store, 1).await.remove(0);
     let replies = ["one", "two"].map(|text| outgoing::reply("7", text, "1")).to_vec();
     let finish = FinishIncoming { replies, ..done() };
-    assert_eq!(world.store.finish_incoming(&claim, finish.clone()).await.unwrap(), Fenced::Kept);
+    assert_eq!(world.store.incoming().finish(&claim, finish.clone()).await.unwrap(), LeaseStatus::Kept);
     // Told twice, it is still one end and one answer.
-    assert_eq!(world.store.finish_incoming(&claim, finish).await.unwrap(), Fenced::Lost);
-    let left = world.store.outgoing("ann", 10).await.unwrap();
+    assert_eq!(world.store.incoming().finish(&claim, finish).await.unwrap(), LeaseStatus::Lost);
+    let left = world.store.outgoing().list("ann", 10).await.unwrap();
     let seen: Vec<_> = left.iter().map(|one| (one.text.as_str(), one.about.as_deref())).collect();
     assert_eq!(seen, [("two", Some("1")), ("one", Some("1"))]);
     assert_eq!(outgoing::claim(&world.store, 10).await[0].outgoing.text, "one");
@@ -337,47 +342,47 @@ async fn nothing_is_queued_when_the_end_is_refused(world: World) {
     let slow = claimed_by_a_slow_worker(&world.store).await;
     assert_eq!(settled(&world.store).await.len(), 1);
     let finish = FinishIncoming { replies: vec![outgoing::reply("7", "late", "1")], ..done() };
-    assert_eq!(world.store.finish_incoming(&slow, finish).await.unwrap(), Fenced::Lost);
-    assert_eq!(world.store.outgoing("ann", 10).await.unwrap(), []);
+    assert_eq!(world.store.incoming().finish(&slow, finish).await.unwrap(), LeaseStatus::Lost);
+    assert_eq!(world.store.outgoing().list("ann", 10).await.unwrap(), []);
     take(&world.store, "7", "2").await;
     let next = claim(&world.store, 1).await.remove(0);
     let empty = FinishIncoming { replies: vec![outgoing::reply("7", "", "2")], ..done() };
-    let error = world.store.finish_incoming(&next, empty).await.unwrap_err();
+    let error = world.store.incoming().finish(&next, empty).await.unwrap_err();
     assert_eq!(error.to_string(), "the outgoing message is empty");
-    assert_eq!(world.store.finish_incoming(&next, done()).await.unwrap(), Fenced::Kept);
+    assert_eq!(world.store.incoming().finish(&next, done()).await.unwrap(), LeaseStatus::Kept);
 }
 
 async fn users_are_kept_apart(world: World) {
-    world.store.take_incoming(vec![new("ann", "7", "1"), new("bob", "7", "2")], None).await.unwrap();
-    assert_eq!(world.store.incoming("ann", 10).await.unwrap().len(), 1);
-    assert_eq!(world.store.incoming("eve", 10).await.unwrap(), []);
+    world.store.incoming().insert(vec![new("ann", "7", "1"), new("bob", "7", "2")], None).await.unwrap();
+    assert_eq!(world.store.incoming().list("ann", 10).await.unwrap().len(), 1);
+    assert_eq!(world.store.incoming().list("eve", 10).await.unwrap(), []);
     // They speak in one chat: it is answered in order all the same.
     let first = claim(&world.store, 10).await;
     assert_eq!(externals(&first), ["1"]);
     let mut stranger = first[0].clone();
     stranger.incoming.user = "bob".into();
-    assert_eq!(world.store.finish_incoming(&stranger, done()).await.unwrap(), Fenced::Lost);
-    assert_eq!(world.store.finish_incoming(&first[0], done()).await.unwrap(), Fenced::Kept);
+    assert_eq!(world.store.incoming().finish(&stranger, done()).await.unwrap(), LeaseStatus::Lost);
+    assert_eq!(world.store.incoming().finish(&first[0], done()).await.unwrap(), LeaseStatus::Kept);
     assert_eq!(claim(&world.store, 10).await[0].incoming.user, "bob");
 }
 
 async fn where_somebody_was_heard_last(world: World) {
     let ann = scope("ann", "assistant");
     let heard = async || {
-        let heard = world.store.last_seen_channel("ann", "assistant").await.unwrap();
+        let heard = world.store.incoming().last_seen_channel("ann", "assistant").await.unwrap();
         heard.map(|heard| (heard.channel, heard.conversation))
     };
     let here = |channel: &str, conversation: &str| Some((channel.to_owned(), conversation.to_owned()));
     assert_eq!(heard().await, None);
-    world.store.set_last_seen_channel(&ann, "web", "thread-1").await.unwrap();
+    world.store.incoming().set_last_seen_channel(&ann, "web", "thread-1").await.unwrap();
     assert_eq!(heard().await, here("web", "thread-1"));
-    world.store.take_incoming(vec![new("ann", "7", "1"), new("ann", "8", "2")], None).await.unwrap();
+    world.store.incoming().insert(vec![new("ann", "7", "1"), new("ann", "8", "2")], None).await.unwrap();
     assert_eq!(heard().await, here("telegram", "8"));
-    world.store.set_last_seen_channel(&ann, "scheduled", "digest").await.unwrap();
-    world.store.take_incoming(vec![new("ann", "7", "1"), new("bob", "9", "3")], None).await.unwrap();
+    world.store.incoming().set_last_seen_channel(&ann, "scheduled", "digest").await.unwrap();
+    world.store.incoming().insert(vec![new("ann", "7", "1"), new("bob", "9", "3")], None).await.unwrap();
     assert_eq!(heard().await, here("telegram", "8"));
-    assert_eq!(world.store.last_seen_channel("ann", "other").await.unwrap(), None);
-    world.store.set_last_seen_channel(&ann, "web", "thread-1").await.unwrap();
+    assert_eq!(world.store.incoming().last_seen_channel("ann", "other").await.unwrap(), None);
+    world.store.incoming().set_last_seen_channel(&ann, "web", "thread-1").await.unwrap();
     assert_eq!(heard().await, here("web", "thread-1"));
 }
 
@@ -387,17 +392,17 @@ async fn old_ones_are_forgotten(world: World) {
     }
     for _ in 0..2 {
         let claim = claim(&world.store, 1).await.remove(0);
-        world.store.finish_incoming(&claim, done()).await.unwrap();
+        world.store.incoming().finish(&claim, done()).await.unwrap();
     }
-    assert_eq!(world.store.prune_incoming(Duration::from_secs(3600), 10).await.unwrap(), 0);
+    assert_eq!(world.store.incoming().prune(Duration::from_secs(3600), 10).await.unwrap(), 0);
     let mut gone = 0;
     eventually("both to be old", async || {
-        gone += world.store.prune_incoming(Duration::ZERO, 1).await.unwrap();
+        gone += world.store.incoming().prune(Duration::ZERO, 1).await.unwrap();
         (gone == 2).then_some(())
     })
     .await;
-    assert_eq!(world.store.prune_incoming(Duration::ZERO, 10).await.unwrap(), 0);
-    assert_eq!(world.store.incoming("ann", 10).await.unwrap()[0].external, "3");
+    assert_eq!(world.store.incoming().prune(Duration::ZERO, 10).await.unwrap(), 0);
+    assert_eq!(world.store.incoming().list("ann", 10).await.unwrap()[0].external, "3");
 }
 
 #[tokio::test]
@@ -405,19 +410,19 @@ async fn beyond_ten_thousand_of_one_user_none_is_lost_in_silence() {
     let world = World::memory().await;
     for part in 0..10 {
         let new = (0..1000).map(|number| new("ann", "7", &format!("{part}-{number}"))).collect();
-        assert_eq!(world.store.take_incoming(new, None).await.unwrap().len(), 1000);
+        assert_eq!(world.store.incoming().insert(new, None).await.unwrap().len(), 1000);
     }
     let new = vec![new("ann", "8", "more"), new("bob", "8", "his")];
     let at = Some(Cursor { name: "telegram", value: 3 });
-    let taken = world.store.take_incoming(new, at).await.unwrap();
+    let taken = world.store.incoming().insert(new, at).await.unwrap();
     assert_eq!((taken[0].state, taken[0].content.as_str()), (IncomingState::Failed, "null"));
     assert_eq!(taken[0].reason.as_deref(), Some("10000 messages of this user wait already"));
     assert_eq!(taken[1].state, IncomingState::Waiting);
-    assert_eq!(world.store.cursor("telegram").await.unwrap(), Some(3));
-    assert_eq!(world.store.incoming("ann", 1).await.unwrap(), taken[..1]);
+    assert_eq!(world.store.incoming().cursor("telegram").await.unwrap(), Some(3));
+    assert_eq!(world.store.incoming().list("ann", 1).await.unwrap(), taken[..1]);
     assert_eq!(externals(&claim(&world.store, 10).await), ["0-0", "his"]);
     let too_many = vec![new_one(); 1001];
-    let error = world.store.take_incoming(too_many, None).await.unwrap_err();
+    let error = world.store.incoming().insert(too_many, None).await.unwrap_err();
     assert_eq!(error.to_string(), "1001 incoming messages at once; 1000 are allowed");
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use embody_store::{
-    ErrorKind, ForgetOutcome, FoundMemory, KindCount, Memory, MemoryList, MemoryRevision, MemorySearch,
-    MemoryStatus, NewMemory, RevisionOutcome, Scope, Store,
+use embody_store::memories::{
+    ForgetOutcome, FoundMemory, KindCount, Memory, MemoryList, MemoryRevision, MemorySearch, MemoryStatus,
+    NewMemory, RevisionOutcome,
 };
+use embody_store::{ErrorKind, Scope, Store};
 
 use crate::world::{World, contract, scope};
 
@@ -52,11 +53,11 @@ fn texts(found: &[FoundMemory]) -> Vec<&str> {
 }
 
 async fn save(store: &Store, scope: &Scope, memory: NewMemory) -> String {
-    store.save_memory(scope, memory).await.unwrap().id
+    store.memories().save(scope, memory).await.unwrap().id
 }
 
 async fn find(store: &Store, scope: &Scope, query: &str) -> Vec<FoundMemory> {
-    store.search_memories(scope, &about(query)).await.unwrap()
+    store.memories().search(scope, &about(query)).await.unwrap()
 }
 
 fn revision(id: &str, text: &str, expected_version: Option<i64>) -> MemoryRevision {
@@ -76,15 +77,15 @@ async fn is_found_by_its_own_user_and_agent_only(world: World) {
     assert!(find(store, &coach, "tea").await.is_empty());
     assert!(find(store, &ann, "coffee").await.is_empty());
     assert!(find(store, &ann, "?!").await.is_empty());
-    assert_eq!(store.memory(&bob, &id).await.unwrap(), None);
+    assert_eq!(store.memories().get(&bob, &id).await.unwrap(), None);
     for stranger in [&bob, &coach] {
-        let error = store.forget_memory(stranger, &id).await.unwrap_err();
+        let error = store.memories().forget(stranger, &id).await.unwrap_err();
         assert_eq!(
             (error.kind(), error.to_string()),
             (ErrorKind::NotFound, format!("there is no memory `{id}`"))
         );
-        assert!(store.revise_memory(stranger, revision(&id, "mine", None)).await.is_err());
-        assert!(store.memory_history(stranger, &id).await.is_err());
+        assert!(store.memories().revise(stranger, revision(&id, "mine", None)).await.is_err());
+        assert!(store.memories().history(stranger, &id).await.is_err());
     }
     assert_eq!(find(store, &ann, "tea").await.len(), 1);
 }
@@ -103,9 +104,9 @@ async fn every_field_is_kept(world: World) {
         occurred_at: Some(MAY),
         status: MemoryStatus::Active,
     };
-    let saved = world.store.save_memory(&ann, new.clone()).await.unwrap();
+    let saved = world.store.memories().save(&ann, new.clone()).await.unwrap();
     assert_eq!((saved.version, saved.status, saved.repeated), (1, MemoryStatus::Active, false));
-    let memory = world.store.memory(&ann, &saved.id).await.unwrap().unwrap();
+    let memory = world.store.memories().get(&ann, &saved.id).await.unwrap().unwrap();
     assert!(memory.created_at > MAY && memory.changed_at == memory.created_at);
     let expected = Memory {
         id: saved.id.clone(),
@@ -126,14 +127,14 @@ async fn every_field_is_kept(world: World) {
     assert_eq!(memory, expected);
     assert_eq!(find(&world.store, &ann, "猫").await[0].memory, expected);
     let undated = save(&world.store, &ann, note("now")).await;
-    let undated = world.store.memory(&ann, &undated).await.unwrap().unwrap();
+    let undated = world.store.memories().get(&ann, &undated).await.unwrap().unwrap();
     assert_eq!(undated.occurred_at, undated.created_at);
 }
 
 async fn an_exact_repeat_within_a_session_is_one_memory(world: World) {
     let (store, ann) = (&world.store, scope("ann", "assistant"));
-    let first = store.save_memory(&ann, said("one", "Ann", "I like tea")).await.unwrap();
-    let again = store.save_memory(&ann, said("one", "Ann", "I like tea")).await.unwrap();
+    let first = store.memories().save(&ann, said("one", "Ann", "I like tea")).await.unwrap();
+    let again = store.memories().save(&ann, said("one", "Ann", "I like tea")).await.unwrap();
     assert_eq!((again.id.as_str(), again.version, again.repeated), (first.id.as_str(), 1, true));
     let mut ids = BTreeSet::from([first.id.clone()]);
     for other in [
@@ -144,30 +145,30 @@ async fn an_exact_repeat_within_a_session_is_one_memory(world: World) {
         NewMemory { status: MemoryStatus::Quarantined, ..said("one", "Ann", "I like tea") },
         note("I like tea"),
     ] {
-        let saved = store.save_memory(&ann, other.clone()).await.unwrap();
+        let saved = store.memories().save(&ann, other.clone()).await.unwrap();
         assert!(!saved.repeated && ids.insert(saved.id.clone()), "{other:?}");
-        assert_eq!(store.save_memory(&ann, other).await.unwrap().id, saved.id);
+        assert_eq!(store.memories().save(&ann, other).await.unwrap().id, saved.id);
     }
-    store.forget_memory(&ann, &first.id).await.unwrap();
-    let anew = store.save_memory(&ann, said("one", "Ann", "I like tea")).await.unwrap();
+    store.memories().forget(&ann, &first.id).await.unwrap();
+    let anew = store.memories().save(&ann, said("one", "Ann", "I like tea")).await.unwrap();
     assert!(!anew.repeated && !ids.contains(&anew.id), "what was forgotten is no repeat");
 }
 
 async fn a_batch_is_kept_whole_or_not_at_all(world: World) {
     let (store, ann) = (&world.store, scope("ann", "assistant"));
     let batch = vec![note("tea"), note("coffee"), note("tea"), said("s", "Ann", "tea")];
-    let saved = store.save_memories(&ann, batch).await.unwrap();
+    let saved = store.memories().save_all(&ann, batch).await.unwrap();
     let repeated: Vec<bool> = saved.iter().map(|saved| saved.repeated).collect();
     assert_eq!(repeated, [false, false, true, false]);
     assert_eq!(saved[0].id, saved[2].id);
     let broken = vec![note("cocoa"), note("with \0 inside")];
-    let error = store.save_memories(&ann, broken).await.unwrap_err();
+    let error = store.memories().save_all(&ann, broken).await.unwrap_err();
     assert_eq!(error.to_string(), "the text of the memory has a NUL character at byte 5");
     assert!(find(store, &ann, "cocoa").await.is_empty());
-    assert!(store.save_memories(&ann, Vec::new()).await.unwrap().is_empty());
-    let error = store.save_memories(&ann, vec![note("x"); 10_001]).await.unwrap_err();
+    assert!(store.memories().save_all(&ann, Vec::new()).await.unwrap().is_empty());
+    let error = store.memories().save_all(&ann, vec![note("x"); 10_001]).await.unwrap_err();
     assert_eq!(error.to_string(), "10001 memories are too many at once; 10000 are allowed");
-    assert_eq!(store.list_memories(&ann, &newest(10)).await.unwrap().len(), 3);
+    assert_eq!(store.memories().list(&ann, &newest(10)).await.unwrap().len(), 3);
 }
 
 /// The same order, and the same scores, on every backend.
@@ -213,7 +214,7 @@ async fn finds_an_answer_however_much_came_between(world: World) {
     memories.extend(others(0));
     memories.extend([said("one", "Ann", "Rex"), asked("two", "cat"), said("two", "Ann", "Tom")]);
     memories.extend(others(200));
-    store.save_memories(&ann, memories).await.unwrap();
+    store.memories().save_all(&ann, memories).await.unwrap();
     for (question, answer) in [("Ann's sister's dog?", "Rex"), ("Ann's sister's cat?", "Tom")] {
         let found = find(store, &ann, question).await;
         assert_eq!(texts(&found).first(), Some(&answer));
@@ -232,7 +233,7 @@ async fn filters_by_kind_and_time(world: World) {
     }
     let search = async |query: &str, kind: Option<&str>, since: Option<i64>| {
         let search = MemorySearch { kind: kind.map(str::to_owned), since, ..about(query) };
-        let found = store.search_memories(&ann, &search).await.unwrap();
+        let found = store.memories().search(&ann, &search).await.unwrap();
         found.into_iter().map(|found| found.memory.text).collect::<BTreeSet<String>>()
     };
     let set = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<String>>();
@@ -243,7 +244,7 @@ async fn filters_by_kind_and_time(world: World) {
         assert_eq!(search(query, Some("nothing"), None).await, set(&[]));
         assert_eq!(search(query, None, None).await.len(), 4);
     }
-    let counts = store.count_memories(&ann).await.unwrap();
+    let counts = store.memories().count_by_kind(&ann).await.unwrap();
     let count = |kind: &str, memories| KindCount { kind: kind.into(), memories };
     assert_eq!(counts, [count("fact", 2), count("plan", 2)]);
 }
@@ -257,14 +258,14 @@ async fn a_filter_finds_what_ranks_far_behind(world: World) {
         (0..5200).map(|number| NewMemory { kind: "quiet".into(), ..note(&format!("{filler} {number}")) });
     let wanted = NewMemory { kind: "quiet".into(), ..note(&format!("tea: {filler}")) };
     let rare = NewMemory { kind: "rare".into(), ..note(&format!("{filler}, and tea")) };
-    store.save_memories(&ann, best.chain(rest).chain([wanted, rare]).collect()).await.unwrap();
+    store.memories().save_all(&ann, best.chain(rest).chain([wanted, rare]).collect()).await.unwrap();
     for (kind, text) in [("quiet", format!("tea: {filler}")), ("rare", format!("{filler}, and tea"))] {
         let search = MemorySearch { kind: Some(kind.into()), limit: 3, ..about("tea") };
-        let found = store.search_memories(&ann, &search).await.unwrap();
+        let found = store.memories().search(&ann, &search).await.unwrap();
         assert_eq!(texts(&found), [text.as_str()]);
     }
     let search = MemorySearch { limit: 200, ..about("tea") };
-    assert_eq!(store.search_memories(&ann, &search).await.unwrap().len(), 200);
+    assert_eq!(store.memories().search(&ann, &search).await.unwrap().len(), 200);
 }
 
 // spec: S-05
@@ -277,16 +278,16 @@ async fn lists_the_newest_page_by_page(world: World) {
     let mut seen = Vec::new();
     let mut list = newest(2);
     loop {
-        let page = store.list_memories(&ann, &list).await.unwrap();
+        let page = store.memories().list(&ann, &list).await.unwrap();
         let Some(last) = page.last() else { break };
         list.after = Some(last.id.clone());
         seen.extend(page.into_iter().map(|memory| memory.text));
     }
     assert_eq!(seen, ["0", "3", "2", "4", "1"]);
-    let found = store.search_memories(&ann, &MemorySearch { limit: 2, ..about("  ") }).await.unwrap();
+    let found = store.memories().search(&ann, &MemorySearch { limit: 2, ..about("  ") }).await.unwrap();
     assert_eq!(texts(&found), ["0", "3"]);
     let unknown = MemoryList { after: Some("nowhere".into()), ..newest(2) };
-    assert_eq!(store.list_memories(&ann, &unknown).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(store.memories().list(&ann, &unknown).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 async fn a_revision_is_found_by_its_new_words(world: World) {
@@ -294,23 +295,23 @@ async fn a_revision_is_found_by_its_new_words(world: World) {
     // Enough of them that the one revised is in a block that is closed already.
     let many = (0..1000).map(|number| note(&format!("tea number {number}"))).collect();
     let ids: Vec<String> =
-        store.save_memories(&ann, many).await.unwrap().into_iter().map(|saved| saved.id).collect();
+        store.memories().save_all(&ann, many).await.unwrap().into_iter().map(|saved| saved.id).collect();
     let id = ids[3].as_str();
-    let outcome = store.revise_memory(&ann, revision(id, "coffee tea violin", Some(1))).await.unwrap();
+    let outcome = store.memories().revise(&ann, revision(id, "coffee tea violin", Some(1))).await.unwrap();
     let RevisionOutcome::Written(memory) = outcome else { panic!("{outcome:?}") };
     assert_eq!((memory.version, memory.writer.as_str(), memory.trust.as_str()), (2, "editor", "known"));
-    assert_eq!(store.memory(&ann, id).await.unwrap().unwrap(), memory);
+    assert_eq!(store.memories().get(&ann, id).await.unwrap().unwrap(), memory);
     assert_eq!(texts(&find(store, &ann, "violin").await), ["coffee tea violin"]);
     assert!(find(store, &ann, "3").await.is_empty());
     assert_eq!(find(store, &ann, "7").await[0].memory.id, ids[7]);
-    let stale = store.revise_memory(&ann, revision(id, "cocoa", Some(1))).await.unwrap();
+    let stale = store.memories().revise(&ann, revision(id, "cocoa", Some(1))).await.unwrap();
     assert_eq!(stale, RevisionOutcome::Stale(memory.clone()));
-    let blank = store.revise_memory(&ann, revision(id, " ", None)).await.unwrap_err();
+    let blank = store.memories().revise(&ann, revision(id, " ", None)).await.unwrap_err();
     assert_eq!((blank.kind(), blank.to_string().as_str()), (ErrorKind::Invalid, "the memory has no text"));
-    let history = store.memory_history(&ann, id).await.unwrap();
+    let history = store.memories().history(&ann, id).await.unwrap();
     let seen: Vec<(i64, &str)> = history.iter().map(|past| (past.version, past.text.as_str())).collect();
     assert_eq!(seen, [(2, "coffee tea violin"), (1, "tea number 3")]);
-    let missing = store.revise_memory(&ann, revision("nowhere", "x", None)).await.unwrap_err();
+    let missing = store.memories().revise(&ann, revision("nowhere", "x", None)).await.unwrap_err();
     assert_eq!(missing.to_string(), "there is no memory `nowhere`");
 }
 
@@ -318,24 +319,24 @@ async fn what_is_forgotten_is_history(world: World) {
     let (store, ann) = (&world.store, scope("ann", "assistant"));
     let id = save(store, &ann, said("one", "Ann", "The code word is heron")).await;
     let other = save(store, &ann, said("one", "Bob", "The heron is grey")).await;
-    let kept = store.forget_memory_if(&ann, &id, |memory| memory.trust != "owner").await.unwrap();
+    let kept = store.memories().forget_if(&ann, &id, |memory| memory.trust != "owner").await.unwrap();
     assert!(matches!(&kept, ForgetOutcome::Refused(memory) if memory.version == 1), "{kept:?}");
-    let allowed = store.forget_memory_if(&ann, &id, |memory| memory.trust == "owner").await.unwrap();
+    let allowed = store.memories().forget_if(&ann, &id, |memory| memory.trust == "owner").await.unwrap();
     let ForgetOutcome::Forgotten(memory) = allowed else { panic!("{allowed:?}") };
     assert_eq!((memory.version, memory.status), (2, MemoryStatus::Forgotten));
-    assert_eq!(store.forget_memory(&ann, &id).await.unwrap(), memory, "forgetting again changes nothing");
+    assert_eq!(store.memories().forget(&ann, &id).await.unwrap(), memory, "forgetting again changes nothing");
     let ids: Vec<String> =
         find(store, &ann, "heron").await.into_iter().map(|found| found.memory.id).collect();
     assert_eq!(ids, [other.as_str()]);
-    assert_eq!(store.list_memories(&ann, &newest(10)).await.unwrap().len(), 1);
-    assert_eq!(store.count_memories(&ann).await.unwrap()[0].memories, 1);
-    assert_eq!(store.memory(&ann, &id).await.unwrap(), Some(memory));
+    assert_eq!(store.memories().list(&ann, &newest(10)).await.unwrap().len(), 1);
+    assert_eq!(store.memories().count_by_kind(&ann).await.unwrap()[0].memories, 1);
+    assert_eq!(store.memories().get(&ann, &id).await.unwrap(), Some(memory));
     let states: Vec<MemoryStatus> =
-        store.memory_history(&ann, &id).await.unwrap().iter().map(|past| past.status).collect();
+        store.memories().history(&ann, &id).await.unwrap().iter().map(|past| past.status).collect();
     assert_eq!(states, [MemoryStatus::Forgotten, MemoryStatus::Active]);
     for error in [
-        store.revise_memory(&ann, revision(&id, "again", None)).await.unwrap_err(),
-        store.release_memory(&ann, &id).await.unwrap_err(),
+        store.memories().revise(&ann, revision(&id, "again", None)).await.unwrap_err(),
+        store.memories().release(&ann, &id).await.unwrap_err(),
     ] {
         assert_eq!(
             (error.kind(), error.to_string()),
@@ -348,18 +349,18 @@ async fn what_is_quarantined_waits_for_release(world: World) {
     let (store, ann) = (&world.store, scope("ann", "assistant"));
     let held = NewMemory { status: MemoryStatus::Quarantined, ..said("one", "Ann", "Always mail the heron") };
     save(store, &ann, said("one", "Bob", "Where is the heron?")).await;
-    let held = store.save_memory(&ann, held).await.unwrap();
+    let held = store.memories().save(&ann, held).await.unwrap();
     assert_eq!(held.status, MemoryStatus::Quarantined);
     save(store, &ann, said("one", "Bob", "By the lake, the heron")).await;
     assert_eq!(find(store, &ann, "mail the heron").await.len(), 2, "neither as a match nor as a neighbour");
     let waiting = MemoryList { status: MemoryStatus::Quarantined, ..newest(10) };
-    assert_eq!(store.list_memories(&ann, &waiting).await.unwrap()[0].id, held.id);
-    let released = store.release_memory(&ann, &held.id).await.unwrap();
+    assert_eq!(store.memories().list(&ann, &waiting).await.unwrap()[0].id, held.id);
+    let released = store.memories().release(&ann, &held.id).await.unwrap();
     assert_eq!((released.version, released.status), (2, MemoryStatus::Active));
-    assert_eq!(store.release_memory(&ann, &held.id).await.unwrap().version, 2);
+    assert_eq!(store.memories().release(&ann, &held.id).await.unwrap().version, 2);
     assert_eq!(find(store, &ann, "mail").await[0].memory.id, held.id);
     let error = NewMemory { status: MemoryStatus::Forgotten, ..note("x") };
-    let error = store.save_memory(&ann, error).await.unwrap_err();
+    let error = store.memories().save(&ann, error).await.unwrap_err();
     assert_eq!(error.to_string(), "a memory cannot begin as forgotten");
 }
 
@@ -386,21 +387,21 @@ async fn refuses_what_is_out_of_bounds(world: World) {
             "`occurred_at` is `9223372036854775807`, which is not in the years 1 to 9999",
         ),
     ] {
-        let error = store.save_memory(&ann, memory).await.unwrap_err();
+        let error = store.memories().save(&ann, memory).await.unwrap_err();
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, message));
     }
     let whole = "tea ".repeat(16 * 1024);
     let saved = save(store, &ann, note(&whole)).await;
-    assert_eq!(store.memory(&ann, &saved).await.unwrap().unwrap().text, whole);
+    assert_eq!(store.memories().get(&ann, &saved).await.unwrap().unwrap().text, whole);
     assert_eq!(find(store, &ann, "tea").await.len(), 1);
-    let error = store.search_memories(&ann, &about(&"q ".repeat(9000))).await.unwrap_err();
+    let error = store.memories().search(&ann, &about(&"q ".repeat(9000))).await.unwrap_err();
     assert_eq!(error.to_string(), "the query has 18000 bytes; 16384 are allowed");
-    let error = store.search_memories(&ann, &MemorySearch { limit: 201, ..about("x") }).await.unwrap_err();
+    let error = store.memories().search(&ann, &MemorySearch { limit: 201, ..about("x") }).await.unwrap_err();
     assert_eq!(error.to_string(), "the limit is `201`; at most 200 memories are found");
     assert!(
-        store.search_memories(&ann, &MemorySearch { limit: 0, ..about("tea") }).await.unwrap().is_empty()
+        store.memories().search(&ann, &MemorySearch { limit: 0, ..about("tea") }).await.unwrap().is_empty()
     );
-    assert!(store.search_memories(&ann, &about("tea\0")).await.is_err());
+    assert!(store.memories().search(&ann, &about("tea\0")).await.is_err());
 }
 
 async fn many_writers_of_one_scope_lose_nothing(world: World) {
@@ -419,12 +420,12 @@ async fn many_writers_of_one_scope_lose_nothing(world: World) {
         writer.await.unwrap();
     }
     let search = MemorySearch { limit: 200, ..about("tea") };
-    assert_eq!(world.store.search_memories(&ann, &search).await.unwrap().len(), 48);
+    assert_eq!(world.store.memories().search(&ann, &search).await.unwrap().len(), 48);
     for writer in 0..8 {
         let found = find(&world.store, &ann, &format!("w{writer}n3")).await;
         assert_eq!(found[0].memory.text, format!("tea w{writer}n3"));
     }
-    assert_eq!(world.store.rebuild_memory_index(&ann).await.unwrap(), 48);
+    assert_eq!(world.store.memories().rebuild_index(&ann).await.unwrap(), 48);
 }
 
 /// Numbers that are the same in every run.
@@ -462,20 +463,20 @@ async fn the_index_stays_true_under_random_changes(world: World) {
         let chosen = choices.get(dice.roll(choices.len().max(1) as u64) as usize).cloned();
         match (dice.roll(10), chosen) {
             (0, Some(id)) => {
-                kept.insert(id.clone(), store.forget_memory(scope, &id).await.unwrap().status);
+                kept.insert(id.clone(), store.memories().forget(scope, &id).await.unwrap().status);
             }
             (1 | 2, Some(id)) if kept[&id] != MemoryStatus::Forgotten => {
-                store.revise_memory(scope, revision(&id, &dice.text(), None)).await.unwrap();
+                store.memories().revise(scope, revision(&id, &dice.text(), None)).await.unwrap();
             }
             (3, Some(id)) if kept[&id] == MemoryStatus::Quarantined => {
-                kept.insert(id.clone(), store.release_memory(scope, &id).await.unwrap().status);
+                kept.insert(id.clone(), store.memories().release(scope, &id).await.unwrap().status);
             }
             (roll, _) => {
                 let status = if roll == 4 { MemoryStatus::Quarantined } else { MemoryStatus::Active };
                 let session = format!("s{}", dice.roll(5));
                 let actor = if dice.roll(2) == 0 { "Ann" } else { "Bob" };
                 let memory = NewMemory { status, ..said(&session, actor, &dice.text()) };
-                let saved = store.save_memory(scope, memory).await.unwrap();
+                let saved = store.memories().save(scope, memory).await.unwrap();
                 kept.insert(saved.id, saved.status);
             }
         }
@@ -486,7 +487,7 @@ async fn the_index_stays_true_under_random_changes(world: World) {
             ["why does the heron play the violin", "tea", "did Ann see a dog in the rain", "猫 lake camping"];
         for query in queries {
             let found =
-                store.search_memories(scope, &MemorySearch { limit: 200, ..about(query) }).await.unwrap();
+                store.memories().search(scope, &MemorySearch { limit: 200, ..about(query) }).await.unwrap();
             let statuses = found.iter().map(|found| kept.get(&found.memory.id).copied());
             assert!(
                 !found.is_empty() && statuses.into_iter().all(|status| status == Some(MemoryStatus::Active))
@@ -494,10 +495,10 @@ async fn the_index_stays_true_under_random_changes(world: World) {
             before.push(found);
         }
         let active = kept.values().filter(|status| **status == MemoryStatus::Active).count();
-        assert_eq!(store.rebuild_memory_index(scope).await.unwrap(), active as u64);
+        assert_eq!(store.memories().rebuild_index(scope).await.unwrap(), active as u64);
         for (query, before) in queries.into_iter().zip(before) {
             let after =
-                store.search_memories(scope, &MemorySearch { limit: 200, ..about(query) }).await.unwrap();
+                store.memories().search(scope, &MemorySearch { limit: 200, ..about(query) }).await.unwrap();
             assert_eq!(after, before, "{query}");
         }
     }

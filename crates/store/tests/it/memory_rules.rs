@@ -1,6 +1,7 @@
 //! Memories that restrict something: noted once, and never counted when they are forgotten or quarantined.
 
-use embody_store::{MemoryRevision, MemoryRuleLimits, MemoryRuleScan, MemoryStatus, NewMemory};
+use embody_store::memories::{MemoryRevision, MemoryStatus, NewMemory};
+use embody_store::memory_rules::{MemoryRuleLimits, MemoryRuleScan};
 
 use crate::world::{World, contract, scope};
 
@@ -26,46 +27,47 @@ fn limits(each: u32, fresh: u32) -> MemoryRuleLimits {
 }
 
 async fn seqs(world: &World, limit: u32, fresh: u32) -> Vec<i64> {
-    let found = world.store.memory_rules(&scope("ann", "assistant"), limits(limit, fresh)).await.unwrap();
+    let found =
+        world.store.memory_rules().list(&scope("ann", "assistant"), limits(limit, fresh)).await.unwrap();
     found.memories.iter().map(|memory| memory.seq).collect()
 }
 
 async fn what_was_noted_is_read_and_what_is_new_too(world: World) {
     let (ann, bob) = (scope("ann", "assistant"), scope("bob", "assistant"));
     let texts = ["one", "never mail Bob", "three", "four", "five"];
-    world.store.save_memories(&ann, texts.iter().map(|text| note(text)).collect()).await.unwrap();
-    world.store.save_memory(&bob, note("never mail Ann")).await.unwrap();
-    let fresh = world.store.unscanned_memories(&ann, 3).await.unwrap().memories;
+    world.store.memories().save_all(&ann, texts.iter().map(|text| note(text)).collect()).await.unwrap();
+    world.store.memories().save(&bob, note("never mail Ann")).await.unwrap();
+    let fresh = world.store.memory_rules().list_unscanned(&ann, 3).await.unwrap().memories;
     assert_eq!(fresh.iter().map(|memory| memory.text.as_str()).collect::<Vec<_>>(), texts[..3]);
-    world.store.store_memory_rules(&ann, scan(3, &[(2, 1)])).await.unwrap();
-    let cautions = world.store.memory_rules(&ann, limits(10, 10)).await.unwrap();
+    world.store.memory_rules().record_scan(&ann, scan(3, &[(2, 1)])).await.unwrap();
+    let cautions = world.store.memory_rules().list(&ann, limits(10, 10)).await.unwrap();
     assert_eq!(cautions.unscanned, 2);
     assert_eq!(cautions.memories.iter().map(|memory| memory.seq).collect::<Vec<_>>(), [5, 4, 2]);
     assert_eq!(cautions.memories[2].text, "never mail Bob");
     assert_eq!((cautions.memories[2].version, cautions.memories[2].trust.as_str()), (1, "owner"));
     assert_eq!(seqs(&world, 10, 1).await, [5, 2]);
     assert_eq!(seqs(&world, 0, 0).await, Vec::<i64>::new());
-    assert_eq!(world.store.memory_rules(&bob, limits(10, 0)).await.unwrap().unscanned, 1);
+    assert_eq!(world.store.memory_rules().list(&bob, limits(10, 0)).await.unwrap().unscanned, 1);
 }
 
 async fn the_forgotten_and_the_quarantined_do_not_count(world: World) {
     let ann = scope("ann", "assistant");
-    let active = world.store.save_memory(&ann, note("never mail Bob")).await.unwrap();
+    let active = world.store.memories().save(&ann, note("never mail Bob")).await.unwrap();
     let held = NewMemory { status: MemoryStatus::Quarantined, ..note("never mail Carol") };
-    let held = world.store.save_memory(&ann, held).await.unwrap();
+    let held = world.store.memories().save(&ann, held).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, [1]);
-    assert_eq!(world.store.unscanned_memories(&ann, 10).await.unwrap().memories.len(), 2);
-    world.store.store_memory_rules(&ann, scan(2, &[(1, 1), (2, 1)])).await.unwrap();
+    assert_eq!(world.store.memory_rules().list_unscanned(&ann, 10).await.unwrap().memories.len(), 2);
+    world.store.memory_rules().record_scan(&ann, scan(2, &[(1, 1), (2, 1)])).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, [1]);
-    world.store.forget_memory(&ann, &active.id).await.unwrap();
-    world.store.release_memory(&ann, &held.id).await.unwrap();
+    world.store.memories().forget(&ann, &active.id).await.unwrap();
+    world.store.memories().release(&ann, &held.id).await.unwrap();
     assert_eq!(seqs(&world, 1, 0).await, [2]);
 }
 
 async fn a_rewritten_memory_is_looked_at_again(world: World) {
     let ann = scope("ann", "assistant");
-    let saved = world.store.save_memory(&ann, note("Bob likes tea")).await.unwrap();
-    world.store.store_memory_rules(&ann, scan(1, &[])).await.unwrap();
+    let saved = world.store.memories().save(&ann, note("Bob likes tea")).await.unwrap();
+    world.store.memory_rules().record_scan(&ann, scan(1, &[])).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, Vec::<i64>::new());
     let revise = |text: &str| MemoryRevision {
         id: saved.id.clone(),
@@ -74,27 +76,27 @@ async fn a_rewritten_memory_is_looked_at_again(world: World) {
         trust: "owner".to_owned(),
         expected_version: None,
     };
-    world.store.revise_memory(&ann, revise("never mail Bob")).await.unwrap();
+    world.store.memories().revise(&ann, revise("never mail Bob")).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, [1]);
-    let again = world.store.unscanned_memories(&ann, 10).await.unwrap().memories;
+    let again = world.store.memory_rules().list_unscanned(&ann, 10).await.unwrap().memories;
     assert_eq!(again.iter().map(|memory| (memory.seq, memory.version)).collect::<Vec<_>>(), [(1, 2)]);
     // Rewritten once more while somebody looked at it: what they saw does not count.
-    world.store.revise_memory(&ann, revise("never call Bob")).await.unwrap();
+    world.store.memories().revise(&ann, revise("never call Bob")).await.unwrap();
     let late = MemoryRuleScan { up_to: 1, restricting: Vec::new(), harmless: vec![(1, 2)] };
-    world.store.store_memory_rules(&ann, late).await.unwrap();
+    world.store.memory_rules().record_scan(&ann, late).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, [1]);
     let timely = MemoryRuleScan { up_to: 1, restricting: Vec::new(), harmless: vec![(1, 3)] };
-    world.store.store_memory_rules(&ann, timely).await.unwrap();
+    world.store.memory_rules().record_scan(&ann, timely).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, Vec::<i64>::new());
 }
 
 async fn the_mark_never_goes_back(world: World) {
     let ann = scope("ann", "assistant");
     let texts = ["one", "two", "three"];
-    world.store.save_memories(&ann, texts.iter().map(|text| note(text)).collect()).await.unwrap();
-    world.store.store_memory_rules(&ann, scan(3, &[])).await.unwrap();
-    world.store.store_memory_rules(&ann, scan(1, &[(1, 1)])).await.unwrap();
-    let cautions = world.store.memory_rules(&ann, limits(10, 10)).await.unwrap();
+    world.store.memories().save_all(&ann, texts.iter().map(|text| note(text)).collect()).await.unwrap();
+    world.store.memory_rules().record_scan(&ann, scan(3, &[])).await.unwrap();
+    world.store.memory_rules().record_scan(&ann, scan(1, &[(1, 1)])).await.unwrap();
+    let cautions = world.store.memory_rules().list(&ann, limits(10, 10)).await.unwrap();
     assert_eq!((cautions.unscanned, cautions.memories.len()), (0, 1));
 }
 
@@ -102,13 +104,13 @@ async fn the_owners_have_their_own_share(world: World) {
     let ann = scope("ann", "assistant");
     let theirs = |text: &str| NewMemory::note(text, "agent", "agent");
     let notes = vec![note("never mail Bob"), theirs("never one"), theirs("never two"), theirs("never three")];
-    let saved = world.store.save_memories(&ann, notes).await.unwrap();
-    world.store.store_memory_rules(&ann, scan(4, &[(1, 1), (2, 1), (3, 1), (4, 1)])).await.unwrap();
-    let few = world.store.memory_rules(&ann, limits(2, 0)).await.unwrap();
+    let saved = world.store.memories().save_all(&ann, notes).await.unwrap();
+    world.store.memory_rules().record_scan(&ann, scan(4, &[(1, 1), (2, 1), (3, 1), (4, 1)])).await.unwrap();
+    let few = world.store.memory_rules().list(&ann, limits(2, 0)).await.unwrap();
     assert_eq!(few.memories.iter().map(|memory| memory.seq).collect::<Vec<_>>(), [1, 4, 3]);
     assert!(few.more);
-    world.store.forget_memory(&ann, &saved[3].id).await.unwrap();
-    let all = world.store.memory_rules(&ann, limits(2, 0)).await.unwrap();
+    world.store.memories().forget(&ann, &saved[3].id).await.unwrap();
+    let all = world.store.memory_rules().list(&ann, limits(2, 0)).await.unwrap();
     assert_eq!(all.memories.iter().map(|memory| memory.seq).collect::<Vec<_>>(), [1, 3, 2]);
     assert!(!all.more);
     // Another hand wrote the same words: they are no longer the owner's.
@@ -119,15 +121,16 @@ async fn the_owners_have_their_own_share(world: World) {
         trust: "agent".to_owned(),
         expected_version: None,
     };
-    world.store.revise_memory(&ann, revision).await.unwrap();
-    let all = world.store.memory_rules(&ann, limits(3, 0)).await.unwrap();
+    world.store.memories().revise(&ann, revision).await.unwrap();
+    let all = world.store.memory_rules().list(&ann, limits(3, 0)).await.unwrap();
     let seen: Vec<_> = all.memories.iter().map(|memory| (memory.seq, memory.trust.as_str())).collect();
     assert_eq!(seen, [(3, "agent"), (2, "agent"), (1, "agent")]);
 }
 
 async fn what_is_new_and_rewritten_is_looked_at_once(world: World) {
     let ann = scope("ann", "assistant");
-    let saved = world.store.save_memories(&ann, vec![note("one"), note("two"), note("three")]).await.unwrap();
+    let saved =
+        world.store.memories().save_all(&ann, vec![note("one"), note("two"), note("three")]).await.unwrap();
     let revision = MemoryRevision {
         id: saved[2].id.clone(),
         text: "never mail Bob".to_owned(),
@@ -135,12 +138,12 @@ async fn what_is_new_and_rewritten_is_looked_at_once(world: World) {
         trust: "owner".to_owned(),
         expected_version: None,
     };
-    world.store.revise_memory(&ann, revision).await.unwrap();
-    let first = world.store.unscanned_memories(&ann, 1).await.unwrap();
+    world.store.memories().revise(&ann, revision).await.unwrap();
+    let first = world.store.memory_rules().list_unscanned(&ann, 1).await.unwrap();
     assert_eq!((first.memories.len(), first.up_to), (1, 1));
-    let all = world.store.unscanned_memories(&ann, 10).await.unwrap();
+    let all = world.store.memory_rules().list_unscanned(&ann, 10).await.unwrap();
     assert_eq!(all.memories.iter().map(|memory| memory.seq).collect::<Vec<_>>(), [1, 2, 3]);
-    world.store.store_memory_rules(&ann, scan(all.up_to, &[(3, 2)])).await.unwrap();
-    let rest = world.store.unscanned_memories(&ann, 10).await.unwrap();
+    world.store.memory_rules().record_scan(&ann, scan(all.up_to, &[(3, 2)])).await.unwrap();
+    let rest = world.store.memory_rules().list_unscanned(&ann, 10).await.unwrap();
     assert_eq!((rest.memories.len(), rest.up_to), (0, 3));
 }

@@ -1,8 +1,7 @@
 //! Memories out of one store and into another, with nothing lost and nothing half done; and an index that was damaged.
 
-use embody_store::{
-    ErrorKind, MemoryImport, MemoryRevision, MemorySearch, MemoryStatus, NewMemory, Scope, Store,
-};
+use embody_store::memories::{MemoryImport, MemoryRevision, MemorySearch, MemoryStatus, NewMemory};
+use embody_store::{ErrorKind, Scope, Store};
 use sqlx::{Connection, SqliteConnection};
 
 use crate::world::{World, contract, scope};
@@ -16,7 +15,7 @@ contract!(
 
 async fn export(store: &Store, scope: &Scope) -> String {
     let mut lines = Vec::new();
-    store.export_memories(scope, &mut lines).await.unwrap();
+    store.memories().export(scope, &mut lines).await.unwrap();
     String::from_utf8(lines).unwrap()
 }
 
@@ -34,19 +33,20 @@ async fn fill(store: &Store, scope: &Scope) {
     for (number, text) in
         (1..).zip(["tea?", "green \"tea\"\n", "a dog", "猫 and tea", "rain", "tea in the rain"])
     {
-        ids.push(store.save_memory(scope, new(number, text)).await.unwrap().id);
+        ids.push(store.memories().save(scope, new(number, text)).await.unwrap().id);
     }
     let held = NewMemory { status: MemoryStatus::Quarantined, ..new(9, "obey the tea") };
-    store.save_memory(scope, held).await.unwrap();
+    store.memories().save(scope, held).await.unwrap();
     for text in ["two dogs", "three dogs and tea"] {
         let (id, text) = (ids[2].clone(), text.to_owned());
         let (writer, trust) = ("editor".to_owned(), "known".to_owned());
         store
-            .revise_memory(scope, MemoryRevision { id, text, writer, trust, expected_version: None })
+            .memories()
+            .revise(scope, MemoryRevision { id, text, writer, trust, expected_version: None })
             .await
             .unwrap();
     }
-    store.forget_memory(scope, &ids[4]).await.unwrap();
+    store.memories().forget(scope, &ids[4]).await.unwrap();
 }
 
 async fn everything_survives_the_journey(world: World) {
@@ -54,18 +54,18 @@ async fn everything_survives_the_journey(world: World) {
     fill(&world.store, &here).await;
     let lines = export(&world.store, &here).await;
     assert_eq!(lines.lines().count(), 7);
-    let done = world.store.import_memories(&there, &lines).await.unwrap();
+    let done = world.store.memories().import(&there, &lines).await.unwrap();
     assert_eq!(done, MemoryImport { added: 7, unchanged: 0 });
     assert_eq!(export(&world.store, &there).await, lines);
     // A store of another kind takes it too, and ranks alike.
     let other = World::memory().await;
-    other.store.import_memories(&here, &lines).await.unwrap();
+    other.store.memories().import(&here, &lines).await.unwrap();
     assert_eq!(export(&other.store, &here).await, lines);
     for query in ["tea", "does Zoë have a dog", "rain on 5 January 1970", "猫", ""] {
         let search = MemorySearch { query: query.into(), limit: 10, kind: None, since: None };
-        let found = world.store.search_memories(&here, &search).await.unwrap();
-        assert_eq!(other.store.search_memories(&here, &search).await.unwrap(), found, "{query}");
-        assert_eq!(world.store.search_memories(&there, &search).await.unwrap(), found, "{query}");
+        let found = world.store.memories().search(&here, &search).await.unwrap();
+        assert_eq!(other.store.memories().search(&here, &search).await.unwrap(), found, "{query}");
+        assert_eq!(world.store.memories().search(&there, &search).await.unwrap(), found, "{query}");
         assert!(!found.is_empty(), "{query}");
     }
 }
@@ -74,13 +74,17 @@ async fn importing_again_changes_nothing(world: World) {
     let ann = scope("ann", "assistant");
     fill(&world.store, &ann).await;
     let lines = export(&world.store, &ann).await;
-    let again = world.store.import_memories(&ann, &lines).await.unwrap();
+    let again = world.store.memories().import(&ann, &lines).await.unwrap();
     assert_eq!(again, MemoryImport { added: 0, unchanged: 7 });
-    let twice =
-        world.store.import_memories(&scope("bob", "assistant"), &format!("{lines}\n{lines}")).await.unwrap();
+    let twice = world
+        .store
+        .memories()
+        .import(&scope("bob", "assistant"), &format!("{lines}\n{lines}"))
+        .await
+        .unwrap();
     assert_eq!(twice, MemoryImport { added: 7, unchanged: 0 });
     assert_eq!(export(&world.store, &ann).await, lines);
-    assert_eq!(world.store.import_memories(&ann, "").await.unwrap(), MemoryImport::default());
+    assert_eq!(world.store.memories().import(&ann, "").await.unwrap(), MemoryImport::default());
 }
 
 async fn a_memory_that_differs_stops_the_import(world: World) {
@@ -89,16 +93,16 @@ async fn a_memory_that_differs_stops_the_import(world: World) {
     let lines = export(&world.store, &ann).await;
     let last = lines.lines().last().unwrap();
     let changed = last.replace("obey the tea", "obey the dog");
-    world.store.import_memories(&bob, &changed).await.unwrap();
+    world.store.memories().import(&bob, &changed).await.unwrap();
     let before = export(&world.store, &bob).await;
-    let error = world.store.import_memories(&bob, &lines).await.unwrap_err();
+    let error = world.store.memories().import(&bob, &lines).await.unwrap_err();
     let (_, id) = last.split_once("\"id\":\"").unwrap();
     let (id, _) = id.split_once('"').unwrap();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert_eq!(error.to_string(), format!("the memory `{id}` is there already, and differs"));
     assert_eq!(export(&world.store, &bob).await, before, "nothing is half-imported");
     let both = format!("{last}\n{changed}");
-    let error = world.store.import_memories(&scope("cid", "assistant"), &both).await.unwrap_err();
+    let error = world.store.memories().import(&scope("cid", "assistant"), &both).await.unwrap_err();
     assert_eq!(error.to_string(), "line 2 cannot be imported");
 }
 
@@ -116,7 +120,7 @@ async fn lines_that_are_no_memories_are_named(world: World) {
     ] {
         assert_ne!(broken, first);
         let fresh = scope("fresh", "assistant");
-        let error = world.store.import_memories(&fresh, &format!("{first}\n{broken}")).await.unwrap_err();
+        let error = world.store.memories().import(&fresh, &format!("{first}\n{broken}")).await.unwrap_err();
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, message), "{broken}");
         assert_eq!(export(&world.store, &fresh).await, "");
     }
@@ -129,13 +133,13 @@ async fn a_damaged_index_is_rebuilt() {
     let ann = scope("ann", "assistant");
     fill(&world.store, &ann).await;
     let search = MemorySearch { query: "tea".into(), limit: 10, kind: None, since: None };
-    let before = world.store.search_memories(&ann, &search).await.unwrap();
+    let before = world.store.memories().search(&ann, &search).await.unwrap();
     let file = format!("sqlite://{}", world.folder.path().join("embody.db").display());
     let mut raw = SqliteConnection::connect(&file).await.unwrap();
     sqlx::query("UPDATE memory_postings SET data = x'01ff'").execute(&mut raw).await.unwrap();
-    let error = world.store.search_memories(&ann, &search).await.unwrap_err();
+    let error = world.store.memories().search(&ann, &search).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.advice().unwrap().contains("rebuild"), "{error:?}");
-    assert_eq!(world.store.rebuild_memory_index(&ann).await.unwrap(), before.len() as u64);
-    assert_eq!(world.store.search_memories(&ann, &search).await.unwrap(), before);
+    assert_eq!(world.store.memories().rebuild_index(&ann).await.unwrap(), before.len() as u64);
+    assert_eq!(world.store.memories().search(&ann, &search).await.unwrap(), before);
 }

@@ -1,6 +1,8 @@
 //! Databases that an earlier version wrote are brought up to date, and keep what is in them.
 
-use embody_store::{DatabaseUrl, NewThread, Store, TaskContent};
+use embody_store::tasks::TaskContent;
+use embody_store::threads::NewThread;
+use embody_store::{DatabaseUrl, Store};
 use sqlx::{AssertSqlSafe, Connection};
 
 use crate::world::{World, scope};
@@ -30,11 +32,11 @@ async fn a_postgres_database_of_the_first_version_is_brought_up_to_date() {
 
 async fn upgraded(world: World) {
     let new = NewThread { channel: "web".into(), external: None, title: None };
-    let thread = world.store.open_thread(&scope("ann", "assistant"), new).await.unwrap();
+    let thread = world.store.threads().open(&scope("ann", "assistant"), new).await.unwrap();
     let place = world.store.url().clone();
-    world.store.record_untrusted_read(&scope("ann", "assistant"), "assistant", &[], 1).await.unwrap();
+    world.store.untrusted_reads().record(&scope("ann", "assistant"), "assistant", &[], 1).await.unwrap();
     for (user, agent) in [("ann", "assistant"), ("ann", "other"), ("bob", "assistant")] {
-        world.store.add_task(user, task(agent)).await.unwrap();
+        world.store.tasks().add(user, task(agent)).await.unwrap();
     }
     let World { store, folder: _folder } = world;
     store.close().await;
@@ -43,9 +45,9 @@ async fn upgraded(world: World) {
     let (store, second) = tokio::join!(Store::open(place.clone()), Store::open(place));
     let (store, second) = (store.unwrap(), second.unwrap());
     assert_eq!(store.status().await.unwrap().schema, 12);
-    assert_eq!(store.thread("ann", &thread.id).await.unwrap(), Some(thread));
+    assert_eq!(store.threads().get("ann", &thread.id).await.unwrap(), Some(thread));
     let trusts = async |user: &str| -> Vec<String> {
-        store.tasks(user, 0, 10).await.unwrap().into_iter().map(|task| task.content.trust).collect()
+        store.tasks().list(user, 0, 10).await.unwrap().into_iter().map(|task| task.content.trust).collect()
     };
     assert_eq!(trusts("ann").await, ["exposed", "exposed"], "any agent of the user may have changed a task");
     assert_eq!(trusts("bob").await, ["agent"]);

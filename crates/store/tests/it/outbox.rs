@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use embody_store::{
-    Action, Actor, Enqueued, Event, Fenced, NewObservation, Observation, Operation, Record, Scope, Store,
-};
+use embody_store::audit::{Action, Actor, Event, Operation, Record};
+use embody_store::outbox::{EnqueueOutcome, NewObservation, Observation};
+use embody_store::{LeaseStatus, Scope, Store};
 
 use crate::world::{World, contract, eventually, long, scope, short};
 
@@ -36,7 +36,10 @@ fn new(user: &str, session: &str, key: &str) -> NewObservation {
 }
 
 async fn add(store: &Store, session: &str, key: &str) {
-    assert_eq!(store.add_observation(new("ann", session, key), Vec::new()).await.unwrap(), Enqueued::Added);
+    assert_eq!(
+        store.outbox().enqueue(new("ann", session, key), Vec::new()).await.unwrap(),
+        EnqueueOutcome::Added
+    );
 }
 
 fn record(subject: &str) -> Record {
@@ -59,45 +62,56 @@ async fn the_same_key_is_kept_once(world: World) {
     let adding = (0..8).map(|number| {
         let store = if number % 2 == 0 { world.store.clone() } else { second.clone() };
         tokio::spawn(
-            async move { store.add_observation(new("ann", "s", "call-1"), Vec::new()).await.unwrap() },
+            async move { store.outbox().enqueue(new("ann", "s", "call-1"), Vec::new()).await.unwrap() },
         )
     });
     let mut outcomes = Vec::new();
     for task in adding.collect::<Vec<_>>() {
         outcomes.push(task.await.unwrap());
     }
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Enqueued::Added).count(), 1, "{outcomes:?}");
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Enqueued::Known).count(), 7, "{outcomes:?}");
-    let his = world.store.add_observation(new("bob", "s", "call-1"), Vec::new()).await.unwrap();
-    assert_eq!(his, Enqueued::Added);
-    assert_eq!(world.store.pending_observations("ann").await.unwrap().count, 1);
-    let all = world.store.all_pending_observations().await.unwrap();
+    assert_eq!(
+        outcomes.iter().filter(|outcome| **outcome == EnqueueOutcome::Added).count(),
+        1,
+        "{outcomes:?}"
+    );
+    assert_eq!(
+        outcomes.iter().filter(|outcome| **outcome == EnqueueOutcome::Known).count(),
+        7,
+        "{outcomes:?}"
+    );
+    let his = world.store.outbox().enqueue(new("bob", "s", "call-1"), Vec::new()).await.unwrap();
+    assert_eq!(his, EnqueueOutcome::Added);
+    assert_eq!(world.store.outbox().pending("ann").await.unwrap().count, 1);
+    let all = world.store.outbox().pending_total().await.unwrap();
     assert_eq!(all.count, 2);
     assert!(all.oldest_at.is_some());
-    assert_eq!(world.store.pending_observations("eve").await.unwrap().oldest_at, None);
+    assert_eq!(world.store.outbox().pending("eve").await.unwrap().oldest_at, None);
 }
 
 async fn a_full_outbox_says_so(world: World) {
     let small = |key: &str| NewObservation { pending_limit: 2, ..new("ann", "s", key) };
-    for (key, outcome) in
-        [("1", Enqueued::Added), ("2", Enqueued::Added), ("3", Enqueued::Full), ("1", Enqueued::Known)]
-    {
-        assert_eq!(world.store.add_observation(small(key), Vec::new()).await.unwrap(), outcome, "{key}");
+    for (key, outcome) in [
+        ("1", EnqueueOutcome::Added),
+        ("2", EnqueueOutcome::Added),
+        ("3", EnqueueOutcome::Full),
+        ("1", EnqueueOutcome::Known),
+    ] {
+        assert_eq!(world.store.outbox().enqueue(small(key), Vec::new()).await.unwrap(), outcome, "{key}");
     }
     let his = NewObservation { pending_limit: 2, ..new("bob", "s", "3") };
-    assert_eq!(world.store.add_observation(his, Vec::new()).await.unwrap(), Enqueued::Added);
-    let claimed = world.store.claim_observations(&long("worker"), &everybody(), 1).await.unwrap();
-    assert_eq!(ack(&world.store, &claimed[0]).await, Fenced::Kept);
-    assert_eq!(world.store.add_observation(small("3"), Vec::new()).await.unwrap(), Enqueued::Added);
+    assert_eq!(world.store.outbox().enqueue(his, Vec::new()).await.unwrap(), EnqueueOutcome::Added);
+    let claimed = world.store.outbox().claim(&long("worker"), &everybody(), 1).await.unwrap();
+    assert_eq!(ack(&world.store, &claimed[0]).await, LeaseStatus::Kept);
+    assert_eq!(world.store.outbox().enqueue(small("3"), Vec::new()).await.unwrap(), EnqueueOutcome::Added);
     let huge = NewObservation { payload: "x".repeat(1024 * 1024 + 1), ..new("ann", "s", "huge") };
-    let error = world.store.add_observation(huge, Vec::new()).await.unwrap_err();
+    let error = world.store.outbox().enqueue(huge, Vec::new()).await.unwrap_err();
     assert_eq!(error.to_string(), "the observation has 1048577 bytes; 1048576 are allowed");
 }
 
 async fn records_join_the_observation(world: World) {
-    world.store.add_observation(new("ann", "s", "1"), vec![record("a"), record("b")]).await.unwrap();
+    world.store.outbox().enqueue(new("ann", "s", "1"), vec![record("a"), record("b")]).await.unwrap();
     let full = NewObservation { pending_limit: 1, ..new("ann", "s", "2") };
-    assert_eq!(world.store.add_observation(full, vec![record("c")]).await.unwrap(), Enqueued::Full);
+    assert_eq!(world.store.outbox().enqueue(full, vec![record("c")]).await.unwrap(), EnqueueOutcome::Full);
     if let Some(records) = world.count("SELECT count(*) FROM audit").await {
         assert_eq!(records, 3);
     }
@@ -109,18 +123,19 @@ async fn what_nobody_waits_for_is_kept_too(world: World) {
         let observation = new("ann", "s", &format!("{number:02}"));
         world
             .store
-            .add_observations_soon(vec![observation], vec![record(&number.to_string())])
+            .outbox()
+            .enqueue_deferred(vec![observation], vec![record(&number.to_string())])
             .await
             .unwrap();
     }
     eventually("all of them in the outbox", async || {
-        (world.store.pending_observations("ann").await.unwrap().count == 20).then_some(())
+        (world.store.outbox().pending("ann").await.unwrap().count == 20).then_some(())
     })
     .await;
     if let Some(records) = world.count("SELECT count(*) FROM audit").await {
         assert_eq!(records, 20);
     }
-    let claimed = world.store.claim_observations(&long("worker"), &everybody(), 50).await.unwrap();
+    let claimed = world.store.outbox().claim(&long("worker"), &everybody(), 50).await.unwrap();
     assert_eq!(keys(&claimed), (0..20).map(|number| format!("{number:02}")).collect::<Vec<_>>());
 }
 
@@ -145,14 +160,14 @@ async fn eight_workers_deliver_in_order_and_once(world: World) {
             let delivered = Arc::clone(&delivered);
             tokio::spawn(async move {
                 loop {
-                    let claimed = store.claim_observations(&long("worker"), &everybody(), 7).await.unwrap();
-                    if claimed.is_empty() && store.all_pending_observations().await.unwrap().count == 0 {
+                    let claimed = store.outbox().claim(&long("worker"), &everybody(), 7).await.unwrap();
+                    if claimed.is_empty() && store.outbox().pending_total().await.unwrap().count == 0 {
                         return;
                     }
                     for observation in claimed {
                         let session = observation.session.clone();
                         delivered.lock().unwrap().entry(session).or_default().push(observation.key.clone());
-                        assert_eq!(ack(&store, &observation).await, Fenced::Kept);
+                        assert_eq!(ack(&store, &observation).await, LeaseStatus::Kept);
                     }
                 }
             })
@@ -176,9 +191,9 @@ async fn only_those_that_are_asked_for_are_taken(world: World) {
             scope: scope(user, agent),
             ..new(user, &format!("s of {agent}"), &format!("{user} {agent}"))
         };
-        world.store.add_observation(observation, Vec::new()).await.unwrap();
+        world.store.outbox().enqueue(observation, Vec::new()).await.unwrap();
     }
-    let claim = async |of: &[Scope]| world.store.claim_observations(&long("worker"), of, 10).await.unwrap();
+    let claim = async |of: &[Scope]| world.store.outbox().claim(&long("worker"), of, 10).await.unwrap();
     assert!(claim(&[]).await.is_empty());
     // Neither her other agent nor his: a pair is both.
     assert!(claim(&[scope("bob", "writer"), scope("eve", "assistant")]).await.is_empty());
@@ -194,10 +209,10 @@ async fn one_that_was_not_tried_was_no_attempt(world: World) {
     add(&world.store, "s", "1").await;
     add(&world.store, "s", "2").await;
     for _ in 0..3 {
-        let claimed = world.store.claim_observations(&long("worker"), &everybody(), 10).await.unwrap();
+        let claimed = world.store.outbox().claim(&long("worker"), &everybody(), 10).await.unwrap();
         assert_eq!(claimed.iter().map(|one| one.attempts).collect::<Vec<_>>(), [1, 1]);
-        let put_back = world.store.put_back_observation(&claimed[0], Duration::ZERO).await.unwrap();
-        assert_eq!(put_back, Fenced::Kept);
+        let put_back = world.store.outbox().release(&claimed[0], Duration::ZERO).await.unwrap();
+        assert_eq!(put_back, LeaseStatus::Kept);
     }
 }
 
@@ -205,16 +220,16 @@ async fn a_failed_one_holds_its_session_back(world: World) {
     for key in ["1", "2", "3"] {
         add(&world.store, "s", key).await;
     }
-    let claimed = world.store.claim_observations(&long("worker"), &everybody(), 10).await.unwrap();
+    let claimed = world.store.outbox().claim(&long("worker"), &everybody(), 10).await.unwrap();
     assert_eq!(keys(&claimed), ["1", "2", "3"]);
-    assert_eq!(ack(&world.store, &claimed[0]).await, Fenced::Kept);
-    assert_eq!(world.store.retry_observation(&claimed[1], HOUR).await.unwrap(), Fenced::Kept);
+    assert_eq!(ack(&world.store, &claimed[0]).await, LeaseStatus::Kept);
+    assert_eq!(world.store.outbox().retry(&claimed[1], HOUR).await.unwrap(), LeaseStatus::Kept);
     add(&world.store, "t", "other session").await;
-    let next = world.store.claim_observations(&long("worker"), &everybody(), 10).await.unwrap();
+    let next = world.store.outbox().claim(&long("worker"), &everybody(), 10).await.unwrap();
     assert_eq!(keys(&next), ["other session"]);
-    assert_eq!(world.store.retry_observation(&claimed[1], Duration::ZERO).await.unwrap(), Fenced::Kept);
+    assert_eq!(world.store.outbox().retry(&claimed[1], Duration::ZERO).await.unwrap(), LeaseStatus::Kept);
     let again = eventually("the failed one to be due", async || {
-        let again = world.store.claim_observations(&long("worker"), &everybody(), 10).await.unwrap();
+        let again = world.store.outbox().claim(&long("worker"), &everybody(), 10).await.unwrap();
         (!again.is_empty()).then_some(again)
     })
     .await;
@@ -227,19 +242,19 @@ async fn a_slow_worker_is_refused(world: World) {
     add(&world.store, "s", "1").await;
     add(&world.store, "s", "2").await;
     let second = world.second().await;
-    let slow = world.store.claim_observations(&short("slow"), &everybody(), 10).await.unwrap();
+    let slow = world.store.outbox().claim(&short("slow"), &everybody(), 10).await.unwrap();
     let quick = eventually("the lease of the slow worker to run out", async || {
-        let claimed = second.claim_observations(&long("quick"), &everybody(), 10).await.unwrap();
+        let claimed = second.outbox().claim(&long("quick"), &everybody(), 10).await.unwrap();
         (!claimed.is_empty()).then_some(claimed)
     })
     .await;
     assert_eq!(keys(&quick), ["1", "2"]);
-    assert_eq!(ack(&world.store, &slow[0]).await, Fenced::Lost);
-    assert_eq!(world.store.retry_observation(&slow[1], Duration::ZERO).await.unwrap(), Fenced::Lost);
+    assert_eq!(ack(&world.store, &slow[0]).await, LeaseStatus::Lost);
+    assert_eq!(world.store.outbox().retry(&slow[1], Duration::ZERO).await.unwrap(), LeaseStatus::Lost);
     for observation in &quick {
-        assert_eq!(ack(&second, observation).await, Fenced::Kept);
+        assert_eq!(ack(&second, observation).await, LeaseStatus::Kept);
     }
-    assert_eq!(world.store.pending_observations("ann").await.unwrap().count, 0);
+    assert_eq!(world.store.outbox().pending("ann").await.unwrap().count, 0);
 }
 
 async fn old_ones_are_dropped(world: World) {
@@ -247,24 +262,24 @@ async fn old_ones_are_dropped(world: World) {
         add(&world.store, "s", key).await;
     }
     add(&world.store, "t", "held").await;
-    let held = world.store.claim_observations(&long("worker"), &everybody(), 10).await.unwrap();
-    assert_eq!(world.store.retry_observation(&held[0], Duration::ZERO).await.unwrap(), Fenced::Kept);
-    assert_eq!(world.store.prune_observations(HOUR, 10).await.unwrap(), 0);
+    let held = world.store.outbox().claim(&long("worker"), &everybody(), 10).await.unwrap();
+    assert_eq!(world.store.outbox().retry(&held[0], Duration::ZERO).await.unwrap(), LeaseStatus::Kept);
+    assert_eq!(world.store.outbox().prune(HOUR, 10).await.unwrap(), 0);
     let mut dropped = 0;
     eventually("three to be dropped, two at most at a time", async || {
-        let now = world.store.prune_observations(Duration::ZERO, 2).await.unwrap();
+        let now = world.store.outbox().prune(Duration::ZERO, 2).await.unwrap();
         assert!(now <= 2);
         dropped += now;
         (dropped == 3).then_some(())
     })
     .await;
-    assert_eq!(world.store.pending_observations("ann").await.unwrap().count, 1);
-    assert_eq!(ack(&world.store, &held[3]).await, Fenced::Kept);
+    assert_eq!(world.store.outbox().pending("ann").await.unwrap().count, 1);
+    assert_eq!(ack(&world.store, &held[3]).await, LeaseStatus::Kept);
 }
 
-async fn ack(store: &Store, observation: &Observation) -> Fenced {
-    match store.ack_observations(std::slice::from_ref(observation)).await.unwrap() {
-        0 => Fenced::Lost,
-        _ => Fenced::Kept,
+async fn ack(store: &Store, observation: &Observation) -> LeaseStatus {
+    match store.outbox().complete(std::slice::from_ref(observation)).await.unwrap() {
+        0 => LeaseStatus::Lost,
+        _ => LeaseStatus::Kept,
     }
 }

@@ -1,6 +1,7 @@
 //! Pins: the first sight holds until the operator accepts another.
 
-use embody_store::{AcceptPin, Definition, PinAccepted, PinState, SeenTool, Store};
+use embody_store::Store;
+use embody_store::pins::{AcceptPin, AcceptPinOutcome, Definition, PinState, SeenTool};
 
 use crate::world::{World, contract};
 
@@ -37,7 +38,7 @@ pub(crate) fn accept(text: &str) -> AcceptPin {
 }
 
 async fn see(store: &Store, text: &str) -> PinState {
-    store.see_tool(seen(text)).await.unwrap()
+    store.pins().record(seen(text)).await.unwrap()
 }
 
 fn changed(pinned: &str, seen: &str) -> PinState {
@@ -57,12 +58,12 @@ async fn the_first_sight_is_pinned_once(world: World) {
     assert_eq!(states.iter().filter(|state| **state == PinState::First).count(), 1, "{states:?}");
     assert_eq!(states.iter().filter(|state| **state == PinState::Same).count(), 15, "{states:?}");
     let other = SeenTool { body: "mail".into(), ..seen("two") };
-    assert_eq!(world.store.see_tool(other).await.unwrap(), PinState::First);
-    let pins = world.store.pins(("", ""), 10).await.unwrap();
+    assert_eq!(world.store.pins().record(other).await.unwrap(), PinState::First);
+    let pins = world.store.pins().list(("", ""), 10).await.unwrap();
     assert_eq!(pins.iter().map(|pin| pin.body.as_str()).collect::<Vec<_>>(), ["mail", "teams"]);
     assert_eq!(pins[1].pinned, definition("one"));
     assert!(pins[1].accepted);
-    assert_eq!(world.store.pins(("mail", "send"), 10).await.unwrap(), [pins[1].clone()]);
+    assert_eq!(world.store.pins().list(("mail", "send"), 10).await.unwrap(), [pins[1].clone()]);
 }
 
 async fn a_change_is_held_until_it_is_accepted(world: World) {
@@ -70,13 +71,13 @@ async fn a_change_is_held_until_it_is_accepted(world: World) {
     assert_eq!(see(&world.store, "one").await, PinState::First);
     assert_eq!(see(&world.store, "two").await, changed("one", "two"));
     assert_eq!(see(&second, "two").await, changed("one", "two"));
-    let accepted = second.accept_pin(accept("two")).await.unwrap();
-    let PinAccepted::Accepted(pin) = accepted else { panic!("{accepted:?}") };
+    let accepted = second.pins().accept(accept("two")).await.unwrap();
+    let AcceptPinOutcome::Accepted(pin) = accepted else { panic!("{accepted:?}") };
     assert_eq!(
         (pin.pinned, pin.seen, pin.accepted_by.as_deref()),
         (definition("two"), None, Some("operator"))
     );
-    let records = world.store.audit_tail(10, None).await.unwrap();
+    let records = world.store.audit().tail(10, None).await.unwrap();
     let told: Vec<_> =
         records.iter().map(|record| ["action", "subject", "note"].map(|name| record.text(name))).collect();
     assert_eq!(told, [["pin_accepted", "teams/send", "operator"].map(|text| Some(text.to_owned()))]);
@@ -88,34 +89,34 @@ async fn going_back_needs_no_acceptance(world: World) {
     see(&world.store, "one").await;
     assert_eq!(see(&world.store, "two").await, changed("one", "two"));
     assert_eq!(see(&world.store, "one").await, PinState::Same);
-    assert_eq!(world.store.pins(("", ""), 10).await.unwrap()[0].seen, None);
-    let late = world.store.accept_pin(accept("two")).await.unwrap();
-    assert!(matches!(late, PinAccepted::Stale(_)), "{late:?}");
+    assert_eq!(world.store.pins().list(("", ""), 10).await.unwrap()[0].seen, None);
+    let late = world.store.pins().accept(accept("two")).await.unwrap();
+    assert!(matches!(late, AcceptPinOutcome::Stale(_)), "{late:?}");
 }
 
 async fn what_is_not_acceptable_is_held(world: World) {
     let bad = |text: &str| SeenTool { acceptable: false, ..seen(text) };
-    assert_eq!(world.store.see_tool(bad("obey")).await.unwrap(), PinState::Held);
-    assert_eq!(world.store.see_tool(bad("obey")).await.unwrap(), PinState::Held);
+    assert_eq!(world.store.pins().record(bad("obey")).await.unwrap(), PinState::Held);
+    assert_eq!(world.store.pins().record(bad("obey")).await.unwrap(), PinState::Held);
     // A server that shows something harmless afterwards has not become trustworthy by it.
     assert_eq!(see(&world.store, "fine").await, PinState::Held);
-    let stale = world.store.accept_pin(accept("obey")).await.unwrap();
-    let PinAccepted::Stale(pin) = stale else { panic!("{stale:?}") };
+    let stale = world.store.pins().accept(accept("obey")).await.unwrap();
+    let AcceptPinOutcome::Stale(pin) = stale else { panic!("{stale:?}") };
     assert_eq!((pin.pinned, pin.accepted), (definition("fine"), false));
-    let accepted = world.store.accept_pin(accept("fine")).await.unwrap();
-    assert!(matches!(accepted, PinAccepted::Accepted(_)), "{accepted:?}");
+    let accepted = world.store.pins().accept(accept("fine")).await.unwrap();
+    assert!(matches!(accepted, AcceptPinOutcome::Accepted(_)), "{accepted:?}");
     assert_eq!(see(&world.store, "fine").await, PinState::Same);
 }
 
 async fn only_what_was_shown_is_accepted(world: World) {
-    assert_eq!(world.store.accept_pin(accept("one")).await.unwrap(), PinAccepted::Missing);
+    assert_eq!(world.store.pins().accept(accept("one")).await.unwrap(), AcceptPinOutcome::Missing);
     see(&world.store, "one").await;
     see(&world.store, "two").await;
     see(&world.store, "three").await;
-    let stale = world.store.accept_pin(accept("two")).await.unwrap();
-    let PinAccepted::Stale(pin) = stale else { panic!("{stale:?}") };
+    let stale = world.store.pins().accept(accept("two")).await.unwrap();
+    let AcceptPinOutcome::Stale(pin) = stale else { panic!("{stale:?}") };
     assert_eq!((pin.pinned, pin.seen), (definition("one"), Some(definition("three"))));
-    assert_eq!(world.store.audit_tail(10, None).await.unwrap(), []);
+    assert_eq!(world.store.audit().tail(10, None).await.unwrap(), []);
     assert_eq!(see(&world.store, "two").await, changed("one", "two"));
 }
 
@@ -128,8 +129,10 @@ async fn many_are_seen_as_one_by_one(world: World) {
     // More than fit into one transaction, and not in the order of their names.
     let names: Vec<String> = (0..450).map(|number| format!("tool {}", (number * 7) % 450)).collect();
     let all = |text: &str| -> Vec<SeenTool> { names.iter().map(|name| tool(name, text)).collect() };
-    let (one, other) =
-        tokio::join!(world.store.see_tools("teams", all("one")), second.see_tools("teams", all("one")));
+    let (one, other) = tokio::join!(
+        world.store.pins().record_all("teams", all("one")),
+        second.pins().record_all("teams", all("one"))
+    );
     for (one, other) in one.unwrap().into_iter().zip(other.unwrap()) {
         let firsts = [&one, &other].iter().filter(|state| ***state == PinState::First).count();
         let sames = [&one, &other].iter().filter(|state| ***state == PinState::Same).count();
@@ -139,14 +142,14 @@ async fn many_are_seen_as_one_by_one(world: World) {
     mixed[3] = tool(&names[3], "two");
     mixed[440] = SeenTool { acceptable: false, ..tool("new and bad", "obey") };
     for _ in 0..2 {
-        let states = world.store.see_tools("teams", mixed.clone()).await.unwrap();
+        let states = world.store.pins().record_all("teams", mixed.clone()).await.unwrap();
         assert_eq!(states.len(), 450);
         assert_eq!((&states[3], &states[440]), (&changed("one", "two"), &PinState::Held));
         assert_eq!(states.iter().filter(|state| **state == PinState::Same).count(), 448);
     }
-    assert_eq!(world.store.see_tools("teams", Vec::new()).await.unwrap(), []);
+    assert_eq!(world.store.pins().record_all("teams", Vec::new()).await.unwrap(), []);
     let long = tool(&"x".repeat(10_000), "one");
-    assert!(world.store.see_tools("teams", vec![long]).await.is_err());
+    assert!(world.store.pins().record_all("teams", vec![long]).await.is_err());
 }
 
 /// One process lists a body for the first time, with more tools than fit into one of the later transactions. Another one, which
@@ -158,11 +161,11 @@ async fn a_first_listing_is_one_fact_for_all_processes(world: World) {
         let of = |number: u32| SeenTool { body: body.clone(), ..tool(&format!("tool {number:04}"), "one") };
         let all: Vec<SeenTool> = (0..900).map(of).collect();
         let (first, tools, name) = (world.store.clone(), all.clone(), body.clone());
-        let first = tokio::spawn(async move { first.see_tools(&name, tools).await.unwrap() });
-        while second.pin(&body, "tool 0000").await.unwrap().is_none() {
+        let first = tokio::spawn(async move { first.pins().record_all(&name, tools).await.unwrap() });
+        while second.pins().get(&body, "tool 0000").await.unwrap().is_none() {
             tokio::task::yield_now().await;
         }
-        let states = second.see_tools(&body, all[800..].to_vec()).await.unwrap();
+        let states = second.pins().record_all(&body, all[800..].to_vec()).await.unwrap();
         assert!(states.iter().all(|state| *state == PinState::Same), "round {round}: {states:?}");
         let states = first.await.unwrap();
         assert!(states.iter().all(|state| *state == PinState::First), "round {round}: {states:?}");
@@ -172,65 +175,67 @@ async fn a_first_listing_is_one_fact_for_all_processes(world: World) {
 /// A process of an earlier version writes pins and no row about the listing.
 async fn pins_of_an_earlier_version_count_as_a_listing(world: World) {
     let store = &world.store;
-    store.see_tool(tool("read", "one")).await.unwrap();
-    assert!(store.last_seen_tools("teams").await.unwrap().is_some());
-    let states = store.see_tools("teams", vec![tool("read", "one"), tool("late", "one")]).await.unwrap();
+    store.pins().record(tool("read", "one")).await.unwrap();
+    assert!(store.pins().list_last_seen("teams").await.unwrap().is_some());
+    let states =
+        store.pins().record_all("teams", vec![tool("read", "one"), tool("late", "one")]).await.unwrap();
     assert_eq!(states, [PinState::Same, PinState::New]);
 }
 
 async fn a_tool_after_an_empty_first_listing_is_new(world: World) {
     let (store, second) = (&world.store, world.second().await);
-    assert_eq!(store.last_seen_tools("teams").await.unwrap(), None);
+    assert_eq!(store.pins().list_last_seen("teams").await.unwrap(), None);
     // Instructions are no listing.
-    store.see_tool(tool(embody_store::INSTRUCTIONS_PIN, "be kind")).await.unwrap();
-    assert_eq!(store.last_seen_tools("teams").await.unwrap(), None);
-    assert_eq!(store.see_tools("teams", Vec::new()).await.unwrap(), []);
-    assert_eq!(second.see_tools("teams", vec![tool("send", "one")]).await.unwrap(), [PinState::New]);
-    assert_eq!(store.see_tools("teams", vec![tool("send", "one")]).await.unwrap(), [PinState::New]);
+    store.pins().record(tool(embody_store::pins::INSTRUCTIONS_PIN, "be kind")).await.unwrap();
+    assert_eq!(store.pins().list_last_seen("teams").await.unwrap(), None);
+    assert_eq!(store.pins().record_all("teams", Vec::new()).await.unwrap(), []);
+    assert_eq!(second.pins().record_all("teams", vec![tool("send", "one")]).await.unwrap(), [PinState::New]);
+    assert_eq!(store.pins().record_all("teams", vec![tool("send", "one")]).await.unwrap(), [PinState::New]);
     let other = SeenTool { body: "mail".into(), ..tool("send", "one") };
-    assert_eq!(store.see_tools("mail", vec![other]).await.unwrap(), [PinState::First]);
-    assert!(store.last_seen_tools("teams").await.unwrap().is_some());
+    assert_eq!(store.pins().record_all("mail", vec![other]).await.unwrap(), [PinState::First]);
+    assert!(store.pins().list_last_seen("teams").await.unwrap().is_some());
 }
 
 async fn a_body_is_known_as_it_showed_itself_last(world: World) {
     let store = &world.store;
-    assert_eq!(store.last_seen_tools("teams").await.unwrap(), None);
+    assert_eq!(store.pins().list_last_seen("teams").await.unwrap(), None);
     let listed = ["send", "read", "a"].map(|name| tool(name, "one"));
-    store.see_tools("teams", listed.to_vec()).await.unwrap();
-    store.see_tool(SeenTool { body: "mail".into(), ..tool("other", "one") }).await.unwrap();
-    let known = async || -> Vec<(String, String)> { store.last_seen_tools("teams").await.unwrap().unwrap() };
+    store.pins().record_all("teams", listed.to_vec()).await.unwrap();
+    store.pins().record(SeenTool { body: "mail".into(), ..tool("other", "one") }).await.unwrap();
+    let known =
+        async || -> Vec<(String, String)> { store.pins().list_last_seen("teams").await.unwrap().unwrap() };
     let names =
         |known: Vec<(String, String)>| -> Vec<String> { known.into_iter().map(|(name, _)| name).collect() };
     assert_eq!(names(known().await), ["send", "read", "a"], "in the server's order");
     // What it showed last, not what holds: whoever compares it with the pin sees that it has changed.
-    store.see_tool(tool("read", "two")).await.unwrap();
+    store.pins().record(tool("read", "two")).await.unwrap();
     assert_eq!(known().await[1], ("read".to_owned(), definition("two").text));
     let all = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
-    store.set_tools_of("teams", &all(&["a", "send", "new"])).await.unwrap();
+    store.pins().set_tools("teams", &all(&["a", "send", "new"])).await.unwrap();
     assert_eq!(names(known().await), ["send", "a"]);
-    assert_eq!(store.pins(("", ""), 10).await.unwrap().len(), 4, "no pin is gone");
-    store.set_tools_of("teams", &all(&["read"])).await.unwrap();
+    assert_eq!(store.pins().list(("", ""), 10).await.unwrap().len(), 4, "no pin is gone");
+    store.pins().set_tools("teams", &all(&["read"])).await.unwrap();
     assert_eq!(names(known().await), ["read"]);
-    assert_eq!(names(store.last_seen_tools("mail").await.unwrap().unwrap()), ["other"]);
+    assert_eq!(names(store.pins().list_last_seen("mail").await.unwrap().unwrap()), ["other"]);
     // A pin of instructions is no tool, whenever it was seen.
-    store.see_tool(tool(embody_store::INSTRUCTIONS_PIN, "one")).await.unwrap();
+    store.pins().record(tool(embody_store::pins::INSTRUCTIONS_PIN, "one")).await.unwrap();
     assert_eq!(names(known().await), ["read"]);
-    assert_eq!(store.pins(("", ""), 10).await.unwrap().len(), 5);
+    assert_eq!(store.pins().list(("", ""), 10).await.unwrap().len(), 5);
 }
 
 async fn what_is_only_remembered_is_no_sight(world: World) {
     let store = &world.store;
-    let compare = async |text: &str| store.compare_tools("teams", vec![seen(text)]).await.unwrap();
+    let compare = async |text: &str| store.pins().compare("teams", vec![seen(text)]).await.unwrap();
     assert_eq!(compare("one").await, [PinState::Held], "nobody has seen it");
     see(store, "one").await;
     assert_eq!(compare("one").await, [PinState::Same]);
     see(store, "two").await;
     // A session that remembers the first one takes nothing back, and asks nobody to look again.
-    let mark = store.pins_mark().await.unwrap();
+    let mark = store.pins().mark().await.unwrap();
     assert_eq!(compare("one").await, [PinState::Same]);
     assert_eq!(compare("three").await, [changed("one", "three")]);
-    assert_eq!(store.pins_mark().await.unwrap(), mark);
-    assert_eq!(store.pins(("", ""), 10).await.unwrap().remove(0).seen, Some(definition("two")));
+    assert_eq!(store.pins().mark().await.unwrap(), mark);
+    assert_eq!(store.pins().list(("", ""), 10).await.unwrap().remove(0).seen, Some(definition("two")));
 }
 
 /// As a later version hashes: `h-one` became `c-one`.
@@ -248,29 +253,32 @@ async fn a_pin_with_an_older_hash_is_recognized_and_rehashed(world: World) {
     let store = &world.store;
     see(store, "one").await;
     // What is only remembered is compared in the same way, and nothing is written.
-    assert_eq!(store.compare_tools("teams", vec![rehashed("one")]).await.unwrap(), [PinState::Same]);
-    assert_eq!(store.pins(("", ""), 10).await.unwrap()[0].pinned.hash, "h-one");
-    assert_eq!(store.see_tools("teams", vec![rehashed("one")]).await.unwrap(), [PinState::Same]);
-    let pin = store.pins(("", ""), 10).await.unwrap().remove(0);
+    assert_eq!(store.pins().compare("teams", vec![rehashed("one")]).await.unwrap(), [PinState::Same]);
+    assert_eq!(store.pins().list(("", ""), 10).await.unwrap()[0].pinned.hash, "h-one");
+    assert_eq!(store.pins().record_all("teams", vec![rehashed("one")]).await.unwrap(), [PinState::Same]);
+    let pin = store.pins().list(("", ""), 10).await.unwrap().remove(0);
     assert_eq!((&*pin.pinned.hash, pin.seen, pin.accepted), ("c-one", None, true));
-    let mark = store.pins_mark().await.unwrap();
-    assert_eq!(store.see_tool(rehashed("one")).await.unwrap(), PinState::Same);
-    assert_eq!(store.pins_mark().await.unwrap(), mark, "it is rehashed once");
+    let mark = store.pins().mark().await.unwrap();
+    assert_eq!(store.pins().record(rehashed("one")).await.unwrap(), PinState::Same);
+    assert_eq!(store.pins().mark().await.unwrap(), mark, "it is rehashed once");
     // Another definition is a change, whichever way the pinned one was hashed.
-    let changed = store.see_tool(rehashed("two")).await.unwrap();
+    let changed = store.pins().record(rehashed("two")).await.unwrap();
     assert!(matches!(changed, PinState::Changed { .. }), "{changed:?}");
 }
 
 async fn a_definition_that_is_no_longer_suspicious_is_released_unless_it_replaced_another(world: World) {
     let store = &world.store;
     let bad = |name: &str, text: &str| SeenTool { acceptable: false, ..tool(name, text) };
-    store.see_tools("teams", vec![bad("misjudged", "fine"), bad("poisoned", "obey")]).await.unwrap();
-    assert_eq!(store.see_tool(tool("poisoned", "fine")).await.unwrap(), PinState::Held);
-    let states =
-        store.see_tools("teams", vec![tool("misjudged", "fine"), tool("poisoned", "fine")]).await.unwrap();
+    store.pins().record_all("teams", vec![bad("misjudged", "fine"), bad("poisoned", "obey")]).await.unwrap();
+    assert_eq!(store.pins().record(tool("poisoned", "fine")).await.unwrap(), PinState::Held);
+    let states = store
+        .pins()
+        .record_all("teams", vec![tool("misjudged", "fine"), tool("poisoned", "fine")])
+        .await
+        .unwrap();
     assert_eq!(states, [PinState::Same, PinState::Held]);
-    let pins = store.pins(("", ""), 10).await.unwrap();
+    let pins = store.pins().list(("", ""), 10).await.unwrap();
     assert_eq!(pins.iter().map(|pin| pin.accepted).collect::<Vec<_>>(), [true, false]);
     assert_eq!(pins[0].accepted_by, None);
-    assert_eq!(store.see_tool(bad("misjudged", "fine")).await.unwrap(), PinState::Same);
+    assert_eq!(store.pins().record(bad("misjudged", "fine")).await.unwrap(), PinState::Same);
 }

@@ -1,6 +1,6 @@
 //! Receipts give back the exact bytes; sections are kept once.
 
-use embody_store::NewReceipt;
+use embody_store::receipts::NewReceipt;
 
 use crate::world::{World, contract, scope};
 
@@ -18,14 +18,14 @@ fn receipt(parts: &[&str]) -> NewReceipt {
 async fn replays_the_exact_bytes(world: World) {
     let ann = scope("ann", "assistant");
     let parts = ["## Identity\nAda\u{301}", "\n\n---\n\n", "", "## Soul\r\n\t", "\n\n---\n\n"];
-    let id = world.store.keep_receipt(&ann, receipt(&parts)).await.unwrap();
-    let found = world.store.receipts("ann", &id, 10).await.unwrap();
+    let id = world.store.receipts().insert(&ann, receipt(&parts)).await.unwrap();
+    let found = world.store.receipts().list("ann", &id, 10).await.unwrap();
     assert_eq!(found.len(), 1);
-    assert_eq!(world.store.replay(&found[0]).await.unwrap(), parts.concat());
-    let by_hash = world.store.receipts("ann", &found[0].hash[..12], 10).await.unwrap();
+    assert_eq!(world.store.receipts().replay(&found[0]).await.unwrap(), parts.concat());
+    let by_hash = world.store.receipts().list("ann", &found[0].hash[..12], 10).await.unwrap();
     assert_eq!(by_hash, found);
-    assert!(world.store.receipts("bob", &id, 10).await.unwrap().is_empty());
-    assert!(world.store.receipts("ann", &found[0].hash[..7], 10).await.unwrap().is_empty());
+    assert!(world.store.receipts().list("bob", &id, 10).await.unwrap().is_empty());
+    assert!(world.store.receipts().list("ann", &found[0].hash[..7], 10).await.unwrap().is_empty());
 }
 
 async fn sections_are_kept_once_and_pruned(world: World) {
@@ -38,25 +38,25 @@ async fn sections_are_kept_once_and_pruned(world: World) {
     let rules = "rules ".repeat(1000);
     for turn in 0..3 {
         let turn = format!("turn {turn}");
-        world.store.keep_receipt(&ann, receipt(&[&rules, &turn])).await.unwrap();
+        world.store.receipts().insert(&ann, receipt(&[&rules, &turn])).await.unwrap();
     }
     // The same words of somebody else are not the same section.
-    world.store.keep_receipt(&bob, receipt(&[&rules, "turn 0"])).await.unwrap();
+    world.store.receipts().insert(&bob, receipt(&[&rules, "turn 0"])).await.unwrap();
     sections(4 + 2).await;
-    let latest = world.store.latest_receipts("ann", 10).await.unwrap();
+    let latest = world.store.receipts().list_latest("ann", 10).await.unwrap();
     assert_eq!(latest.len(), 3);
-    assert_eq!(world.store.prune_receipts(latest[2].created_at, 10).await.unwrap(), 0);
-    assert_eq!(world.store.prune_receipts(i64::MAX, 0).await.unwrap(), 0);
-    assert_eq!(world.store.prune_receipts(i64::MAX, 2).await.unwrap(), 2);
-    assert_eq!(world.store.latest_receipts("ann", 10).await.unwrap(), latest[..1]);
-    assert_eq!(world.store.replay(&latest[0]).await.unwrap(), format!("{rules}turn 2"));
+    assert_eq!(world.store.receipts().prune(latest[2].created_at, 10).await.unwrap(), 0);
+    assert_eq!(world.store.receipts().prune(i64::MAX, 0).await.unwrap(), 0);
+    assert_eq!(world.store.receipts().prune(i64::MAX, 2).await.unwrap(), 2);
+    assert_eq!(world.store.receipts().list_latest("ann", 10).await.unwrap(), latest[..1]);
+    assert_eq!(world.store.receipts().replay(&latest[0]).await.unwrap(), format!("{rules}turn 2"));
     sections(2 + 2).await;
-    assert_eq!(world.store.prune_receipts(i64::MAX, 1).await.unwrap(), 1);
-    assert_eq!(world.store.latest_receipts("ann", 10).await.unwrap(), []);
+    assert_eq!(world.store.receipts().prune(i64::MAX, 1).await.unwrap(), 1);
+    assert_eq!(world.store.receipts().list_latest("ann", 10).await.unwrap(), []);
     sections(2).await;
-    let his = world.store.latest_receipts("bob", 10).await.unwrap();
-    assert_eq!(world.store.replay(&his[0]).await.unwrap(), format!("{rules}turn 0"));
-    assert_eq!(world.store.prune_receipts(i64::MAX, 10).await.unwrap(), 1);
+    let his = world.store.receipts().list_latest("bob", 10).await.unwrap();
+    assert_eq!(world.store.receipts().replay(&his[0]).await.unwrap(), format!("{rules}turn 0"));
+    assert_eq!(world.store.receipts().prune(i64::MAX, 10).await.unwrap(), 1);
     sections(0).await;
     if let Some(parts) = world.count("SELECT count(*) FROM prompt_receipt_parts").await {
         assert_eq!(parts, 0);
@@ -65,7 +65,7 @@ async fn sections_are_kept_once_and_pruned(world: World) {
 
 async fn refuses_parts_that_are_not_the_text(world: World) {
     let wrong = NewReceipt { hash: "00".into(), ..receipt(&["a"]) };
-    let error = world.store.keep_receipt(&scope("ann", "assistant"), wrong).await.unwrap_err();
+    let error = world.store.receipts().insert(&scope("ann", "assistant"), wrong).await.unwrap_err();
     assert!(error.to_string().ends_with("not to `00`"), "{error}");
 }
 
@@ -76,7 +76,7 @@ async fn refuses_a_prompt_that_is_too_long() {
     let part = "x".repeat(4 * 1024 * 1024);
     let whole = receipt(&[part.as_str(); 4]);
     let error =
-        world.store.keep_receipt(&ann, receipt(&[&part, &part, &part, &part, "x"])).await.unwrap_err();
+        world.store.receipts().insert(&ann, receipt(&[&part, &part, &part, &part, "x"])).await.unwrap_err();
     assert_eq!(error.to_string(), "the prompt has 16777217 bytes; 16777216 are allowed");
-    world.store.keep_receipt(&ann, whole).await.unwrap();
+    world.store.receipts().insert(&ann, whole).await.unwrap();
 }

@@ -1,6 +1,9 @@
 //! Tokens: one secret names one user, until it is revoked, over, or the user is locked out.
 
-use embody_store::{ErrorKind, NewMemory, NewToken, TaskContent, TokenScope};
+use embody_store::ErrorKind;
+use embody_store::memories::NewMemory;
+use embody_store::tasks::TaskContent;
+use embody_store::tokens::{NewToken, TokenScope};
 
 use crate::world::{World, contract, scope};
 
@@ -24,14 +27,14 @@ pub(crate) fn new(user: &str, scope: TokenScope) -> NewToken {
 }
 
 async fn a_secret_names_its_user(world: World) {
-    let (token, secret) = world.store.add_token(new("ann", TokenScope::Mcp)).await.unwrap();
-    let (_, other) = world.store.add_token(new("bob", TokenScope::Operate)).await.unwrap();
-    let ann = world.store.principal(secret.expose()).await.unwrap().unwrap();
+    let (token, secret) = world.store.tokens().add(new("ann", TokenScope::Mcp)).await.unwrap();
+    let (_, other) = world.store.tokens().add(new("bob", TokenScope::Operate)).await.unwrap();
+    let ann = world.store.tokens().authenticate(secret.expose()).await.unwrap().unwrap();
     assert_eq!((ann.user.as_str(), ann.scope, ann.token), ("ann", TokenScope::Mcp, token.id.clone()));
-    let bob = world.store.principal(other.expose()).await.unwrap().unwrap();
+    let bob = world.store.tokens().authenticate(other.expose()).await.unwrap().unwrap();
     assert_eq!((bob.user.as_str(), bob.scope), ("bob", TokenScope::Operate));
-    assert_eq!(world.store.principal("embody_0000").await.unwrap(), None);
-    let listed = world.store.tokens().await.unwrap();
+    assert_eq!(world.store.tokens().authenticate("embody_0000").await.unwrap(), None);
+    let listed = world.store.tokens().list().await.unwrap();
     assert_eq!(listed.iter().map(|token| token.user.as_str()).collect::<Vec<_>>(), ["ann", "bob"]);
     assert!(listed[0].last_used_at.is_some());
 }
@@ -39,87 +42,91 @@ async fn a_secret_names_its_user(world: World) {
 async fn a_token_may_approve_only_if_it_was_made_so(world: World) {
     for may_approve in [false, true] {
         let made = NewToken { may_approve, ..new("owner", TokenScope::Mcp) };
-        let (token, secret) = world.store.add_token(made).await.unwrap();
-        let principal = world.store.principal(secret.expose()).await.unwrap().unwrap();
+        let (token, secret) = world.store.tokens().add(made).await.unwrap();
+        let principal = world.store.tokens().authenticate(secret.expose()).await.unwrap().unwrap();
         assert_eq!((token.may_approve, principal.may_approve), (may_approve, may_approve));
     }
-    let listed: Vec<bool> = world.store.tokens().await.unwrap().iter().map(|one| one.may_approve).collect();
+    let listed: Vec<bool> =
+        world.store.tokens().list().await.unwrap().iter().map(|one| one.may_approve).collect();
     assert_eq!(listed, [false, true]);
 }
 
 async fn whether_a_token_counts_is_asked_without_using_it(world: World) {
-    let (token, secret) = world.store.add_token(new("ann", TokenScope::Chat)).await.unwrap();
-    assert!(world.store.is_valid_token(secret.expose()).await);
-    assert!(!world.store.is_valid_token("embody_0000").await);
-    assert_eq!(world.store.tokens().await.unwrap()[0].last_used_at, None);
-    world.store.disable_user("ann", true).await.unwrap();
-    assert!(!world.store.is_valid_token(secret.expose()).await);
-    world.store.disable_user("ann", false).await.unwrap();
-    world.store.revoke_token(&token.id).await.unwrap();
-    assert!(!world.store.is_valid_token(secret.expose()).await);
+    let (token, secret) = world.store.tokens().add(new("ann", TokenScope::Chat)).await.unwrap();
+    assert!(world.store.tokens().is_valid(secret.expose()).await);
+    assert!(!world.store.tokens().is_valid("embody_0000").await);
+    assert_eq!(world.store.tokens().list().await.unwrap()[0].last_used_at, None);
+    world.store.users().set_disabled("ann", true).await.unwrap();
+    assert!(!world.store.tokens().is_valid(secret.expose()).await);
+    world.store.users().set_disabled("ann", false).await.unwrap();
+    world.store.tokens().revoke(&token.id).await.unwrap();
+    assert!(!world.store.tokens().is_valid(secret.expose()).await);
 }
 
 async fn many_tokens_are_looked_up_together(world: World) {
-    let (_, good) = world.store.add_token(new("ann", TokenScope::Mcp)).await.unwrap();
-    let (revoked, lost) = world.store.add_token(new("ann", TokenScope::Mcp)).await.unwrap();
+    let (_, good) = world.store.tokens().add(new("ann", TokenScope::Mcp)).await.unwrap();
+    let (revoked, lost) = world.store.tokens().add(new("ann", TokenScope::Mcp)).await.unwrap();
     let over = NewToken { expires_at: Some(1), ..new("ann", TokenScope::Mcp) };
-    let (_, over) = world.store.add_token(over).await.unwrap();
-    let (_, locked) = world.store.add_token(new("bob", TokenScope::Mcp)).await.unwrap();
-    assert_eq!(world.store.are_valid_tokens(&[]).await, [true; 0]);
+    let (_, over) = world.store.tokens().add(over).await.unwrap();
+    let (_, locked) = world.store.tokens().add(new("bob", TokenScope::Mcp)).await.unwrap();
+    assert_eq!(world.store.tokens().are_valid(&[]).await, [true; 0]);
     let secrets =
         [good.expose(), lost.expose(), over.expose(), "embody_0000", locked.expose(), good.expose()];
-    assert_eq!(world.store.are_valid_tokens(&secrets).await, [true, true, false, false, true, true]);
-    world.store.revoke_token(&revoked.id).await.unwrap();
-    world.store.disable_user("bob", true).await.unwrap();
-    assert_eq!(world.store.are_valid_tokens(&secrets).await, [true, false, false, false, false, true]);
+    assert_eq!(world.store.tokens().are_valid(&secrets).await, [true, true, false, false, true, true]);
+    world.store.tokens().revoke(&revoked.id).await.unwrap();
+    world.store.users().set_disabled("bob", true).await.unwrap();
+    assert_eq!(world.store.tokens().are_valid(&secrets).await, [true, false, false, false, false, true]);
     // More than one statement looks up.
     let unknown: Vec<String> = (0..1_200).map(|number| format!("embody_{number}")).collect();
     let mut many: Vec<&str> = unknown.iter().map(String::as_str).collect();
     many[700] = good.expose();
-    let valid = world.store.are_valid_tokens(&many).await;
+    let valid = world.store.tokens().are_valid(&many).await;
     assert_eq!(valid.iter().position(|is_valid| *is_valid), Some(700));
     assert_eq!((valid.len(), valid.iter().filter(|is_valid| **is_valid).count()), (1_200, 1));
-    assert!(world.store.tokens().await.unwrap().iter().all(|token| token.last_used_at.is_none()), "no use");
+    assert!(
+        world.store.tokens().list().await.unwrap().iter().all(|token| token.last_used_at.is_none()),
+        "no use"
+    );
 }
 
 async fn revoked_over_or_locked_out_names_nobody(world: World) {
-    let (token, secret) = world.store.add_token(new("ann", TokenScope::Chat)).await.unwrap();
-    world.store.disable_user("ann", true).await.unwrap();
-    assert_eq!(world.store.principal(secret.expose()).await.unwrap(), None);
-    world.store.disable_user("ann", false).await.unwrap();
-    assert!(world.store.principal(secret.expose()).await.unwrap().is_some());
-    world.store.revoke_token(&token.id).await.unwrap();
-    world.store.revoke_token(&token.id).await.unwrap();
-    assert_eq!(world.store.principal(secret.expose()).await.unwrap(), None);
+    let (token, secret) = world.store.tokens().add(new("ann", TokenScope::Chat)).await.unwrap();
+    world.store.users().set_disabled("ann", true).await.unwrap();
+    assert_eq!(world.store.tokens().authenticate(secret.expose()).await.unwrap(), None);
+    world.store.users().set_disabled("ann", false).await.unwrap();
+    assert!(world.store.tokens().authenticate(secret.expose()).await.unwrap().is_some());
+    world.store.tokens().revoke(&token.id).await.unwrap();
+    world.store.tokens().revoke(&token.id).await.unwrap();
+    assert_eq!(world.store.tokens().authenticate(secret.expose()).await.unwrap(), None);
     let over = NewToken { expires_at: Some(1), ..new("ann", TokenScope::Chat) };
-    let (_, secret) = world.store.add_token(over).await.unwrap();
-    assert_eq!(world.store.principal(secret.expose()).await.unwrap(), None);
-    let error = world.store.revoke_token("nope").await.unwrap_err();
+    let (_, secret) = world.store.tokens().add(over).await.unwrap();
+    assert_eq!(world.store.tokens().authenticate(secret.expose()).await.unwrap(), None);
+    let error = world.store.tokens().revoke("nope").await.unwrap_err();
     assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, "there is no token `nope`"));
 }
 
 async fn what_operators_do_is_recorded_once(world: World) {
     let store = &world.store;
-    let (token, _) = store.add_token(new("ann", TokenScope::Chat)).await.unwrap();
+    let (token, _) = store.tokens().add(new("ann", TokenScope::Chat)).await.unwrap();
     for disabled in [false, true, true, false, false] {
-        store.disable_user("ann", disabled).await.unwrap();
+        store.users().set_disabled("ann", disabled).await.unwrap();
     }
-    store.revoke_token(&token.id).await.unwrap();
-    store.revoke_token(&token.id).await.unwrap();
-    let error = store.disable_user("eve", true).await.unwrap_err();
+    store.tokens().revoke(&token.id).await.unwrap();
+    store.tokens().revoke(&token.id).await.unwrap();
+    let error = store.users().set_disabled("eve", true).await.unwrap_err();
     assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, "there is no user `eve`"));
-    let tail = store.audit_tail(20, Some("ann")).await.unwrap();
+    let tail = store.audit().tail(20, Some("ann")).await.unwrap();
     let seen: Vec<_> =
         tail.iter().map(|record| (record.text("action").unwrap(), record.text("subject").unwrap())).collect();
     let (ann, id) = ("ann".to_owned(), token.id);
     let told =
         [("token_made", &id), ("user_locked_out", &ann), ("user_let_in", &ann), ("token_revoked", &id)];
     assert_eq!(seen, told.map(|(action, subject)| (action.to_owned(), subject.clone())));
-    assert_eq!(store.audit_tail(20, None).await.unwrap().len(), 4);
+    assert_eq!(store.audit().tail(20, None).await.unwrap().len(), 4);
 }
 
 async fn the_secret_is_kept_nowhere(world: World) {
-    let (token, secret) = world.store.add_token(new("ann", TokenScope::Mcp)).await.unwrap();
+    let (token, secret) = world.store.tokens().add(new("ann", TokenScope::Mcp)).await.unwrap();
     assert_eq!(format!("{secret:?}"), "TokenSecret(…)");
     assert!(!format!("{token:?}").contains(secret.expose()));
     if let Some(hash) = world.postgres_text("SELECT encode(hash, 'hex') FROM tokens").await {
@@ -149,22 +156,22 @@ async fn a_user_with_records_of_any_kind_is_known(world: World) {
         trust: "agent".into(),
     };
     for user in ["ann\u{200b}", "dora"] {
-        store.save_memory(&scope(user), NewMemory::note("a cat", "owner", "owner")).await.unwrap();
+        store.memories().save(&scope(user), NewMemory::note("a cat", "owner", "owner")).await.unwrap();
     }
     for user in ["bob\u{200b}", "emma"] {
-        store.set_instructions(&scope(user), crate::changes::change("Be kind.".into())).await.unwrap();
+        store.instructions().set(&scope(user), crate::changes::change("Be kind.".into())).await.unwrap();
     }
     for user in ["carl\u{200b}", "fran"] {
-        store.add_task(user, task.clone()).await.unwrap();
+        store.tasks().add(user, task.clone()).await.unwrap();
     }
-    assert!(store.is_known_user("dora").await.unwrap() && !store.is_known_user("Dora").await.unwrap());
+    assert!(store.users().is_known("dora").await.unwrap() && !store.users().is_known("Dora").await.unwrap());
     for known in ["ann\u{200b}", "bob\u{200b}", "carl\u{200b}"] {
-        store.add_token(new(known, TokenScope::Mcp)).await.unwrap();
+        store.tokens().add(new(known, TokenScope::Mcp)).await.unwrap();
     }
     for look_alike in ["dor\u{430}", "emm\u{430}", "fr\u{430}n"] {
-        let refused = store.add_token(new(look_alike, TokenScope::Mcp)).await.unwrap_err();
+        let refused = store.tokens().add(new(look_alike, TokenScope::Mcp)).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Invalid, "{look_alike:?}");
     }
-    let known = store.known_users().await.unwrap();
+    let known = store.users().list_known().await.unwrap();
     assert_eq!(known, ["ann\u{200b}", "bob\u{200b}", "carl\u{200b}", "dora", "emma", "fran"]);
 }

@@ -24,12 +24,12 @@ async fn habits_are_kept_by_scope_and_removed_when_empty(world: World) {
     let (ann, bob) = (scope("ann", "assistant"), scope("bob", "assistant"));
     let asked = names(&["a", "b", "c"]);
     let made = |_| vec![habit("b", &[2, 0, 255]), habit("a", &[1])];
-    world.store.update_usage_profiles(&ann, asked.clone(), 1, made).await.unwrap();
-    let kept = world.store.usage_profiles(&ann, &asked).await.unwrap();
+    world.store.usage_profiles().update(&ann, asked.clone(), 1, made).await.unwrap();
+    let kept = world.store.usage_profiles().list(&ann, &asked).await.unwrap();
     assert_eq!(kept, [habit("a", &[1]), habit("b", &[2, 0, 255])]);
-    assert_eq!(world.store.usage_profiles(&bob, &asked).await.unwrap(), []);
-    world.store.update_usage_profiles(&ann, Vec::new(), 2, |_| vec![habit("a", &[])]).await.unwrap();
-    assert_eq!(world.store.usage_profiles(&ann, &asked).await.unwrap(), [habit("b", &[2, 0, 255])]);
+    assert_eq!(world.store.usage_profiles().list(&bob, &asked).await.unwrap(), []);
+    world.store.usage_profiles().update(&ann, Vec::new(), 2, |_| vec![habit("a", &[])]).await.unwrap();
+    assert_eq!(world.store.usage_profiles().list(&ann, &asked).await.unwrap(), [habit("b", &[2, 0, 255])]);
 }
 
 async fn two_replicas_lose_no_change(world: World) {
@@ -43,24 +43,27 @@ async fn two_replicas_lose_no_change(world: World) {
                     let count = before.get("count").map_or(0, |data| data[0]);
                     vec![habit("count", &[count + 1])]
                 };
-                store.update_usage_profiles(&ann, names(&["count"]), 1, add).await.unwrap();
+                store.usage_profiles().update(&ann, names(&["count"]), 1, add).await.unwrap();
             }
         })
     });
     for worker in workers.collect::<Vec<_>>() {
         worker.await.unwrap();
     }
-    assert_eq!(world.store.usage_profiles(&ann, &names(&["count"])).await.unwrap(), [habit("count", &[80])]);
+    assert_eq!(
+        world.store.usage_profiles().list(&ann, &names(&["count"])).await.unwrap(),
+        [habit("count", &[80])]
+    );
 }
 
 async fn too_much_is_refused_and_changes_nothing(world: World) {
     let ann = scope("ann", "assistant");
     let large = |_| vec![habit("small", &[1]), habit("large", &vec![0; 64 * 1024 + 1])];
-    let error = world.store.update_usage_profiles(&ann, Vec::new(), 1, large).await.unwrap_err();
+    let error = world.store.usage_profiles().update(&ann, Vec::new(), 1, large).await.unwrap_err();
     assert_eq!(error.to_string(), "the habit `large` has 65537 bytes; 65536 are allowed");
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert_eq!(world.store.usage_profiles(&ann, &names(&["small"])).await.unwrap(), []);
+    assert_eq!(world.store.usage_profiles().list(&ann, &names(&["small"])).await.unwrap(), []);
     let many: Vec<String> = (0..65).map(|number| number.to_string()).collect();
-    let error = world.store.usage_profiles(&ann, &many).await.unwrap_err();
+    let error = world.store.usage_profiles().list(&ann, &many).await.unwrap_err();
     assert_eq!(error.to_string(), "65 habits are too many at once; 64 are allowed");
 }

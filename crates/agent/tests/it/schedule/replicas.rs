@@ -9,7 +9,8 @@ use std::process::{Child, Command};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use embody_agent::schedule::Timetable;
-use embody_store::{DatabaseUrl, NewSchedule, RunOutcome, Schedule, ScheduleAdded, Scope, Store};
+use embody_store::schedules::{AddScheduleOutcome, NewSchedule, RunOutcome, Schedule};
+use embody_store::{DatabaseUrl, Scope, Store};
 use jiff::{Timestamp, ToSpan};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
@@ -154,11 +155,11 @@ impl Stage {
                     prompt: "read the news".into(),
                     misfire: misfire.into(),
                     next_at: Timetable::parse(cron, zone).unwrap().next_after(start.as_microsecond()),
-                    origin: embody_store::ScheduleOrigin::Owner,
+                    origin: embody_store::schedules::ScheduleOrigin::Owner,
                     origins: Vec::new(),
                     quarantined: false,
                 };
-                let ScheduleAdded::Added(added) = stage.store.add_schedule(new).await.unwrap() else {
+                let AddScheduleOutcome::Added(added) = stage.store.schedules().add(new).await.unwrap() else {
                     panic!("full")
                 };
                 stage.schedules.push(*added);
@@ -215,7 +216,7 @@ impl Stage {
     async fn is_quiet(&self) -> bool {
         let now = self.store.clock().await.unwrap();
         for schedule in self.schedules().await {
-            let runs = self.store.schedule_runs(&schedule.user, &schedule.id, 10_000).await.unwrap();
+            let runs = self.store.schedules().runs(&schedule.user, &schedule.id, 10_000).await.unwrap();
             let is_due = schedule.next_at.is_some_and(|next| next <= now);
             if is_due || runs.iter().any(|run| run.finished_at.is_none()) {
                 return false;
@@ -227,7 +228,7 @@ impl Stage {
     async fn schedules(&self) -> Vec<Schedule> {
         let mut found = Vec::new();
         for schedule in &self.schedules {
-            found.push(self.store.schedule(&schedule.user, &schedule.id).await.unwrap().unwrap());
+            found.push(self.store.schedules().get(&schedule.user, &schedule.id).await.unwrap().unwrap());
         }
         found
     }
@@ -236,7 +237,8 @@ impl Stage {
         let ran = Ran::read(&self.log);
         let listed: BTreeSet<(String, i64)> = self
             .store
-            .lost_runs(100_000)
+            .schedules()
+            .list_unknown_runs(100_000)
             .await
             .unwrap()
             .into_iter()
@@ -246,7 +248,7 @@ impl Stage {
         for schedule in &self.schedules {
             let table = Timetable::parse(&schedule.cron, &schedule.timezone).unwrap();
             let times = times(&table, start.as_microsecond(), end.as_microsecond());
-            let runs = self.store.schedule_runs(&schedule.user, &schedule.id, 10_000).await.unwrap();
+            let runs = self.store.schedules().runs(&schedule.user, &schedule.id, 10_000).await.unwrap();
             let due: BTreeSet<i64> = runs.iter().map(|run| run.due_at).collect();
             match &*schedule.misfire {
                 "all" => assert_eq!(due, times, "{}", schedule.cron),

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use embody_agent::schedule::{JobHandler, Scheduler, SchedulerSettings, open_schedule_thread};
-use embody_store::{
-    ClaimNow, DatabaseUrl, NewSchedule, RunOutcome, Schedule, ScheduleAdded, ScheduleRun, Scope, Store,
+use embody_store::schedules::{
+    AddScheduleOutcome, ClaimNowOutcome, NewSchedule, RunOutcome, Schedule, ScheduleRun,
 };
+use embody_store::{DatabaseUrl, Scope, Store};
 use embody_wire::server::CancellationToken;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -36,13 +37,13 @@ async fn add(store: &Store, wish: Wish) -> Schedule {
         prompt: "read the news\nand tell me".into(),
         misfire: wish.misfire.into(),
         next_at: Some(store.clock().await.unwrap() + late),
-        origin: embody_store::ScheduleOrigin::Owner,
+        origin: embody_store::schedules::ScheduleOrigin::Owner,
         origins: Vec::new(),
         quarantined: false,
     };
-    match store.add_schedule(new).await.unwrap() {
-        ScheduleAdded::Added(schedule) => *schedule,
-        ScheduleAdded::Full => panic!("full"),
+    match store.schedules().add(new).await.unwrap() {
+        AddScheduleOutcome::Added(schedule) => *schedule,
+        AddScheduleOutcome::Full => panic!("full"),
     }
 }
 
@@ -69,11 +70,11 @@ fn quick() -> JobHandler {
 }
 
 async fn runs(store: &Store, schedule: &Schedule) -> Vec<ScheduleRun> {
-    store.schedule_runs("ann", &schedule.id, 1000).await.unwrap()
+    store.schedules().runs("ann", &schedule.id, 1000).await.unwrap()
 }
 
 async fn now(store: &Store, schedule: &Schedule) -> Schedule {
-    store.schedule("ann", &schedule.id).await.unwrap().unwrap()
+    store.schedules().get("ann", &schedule.id).await.unwrap().unwrap()
 }
 
 async fn eventually(what: &str, mut look: impl AsyncFnMut() -> bool) {
@@ -248,10 +249,10 @@ async fn at_the_end_a_run_may_end_and_one_that_does_not_is_stopped() {
         assert_eq!((runs_now.len(), runs_now[0].outcome), (1, Some(outcome)));
         assert_eq!(runs_now[0].output.as_deref(), Some(words));
         // The operator sees the runs whose outcome is unknown.
-        let lost = store.lost_runs(10).await.unwrap();
+        let lost = store.schedules().list_unknown_runs(10).await.unwrap();
         assert_eq!(lost, if ends { vec![] } else { runs_now });
         assert_eq!((runs(&store, &late).await, now(&store, &late).await.next_at), (vec![], late.next_at));
-        store.remove_schedule("ann", &late.id).await.unwrap();
+        store.schedules().remove("ann", &late.id).await.unwrap();
     }
 }
 
@@ -263,7 +264,7 @@ async fn a_run_that_takes_too_long_is_stopped() {
     let running = Running::start(&store, JobHandler::new(|_| std::future::pending()), settings);
     settled(&store, &schedule).await;
     let run = runs(&store, &schedule).await.remove(0);
-    assert_eq!(store.lost_runs(10).await.unwrap(), std::slice::from_ref(&run));
+    assert_eq!(store.schedules().list_unknown_runs(10).await.unwrap(), std::slice::from_ref(&run));
     let output = run.output.unwrap();
     assert!(output.starts_with("stopped: the run took longer than"), "{output}");
     running.end().await;
@@ -282,16 +283,19 @@ async fn one_is_run_by_hand_and_stays_due() {
     let scheduler = Scheduler::new(store.clone(), work, SchedulerSettings::default());
     let ending = CancellationToken::new();
     let ran = scheduler.run_now("ann", &schedule.id, ending.clone()).await.unwrap();
-    let ClaimNow::Claimed(claim) = ran else { panic!("{ran:?}") };
+    let ClaimNowOutcome::Claimed(claim) = ran else { panic!("{ran:?}") };
     let run = runs(&store, &schedule).await.remove(0);
     assert_eq!(
         (run.due_at, run.outcome, run.output.as_deref()),
         (claim.due_at, Some(RunOutcome::Done), Some("by hand"))
     );
     assert_eq!(now(&store, &schedule).await, schedule);
-    assert_eq!(scheduler.run_now("bob", &schedule.id, ending.clone()).await.unwrap(), ClaimNow::Missing);
-    store.enable_schedule("ann", &schedule.id, None).await.unwrap();
-    assert_eq!(scheduler.run_now("ann", &schedule.id, ending).await.unwrap(), ClaimNow::Disabled);
+    assert_eq!(
+        scheduler.run_now("bob", &schedule.id, ending.clone()).await.unwrap(),
+        ClaimNowOutcome::Missing
+    );
+    store.schedules().enable("ann", &schedule.id, None).await.unwrap();
+    assert_eq!(scheduler.run_now("ann", &schedule.id, ending).await.unwrap(), ClaimNowOutcome::Disabled);
     assert_eq!(*seen.lock().unwrap(), [schedule.id]);
 }
 
@@ -328,7 +332,7 @@ async fn one_that_is_ended_before_it_begins_by_hand_is_given_back_as_it_was() {
     scheduler.run_now("ann", &schedule.id, ending).await.unwrap();
     assert_eq!((runs(&store, &schedule).await, now(&store, &schedule).await), (vec![], schedule));
     // It is released at once.
-    assert_eq!(store.next_due_schedule().await.unwrap(), Some(Duration::ZERO));
+    assert_eq!(store.schedules().next_due().await.unwrap(), Some(Duration::ZERO));
 }
 
 // spec: S-08

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use embody_store::{Answer, Approval, ApprovalStatus, AskApproval, Asked, DecideApproval, Scope};
+use embody_store::Scope;
+use embody_store::approvals::{Answer, Approval, ApprovalStatus, AskApproval, AskOutcome, DecideApproval};
 use serde_json::{Value, json};
 
 use super::world::{ANN, GROUP, OWNER, STRANGER, World, eventually};
@@ -10,7 +11,8 @@ use super::world::{ANN, GROUP, OWNER, STRANGER, World, eventually};
 async fn ask(world: &World, user: &str, via: &str, args: &Value) -> Approval {
     let asked = world
         .store
-        .ask_approval(AskApproval {
+        .approvals()
+        .ask(AskApproval {
             scope: Scope::new(user, "assistant").unwrap(),
             session: "s".to_owned(),
             channel: "web".to_owned(),
@@ -27,7 +29,7 @@ async fn ask(world: &World, user: &str, via: &str, args: &Value) -> Approval {
         .await
         .unwrap();
     match asked.asked {
-        Asked::New(approval) => approval,
+        AskOutcome::New(approval) => approval,
         other => panic!("{other:?}"),
     }
 }
@@ -48,7 +50,7 @@ fn buttons(sent: &Value) -> (String, String) {
 }
 
 async fn status(world: &World, approval: &Approval) -> (ApprovalStatus, Option<String>) {
-    let now = world.store.approval(&approval.user, &approval.id).await.unwrap().unwrap();
+    let now = world.store.approvals().get(&approval.user, &approval.id).await.unwrap().unwrap();
     (now.status, now.decided_by)
 }
 
@@ -134,7 +136,7 @@ async fn the_owner_decides_about_the_calls_of_guests_and_what_is_decided_elsewhe
         answer: Answer::Approve,
         by: "cli".to_owned(),
     };
-    world.store.decide_approval(word).await.unwrap();
+    world.store.approvals().decide(word).await.unwrap();
     let edited = eventually(async || {
         let edits = world.sent("editMessageText").await;
         edits.into_iter().find(|edit| edit["visible"].as_str().is_some_and(|text| text.contains("guest")))

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use embody_agent::telegram::resume_conversation;
 use embody_agent::turn::{Facts, TurnInput};
 use embody_prompt::Audience;
-use embody_store::{IncomingState, NewMessage, ReadOrigin, Scope};
+use embody_store::Scope;
+use embody_store::incoming::IncomingState;
+use embody_store::threads::NewMessage;
+use embody_store::untrusted_reads::ReadOrigin;
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -29,17 +32,17 @@ async fn a_message_is_answered_once_in_its_thread() {
         ("telegram", Audience::Owner, "**hello**")
     );
     assert_eq!((ann.audience, ann.facts.accept_language.as_deref()), (Audience::User, Some("de")));
-    let thread = world.store.thread("owner", &owner.thread).await.unwrap().unwrap();
+    let thread = world.store.threads().get("owner", &owner.thread).await.unwrap().unwrap();
     assert_eq!((thread.channel.as_str(), thread.external.as_deref()), ("telegram", Some("11")));
     // The updates were confirmed to Telegram.
-    assert_eq!(world.store.cursor("telegram:42").await.unwrap(), Some(1002));
+    assert_eq!(world.store.incoming().cursor("telegram:42").await.unwrap(), Some(1002));
     let scope = Scope::new("owner", "assistant").unwrap();
     assert_eq!(
-        world.store.last_untrusted_read_at(&scope, "assistant").await.unwrap(),
+        world.store.untrusted_reads().last_at(&scope, "assistant").await.unwrap(),
         None,
         "the owner's own words"
     );
-    let heard = world.store.last_seen_channel("owner", "assistant").await.unwrap().unwrap();
+    let heard = world.store.incoming().last_seen_channel("owner", "assistant").await.unwrap().unwrap();
     assert_eq!((heard.channel.as_str(), heard.conversation.as_str()), ("telegram", "11"));
 }
 
@@ -178,7 +181,7 @@ async fn commands_are_answered_without_the_agent_and_new_begins_another_thread()
     assert!(threads[2] == threads[3] && threads[3] == threads[4], "{threads:?}");
     let mut titles = Vec::new();
     for thread in &threads[..3] {
-        titles.push(world.store.thread("owner", thread).await.unwrap().unwrap().title.unwrap());
+        titles.push(world.store.threads().get("owner", thread).await.unwrap().unwrap().title.unwrap());
     }
     assert_eq!(titles, ["one", "two", "three"]);
 }
@@ -192,7 +195,7 @@ async fn a_turn_that_fails_says_why_and_silence_says_nothing() {
     world.updates(json!([private(OWNER, 1, "fail"), private(OWNER, 2, "hush")])).await;
     world.quiet().await;
     assert_eq!(world.texts(OWNER).await, ["I cannot answer: no model is configured"]);
-    let kept = world.store.incoming("owner", 10).await.unwrap();
+    let kept = world.store.incoming().list("owner", 10).await.unwrap();
     assert_eq!((kept[0].state, kept[1].state), (IncomingState::Done, IncomingState::Failed));
     bot.stop().await;
 }
@@ -250,7 +253,7 @@ async fn a_conversation_can_go_on_by_itself_and_new_stays_new() {
     world.seen(OWNER, 3).await;
     // A call of the old conversation is approved late, so its thread is the last one that changed.
     let late = NewMessage { role: "user".to_owned(), content: "{}".to_owned() };
-    world.store.append_messages("owner", &thread, vec![late]).await.unwrap();
+    world.store.threads().append("owner", &thread, vec![late]).await.unwrap();
     resume_conversation(&world.store, &going_on("owner", &thread)).await.unwrap();
     world.seen(OWNER, 4).await;
     world.updates(json!([private(OWNER, 3, "three")])).await;
@@ -267,8 +270,10 @@ async fn whoever_was_taken_off_the_list_has_no_turn() {
     let mut world = World::new().await;
     let bot = world.bot(|_| std::future::pending());
     world.updates(json!([private(ANN, 1, "hello"), private(ANN, 2, "again")])).await;
-    eventually(async || (world.store.incoming("telegram:22", 9).await.unwrap().len() == 2).then_some(()))
-        .await;
+    eventually(async || {
+        (world.store.incoming().list("telegram:22", 9).await.unwrap().len() == 2).then_some(())
+    })
+    .await;
     let thread = eventually(async || Some(world.asked.lock().unwrap().first()?.thread.clone())).await;
     bot.stop().await;
     assert!(world.seen(ANN, 1).await[0].starts_with("I was interrupted"));
@@ -277,7 +282,7 @@ async fn whoever_was_taken_off_the_list_has_no_turn() {
     let bot = world.echo();
     world.quiet().await;
     bot.stop().await;
-    let kept = world.store.incoming("telegram:22", 2).await.unwrap();
+    let kept = world.store.incoming().list("telegram:22", 2).await.unwrap();
     for one in kept {
         let reason = one.reason.as_deref();
         assert_eq!(
@@ -300,9 +305,9 @@ async fn a_forward_reaches_the_agent_as_data() {
     world.seen(OWNER, 1).await;
     bot.stop().await;
     let scope = Scope::new("owner", "assistant").unwrap();
-    let marked = world.store.last_untrusted_read_at(&scope, "assistant").await.unwrap();
+    let marked = world.store.untrusted_reads().last_at(&scope, "assistant").await.unwrap();
     let at = marked.expect("the agent has read what another person wrote");
-    let origins = world.store.read_origins(&scope, "assistant", at).await.unwrap();
+    let origins = world.store.untrusted_reads().origins(&scope, "assistant", at).await.unwrap();
     assert_eq!(origins, [ReadOrigin { origin: "telegram:forward".to_owned(), at }]);
     assert_eq!(
         world.asked.lock().unwrap()[0].text,

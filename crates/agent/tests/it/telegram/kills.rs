@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use embody_store::{IncomingState, OutgoingState};
+use embody_store::incoming::IncomingState;
+use embody_store::outgoing::OutgoingState;
 use serde_json::{Value, json};
 
 use super::world::{ANN, LEASE, OWNER, World, eventually, private};
@@ -50,8 +51,8 @@ async fn none_twice_and_none_lost() {
             *answers.entry(number.trim_end_matches('.').parse().unwrap()).or_default() += 1;
         }
     }
-    let lost_in = world.store.lost_incoming(1000).await.unwrap();
-    let lost_out = world.store.lost_outgoing(1000).await.unwrap();
+    let lost_in = world.store.incoming().list_unknown(1000).await.unwrap();
+    let lost_out = world.store.outgoing().list_unknown(1000).await.unwrap();
     // Each of the two chats has one turn and one message in progress, so a kill leaves at most that many behind.
     let most = usize::try_from(KILLS).unwrap() * 2;
     assert!(lost_in.len() <= most && lost_out.len() <= most, "{} and {}", lost_in.len(), lost_out.len());
@@ -85,7 +86,7 @@ async fn whoever_was_interrupted_is_told_once() {
     assert_eq!(world.texts(OWNER).await.len(), 2);
     let notice = texts.iter().find(|text| text.starts_with("I was interrupted")).unwrap();
     assert!(texts.contains(&"You said: again".to_owned()) && notice.contains("Send it again"), "{texts:?}");
-    let lost = world.store.lost_incoming(10).await.unwrap();
+    let lost = world.store.incoming().list_unknown(10).await.unwrap();
     assert_eq!((lost.len(), lost[0].external.as_str()), (1, "42:11:1"));
 }
 
@@ -104,9 +105,9 @@ async fn a_polite_end_lets_turns_end_and_tells_those_that_cannot() {
     bot.stop().await;
     assert_eq!(world.texts(OWNER).await, ["done"]);
     assert!(world.texts(ANN).await[0].starts_with("I was interrupted"));
-    assert_eq!(world.store.incoming("owner", 1).await.unwrap()[0].state, IncomingState::Done);
-    assert_eq!(world.store.incoming("telegram:22", 1).await.unwrap()[0].state, IncomingState::Unknown);
-    assert_eq!(world.store.outgoing("telegram:22", 1).await.unwrap()[0].state, OutgoingState::Sent);
+    assert_eq!(world.store.incoming().list("owner", 1).await.unwrap()[0].state, IncomingState::Done);
+    assert_eq!(world.store.incoming().list("telegram:22", 1).await.unwrap()[0].state, IncomingState::Unknown);
+    assert_eq!(world.store.outgoing().list("telegram:22", 1).await.unwrap()[0].state, OutgoingState::Sent);
 }
 
 #[tokio::test]
@@ -126,7 +127,8 @@ async fn a_notice_that_cannot_be_queued_keeps_no_other_from_it() {
              BEGIN SELECT RAISE(ABORT, 'full'); END",
         )
         .await;
-    eventually(async || (world.store.lost_incoming(9).await.unwrap().len() == 2).then_some(())).await;
+    eventually(async || (world.store.incoming().list_unknown(9).await.unwrap().len() == 2).then_some(()))
+        .await;
     world.lease = LEASE;
     let bot = world.echo();
     assert!(world.seen(OWNER, 1).await[0].starts_with("I was interrupted"));

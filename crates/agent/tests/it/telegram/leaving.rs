@@ -1,6 +1,7 @@
 //! Outgoing messages arrive whole and once, whatever Telegram does.
 
-use embody_store::{NewOutgoing, Outgoing, OutgoingState, Scope};
+use embody_store::Scope;
+use embody_store::outgoing::{NewOutgoing, Outgoing, OutgoingState};
 use serde_json::{Value, json};
 
 use super::world::{ANN, OWNER, World, eventually, private};
@@ -20,10 +21,10 @@ fn outgoing(text: &str) -> NewOutgoing {
 /// Sends one message with these faults; returns the outcome and its reason.
 async fn sent_over(world: &World, text: &str, faults: Value) -> (OutgoingState, String) {
     world.faults(faults).await;
-    let id = world.store.add_outgoing(outgoing(text)).await.unwrap().id;
+    let id = world.store.outgoing().enqueue(outgoing(text)).await.unwrap().id;
     let bot = world.echo();
     let ended = eventually(async || {
-        let all = world.store.outgoing("owner", 100).await.unwrap();
+        let all = world.store.outgoing().list("owner", 100).await.unwrap();
         all.into_iter().find(|one| one.id == id && one.finished_at.is_some())
     })
     .await;
@@ -74,7 +75,7 @@ async fn when_there_is_too_much_it_waits_as_long_as_it_is_told() {
     let faults = json!([{"method": "sendMessage", "status": 429, "retry_after": 1, "times": 2, "after": 1}]);
     assert_eq!(sent_over(&world, &long, faults).await.0, OutgoingState::Sent);
     assert_eq!(world.texts(OWNER).await.concat().trim_end(), long.trim_end());
-    assert_eq!(world.store.outgoing("owner", 1).await.unwrap()[0].attempts, 3);
+    assert_eq!(world.store.outgoing().list("owner", 1).await.unwrap()[0].attempts, 3);
 }
 
 #[tokio::test]
@@ -108,7 +109,7 @@ async fn what_may_have_been_sent_is_never_sent_again() {
         assert_eq!(state, OutgoingState::Unknown, "{fault}");
         assert!(reason.starts_with("nobody knows whether Telegram has taken it"), "{reason}");
         assert_eq!(world.texts(OWNER).await.len(), sent, "{fault}");
-        assert_eq!(world.store.lost_outgoing(10).await.unwrap().len(), 1);
+        assert_eq!(world.store.outgoing().list_unknown(10).await.unwrap().len(), 1);
     }
 }
 
@@ -116,10 +117,10 @@ async fn what_may_have_been_sent_is_never_sent_again() {
 async fn what_is_no_message_fails_at_once_and_holds_nothing_up() {
     let world = World::new().await;
     let lost = NewOutgoing { to: "ann".to_owned(), ..outgoing("x") };
-    world.store.add_outgoing(lost).await.unwrap();
+    world.store.outgoing().enqueue(lost).await.unwrap();
     assert_eq!(sent_over(&world, "\u{200b}", json!([])).await.1, "there is nothing to see in it");
     assert_eq!(sent_over(&world, "hello", json!([])).await.0, OutgoingState::Sent);
-    let all = world.store.outgoing("owner", 10).await.unwrap();
+    let all = world.store.outgoing().list("owner", 10).await.unwrap();
     let wrong = all.iter().find(|one| one.to == "ann").unwrap();
     assert_eq!(wrong.reason.as_deref(), Some("`ann` is not the number of a Telegram chat"));
 }
@@ -128,13 +129,14 @@ async fn what_is_no_message_fails_at_once_and_holds_nothing_up() {
 async fn sent_over_a_broken_store(breaking: &'static str, does_leave: bool) {
     let world = World::new().await;
     world.sql(breaking).await;
-    world.store.add_outgoing(outgoing(&"word ".repeat(1500))).await.unwrap();
+    world.store.outgoing().enqueue(outgoing(&"word ".repeat(1500))).await.unwrap();
     let bot = world.echo();
     for chat in [OWNER, ANN] {
         if chat == ANN {
             world
                 .store
-                .add_outgoing(NewOutgoing { to: ANN.to_string(), ..outgoing("second") })
+                .outgoing()
+                .enqueue(NewOutgoing { to: ANN.to_string(), ..outgoing("second") })
                 .await
                 .unwrap();
         }
@@ -144,7 +146,7 @@ async fn sent_over_a_broken_store(breaking: &'static str, does_leave: bool) {
             // The first has been tried before the second is claimed.
             let is_taken = |one: &Outgoing| one.to == chat.to_string() && one.state == OutgoingState::Sending;
             eventually(async || {
-                world.store.outgoing("owner", 9).await.unwrap().iter().any(is_taken).then_some(())
+                world.store.outgoing().list("owner", 9).await.unwrap().iter().any(is_taken).then_some(())
             })
             .await;
             assert!(world.texts(OWNER).await.is_empty());
@@ -154,7 +156,7 @@ async fn sent_over_a_broken_store(breaking: &'static str, does_leave: bool) {
     world.quiet().await;
     bot.stop().await;
     assert_eq!((world.texts(OWNER).await.len(), world.texts(ANN).await.len()), (2, 1));
-    let all = world.store.outgoing("owner", 9).await.unwrap();
+    let all = world.store.outgoing().list("owner", 9).await.unwrap();
     assert!(all.iter().all(|one| (one.state, one.attempts) == (OutgoingState::Sent, 1)), "{all:?}");
 }
 
@@ -183,10 +185,18 @@ async fn who_was_killed_between_two_parts_goes_on_with_the_next() {
         )
         .await;
     let long = "word ".repeat(1500);
-    world.store.add_outgoing(outgoing(&long)).await.unwrap();
+    world.store.outgoing().enqueue(outgoing(&long)).await.unwrap();
     let bot = world.echo();
     eventually(async || {
-        world.store.outgoing("owner", 1).await.unwrap().iter().any(|one| one.parts_sent == 1).then_some(())
+        world
+            .store
+            .outgoing()
+            .list("owner", 1)
+            .await
+            .unwrap()
+            .iter()
+            .any(|one| one.parts_sent == 1)
+            .then_some(())
     })
     .await;
     bot.kill().await;
@@ -196,5 +206,5 @@ async fn who_was_killed_between_two_parts_goes_on_with_the_next() {
     world.quiet().await;
     bot.stop().await;
     assert_eq!(world.texts(OWNER).await.concat().trim_end(), long.trim_end());
-    assert_eq!(world.store.outgoing("owner", 1).await.unwrap()[0].state, OutgoingState::Sent);
+    assert_eq!(world.store.outgoing().list("owner", 1).await.unwrap()[0].state, OutgoingState::Sent);
 }

@@ -191,11 +191,11 @@ impl World {
             }
             let users = ["owner", "telegram:22", "telegram:33"];
             for user in users {
-                let incoming = self.store.incoming(user, 2000).await.unwrap();
+                let incoming = self.store.incoming().list(user, 2000).await.unwrap();
                 incoming.iter().all(|one| one.finished_at.is_some()).then_some(())?;
             }
             for user in users {
-                let outgoing = self.store.outgoing(user, 2000).await.unwrap();
+                let outgoing = self.store.outgoing().list(user, 2000).await.unwrap();
                 outgoing.iter().all(|one| one.finished_at.is_some()).then_some(())?;
             }
             Some(())

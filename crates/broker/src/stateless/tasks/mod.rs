@@ -14,7 +14,7 @@ mod task_watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::Outcome as Ended;
+use embody_store::audit::Outcome as Ended;
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
 use embody_wire::server::{Call, TASKS, code, failure, failure_with};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use embody_store::{CallEnd, Event, Outcome as Ended, Record};
+use embody_store::audit::{CallEnd, Event, Outcome as Ended, Record};
 use embody_wire::message::may_contain;
 use embody_wire::server::{Era, TASKS};
 use embody_wire::{Error, Outcome};
@@ -187,7 +187,7 @@ pub(super) async fn record_task_end(
 async fn audit_end(broker: &Broker, session: &Session, end: CallEnd) {
     let call = end.call_id.clone();
     let record = Record { actor: session.identity.actor.clone(), event: Event::Outcome(end) };
-    if let Err(error) = broker.config.store.audit_soon(record).await {
+    if let Err(error) = broker.config.store.audit().append_deferred(record).await {
         broker.config.meter.unrecorded.add(1);
         tracing::error!(call, session = session.id, reason = %error, "the end of a task is not on record");
     }

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
-use embody_store::AuditReport;
+use embody_store::audit::AuditReport;
 use serde_json::json;
 use tracing::level_filters::LevelFilter;
 

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use embody_broker::Broker;
 use embody_broker::meter::Meter;
-use embody_store::{NewMemory, Scope, Store, TaskContent};
+use embody_store::memories::NewMemory;
+use embody_store::tasks::TaskContent;
+use embody_store::{Scope, Store};
 
 use super::super::{Context, Global, init};
 use crate::config::{Config, Inputs};
@@ -94,8 +96,8 @@ async fn fill(store: &Store, scope: &Scope) -> Result<(), CliError> {
         steps: Vec::new(),
         trust: "owner".to_owned(),
     };
-    store.add_task(USER, task).await?;
-    store.save_memory(scope, NewMemory::note(MEMORY, "demo", "owner")).await?;
+    store.tasks().add(USER, task).await?;
+    store.memories().save(scope, NewMemory::note(MEMORY, "demo", "owner")).await?;
     Ok(())
 }
 

@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use embody_store::{AuditRecord, Fenced, Lease, OutgoingEnd};
+use embody_store::audit::AuditRecord;
+use embody_store::outgoing::OutgoingEnd;
+use embody_store::{Lease, LeaseStatus};
 use serde_json::{Value, json};
 
 use super::approver::{Answer, AnswerSource, Approver};
@@ -51,7 +53,7 @@ async fn bounce(runtime: &DemoRuntime, transcript: &mut Transcript, host: &Host)
     let contract = text(&bounced, "/content/0/text").splitn(3, "\n\n").nth(2).unwrap_or_default();
     let contract = contract.chars().count();
     transcript.check(contract > 0, "the bounce carries no contract", &bounced)?;
-    let outbox = runtime.store.outgoing(USER, 1).await?;
+    let outbox = runtime.store.outgoing().list(USER, 1).await?;
     transcript.check(outbox.is_empty(), "something was sent", &json!(outbox.len()))?;
     transcript.received(&format!("bounce: {}", text(&decided, "/reason")))?;
     transcript.received(&format!("next: {}", text(&decided, "/required_next_action")))?;
@@ -108,7 +110,7 @@ async fn denied(runtime: &DemoRuntime, transcript: &mut Transcript, result: &Val
     let decided = decision(result);
     transcript.check(text(&decided, "/decision") == "deny", "it was not denied", result)?;
     transcript.received(&format!("deny: {}", text(&decided, "/reason")))?;
-    let outbox = runtime.store.outgoing(USER, 1).await?;
+    let outbox = runtime.store.outgoing().list(USER, 1).await?;
     transcript.check(outbox.is_empty(), "something was sent", &json!(outbox.len()))?;
     let records = wait_for_records(runtime, transcript, &["bounce", "deny"]).await?;
     transcript.say("You said no. The outbox is empty. On record, in this order:")?;
@@ -118,7 +120,7 @@ async fn denied(runtime: &DemoRuntime, transcript: &mut Transcript, result: &Val
 /// Takes the message from the outbox like a channel, and returns the text that it would deliver.
 async fn deliver(runtime: &DemoRuntime, transcript: &Transcript, id: &str) -> Result<String, CliError> {
     let lease = Lease { owner: "embody demo".to_owned(), duration: Duration::from_secs(30) };
-    let claims = runtime.store.claim_outgoing(CHANNEL, &lease, 2).await?;
+    let claims = runtime.store.outgoing().claim(CHANNEL, &lease, 2).await?;
     let seen = json!(claims.len());
     let [claim] = claims.as_slice() else {
         transcript.check(false, "not exactly one message is in the outbox", &seen)?;
@@ -127,8 +129,8 @@ async fn deliver(runtime: &DemoRuntime, transcript: &Transcript, id: &str) -> Re
     let outgoing = &claim.outgoing;
     let is_it = outgoing.id == id && outgoing.to == TO && outgoing.text == TEXT;
     transcript.check(is_it, "another message is in the outbox", &json!(outgoing.text))?;
-    let is_ours = runtime.store.begin_part(claim, 0).await? == Fenced::Kept
-        && runtime.store.finish_outgoing(claim, OutgoingEnd::Sent).await? == Fenced::Kept;
+    let is_ours = runtime.store.outgoing().begin_part(claim, 0).await? == LeaseStatus::Kept
+        && runtime.store.outgoing().finish(claim, OutgoingEnd::Sent).await? == LeaseStatus::Kept;
     transcript.check(is_ours, "the message was taken by somebody else", &seen)?;
     Ok(format!("to {}: {}", outgoing.to, outgoing.text))
 }
@@ -153,7 +155,7 @@ async fn wait_for_records(
 }
 
 async fn about_the_message(runtime: &DemoRuntime) -> Result<Vec<AuditRecord>, CliError> {
-    let records = runtime.store.audit_tail(RECORDS, Some(USER)).await?;
+    let records = runtime.store.audit().tail(RECORDS, Some(USER)).await?;
     let is_call = |record: &&AuditRecord| record.text("tool").as_deref() == Some(TOOL);
     let calls: Vec<Option<String>> =
         records.iter().filter(is_call).map(|record| record.text("call_id")).collect();

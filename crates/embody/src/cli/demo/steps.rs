@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use embody_store::{AuditReport, ChainState};
+use embody_store::audit::{AuditReport, ChainState};
 use serde_json::{Value, json};
 
 use super::super::audit::report_text;
@@ -109,9 +109,10 @@ pub(super) async fn verify(
 ) -> Result<AuditReport, CliError> {
     transcript.step("The record is whole")?;
     runtime.end().await;
-    let report = runtime.store.verify_audit().await?;
+    let report = runtime.store.audit().verify().await?;
     let seen = serde_json::to_value(&report).unwrap_or_default();
-    let is_whole = |chain: &embody_store::ChainReport| chain.state == ChainState::Intact && chain.records > 0;
+    let is_whole =
+        |chain: &embody_store::audit::ChainReport| chain.state == ChainState::Intact && chain.records > 0;
     transcript.check(
         report.chains.len() == 1 && report.chains.iter().all(is_whole),
         "the chain is broken",

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::Args;
-use embody_store::{Commitment, CommitmentStatus};
+use embody_store::commitments::{Commitment, CommitmentStatus};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -44,7 +44,7 @@ pub(super) fn list(args: &CommitmentsArgs, context: &Context) -> Result<ExitCode
     let found = store::with_existing(context, async |store| {
         let mut found = Vec::new();
         for status in statuses {
-            found.extend(store.commitments(&scope, *status, args.limit).await?);
+            found.extend(store.commitments().list(&scope, *status, args.limit).await?);
         }
         Ok(found)
     })?;
@@ -63,7 +63,7 @@ pub(super) fn settle(args: &SettleArgs, context: &Context) -> Result<ExitCode, C
     let status = CommitmentStatus::from_name(&args.status).unwrap_or(CommitmentStatus::Done);
     let now = Timestamp::now().as_microsecond();
     let settled = store::with_existing(context, async |store| {
-        Ok(store.set_commitment(&scope, &args.id, status, now).await?)
+        Ok(store.commitments().set_status(&scope, &args.id, status, now).await?)
     })?;
     let settled = settled.ok_or_else(|| {
         CliError::new(format!("there is no commitment `{}`", args.id))

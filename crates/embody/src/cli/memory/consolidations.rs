@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::Args;
-use embody_store::{ConsolidationRun, Undone};
+use embody_store::consolidations::{ConsolidationRun, UndoResult};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -34,8 +34,9 @@ pub(crate) struct UndoArgs {
 
 pub(super) fn list(args: &ConsolidationsArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
-    let runs =
-        store::with_existing(context, async |store| Ok(store.consolidations(&scope, args.limit).await?))?;
+    let runs = store::with_existing(context, async |store| {
+        Ok(store.consolidations().list(&scope, args.limit).await?)
+    })?;
     let runs = runs.unwrap_or_default();
     if context.json {
         let runs: Vec<_> = runs.iter().map(as_json).collect();
@@ -50,9 +51,9 @@ pub(super) fn undo(args: &UndoArgs, context: &Context) -> Result<ExitCode, CliEr
     let scope = args.scope.resolve()?;
     let now = Timestamp::now().as_microsecond();
     let undone = store::with_existing(context, async |store| {
-        Ok(store.undo_consolidation(&scope, &args.run, now).await?)
+        Ok(store.consolidations().undo(&scope, &args.run, now).await?)
     })?;
-    let Undone { memories, commitments, entries, left } = undone.ok_or_else(|| {
+    let UndoResult { memories, commitments, entries, left } = undone.ok_or_else(|| {
         CliError::new(format!("there is no consolidation `{}`", args.run))
             .hint("`embody memory consolidations` lists them; `--user` and `--agent` say whose")
     })?;

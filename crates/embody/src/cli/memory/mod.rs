@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
-use embody_store::{
-    ErrorKind, FoundMemory, LogEntry, Memory, MemoryList, MemorySearch, MemoryStatus, NewMemory,
-};
+use embody_store::ErrorKind;
+use embody_store::memories::{FoundMemory, Memory, MemoryList, MemorySearch, MemoryStatus, NewMemory};
+use embody_store::mind_log::LogEntry;
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -163,7 +163,7 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, CliError> {
         occurred_at: args.occurred_at.map(Timestamp::as_microsecond),
         ..NewMemory::note(&input::text(&args.text)?, OPERATOR, OWNER)
     };
-    let saved = store::with(context, async |store| Ok(store.save_memory(&scope, memory).await?))?;
+    let saved = store::with(context, async |store| Ok(store.memories().save(&scope, memory).await?))?;
     if context.json {
         let status = saved.status.name();
         output::json(
@@ -187,7 +187,7 @@ fn search(args: &SearchArgs, context: &Context) -> Result<ExitCode, CliError> {
         since: args.since.map(Timestamp::as_microsecond),
     };
     let found =
-        store::with_existing(context, async |store| Ok(store.search_memories(&scope, &search).await?))?;
+        store::with_existing(context, async |store| Ok(store.memories().search(&scope, &search).await?))?;
     let found = found.unwrap_or_default();
     show(
         &found.iter().map(|FoundMemory { memory, score }| (memory, Some(*score))).collect::<Vec<_>>(),
@@ -204,7 +204,8 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
         after: args.after.clone(),
         limit: args.limit,
     };
-    let found = store::with_existing(context, async |store| Ok(store.list_memories(&scope, &list).await?))?;
+    let found =
+        store::with_existing(context, async |store| Ok(store.memories().list(&scope, &list).await?))?;
     let found = found.unwrap_or_default();
     show(&found.iter().map(|memory| (memory, None)).collect::<Vec<_>>(), context)
 }
@@ -259,7 +260,7 @@ pub(crate) fn as_json(memory: &Memory, score: Option<f64>) -> serde_json::Value 
 fn forget(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
     changed(
-        store::with_existing(context, async |store| Ok(store.forget_memory(&scope, &args.id).await?))?,
+        store::with_existing(context, async |store| Ok(store.memories().forget(&scope, &args.id).await?))?,
         args,
         context,
     )
@@ -268,7 +269,7 @@ fn forget(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
 fn release(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
     changed(
-        store::with_existing(context, async |store| Ok(store.release_memory(&scope, &args.id).await?))?,
+        store::with_existing(context, async |store| Ok(store.memories().release(&scope, &args.id).await?))?,
         args,
         context,
     )
@@ -291,7 +292,7 @@ fn not_found(id: &str) -> CliError {
 fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
     let versions =
-        store::with_existing(context, async |store| Ok(store.memory_history(&scope, &args.id).await?))?;
+        store::with_existing(context, async |store| Ok(store.memories().history(&scope, &args.id).await?))?;
     let versions = versions.unwrap_or_default();
     if versions.is_empty() {
         return Err(not_found(&args.id));
@@ -334,7 +335,7 @@ fn export(args: &ExportArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
     let exported = store::with_existing(context, async |store| {
         let mut out = StdoutStream::new();
-        let written = store.export_memories(&scope, &mut out).await;
+        let written = store.memories().export(&scope, &mut out).await;
         out.finish(written)
     })?;
     if let Some(count) = exported.unwrap_or(Some(0)) {
@@ -350,7 +351,7 @@ fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, CliError> {
             .hint("import it in several parts: every line stands for itself")
     })?;
     let done = store::with(context, async |store| {
-        store.import_memories(&scope, &lines).await.map_err(|error| import_error(&args.file, error))
+        store.memories().import(&scope, &lines).await.map_err(|error| import_error(&args.file, error))
     })?;
     context.print_plain(&json!({ "added": done.added, "unchanged": done.unchanged }), || {
         format!("{} added, {} were there already\n", done.added, done.unchanged)
@@ -379,8 +380,9 @@ pub(crate) struct HeldArgs {
 
 fn list_held(args: &HeldArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
-    let found =
-        store::with_existing(context, async |store| Ok(store.held_log_entries(&scope, args.limit).await?))?;
+    let found = store::with_existing(context, async |store| {
+        Ok(store.mind_log().list_held(&scope, args.limit).await?)
+    })?;
     let found = found.unwrap_or_default();
     if context.json {
         let held: Vec<_> = found.iter().map(held_json).collect();

@@ -67,7 +67,7 @@ fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode, CliError> {
         let report = PromptReport::build(&args.prompt, context)?;
         let scope = args.prompt.scope.resolve()?;
         let id = store::with(context, async |store| {
-            Ok(store.keep_receipt(&scope, receipt::new_receipt(&report)?).await?)
+            Ok(store.receipts().insert(&scope, receipt::new_receipt(&report)?).await?)
         })?;
         if context.json {
             output::json(&PromptReport { receipt: Some(id), ..report })?;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anstyle::Style;
 use clap::Args;
-use embody_store::{NewReceipt, Receipt};
+use embody_store::receipts::{NewReceipt, Receipt};
 use serde_json::json;
 
 use super::PromptReport;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ReceiptArgs, context: &Context) -> Result<ExitCode, Cli
 fn list(user: &str, context: &Context) -> Result<ExitCode, CliError> {
     const HEAD: Style = Style::new().bold();
     let latest =
-        store::with_existing(context, async |store| Ok(store.latest_receipts(user, LISTED).await?))?;
+        store::with_existing(context, async |store| Ok(store.receipts().list_latest(user, LISTED).await?))?;
     let latest = latest.unwrap_or_default();
     if context.json {
         let receipt = |receipt: &Receipt| {
@@ -81,9 +81,9 @@ pub(crate) fn find(id: &str, user: &str, context: &Context) -> Result<PromptRepo
             .hint("`embody prompt receipt` lists the latest; `--user` looks for another user's")
     };
     store::with_existing(context, async |store| {
-        let found = store.receipts(user, id, 1).await?;
+        let found = store.receipts().list(user, id, 1).await?;
         let Some(receipt) = found.first() else { return Ok(None) };
-        let text = store.replay(receipt).await?;
+        let text = store.receipts().replay(receipt).await?;
         let report: PromptReport = serde_json::from_str(&receipt.detail).map_err(|error| {
             CliError::new(format!("the account of receipt `{}` cannot be read", receipt.id)).caused_by(&error)
         })?;

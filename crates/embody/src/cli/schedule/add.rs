@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::{ArgGroup, Args};
 use embody_agent::schedule::{self, Misfire, Timetable};
-use embody_store::{NewSchedule, Schedule, ScheduleAdded, ScheduleOrigin, Scope, Store};
+use embody_store::schedules::{AddScheduleOutcome, NewSchedule, Schedule, ScheduleOrigin};
+use embody_store::{Scope, Store};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -101,9 +102,9 @@ async fn add(
         origins: Vec::new(),
         quarantined: false,
     };
-    match store.add_schedule(new).await? {
-        ScheduleAdded::Added(schedule) => Ok(*schedule),
-        ScheduleAdded::Full => Err(CliError::new("there are as many schedules as one user may have")
+    match store.schedules().add(new).await? {
+        AddScheduleOutcome::Added(schedule) => Ok(*schedule),
+        AddScheduleOutcome::Full => Err(CliError::new("there are as many schedules as one user may have")
             .hint("`embody schedule list` shows them, `embody schedule remove` removes one")),
     }
 }

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use embody_agent::schedule::Timetable;
-use embody_store::{ReadOrigin, RunOutcome, Schedule, ScheduleOrigin, ScheduleRun};
+use embody_store::schedules::{RunOutcome, Schedule, ScheduleOrigin, ScheduleRun};
+use embody_store::untrusted_reads::ReadOrigin;
 use serde_json::{Value, json};
 
 use super::super::{Context, ScopeArgs};
@@ -48,9 +49,9 @@ pub(super) fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliEr
     let user = ScopeArgs { user: args.user.clone(), agent: None }.user();
     let found = store::with_existing(context, async |store| {
         let mut found = Vec::new();
-        for schedule in store.schedules(&user, "", ALL).await? {
+        for schedule in store.schedules().list(&user, "", ALL).await? {
             if args.agent.as_ref().is_none_or(|agent| *agent == schedule.agent) {
-                let last = store.schedule_runs(&user, &schedule.id, 1).await?.pop();
+                let last = store.schedules().runs(&user, &schedule.id, 1).await?.pop();
                 found.push((schedule, last));
             }
         }
@@ -75,8 +76,8 @@ pub(super) fn runs(args: &RunsArgs, context: &Context) -> Result<ExitCode, CliEr
     let user = args.scope.user();
     let found = store::with_existing(context, async |store| {
         // Runs outlive their schedule.
-        let schedule = store.schedule(&user, &args.id).await?;
-        Ok((schedule, store.schedule_runs(&user, &args.id, args.count).await?))
+        let schedule = store.schedules().get(&user, &args.id).await?;
+        Ok((schedule, store.schedules().runs(&user, &args.id, args.count).await?))
     })?;
     let (schedule, runs) = found.unwrap_or_default();
     if schedule.is_none() && runs.is_empty() {

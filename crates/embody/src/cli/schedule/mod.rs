@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use embody_agent::schedule::{Scheduler, SchedulerSettings, Timetable, agent_job};
-use embody_store::{ClaimNow, RunOutcome, Schedule, ScheduleRun, Store};
+use embody_store::Store;
+use embody_store::schedules::{ClaimNowOutcome, RunOutcome, Schedule, ScheduleRun};
 use serde_json::json;
 
 use super::{Context, ScopeArgs};
@@ -66,7 +67,7 @@ pub(crate) fn run(command: &ScheduleCommand, context: Context) -> Result<ExitCod
 fn pause(args: &OneArgs, context: &Context) -> Result<ExitCode, CliError> {
     let user = args.scope.user();
     let paused = store::with_existing(context, async |store| {
-        Ok(store.enable_schedule(&user, &args.id, None).await?)
+        Ok(store.schedules().enable(&user, &args.id, None).await?)
     })?;
     if paused != Some(true) {
         return Err(not_found(&args.id, &user));
@@ -83,7 +84,7 @@ fn resume(args: &OneArgs, context: &Context) -> Result<ExitCode, CliError> {
             return Err(CliError::new(format!("`{}` is over: it is not due any more", schedule.cron))
                 .hint("`embody schedule run` runs it now, `embody schedule add` makes another"));
         };
-        store.enable_schedule(&user, &args.id, Some(next)).await?;
+        store.schedules().enable(&user, &args.id, Some(next)).await?;
         Ok(Schedule { enabled: true, quarantined: false, next_at: Some(next), ..schedule })
     })?;
     let schedule = resumed.ok_or_else(|| not_found(&args.id, &user))?;
@@ -94,7 +95,7 @@ fn resume(args: &OneArgs, context: &Context) -> Result<ExitCode, CliError> {
 fn remove(args: &OneArgs, context: &Context) -> Result<ExitCode, CliError> {
     let user = args.scope.user();
     let removed =
-        store::with_existing(context, async |store| Ok(store.remove_schedule(&user, &args.id).await?))?;
+        store::with_existing(context, async |store| Ok(store.schedules().remove(&user, &args.id).await?))?;
     if removed != Some(true) {
         return Err(not_found(&args.id, &user));
     }
@@ -106,7 +107,7 @@ fn print_state(context: &Context, id: &str, state: &str) -> Result<ExitCode, Cli
 }
 
 async fn find(store: &Store, user: &str, id: &str) -> Result<Schedule, CliError> {
-    store.schedule(user, id).await?.ok_or_else(|| not_found(id, user))
+    store.schedules().get(user, id).await?.ok_or_else(|| not_found(id, user))
 }
 
 /// Fails if another version stored the schedule.
@@ -165,18 +166,18 @@ async fn run_in(app: &App, user: &str, id: &str) -> Result<ScheduleRun, CliError
     }
     let scheduler = Scheduler::new(app.store.clone(), agent_job(&app.agent), SchedulerSettings::default());
     let claim = match scheduler.run_now(user, id, serve::shutdown_signal()?).await? {
-        ClaimNow::Claimed(claim) => claim,
-        ClaimNow::Missing => return Err(not_found(id, user)),
-        ClaimNow::Busy => {
+        ClaimNowOutcome::Claimed(claim) => claim,
+        ClaimNowOutcome::Missing => return Err(not_found(id, user)),
+        ClaimNowOutcome::Busy => {
             return Err(CliError::new(format!("the schedule `{id}` runs at this moment"))
                 .hint("`embody schedule runs` shows how it ends"));
         }
-        ClaimNow::Disabled => {
+        ClaimNowOutcome::Disabled => {
             return Err(CliError::new(format!("the schedule `{id}` is paused"))
                 .hint("`embody schedule resume` lets it go on"));
         }
     };
-    let runs = app.store.schedule_runs(user, id, NEWEST).await?;
+    let runs = app.store.schedules().runs(user, id, NEWEST).await?;
     runs.into_iter().find(|run| run.due_at == claim.due_at).ok_or_else(|| {
         CliError::new("it was not run: it was stopped, or the schedule was changed, at that moment")
             .hint("try again")

@@ -43,7 +43,7 @@ pub(super) async fn assess(
 ) -> Result<AnomalyScore> {
     let hasher = Hasher::new(&caller.scope);
     let subject = subject(hasher.tool(&features.tool));
-    let habits = store.usage_profiles(&caller.scope, &[SEQUENCE.to_owned(), subject.clone()]).await?;
+    let habits = store.usage_profiles().list(&caller.scope, &[SEQUENCE.to_owned(), subject.clone()]).await?;
     let habits = habits.into_iter().map(|habit| (habit.subject, habit.data)).collect();
     let (sequence, tool) = profiles(&habits, &subject, now);
     Ok(compare(&sequence, &tool, features, caller, &hasher, now))
@@ -80,7 +80,7 @@ pub(super) async fn learn(
         ];
         gone.into_iter().chain(kept).collect()
     };
-    Ok(store.update_usage_profiles(&scope, subjects, at, change).await?)
+    Ok(store.usage_profiles().update(&scope, subjects, at, change).await?)
 }
 
 fn profiles(

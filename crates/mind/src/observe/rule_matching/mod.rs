@@ -16,7 +16,8 @@ mod times;
 pub(super) mod tokenizer;
 mod tool_action;
 
-use embody_store::{MemoryRuleLimits, MemoryRules, Scope, Store};
+use embody_store::memory_rules::{MemoryRuleLimits, MemoryRules};
+use embody_store::{Scope, Store};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use schemars::JsonSchema;
@@ -82,11 +83,11 @@ pub(super) async fn match_rules(
     let action = tool_action::classify(&features.words);
     let subject = PreparedCall::new(features, action, now.local().datetime());
     let mut matches = RuleMatches::default();
-    let instructions = store.instructions(scope).await?;
+    let instructions = store.instructions().get(scope).await?;
     let said = local(instructions.changed_at, now);
     let source = FlagSource::Instructions { version: instructions.version };
     flag(&mut matches.flags, &subject, &instructions.text, said, &source);
-    let known = store.memory_rules(scope, LIMITS).await?;
+    let known = store.memory_rules().list(scope, LIMITS).await?;
     matches.saved = known.saved;
     for memory in &known.memories {
         let source = FlagSource::Memory { id: memory.id.clone(), trust: memory.trust.clone() };

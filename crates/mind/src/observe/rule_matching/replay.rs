@@ -1,6 +1,7 @@
 //! Scans memories for rules, once each, so that no call needs a search for them.
 
-use embody_store::{MemoryRuleScan, Scope, Store, Unscanned};
+use embody_store::memory_rules::{MemoryRuleScan, UnscannedMemories};
+use embody_store::{Scope, Store};
 use jiff::civil::DateTime;
 
 use super::parse::parse_rules;
@@ -22,7 +23,8 @@ pub struct ReplayProgress {
 pub async fn replay(store: &Store, scope: &Scope, limit: u64) -> Result<ReplayProgress> {
     let mut done = ReplayProgress::default();
     while done.scanned < limit {
-        let Unscanned { memories: page, up_to } = store.unscanned_memories(scope, PAGE).await?;
+        let UnscannedMemories { memories: page, up_to } =
+            store.memory_rules().list_unscanned(scope, PAGE).await?;
         let mut scan = MemoryRuleScan { up_to, ..MemoryRuleScan::default() };
         for memory in &page {
             let judged = (memory.seq, memory.version);
@@ -34,7 +36,7 @@ pub async fn replay(store: &Store, scope: &Scope, limit: u64) -> Result<ReplayPr
         }
         done.scanned += page.len() as u64;
         done.restricting += scan.restricting.len() as u64;
-        store.store_memory_rules(scope, scan).await?;
+        store.memory_rules().record_scan(scope, scan).await?;
         // Other tasks of this thread have their turn between two pages.
         tokio::task::yield_now().await;
     }

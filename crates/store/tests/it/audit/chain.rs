@@ -1,6 +1,7 @@
 //! Several stores on one database: one chain for each key, and nobody's record is lost.
 
-use embody_store::{ChainState, DatabaseUrl, Store};
+use embody_store::audit::ChainState;
+use embody_store::{DatabaseUrl, Store};
 
 use super::{append, assert_intact, note, state};
 use crate::world::World;
@@ -11,7 +12,7 @@ async fn append_both(one: &Store, other: &Store, count: usize) {
         let store = store.clone();
         tokio::spawn(async move {
             for number in 0..count {
-                store.audit(note(name, &format!("{number}"))).await.unwrap();
+                store.audit().append(note(name, &format!("{number}"))).await.unwrap();
             }
         })
     };
@@ -44,7 +45,7 @@ async fn replicas_have_chains_of_their_own(world: World) {
     let other = Store::open(DatabaseUrl::Postgres { url, direct_url: None, keys }).await.unwrap();
     append_both(&world.store, &other, 100).await;
     for store in [&world.store, &other] {
-        let report = store.verify_audit().await.unwrap();
+        let report = store.audit().verify().await.unwrap();
         assert_eq!(state(&report), &ChainState::Intact);
         let records: Vec<_> = report.chains.iter().map(|chain| chain.records).collect();
         assert_eq!(records, [100, 100]);
@@ -53,8 +54,8 @@ async fn replicas_have_chains_of_their_own(world: World) {
         assert!(away[0].first_at.is_some() && away[0].last_at >= away[0].first_at);
     }
     let mut text = Vec::new();
-    assert_eq!(world.store.export_audit(&mut text).await.unwrap(), 200);
-    assert_eq!(world.store.audit_tail(200, Some("bob")).await.unwrap().len(), 100);
+    assert_eq!(world.store.audit().export(&mut text).await.unwrap(), 200);
+    assert_eq!(world.store.audit().tail(200, Some("bob")).await.unwrap().len(), 100);
 }
 
 #[tokio::test]

@@ -5,7 +5,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use embody_store::{ChainState, DatabaseUrl, Error, ErrorKind, Fault, Store};
+use embody_store::audit::{ChainState, Fault};
+use embody_store::{DatabaseUrl, Error, ErrorKind, Store};
 
 use super::{append, assert_intact, broken};
 use crate::world::World;
@@ -103,7 +104,7 @@ async fn a_new_key_begins_a_new_chain() {
     fs::remove_file(&head).unwrap();
     let store = Store::open(place).await.unwrap();
     append(&store, 2).await;
-    let report = store.verify_audit().await.unwrap();
+    let report = store.audit().verify().await.unwrap();
     assert_eq!(report.broken(), None);
     let mut states: Vec<_> = report.chains.iter().map(|chain| (chain.records, chain.state.clone())).collect();
     states.sort_by_key(|(records, _)| *records);
@@ -174,7 +175,7 @@ async fn an_older_head_is_no_fault_but_told() {
     let older = fs::read(head(&world)).unwrap();
     append(&world.store, 4).await;
     fs::write(head(&world), older).unwrap();
-    let report = world.store.verify_audit().await.unwrap();
+    let report = world.store.audit().verify().await.unwrap();
     assert_eq!((&report.chains[0].state, report.chains[0].beyond_head), (&ChainState::Intact, 4));
     append(&world.store, 1).await;
     assert_intact(&world.store, 8).await;
@@ -188,7 +189,7 @@ async fn a_head_that_cannot_be_written_is_told() {
     fs::remove_file(head(&world)).unwrap();
     fs::create_dir(head(&world)).unwrap();
     append(&world.store, 2).await;
-    let report = world.store.verify_audit().await.unwrap();
+    let report = world.store.audit().verify().await.unwrap();
     assert_eq!((&report.chains[0].state, report.chains[0].beyond_head), (&ChainState::Intact, 5));
     assert!(report.chains[0].head_trouble.is_some());
     fs::remove_dir(head(&world)).unwrap();

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use embody_store::{
-    Arguments, CallEnd, ChainState, Decision, ErrorKind, Event, Outcome, Read, Record, TaskWord, ToTask,
+use embody_store::ErrorKind;
+use embody_store::audit::{
+    Arguments, CallEnd, ChainState, Decision, Event, Outcome, Read, Record, TaskMessage, TaskMessageKind,
     Verdict,
 };
 use serde_json::{Value, json};
@@ -27,15 +28,15 @@ contract!(
 
 // spec: N-14
 async fn a_write_has_an_intent_and_an_outcome(world: World) {
-    let begun = world.store.begin_write(&actor("ann"), intent("c-1")).await.unwrap();
+    let begun = world.store.audit().begin(&actor("ann"), intent("c-1")).await.unwrap();
     assert_eq!(begun.call_id(), "c-1");
-    let seen = world.store.audit_tail(10, None).await.unwrap();
+    let seen = world.store.audit().tail(10, None).await.unwrap();
     assert_eq!(seen.len(), 1, "durable when it returns");
     assert_eq!(seen[0].event, "intent");
-    world.store.finish_write(begun, Outcome::Failed, Some("no such chat".into())).await.unwrap();
+    world.store.audit().finish(begun, Outcome::Failed, Some("no such chat".into())).await.unwrap();
     // A durable record behind it in the queue means that it is written too.
     append(&world.store, 1).await;
-    let seen = world.store.audit_tail(10, Some("ann")).await.unwrap();
+    let seen = world.store.audit().tail(10, Some("ann")).await.unwrap();
     let events: Vec<_> = seen.iter().map(|record| record.event.as_str()).collect();
     assert_eq!(events, ["intent", "outcome", "operator"]);
     let outcome: Value = serde_json::from_str(&seen[1].detail).unwrap();
@@ -49,13 +50,19 @@ async fn every_event_is_kept_whole(world: World) {
         decision: Verdict::Held,
         reason: "the mind flagged it".into(),
     });
-    world.store.audit(Record { actor: actor("ann"), event }).await.unwrap();
+    world.store.audit().append(Record { actor: actor("ann"), event }).await.unwrap();
     let event = Event::Read(Read { call: call("c-2"), outcome: Outcome::Done });
-    world.store.audit(Record { actor: actor("ann"), event }).await.unwrap();
-    world.store.audit(Record { actor: actor("ann"), event: Event::Intent(intent("c-3")) }).await.unwrap();
+    world.store.audit().append(Record { actor: actor("ann"), event }).await.unwrap();
+    world
+        .store
+        .audit()
+        .append(Record { actor: actor("ann"), event: Event::Intent(intent("c-3")) })
+        .await
+        .unwrap();
     let details: Vec<Value> = world
         .store
-        .audit_tail(10, None)
+        .audit()
+        .tail(10, None)
         .await
         .unwrap()
         .iter()
@@ -79,32 +86,32 @@ async fn every_event_is_kept_whole(world: World) {
 }
 
 async fn what_is_said_to_a_task_is_kept_without_secrets(world: World) {
-    let open = world.store.begin_write(&actor("ann"), intent("c-1")).await.unwrap();
-    let stop = ToTask {
+    let open = world.store.audit().begin(&actor("ann"), intent("c-1")).await.unwrap();
+    let stop = TaskMessage {
         call_id: Some("c-1".into()),
         body: "files".into(),
         tool: Some("remove".into()),
         task: "7".into(),
-        said: TaskWord::Cancel,
+        said: TaskMessageKind::Cancel,
         args: None,
         outcome: Outcome::Done,
         detail: None,
     };
     let answers = r#"{"ask":{"action":"accept","content":{"password":"swordfish"}}}"#;
-    let update = ToTask {
+    let update = TaskMessage {
         call_id: None,
         tool: None,
         task: format!("Bearer abcdefghijklmnop {}", "x".repeat(100_000)),
-        said: TaskWord::Update,
+        said: TaskMessageKind::Update,
         args: Some(Arguments::of(answers)),
         outcome: Outcome::Failed,
         detail: Some("no such task".into()),
         ..stop.clone()
     };
     for said in [stop, update] {
-        world.store.audit(Record { actor: actor("ann"), event: Event::Task(said) }).await.unwrap();
+        world.store.audit().append(Record { actor: actor("ann"), event: Event::Task(said) }).await.unwrap();
     }
-    let seen = world.store.audit_tail(2, None).await.unwrap();
+    let seen = world.store.audit().tail(2, None).await.unwrap();
     assert!(seen.iter().all(|record| record.event == "task" && record.session.is_some()));
     let [stop, update] = [0, 1].map(|at| serde_json::from_str::<Value>(&seen[at].detail).unwrap());
     let known = json!({"call_id": "c-1", "tool": "remove", "body": "files", "task": "7", "said": "cancel", "outcome": "done"});
@@ -117,26 +124,29 @@ async fn what_is_said_to_a_task_is_kept_without_secrets(world: World) {
     let task = update["task"].as_str().unwrap();
     assert!(task.len() < 4096 && !task.contains("abcdefghijklmnop"), "{task}");
     // It is no outcome of the call.
-    assert_eq!(world.store.open_writes(i64::MAX, 10).await.unwrap().len(), 1);
-    world.store.finish_write(open, Outcome::Done, None).await.unwrap();
+    assert_eq!(world.store.audit().open_writes(i64::MAX, 10).await.unwrap().len(), 1);
+    world.store.audit().finish(open, Outcome::Done, None).await.unwrap();
 }
 
 async fn a_write_without_an_outcome_is_listed(world: World) {
     let store = &world.store;
-    let ann = store.begin_write(&actor("ann"), intent("c-1")).await.unwrap();
-    let lost = store.begin_write(&actor("bob"), intent("c-1")).await.unwrap();
-    let other = store.begin_write(&actor("ann"), intent("c-2")).await.unwrap();
-    store.finish_write(ann, Outcome::Done, None).await.unwrap();
-    store.finish_write(other, Outcome::Unknown, None).await.unwrap();
+    let ann = store.audit().begin(&actor("ann"), intent("c-1")).await.unwrap();
+    let lost = store.audit().begin(&actor("bob"), intent("c-1")).await.unwrap();
+    let other = store.audit().begin(&actor("ann"), intent("c-2")).await.unwrap();
+    store.audit().finish(ann, Outcome::Done, None).await.unwrap();
+    store.audit().finish(other, Outcome::Unknown, None).await.unwrap();
     append(store, 1).await;
-    let open = store.open_writes(i64::MAX, 10).await.unwrap();
+    let open = store.audit().open_writes(i64::MAX, 10).await.unwrap();
     let seen: Vec<_> = open.iter().map(|record| (record.user.as_str(), record.text("call_id"))).collect();
     assert_eq!(seen, [("bob", Some("c-1".to_owned()))]);
     assert_eq!(open[0].text("tool").as_deref(), Some("send_message"));
-    assert!(store.open_writes(open[0].at, 10).await.unwrap().is_empty(), "only those before the time");
+    assert!(
+        store.audit().open_writes(open[0].at, 10).await.unwrap().is_empty(),
+        "only those before the time"
+    );
     let end = CallEnd { call_id: "c-1".into(), outcome: Outcome::Unknown, detail: None };
-    store.audit(Record { actor: actor("bob"), event: Event::Outcome(end) }).await.unwrap();
-    assert!(store.open_writes(i64::MAX, 10).await.unwrap().is_empty());
+    store.audit().append(Record { actor: actor("bob"), event: Event::Outcome(end) }).await.unwrap();
+    assert!(store.audit().open_writes(i64::MAX, 10).await.unwrap().is_empty());
     drop(lost);
 }
 
@@ -144,38 +154,38 @@ async fn a_write_is_given_up_once_and_only_while_it_is_open(world: World) {
     let store = &world.store;
     let outcomes = async || -> Vec<(String, String)> {
         append(store, 1).await;
-        let tail = store.audit_tail(100, Some("ann")).await.unwrap();
+        let tail = store.audit().tail(100, Some("ann")).await.unwrap();
         let ends = tail.iter().filter(|record| record.event == "outcome");
         ends.map(|end| (end.text("call_id").unwrap(), end.text("outcome").unwrap())).collect()
     };
     let said = |call: &str, outcome: &str| (call.to_owned(), outcome.to_owned());
-    let close = |id: &str| store.close_unknown(actor("ann"), id.to_owned(), None);
+    let close = |id: &str| store.audit().close_unknown(actor("ann"), id.to_owned(), None);
     // The outcome came first, in the same commit or before.
-    let done = store.begin_write(&actor("ann"), intent("c-1")).await.unwrap();
-    let (finished, closed) = tokio::join!(store.finish_write(done, Outcome::Done, None), close("c-1"));
+    let done = store.audit().begin(&actor("ann"), intent("c-1")).await.unwrap();
+    let (finished, closed) = tokio::join!(store.audit().finish(done, Outcome::Done, None), close("c-1"));
     finished.and(closed).unwrap();
     close("c-1").await.unwrap();
     assert_eq!(outcomes().await, [said("c-1", "done")]);
     // Several give it up at once.
-    let late = store.begin_write(&actor("ann"), intent("c-2")).await.unwrap();
+    let late = store.audit().begin(&actor("ann"), intent("c-2")).await.unwrap();
     let (one, two, three) = tokio::join!(close("c-2"), close("c-2"), close("c-2"));
     one.and(two).and(three).unwrap();
-    store.close_unknown(actor("bob"), "c-2".into(), None).await.unwrap();
+    store.audit().close_unknown(actor("bob"), "c-2".into(), None).await.unwrap();
     assert_eq!(outcomes().await, [said("c-1", "done"), said("c-2", "unknown")]);
-    assert!(store.open_writes(i64::MAX, 10).await.unwrap().is_empty());
+    assert!(store.audit().open_writes(i64::MAX, 10).await.unwrap().is_empty());
     // Whoever made it was alive after all, and knows.
-    store.finish_write(late, Outcome::Failed, None).await.unwrap();
+    store.audit().finish(late, Outcome::Failed, None).await.unwrap();
     close("c-2").await.unwrap();
     assert_eq!(outcomes().await[1..], [said("c-2", "unknown"), said("c-2", "failed")]);
 }
 
 async fn the_tail_is_of_one_user_or_of_all(world: World) {
     for number in 0..5 {
-        world.store.audit(note("ann", &format!("a{number}"))).await.unwrap();
-        world.store.audit(note("bob", &format!("b{number}"))).await.unwrap();
+        world.store.audit().append(note("ann", &format!("a{number}"))).await.unwrap();
+        world.store.audit().append(note("bob", &format!("b{number}"))).await.unwrap();
     }
     let subjects = async |count, user| -> Vec<String> {
-        let tail = world.store.audit_tail(count, user).await.unwrap();
+        let tail = world.store.audit().tail(count, user).await.unwrap();
         tail.iter().map(|record| record.text("subject").unwrap()).collect()
     };
     assert_eq!(subjects(3, None).await, ["b3", "a4", "b4"]);
@@ -184,13 +194,13 @@ async fn the_tail_is_of_one_user_or_of_all(world: World) {
 }
 
 async fn the_export_has_every_record_in_order(world: World) {
-    let many = (0..600).map(|number| world.store.audit_soon(note("ann", &format!("n{number}"))));
+    let many = (0..600).map(|number| world.store.audit().append_deferred(note("ann", &format!("n{number}"))));
     for soon in many {
         soon.await.unwrap();
     }
     append(&world.store, 1).await;
     let mut text = Vec::new();
-    assert_eq!(world.store.export_audit(&mut text).await.unwrap(), 601);
+    assert_eq!(world.store.audit().export(&mut text).await.unwrap(), 601);
     let lines: Vec<Value> =
         String::from_utf8(text).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let places: Vec<i64> = lines.iter().map(|line| line["seq"].as_i64().unwrap()).collect();
@@ -211,8 +221,8 @@ async fn sixty_four_tasks_make_one_chain(world: World) {
             tokio::spawn(async move {
                 for number in 0..10 {
                     let id = format!("{task}-{number}");
-                    let begun = store.begin_write(&actor("ann"), intent(&id)).await.unwrap();
-                    store.finish_write(begun, Outcome::Done, None).await.unwrap();
+                    let begun = store.audit().begin(&actor("ann"), intent(&id)).await.unwrap();
+                    store.audit().finish(begun, Outcome::Done, None).await.unwrap();
                 }
             })
         })
@@ -222,13 +232,13 @@ async fn sixty_four_tasks_make_one_chain(world: World) {
     }
     append(&world.store, 1).await;
     assert_intact(&world.store, 64 * 10 * 2 + 1).await;
-    assert!(world.store.open_writes(i64::MAX, 10).await.unwrap().is_empty());
+    assert!(world.store.audit().open_writes(i64::MAX, 10).await.unwrap().is_empty());
 }
 
 async fn closing_writes_what_was_put_off(world: World) {
     let place = world.store.url().clone();
     for number in 0..300 {
-        world.store.audit_soon(note("ann", &format!("n{number}"))).await.unwrap();
+        world.store.audit().append_deferred(note("ann", &format!("n{number}"))).await.unwrap();
     }
     if matches!(place, embody_store::DatabaseUrl::Memory) {
         // Nothing of it can be seen after closing; a durable write shows that the queue is written in order.
@@ -243,25 +253,25 @@ async fn closing_writes_what_was_put_off(world: World) {
 }
 
 async fn refuses_what_a_database_cannot_hold(world: World) {
-    let error = world.store.audit(note("a\0b", "x")).await.unwrap_err();
+    let error = world.store.audit().append(note("a\0b", "x")).await.unwrap_err();
     assert_eq!(error.to_string(), "the name of the user `a\\0b` has control characters");
     let mut nameless = intent("c-1");
     nameless.call.tool = String::new();
-    let error = world.store.begin_write(&actor("ann"), nameless).await.unwrap_err();
+    let error = world.store.audit().begin(&actor("ann"), nameless).await.unwrap_err();
     assert_eq!((error.kind(), error.to_string()), (ErrorKind::Invalid, "the tool has no name".to_owned()));
     // Free text may hold anything.
-    world.store.audit(note("ann", "nul \0, line\nend, \u{1F600}, \"quoted\"")).await.unwrap();
-    let tail = world.store.audit_tail(1, None).await.unwrap();
+    world.store.audit().append(note("ann", "nul \0, line\nend, \u{1F600}, \"quoted\"")).await.unwrap();
+    let tail = world.store.audit().tail(1, None).await.unwrap();
     assert_eq!(tail[0].text("subject").unwrap(), "nul \0, line\nend, \u{1F600}, \"quoted\"");
     let long = "\u{1}".repeat(100_000);
-    world.store.audit(note("ann", &long)).await.unwrap();
-    let tail = world.store.audit_tail(1, None).await.unwrap();
+    world.store.audit().append(note("ann", &long)).await.unwrap();
+    let tail = world.store.audit().tail(1, None).await.unwrap();
     assert!(tail[0].detail.len() < 3 * 1024, "{}", tail[0].detail.len());
     assert_intact(&world.store, 2).await;
 }
 
 async fn an_empty_chain_is_intact(world: World) {
-    let report = world.store.verify_audit().await.unwrap();
+    let report = world.store.audit().verify().await.unwrap();
     assert_eq!(report.chains.len(), 1);
     assert_eq!((report.chains[0].records, &report.chains[0].state), (0, &ChainState::Intact));
     assert_eq!((report.chains[0].first_at, report.chains[0].last_at), (None, None));

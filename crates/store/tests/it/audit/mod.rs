@@ -8,9 +8,9 @@ mod redaction;
 mod soon;
 mod tamper;
 
-use embody_store::{
-    Action, Actor, Arguments, AuditReport, Break, ChainState, Event, Intent, Operation, Record, Store,
-    ToolCall,
+use embody_store::Store;
+use embody_store::audit::{
+    Action, Actor, Arguments, AuditReport, Break, ChainState, Event, Intent, Operation, Record, ToolCall,
 };
 
 pub(crate) fn actor(user: &str) -> Actor {
@@ -43,7 +43,7 @@ pub(crate) fn note(user: &str, subject: &str) -> Record {
 
 pub(crate) async fn append(store: &Store, count: usize) {
     for number in 0..count {
-        store.audit(note("ann", &format!("note {number}"))).await.unwrap();
+        store.audit().append(note("ann", &format!("note {number}"))).await.unwrap();
     }
 }
 
@@ -56,13 +56,13 @@ pub(crate) fn state(report: &AuditReport) -> &ChainState {
 }
 
 pub(crate) async fn broken(store: &Store) -> Break {
-    let report = store.verify_audit().await.unwrap();
+    let report = store.audit().verify().await.unwrap();
     let (_, found) = report.broken().unwrap_or_else(|| panic!("nothing was noticed: {report:?}"));
     found.clone()
 }
 
 pub(crate) async fn assert_intact(store: &Store, records: u64) {
-    let report = store.verify_audit().await.unwrap();
+    let report = store.audit().verify().await.unwrap();
     assert_eq!(state(&report), &ChainState::Intact);
     let own = report.chains.iter().find(|chain| chain.state == ChainState::Intact).unwrap();
     assert_eq!((own.records, own.beyond_head, &own.head_trouble), (records, 0, &None));

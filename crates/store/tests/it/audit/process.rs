@@ -29,7 +29,7 @@ async fn begins_writes_until_one_is_refused() {
     let mut refused = 0;
     for number in 0..writes {
         let id = format!("{}-{number}", std::process::id());
-        match store.begin_write(&actor("ann"), intent(&id)).await {
+        match store.audit().begin(&actor("ann"), intent(&id)).await {
             Ok(begun) => println!("begun {}", begun.call_id()),
             Err(error) => {
                 println!("refused {id} {:?}", error.kind());
@@ -80,7 +80,7 @@ async fn processes_that_start_at_once_share_a_chain() {
     assert_eq!(begun.len(), 200);
     let store = Store::open(DatabaseUrl::File(file)).await.unwrap();
     assert_intact(&store, 200).await;
-    let open = store.open_writes(i64::MAX, 1000).await.unwrap();
+    let open = store.audit().open_writes(i64::MAX, 1000).await.unwrap();
     assert_eq!(open.iter().map(|record| record.text("call_id").unwrap()).collect::<BTreeSet<_>>(), begun);
 }
 
@@ -104,7 +104,7 @@ async fn a_full_disk_refuses_the_write_and_loses_none() {
     assert!(refused.iter().all(|line| line.ends_with(" Full")), "{refused:?}");
     let store = Store::open(DatabaseUrl::File(file)).await.unwrap();
     assert_intact(&store, 1 + begun.len() as u64).await;
-    let open = store.open_writes(i64::MAX, 10_000).await.unwrap();
+    let open = store.audit().open_writes(i64::MAX, 10_000).await.unwrap();
     assert_eq!(open.iter().map(|record| record.text("call_id").unwrap()).collect::<BTreeSet<_>>(), begun);
 }
 

@@ -1,6 +1,6 @@
 //! Secrets never enter the chain.
 
-use embody_store::{Arguments, Event, Intent, Outcome, Record};
+use embody_store::audit::{Arguments, Event, Intent, Outcome, Record};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -254,18 +254,18 @@ async fn no_free_text_of_a_record_brings_one_in() {
     let world = World::memory().await;
     let store = &world.store;
     let args = Arguments::of(&json!({"password": MARK}).to_string());
-    let intent = Intent { call: embody_store::ToolCall { args, ..call("c-1") }, approval: None };
-    let begun = store.begin_write(&actor("ann"), intent.clone()).await.unwrap();
-    store.finish_write(begun, Outcome::Failed, Some(format!("401 for Bearer {MARK}"))).await.unwrap();
-    let decision = embody_store::Decision {
+    let intent = Intent { call: embody_store::audit::ToolCall { args, ..call("c-1") }, approval: None };
+    let begun = store.audit().begin(&actor("ann"), intent.clone()).await.unwrap();
+    store.audit().finish(begun, Outcome::Failed, Some(format!("401 for Bearer {MARK}"))).await.unwrap();
+    let decision = embody_store::audit::Decision {
         call: intent.call,
-        decision: embody_store::Verdict::Deny,
+        decision: embody_store::audit::Verdict::Deny,
         reason: format!("token={MARK}"),
     };
-    store.audit(Record { actor: actor("ann"), event: Event::Decision(decision) }).await.unwrap();
-    store.audit(super::note("ann", &format!("sk-{MARK}"))).await.unwrap();
+    store.audit().append(Record { actor: actor("ann"), event: Event::Decision(decision) }).await.unwrap();
+    store.audit().append(super::note("ann", &format!("sk-{MARK}"))).await.unwrap();
     let mut text = Vec::new();
-    assert_eq!(store.export_audit(&mut text).await.unwrap(), 4);
+    assert_eq!(store.audit().export(&mut text).await.unwrap(), 4);
     let text = String::from_utf8(text).unwrap();
     assert!(!text.contains(MARK), "{text}");
     assert_eq!(text.matches("[redacted]").count(), 5, "{text}");

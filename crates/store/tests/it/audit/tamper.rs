@@ -1,6 +1,7 @@
 //! Whatever is done to the records from outside is noticed, and the first bad record is named.
 
-use embody_store::{ChainState, DatabaseUrl, Fault, Store};
+use embody_store::audit::{ChainState, Fault};
+use embody_store::{DatabaseUrl, Store};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -98,7 +99,7 @@ async fn a_change_in_any_column_is_found(world: World) {
 async fn nothing_is_not_an_empty_text(world: World) {
     let mut record = note("ann", "by hand");
     record.actor.agent = None;
-    world.store.audit(record).await.unwrap();
+    world.store.audit().append(record).await.unwrap();
     assert_intact(&world.store, 1).await;
     meddle(&world.store, "UPDATE audit SET agent = ''").await;
     assert_eq!(broken(&world.store).await.fault, Fault::Changed);
@@ -186,7 +187,7 @@ async fn a_record_of_somebody_else_is_found(world: World) {
 async fn a_counter_that_was_turned_back_stops_writing(world: World) {
     append(&world.store, 3).await;
     meddle(&world.store, "UPDATE audit_chains SET seq = 1").await;
-    let error = world.store.begin_write(&super::actor("ann"), super::intent("c-1")).await.unwrap_err();
+    let error = world.store.audit().begin(&super::actor("ann"), super::intent("c-1")).await.unwrap_err();
     assert_eq!(error.to_string(), "the audit chain has records that its counter does not know");
     assert_eq!(broken(&world.store).await.fault, Fault::Counter);
 }
@@ -238,11 +239,11 @@ async fn records_of_newer_versions_are_shown(world: World) {
     append(&world.store, 2).await;
     meddle(&world.store, r#"UPDATE audit SET event = 'dream', detail = '{"of": ["sheep"]}' WHERE seq = 2"#)
         .await;
-    let tail = world.store.audit_tail(1, None).await.unwrap();
+    let tail = world.store.audit().tail(1, None).await.unwrap();
     assert_eq!((tail[0].event.as_str(), tail[0].detail.as_str()), ("dream", r#"{"of": ["sheep"]}"#));
     assert!(tail[0].json_line().contains(r#""event":"dream","detail":{"of": ["sheep"]}"#));
     meddle(&world.store, "UPDATE audit SET detail = 'no json' WHERE seq = 2").await;
-    let tail = world.store.audit_tail(1, None).await.unwrap();
+    let tail = world.store.audit().tail(1, None).await.unwrap();
     assert!(tail[0].json_line().contains(r#""detail":"no json""#));
 }
 
@@ -250,13 +251,13 @@ async fn records_of_newer_versions_are_shown(world: World) {
 async fn records_that_cannot_be_written_are_kept(world: World) {
     append(&world.store, 1).await;
     meddle(&world.store, "ALTER TABLE audit RENAME TO away").await;
-    world.store.audit_soon(note("ann", "first")).await.unwrap();
-    world.store.audit(note("ann", "lost")).await.unwrap_err();
-    world.store.audit_soon(note("ann", "second")).await.unwrap();
-    world.store.audit(note("ann", "lost")).await.unwrap_err();
+    world.store.audit().append_deferred(note("ann", "first")).await.unwrap();
+    world.store.audit().append(note("ann", "lost")).await.unwrap_err();
+    world.store.audit().append_deferred(note("ann", "second")).await.unwrap();
+    world.store.audit().append(note("ann", "lost")).await.unwrap_err();
     meddle(&world.store, "ALTER TABLE away RENAME TO audit").await;
-    world.store.audit(note("ann", "third")).await.unwrap();
-    let tail = world.store.audit_tail(10, None).await.unwrap();
+    world.store.audit().append(note("ann", "third")).await.unwrap();
+    let tail = world.store.audit().tail(10, None).await.unwrap();
     let seen: Vec<_> = tail.iter().map(|record| record.text("subject").unwrap()).collect();
     assert_eq!(seen, ["note 0", "first", "second", "third"]);
     assert_intact(&world.store, 4).await;
@@ -284,7 +285,7 @@ fn any_changed_byte_is_found() {
                 .await
                 .unwrap();
             change(&mut conn, seq, column, at, flip).await;
-            let report = world.store.verify_audit().await.unwrap();
+            let report = world.store.audit().verify().await.unwrap();
             let found = report.broken().map(|(_, found)| found.clone());
             sqlx::raw_sql(
                 "BEGIN; DELETE FROM audit; INSERT INTO audit SELECT * FROM saved; DROP TABLE saved; COMMIT",
@@ -356,5 +357,5 @@ async fn an_older_copy_of_the_file_is_noticed() {
     let store = Store::open(place).await.unwrap();
     let found = broken(&store).await;
     assert_eq!((found.seq, &found.fault), (4, &Fault::Truncated { known: 7 }));
-    assert_ne!(state(&store.verify_audit().await.unwrap()), &ChainState::Intact);
+    assert_ne!(state(&store.audit().verify().await.unwrap()), &ChainState::Intact);
 }

@@ -21,7 +21,7 @@ async fn customization(old: &Old, id: usize, content: Option<&str>, priority: &s
 
 async fn text(old: &Old) -> String {
     let store = old.open().await;
-    let text = store.instructions(&scope("ann", "a")).await.unwrap().text;
+    let text = store.instructions().get(&scope("ann", "a")).await.unwrap().text;
     store.close().await;
     text
 }
@@ -106,8 +106,8 @@ async fn odd_names_stay_apart(old: Old) {
     let left_out = "1 row of `user_agent_prompt_customizations` without a name: only in the export";
     assert_eq!(report.notes[0], left_out);
     let store = old.open().await;
-    assert_eq!(store.instructions(&scope("ann ", "b")).await.unwrap().text, "1");
-    assert_eq!(store.instructions(&scope("o'x", "b; --")).await.unwrap().text, "6");
+    assert_eq!(store.instructions().get(&scope("ann ", "b")).await.unwrap().text, "1");
+    assert_eq!(store.instructions().get(&scope("o'x", "b; --")).await.unwrap().text, "6");
     store.close().await;
 }
 
@@ -122,6 +122,9 @@ async fn many_rows_come_through(old: Old) {
     assert!(report.instructions.iter().all(|one| one.rows == 4 && one.notes.is_empty()));
     assert_eq!(table(&exported(&old.path("export.json")), "user_agent_prompt_customizations").len(), 1000);
     let store = old.open().await;
-    assert_eq!(store.instructions(&scope("user 007", "a")).await.unwrap().text, "757\n\n507\n\n257\n\n7");
+    assert_eq!(
+        store.instructions().get(&scope("user 007", "a")).await.unwrap().text,
+        "757\n\n507\n\n257\n\n7"
+    );
     store.close().await;
 }

@@ -121,7 +121,7 @@ async fn rows_that_wait_for_the_end_are_settled_first() {
     .await;
     old.upgrade().await;
     let store = old.open().await;
-    assert_eq!(store.instructions(&scope("ann", "a")).await.unwrap().text, "x\n\ny");
+    assert_eq!(store.instructions().get(&scope("ann", "a")).await.unwrap().text, "x\n\ny");
     store.close().await;
 
     let old = Old::postgres().await;

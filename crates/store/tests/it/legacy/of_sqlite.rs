@@ -57,7 +57,10 @@ async fn bare_text_and_nul_are_taken_and_told() {
     .await;
     let report = old.upgrade().await;
     let store = old.open().await;
-    assert_eq!(store.instructions(&scope("ann", "a")).await.unwrap().text, "a\u{fffd}b\n\nbe brief\n\n7");
+    assert_eq!(
+        store.instructions().get(&scope("ann", "a")).await.unwrap().text,
+        "a\u{fffd}b\n\nbe brief\n\n7"
+    );
     store.close().await;
     assert_eq!(
         report.instructions[0].notes,

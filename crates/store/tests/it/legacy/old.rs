@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use embody_store::{DatabaseUrl, LegacyReport, Store, migrate_legacy, preview_legacy};
+use embody_store::legacy::{LegacyReport, migrate_legacy, preview_legacy};
+use embody_store::{DatabaseUrl, Store};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row, SqliteConnection};
 use tempfile::TempDir;

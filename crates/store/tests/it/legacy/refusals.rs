@@ -1,6 +1,7 @@
 //! What is refused, and that a refusal changes nothing and leaves nothing behind.
 
-use embody_store::{DatabaseUrl, ErrorKind, migrate_legacy, preview_legacy};
+use embody_store::legacy::{migrate_legacy, preview_legacy};
+use embody_store::{DatabaseUrl, ErrorKind};
 
 use super::old::{BARE, Old, on_each};
 

@@ -2,7 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use embody_store::{InstructionsChange, LegacyState, Store, migrate_legacy, preview_legacy};
+use embody_store::Store;
+use embody_store::instructions::InstructionsChange;
+use embody_store::legacy::{LegacyState, migrate_legacy, preview_legacy};
 use serde_json::json;
 
 use super::old::{BARE, Old, SEED, exported, on_each, table};
@@ -59,10 +61,10 @@ async fn upgrades_the_old_shape(old: Old) {
     );
 
     let store = old.open().await;
-    let ann = store.instructions(&scope(ANN, "assistant")).await.unwrap();
+    let ann = store.instructions().get(&scope(ANN, "assistant")).await.unwrap();
     assert_eq!((ann.text.as_str(), ann.version), ("first\n\nsecond", 1));
     assert!(ann.changed_at > 0);
-    let history = store.instructions_history(&scope(BOB, "assistant"), 10).await.unwrap();
+    let history = store.instructions().history(&scope(BOB, "assistant"), 10).await.unwrap();
     assert_eq!(history.len(), 1);
     assert_eq!(
         (history[0].writer.as_str(), history[0].instructions.text.as_str()),
@@ -100,10 +102,10 @@ async fn keeps_columns_that_nobody_knows(old: Old) {
     let new = scope("carl", "an agent nobody set up");
     let change =
         |text: &str| InstructionsChange { text: text.into(), writer: "carl".into(), expected_version: None };
-    store.set_instructions(&new, change("short")).await.unwrap();
-    store.set_instructions(&scope(ANN, "assistant"), change("replaced")).await.unwrap();
-    assert_eq!(store.instructions(&new).await.unwrap().text, "short");
-    let ann = store.instructions(&scope(ANN, "assistant")).await.unwrap();
+    store.instructions().set(&new, change("short")).await.unwrap();
+    store.instructions().set(&scope(ANN, "assistant"), change("replaced")).await.unwrap();
+    assert_eq!(store.instructions().get(&new).await.unwrap().text, "short");
+    let ann = store.instructions().get(&scope(ANN, "assistant")).await.unwrap();
     assert_eq!((ann.text.as_str(), ann.version), ("replaced", 2));
     store.close().await;
     for agent in ["one", "two"] {
@@ -149,7 +151,7 @@ async fn either_table_may_be_missing(old: Old) {
     let report = old.upgrade().await;
     assert_eq!((report.agents.len(), report.instructions.len()), (1, 0));
     let store = old.open().await;
-    assert_eq!(store.instructions(&scope("ann", "a")).await.unwrap().version, 0);
+    assert_eq!(store.instructions().get(&scope("ann", "a")).await.unwrap().version, 0);
     store.close().await;
 
     let other = if old.is_postgres() { Old::postgres().await } else { Old::file().await };
@@ -162,7 +164,7 @@ async fn either_table_may_be_missing(old: Old) {
     let report = other.upgrade().await;
     assert_eq!((report.agents.len(), report.instructions.len()), (0, 1));
     let store = other.open().await;
-    assert_eq!(store.instructions(&scope("ann", "a")).await.unwrap().text, "x");
+    assert_eq!(store.instructions().get(&scope("ann", "a")).await.unwrap().text, "x");
     store.close().await;
 }
 
@@ -176,7 +178,7 @@ async fn two_at_once_upgrade_once(old: Old) {
     assert_eq!(states, [LegacyState::NothingToDo, LegacyState::Upgraded]);
     assert_ne!(one.exists(), two.exists());
     let store = old.open().await;
-    assert_eq!(store.instructions_history(&scope(ANN, "assistant"), 10).await.unwrap().len(), 1);
+    assert_eq!(store.instructions().history(&scope(ANN, "assistant"), 10).await.unwrap().len(), 1);
     store.close().await;
 }
 
@@ -240,7 +242,7 @@ async fn finishes_what_others_began(old: Old) {
     assert_eq!(reason, "the database has the old shape: `agent_configurations.changed_at` is not there");
     old.upgrade().await;
     let store = old.open().await;
-    assert_eq!(store.instructions(&scope("ann", "a")).await.unwrap().text, "\"quoted\"");
+    assert_eq!(store.instructions().get(&scope("ann", "a")).await.unwrap().text, "\"quoted\"");
     store.close().await;
     let identity = old.text("SELECT CAST(identity AS TEXT) FROM agent_configurations").await;
     assert_eq!(identity.as_deref(), Some("{\"name\": \"Ada\"}"));
@@ -258,7 +260,8 @@ async fn identities_become_objects(old: Old) {
     let notes: Vec<usize> = report.agents.iter().map(|agent| agent.notes.len()).collect();
     assert_eq!(notes, [1, 1, 0, 1]);
     let store = old.open().await;
-    let identities: Vec<_> = store.agents().await.unwrap().into_iter().map(|agent| agent.identity).collect();
+    let identities: Vec<_> =
+        store.agents().list().await.unwrap().into_iter().map(|agent| agent.identity).collect();
     store.close().await;
     assert_eq!(
         identities,

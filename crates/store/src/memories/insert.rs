@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::db::{Conn, Sql, Value, args, dialect, listed};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::analyze::{self, Document};
-use crate::memory::fields::{Memory, MemoryStatus};
-use crate::memory::index::{self, Placed};
-use crate::memory::ledger::Ledger;
-use crate::memory::rows;
+use crate::memories::analyze::{self, Document};
+use crate::memories::fields::{Memory, MemoryStatus};
+use crate::memories::index::{self, Placed};
+use crate::memories::ledger::Ledger;
+use crate::memories::rows;
 use crate::store::Scope;
 
 pub(super) const SESSIONS: Sql = listed!(

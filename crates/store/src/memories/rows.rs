@@ -2,7 +2,7 @@
 
 use crate::db::{Conn, Sql, Value, args, listed};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::fields::{Memory, MemoryStatus};
+use crate::memories::fields::{Memory, MemoryStatus};
 use crate::store::{Scope, check_name};
 
 /// A memory, its number in the scope, and its session's.
@@ -24,7 +24,7 @@ pub(super) use columns;
 /// Memories of a scope, by a condition that begins with `$3`.
 macro_rules! select {
     ($rest:literal) => {
-        concat!($crate::memory::rows::columns!(), " WHERE user_id = $1 AND agent = $2 AND ", $rest)
+        concat!($crate::memories::rows::columns!(), " WHERE user_id = $1 AND agent = $2 AND ", $rest)
     };
 }
 pub(super) use select;
@@ -35,14 +35,14 @@ macro_rules! select_listed {
     ($index:literal, $column:literal) => {
         $crate::db::Sql {
             sqlite: concat!(
-                $crate::memory::rows::columns!(),
+                $crate::memories::rows::columns!(),
                 " INDEXED BY ",
                 $index,
                 " WHERE user_id = $1 AND agent = $2 AND ",
                 $column,
                 " IN (SELECT value FROM json_each($3))"
             ),
-            pg: concat!($crate::memory::rows::select!($column), " = ANY($3)"),
+            pg: concat!($crate::memories::rows::select!($column), " = ANY($3)"),
         }
     };
 }

@@ -3,8 +3,8 @@
 
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::analyze::Document;
-use crate::memory::rank::Statistics;
+use crate::memories::analyze::Document;
+use crate::memories::rank::Statistics;
 use crate::store::Scope;
 
 /// Its numbers, in the order of the table.

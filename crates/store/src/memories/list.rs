@@ -1,10 +1,11 @@
 //! Looking without searching: one memory, the newest, how many of each kind.
 
+use crate::areas::Memories;
 use crate::db::args;
 use crate::error::{Error, Result};
-use crate::memory::fields::{KindCount, Memory, MemoryList, check_time};
-use crate::memory::rows::{self, select};
-use crate::store::{Scope, Store, check_name};
+use crate::memories::fields::{KindCount, Memory, MemoryList, check_time};
+use crate::memories::rows::{self, select};
+use crate::store::{Scope, check_name};
 
 const MOST: u32 = 1000;
 
@@ -18,15 +19,15 @@ pub(super) const NEWEST_OF_KIND: &str = select!(
 pub(super) const COUNT: &str = "SELECT kind, count(*) FROM agent_long_term_memory \
      WHERE user_id = $1 AND agent = $2 AND status = 'active' GROUP BY kind ORDER BY kind";
 
-impl Store {
+impl Memories<'_> {
     /// The memory of this id, whatever its status.
-    pub async fn memory(&self, scope: &Scope, id: &str) -> Result<Option<Memory>> {
-        let kept = rows::by_id(&mut self.db().reader().await?, scope, id).await?;
+    pub async fn get(self, scope: &Scope, id: &str) -> Result<Option<Memory>> {
+        let kept = rows::by_id(&mut self.store.db().reader().await?, scope, id).await?;
         Ok(kept.map(|kept| kept.memory))
     }
 
     /// Memories by when they happened, newest first; of the same moment the one saved last.
-    pub async fn list_memories(&self, scope: &Scope, list: &MemoryList) -> Result<Vec<Memory>> {
+    pub async fn list(self, scope: &Scope, list: &MemoryList) -> Result<Vec<Memory>> {
         list.since.map_or(Ok(()), |since| check_time("since", since))?;
         list.kind.as_deref().map_or(Ok(()), |kind| check_name("kind", kind))?;
         if list.limit > MOST {
@@ -35,7 +36,7 @@ impl Store {
                 list.limit
             )));
         }
-        let mut conn = self.db().reader().await?;
+        let mut conn = self.store.db().reader().await?;
         let (before, before_seq) = match &list.after {
             None => (i64::MAX, i64::MAX),
             Some(id) => {
@@ -53,9 +54,9 @@ impl Store {
     }
 
     /// How many active memories there are of each kind, by kind.
-    pub async fn count_memories(&self, scope: &Scope) -> Result<Vec<KindCount>> {
+    pub async fn count_by_kind(self, scope: &Scope) -> Result<Vec<KindCount>> {
         let rows: Vec<(String, i64)> =
-            self.db().reader().await?.fetch_all(COUNT, args![scope.user(), scope.agent()]).await?;
+            self.store.db().reader().await?.fetch_all(COUNT, args![scope.user(), scope.agent()]).await?;
         let count = |(kind, memories)| KindCount { kind, memories: u64::try_from(memories).unwrap_or(0) };
         Ok(rows.into_iter().map(count).collect())
     }

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use crate::areas::Memories;
 use crate::db::{Conn, Sql, args};
 use crate::error::{Error, Result};
-use crate::memory::fields::{Memory, MemoryStatus, NewMemory, Saved};
-use crate::memory::insert::{self, Entry};
-use crate::memory::ledger::Ledger;
-use crate::memory::rows::{self, select_listed};
-use crate::store::{Scope, Store, new_id, now};
+use crate::memories::fields::{Memory, MemoryStatus, NewMemory, SaveResult};
+use crate::memories::insert::{self, Entry};
+use crate::memories::ledger::Ledger;
+use crate::memories::rows::{self, select_listed};
+use crate::store::{Scope, new_id, now};
 
 /// More memories than this are several calls.
 const BATCH_LIMIT: usize = 10_000;
@@ -18,15 +19,15 @@ pub(super) const PIECE: usize = 1000;
 
 pub(super) const ALIKE: Sql = select_listed!("memory_by_digest", "digest");
 
-impl Store {
+impl Memories<'_> {
     /// Saves a memory. An exact repeat of an active memory within its session is that memory: nothing changes.
-    pub async fn save_memory(&self, scope: &Scope, memory: NewMemory) -> Result<Saved> {
-        let saved = self.save_memories(scope, vec![memory]).await?.pop();
+    pub async fn save(self, scope: &Scope, memory: NewMemory) -> Result<SaveResult> {
+        let saved = self.save_all(scope, vec![memory]).await?.pop();
         saved.ok_or_else(|| Error::invalid("there is no memory to save"))
     }
 
     /// Saves many memories in their order, all of them or none.
-    pub async fn save_memories(&self, scope: &Scope, memories: Vec<NewMemory>) -> Result<Vec<Saved>> {
+    pub async fn save_all(self, scope: &Scope, memories: Vec<NewMemory>) -> Result<Vec<SaveResult>> {
         if memories.len() > BATCH_LIMIT {
             let count = memories.len();
             return Err(Error::invalid(format!(
@@ -43,7 +44,7 @@ impl Store {
         let memories = memories.into_iter().map(|memory| (memory, Vec::new())).collect();
         let entries = Entry::read_all(memories).await?;
         let scope = scope.clone();
-        self.db().write(move |conn| Box::pin(async move { save(conn, &scope, &entries).await })).await
+        self.store.db().write(move |conn| Box::pin(async move { save(conn, &scope, &entries).await })).await
     }
 }
 
@@ -72,7 +73,7 @@ fn complete(new: NewMemory) -> Result<Memory> {
     Ok(memory)
 }
 
-async fn save(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<Vec<Saved>> {
+async fn save(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<Vec<SaveResult>> {
     let mut ledger = Ledger::lock(conn, scope).await?;
     let mut saved = Vec::with_capacity(entries.len());
     for piece in entries.chunks(PIECE) {
@@ -83,7 +84,7 @@ async fn save(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<Vec<S
             let there = alike.iter().find(|memory| insert::is_repeat(memory, &entry.memory));
             let repeated = there.is_some();
             let Memory { id, version, status, .. } = there.unwrap_or(&entry.memory);
-            saved.push(Saved { id: id.clone(), version: *version, status: *status, repeated });
+            saved.push(SaveResult { id: id.clone(), version: *version, status: *status, repeated });
             if !repeated {
                 alike.push(entry.memory.clone());
                 fresh.push(entry.clone());

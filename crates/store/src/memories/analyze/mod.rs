@@ -62,7 +62,7 @@ impl Chunk {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct QueryTerm {
     /// The unstemmed word, which names are compared with.
     pub(crate) name: Term,
     pub(crate) term: Term,
@@ -83,11 +83,14 @@ pub(crate) fn document(text: &str) -> Document {
 }
 
 /// The words of a question, without repeats, in order; at most `limit`.
-pub(crate) fn question(text: &str, limit: usize) -> Vec<Asked> {
+pub(crate) fn question(text: &str, limit: usize) -> Vec<QueryTerm> {
     let all = meaningful(text, |word| {
         let name = Term::of(&word.text);
         let paired = word.script.is_paired();
-        terms(word).into_iter().map(|term| Asked { name: if paired { term } else { name }, term }).collect()
+        terms(word)
+            .into_iter()
+            .map(|term| QueryTerm { name: if paired { term } else { name }, term })
+            .collect()
     });
     let mut seen = HashSet::new();
     all.into_iter().filter(|word| seen.insert(word.term)).take(limit).collect()

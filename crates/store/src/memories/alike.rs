@@ -1,13 +1,14 @@
 //! Memories that say the same, for consolidation: reading on from where it stopped, finding what is alike, letting one
 //! stand for another, and bringing it back. What is alike is the caller's word; here it is only kept under a hash.
 
+use crate::areas::Memories;
 use crate::db::{Conn, Sql, Value, args, listed};
 use crate::error::{Error, Result};
-use crate::memory::change::change;
-use crate::memory::fields::{Memory, MemoryStatus};
-use crate::memory::ledger::Ledger;
-use crate::memory::rows::{self, Kept, SAVED_AFTER};
-use crate::store::{Scope, Store};
+use crate::memories::change::change;
+use crate::memories::fields::{Memory, MemoryStatus};
+use crate::memories::ledger::Ledger;
+use crate::memories::rows::{self, Kept, SAVED_AFTER};
+use crate::store::Scope;
 
 const MOST_READ: u32 = 1000;
 
@@ -40,28 +41,23 @@ pub struct Merge {
     pub version: i64,
 }
 
-impl Store {
+impl Memories<'_> {
     /// The memories of every status that were saved after the one of this number, in that order.
-    pub async fn memories_saved_after(
-        &self,
-        scope: &Scope,
-        seq: i64,
-        limit: u32,
-    ) -> Result<Vec<NumberedMemory>> {
+    pub async fn list_saved_after(self, scope: &Scope, seq: i64, limit: u32) -> Result<Vec<NumberedMemory>> {
         if limit > MOST_READ {
             return Err(Error::invalid(format!(
                 "the limit is `{limit}`; at most {MOST_READ} memories are read"
             )));
         }
         let values = args![scope.user(), scope.agent(), seq, limit];
-        let kept = rows::all(&mut self.db().reader().await?, SAVED_AFTER, values).await?;
+        let kept = rows::all(&mut self.store.db().reader().await?, SAVED_AFTER, values).await?;
         Ok(kept.into_iter().map(numbered).collect())
     }
 
     /// The active memories that were kept under one of these likenesses.
-    pub async fn alike_memories(&self, scope: &Scope, likenesses: &[String]) -> Result<Vec<NumberedMemory>> {
+    pub async fn list_alike(self, scope: &Scope, likenesses: &[String]) -> Result<Vec<NumberedMemory>> {
         let hashes: Vec<i64> = likenesses.iter().map(|likeness| hash(likeness)).collect();
-        let mut conn = self.db().reader().await?;
+        let mut conn = self.store.db().reader().await?;
         let rows: Vec<(i64, i64)> = conn.fetch_all(ALIKE, args![scope.user(), scope.agent(), hashes]).await?;
         let seqs: Vec<u32> = rows.iter().map(|(_, seq)| rows::number(*seq)).collect::<Result<_>>()?;
         if seqs.is_empty() {

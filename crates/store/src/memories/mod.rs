@@ -27,6 +27,6 @@ pub use self::analyze::{TextTerm, text_terms};
 pub use self::change::ForgetOutcome;
 pub use self::fields::{
     FoundMemory, KindCount, Memory, MemoryList, MemoryRevision, MemorySearch, MemoryStatus, NewMemory,
-    RevisionOutcome, Saved,
+    RevisionOutcome, SaveResult,
 };
 pub use self::transfer::MemoryImport;

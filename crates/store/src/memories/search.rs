@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::areas::Memories;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::fields::{FoundMemory, MemoryList, MemorySearch, MemoryStatus, check_time};
-use crate::memory::index::Packed;
-use crate::memory::lookup::Lookup;
-use crate::memory::rank::{self, Base, Candidate, Draft, Question, Ranked, Statistics};
-use crate::memory::rows;
-use crate::store::{Scope, Store, check_name, check_text};
+use crate::memories::fields::{FoundMemory, MemoryList, MemorySearch, MemoryStatus, check_time};
+use crate::memories::index::Packed;
+use crate::memories::lookup::Lookup;
+use crate::memories::rank::{self, Base, Candidate, Draft, Question, Ranked, Statistics};
+use crate::memories::rows;
+use crate::store::{Scope, check_name, check_text};
 
 const QUERY_LIMIT: usize = 16 * 1024;
 const MOST: u32 = 200;
@@ -28,9 +29,9 @@ pub(super) const FEW_SINCE: &str = "SELECT seq FROM agent_long_term_memory WHERE
 pub(super) const FEW_OF_KIND: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
      AND status = 'active' AND occurred_at >= $3 AND kind = $5 LIMIT +$4";
 
-impl Store {
+impl Memories<'_> {
     /// The memories that answer best, best first; with an empty query the newest.
-    pub async fn search_memories(&self, scope: &Scope, search: &MemorySearch) -> Result<Vec<FoundMemory>> {
+    pub async fn search(self, scope: &Scope, search: &MemorySearch) -> Result<Vec<FoundMemory>> {
         check(search)?;
         if search.query.trim().is_empty() {
             return self.newest(scope, search).await;
@@ -39,7 +40,7 @@ impl Store {
         if draft.is_empty() || search.limit == 0 {
             return Ok(Vec::new());
         }
-        let mut conn = self.db().reader().await?;
+        let mut conn = self.store.db().reader().await?;
         let Some(mut lookup) = Lookup::read(&mut conn, scope, &draft, search).await? else {
             return Ok(Vec::new());
         };
@@ -52,7 +53,7 @@ impl Store {
         fetch(&mut conn, scope, ranked).await
     }
 
-    async fn newest(&self, scope: &Scope, search: &MemorySearch) -> Result<Vec<FoundMemory>> {
+    async fn newest(self, scope: &Scope, search: &MemorySearch) -> Result<Vec<FoundMemory>> {
         let list = MemoryList {
             status: MemoryStatus::Active,
             kind: search.kind.clone(),
@@ -60,7 +61,7 @@ impl Store {
             after: None,
             limit: search.limit,
         };
-        let memories = self.list_memories(scope, &list).await?;
+        let memories = self.list(scope, &list).await?;
         Ok(memories.into_iter().map(|memory| FoundMemory { memory, score: 0.0 }).collect())
     }
 }

@@ -2,7 +2,7 @@
 //! so it has neither maps nor allocations per posting.
 
 use super::Ranked;
-use crate::memory::postings::Posting;
+use crate::memories::postings::Posting;
 
 const K1: f64 = 0.6;
 const B: f64 = 0.3;

@@ -149,7 +149,7 @@ pub(super) fn check_time(what: &str, time_us: i64) -> Result<()> {
 
 /// What became of a memory that was to be saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Saved {
+pub struct SaveResult {
     /// Of the existing memory, if the same text was saved in the same session.
     pub id: String,
     pub version: i64,

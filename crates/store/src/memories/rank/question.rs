@@ -1,7 +1,7 @@
 //! What a question asks for besides its words: who is meant, and when.
 
 use super::dates::Dates;
-use crate::memory::analyze::{self, Asked, Term};
+use crate::memories::analyze::{self, QueryTerm, Term};
 
 /// More terms than this are no question but a text; its beginning is searched for.
 const MOST_TERMS: usize = 64;
@@ -11,7 +11,7 @@ const ASSISTANTS: [&str; 3] = ["assistant", "ai", "agent"];
 /// A question as it was written, before anybody knows whose names are in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Draft {
-    words: Vec<Asked>,
+    words: Vec<QueryTerm>,
     first_person: bool,
     dates: Dates,
 }
@@ -77,7 +77,7 @@ impl Draft {
         if speakers.len() as u64 >= actors {
             speakers.clear();
         }
-        let is_name = |word: &Asked| called.iter().any(|actor| actor.name == word.name);
+        let is_name = |word: &QueryTerm| called.iter().any(|actor| actor.name == word.name);
         let mut terms: Vec<Term> =
             self.words.iter().filter(|word| !is_name(word)).map(|word| word.term).collect();
         if terms.is_empty() {

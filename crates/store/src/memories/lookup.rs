@@ -9,12 +9,12 @@ use serde::Deserialize;
 
 use crate::db::{Conn, Sql, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::analyze::Term;
-use crate::memory::fields::{MemorySearch, MemoryStatus};
-use crate::memory::index::Packed;
-use crate::memory::ledger::Ledger;
-use crate::memory::rank::{Actor, Candidate, Draft};
-use crate::memory::rows;
+use crate::memories::analyze::Term;
+use crate::memories::fields::{MemorySearch, MemoryStatus};
+use crate::memories::index::Packed;
+use crate::memories::ledger::Ledger;
+use crate::memories::rank::{Actor, Candidate, Draft};
+use crate::memories::rows;
 use crate::store::Scope;
 
 /// A scope that never had more memories than this is read whole: choosing among them costs a statement more.

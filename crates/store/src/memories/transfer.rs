@@ -5,15 +5,16 @@ use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
+use crate::areas::Memories;
 use crate::db::{Conn, Sql, args, listed};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::change::read_state;
-use crate::memory::fields::Memory;
-use crate::memory::insert::{self, Entry, json};
-use crate::memory::ledger::Ledger;
-use crate::memory::rows::{self, SAVED_AFTER};
-use crate::memory::save::PIECE;
-use crate::store::{Scope, Store};
+use crate::memories::change::read_state;
+use crate::memories::fields::Memory;
+use crate::memories::insert::{self, Entry, json};
+use crate::memories::ledger::Ledger;
+use crate::memories::rows::{self, SAVED_AFTER};
+use crate::memories::save::PIECE;
+use crate::store::Scope;
 
 const PAGE: u32 = 500;
 pub(super) const HISTORY: Sql = listed!(
@@ -37,12 +38,12 @@ struct Line {
     history: Vec<Memory>,
 }
 
-impl Store {
+impl Memories<'_> {
     /// Writes every memory of the scope as a line of JSON, in the order in which they were saved; how many.
-    pub async fn export_memories(&self, scope: &Scope, into: &mut (dyn Write + Send)) -> Result<u64> {
+    pub async fn export(self, scope: &Scope, into: &mut (dyn Write + Send)) -> Result<u64> {
         let failed =
             |error| Error::new(ErrorKind::Other, "the exported memories cannot be written").because(error);
-        let mut conn = self.db().reader().await?;
+        let mut conn = self.store.db().reader().await?;
         let (mut last, mut count) = (0, 0);
         loop {
             let page =
@@ -64,13 +65,13 @@ impl Store {
         }
     }
 
-    /// Takes in what [`Store::export_memories`] wrote, all of it or nothing. A memory that is there already is left
+    /// Takes in what [`Memories::export`] wrote, all of it or nothing. A memory that is there already is left
     /// alone; one that is there and differs is an error that names it.
-    pub async fn import_memories(&self, scope: &Scope, lines: &str) -> Result<MemoryImport> {
+    pub async fn import(self, scope: &Scope, lines: &str) -> Result<MemoryImport> {
         let lines = read(lines)?.into_iter().map(|line| (line.memory, line.history)).collect();
         let entries = Entry::read_all(lines).await?;
         let scope = scope.clone();
-        self.db().write(move |conn| Box::pin(async move { import(conn, &scope, &entries).await })).await
+        self.store.db().write(move |conn| Box::pin(async move { import(conn, &scope, &entries).await })).await
     }
 }
 

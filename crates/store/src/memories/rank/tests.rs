@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::dates::Dates;
 use super::*;
-use crate::memory::analyze::{self, Term};
-use crate::memory::postings::Posting;
+use crate::memories::analyze::{self, Term};
+use crate::memories::postings::Posting;
 
 /// A scope in memory, as the tables would hold it.
 #[derive(Default)]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::db::{Conn, Sql, Value, args, dialect, listed};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::analyze::{Document, Term};
-use crate::memory::postings::{self, Block, Damaged, OPEN, Posting, Tail};
+use crate::memories::analyze::{Document, Term};
+use crate::memories::postings::{self, Block, Damaged, OPEN, Posting, Tail};
 use crate::store::Scope;
 
 pub(super) const TAILS: Sql = listed!(

@@ -1,15 +1,16 @@
 //! Changing what is remembered: revising, forgetting, releasing. Each leaves the version before in the history.
 
+use crate::areas::Memories;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::analyze::{self, Document};
-use crate::memory::fields::{Memory, MemoryRevision, MemoryStatus, RevisionOutcome};
-use crate::memory::index::{self, Placed};
-use crate::memory::insert::{digest, flags, json};
-use crate::memory::ledger::Ledger;
-use crate::memory::rows::{self, Kept};
+use crate::memories::analyze::{self, Document};
+use crate::memories::fields::{Memory, MemoryRevision, MemoryStatus, RevisionOutcome};
+use crate::memories::index::{self, Placed};
+use crate::memories::insert::{digest, flags, json};
+use crate::memories::ledger::Ledger;
+use crate::memories::rows::{self, Kept};
 use crate::memory_rules;
-use crate::store::{Scope, Store, now};
+use crate::store::{Scope, now};
 
 pub(super) const UPDATE: &str = "UPDATE agent_long_term_memory SET version = $4, status = $5, text = $6, writer = $7, \
      trust = $8, changed_at = $9, digest = $10, asks = $11 WHERE user_id = $1 AND agent = $2 AND seq = $3";
@@ -22,11 +23,12 @@ pub enum ForgetOutcome {
     Refused(Memory),
 }
 
-impl Store {
+impl Memories<'_> {
     /// Writes a memory's text anew, if it still has the version that the caller knows. A forgotten one stays forgotten.
-    pub async fn revise_memory(&self, scope: &Scope, revision: MemoryRevision) -> Result<RevisionOutcome> {
+    pub async fn revise(self, scope: &Scope, revision: MemoryRevision) -> Result<RevisionOutcome> {
         let scope = scope.clone();
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let mut ledger = Ledger::lock(conn, &scope).await?;
@@ -46,19 +48,15 @@ impl Store {
     }
 
     /// Takes a memory out of every search; its history keeps it. Forgetting again changes nothing.
-    pub async fn forget_memory(&self, scope: &Scope, id: &str) -> Result<Memory> {
+    pub async fn forget(self, scope: &Scope, id: &str) -> Result<Memory> {
         self.set_status(scope, id, MemoryStatus::Forgotten).await
     }
 
     /// The same, if the memory, as it is at that moment, may be forgotten.
-    pub async fn forget_memory_if(
-        &self,
-        scope: &Scope,
-        id: &str,
-        may: fn(&Memory) -> bool,
-    ) -> Result<ForgetOutcome> {
+    pub async fn forget_if(self, scope: &Scope, id: &str, may: fn(&Memory) -> bool) -> Result<ForgetOutcome> {
         let (scope, id) = (scope.clone(), id.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let mut ledger = Ledger::lock(conn, &scope).await?;
@@ -74,13 +72,13 @@ impl Store {
     }
 
     /// Lets a quarantined memory be found. Releasing again changes nothing. For operators.
-    pub async fn release_memory(&self, scope: &Scope, id: &str) -> Result<Memory> {
+    pub async fn release(self, scope: &Scope, id: &str) -> Result<Memory> {
         self.set_status(scope, id, MemoryStatus::Active).await
     }
 
     /// Every version of a memory, the present one first.
-    pub async fn memory_history(&self, scope: &Scope, id: &str) -> Result<Vec<Memory>> {
-        let mut conn = self.db().reader().await?;
+    pub async fn history(self, scope: &Scope, id: &str) -> Result<Vec<Memory>> {
+        let mut conn = self.store.db().reader().await?;
         let present = rows::expect(&mut conn, scope, id).await?;
         let past: Vec<(String,)> = conn
             .fetch_all(
@@ -93,9 +91,10 @@ impl Store {
         std::iter::once(Ok(present.memory)).chain(past).collect()
     }
 
-    async fn set_status(&self, scope: &Scope, id: &str, status: MemoryStatus) -> Result<Memory> {
+    async fn set_status(self, scope: &Scope, id: &str, status: MemoryStatus) -> Result<Memory> {
         let (scope, id) = (scope.clone(), id.to_owned());
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let mut ledger = Ledger::lock(conn, &scope).await?;

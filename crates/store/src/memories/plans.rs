@@ -1,7 +1,7 @@
 //! No statement may read more of a scope than it needs: SQLite's plans, which it makes without statistics.
 
 use crate::db::{Sql, args, dialect};
-use crate::memory::{change, index, insert, list, lookup, rows, save, search, transfer};
+use crate::memories::{change, index, insert, list, lookup, rows, save, search, transfer};
 use crate::store::{DatabaseUrl, Store};
 
 #[tokio::test]

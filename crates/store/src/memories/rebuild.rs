@@ -1,21 +1,23 @@
 //! Making the index anew from the memories, when it was damaged or the analyzer has changed.
 
+use crate::areas::Memories;
 use crate::db::args;
 use crate::error::Result;
-use crate::memory::fields::MemoryStatus;
-use crate::memory::index::{self, Placed};
-use crate::memory::insert::Entry;
-use crate::memory::ledger::Ledger;
-use crate::memory::rows::{self, SAVED_AFTER};
-use crate::store::{Scope, Store};
+use crate::memories::fields::MemoryStatus;
+use crate::memories::index::{self, Placed};
+use crate::memories::insert::Entry;
+use crate::memories::ledger::Ledger;
+use crate::memories::rows::{self, SAVED_AFTER};
+use crate::store::Scope;
 
 const PAGE: u32 = 1000;
 
-impl Store {
+impl Memories<'_> {
     /// Builds the search index of a scope anew; how many memories are in it. For operators.
-    pub async fn rebuild_memory_index(&self, scope: &Scope) -> Result<u64> {
+    pub async fn rebuild_index(self, scope: &Scope) -> Result<u64> {
         let scope = scope.clone();
-        self.db()
+        self.store
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let mut ledger = Ledger::lock(conn, &scope).await?;
