@@ -13,9 +13,9 @@ use embody_store::{
 use embody_wire::server::CancellationToken;
 use tokio::time::sleep;
 
-use super::chat_ref::ChatRef;
 use super::format::{self, PART_UNITS, Part};
 use super::leader::MIN_BACKOFF;
+use super::update::ChatRef;
 use super::update::Press;
 use super::{CHANNEL, Channel, message};
 

@@ -6,7 +6,7 @@ use embody_broker::visible;
 use serde::{Deserialize, Serialize};
 
 use super::api::Me;
-use super::chat_ref::ChatRef;
+use super::update::ChatRef;
 use super::update::{Mark, Message, RepliedMessage};
 
 /// The longest name, and the longest quote, that the agent sees, in characters.

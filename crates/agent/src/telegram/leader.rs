@@ -1,15 +1,17 @@
 //! Leader election: one process at a time is the bot. It takes the lease, renews it while it runs, and releases it at
-//! the end. A process that loses the lease stops at once and waits for it again.
+//! the end. A process that loses the lease stops at once and waits for it again. The leader also settles work that was
+//! in progress when a process died: it is never repeated, its outcome is `unknown`, and the chat gets one notice.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{Fenced, LeaderLease, Lease, Store};
+use embody_store::{Fenced, Incoming, LeaderLease, Lease, NewOutgoing, OutgoingState, Result, Scope, Store};
 use embody_wire::server::CancellationToken;
 use tokio::time::sleep;
 
 use super::api::Me;
-use super::{Bot, CHANNEL, Channel, TurnHandler, approvals, orphans, poller, sender, worker};
+use super::worker::INTERRUPTED;
+use super::{Bot, CHANNEL, Channel, TurnHandler, approvals, message, poller, sender, worker};
 
 /// Backoff after a Telegram error, at first and at most.
 pub(super) const MIN_BACKOFF: Duration = Duration::from_secs(1);
@@ -82,7 +84,7 @@ async fn run_as_leader(
         tokio::join!(
             poller::poll(&channel, ending.clone()),
             approvals::watch(&channel, ending.clone()),
-            orphans::run(&channel, ending.clone()),
+            settle_orphans_until_shutdown(&channel, ending.clone()),
             sender::deliver(&channel, over),
             working,
         );
@@ -138,4 +140,57 @@ pub(super) async fn wait_or_end(time: Duration, ending: &CancellationToken) {
         () = sleep(time) => {}
         () = ending.cancelled() => {}
     }
+}
+
+/// How many are settled at once.
+const AT_ONCE: u32 = 100;
+
+/// Runs until shutdown.
+pub(super) async fn settle_orphans_until_shutdown(channel: &Channel, ending: CancellationToken) {
+    while !ending.is_cancelled() {
+        if let Err(error) = settle_orphans(channel).await {
+            tracing::warn!(reason = %error, "what was under way on Telegram could not be looked at");
+        }
+        wait_or_end(channel.times.look, &ending).await;
+    }
+}
+
+async fn settle_orphans(channel: &Channel) -> Result<()> {
+    let settled = channel.store.settle_lost_incoming(CHANNEL, AT_ONCE, notice).await;
+    let orphans = match settled {
+        Ok(orphans) => orphans,
+        Err(error) => {
+            tracing::warn!(reason = %error, "what was interrupted is settled without telling of it at once");
+            // A notice that cannot be queued does not affect the others.
+            let orphans = channel.store.settle_lost_incoming(CHANNEL, AT_ONCE, |_| None).await?;
+            for notice in orphans.iter().filter_map(notice) {
+                channel.notify(notice).await;
+            }
+            orphans
+        }
+    };
+    for orphans in orphans {
+        tracing::warn!(
+            message = orphans.external,
+            user = orphans.user,
+            "a turn was interrupted; nobody knows how far it had come"
+        );
+    }
+    for orphans in channel.store.settle_lost_outgoing(CHANNEL, AT_ONCE).await? {
+        if orphans.state == OutgoingState::Unknown {
+            tracing::warn!(
+                message = orphans.id,
+                user = orphans.user,
+                "nobody knows whether a message has arrived on Telegram"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The notice for the chat.
+fn notice(orphans: &Incoming) -> Option<NewOutgoing> {
+    let scope = Scope::new(&orphans.user, &orphans.agent).ok()?;
+    let notice = message(scope, &orphans.conversation, "notice", INTERRUPTED.to_owned());
+    Some(NewOutgoing { about: Some(orphans.external.clone()), ..notice })
 }

@@ -7,10 +7,10 @@ use embody_store::{Cursor, IncomingChange, IncomingState, NewIncoming, Result};
 use embody_wire::server::CancellationToken;
 use serde_json::Value;
 
-use super::allowlist::unnamed;
-use super::error::ApiError;
+use super::api::ApiError;
 use super::inbound_message::{Content, InboundMessage, is_for_us};
 use super::leader::{MAX_BACKOFF, MIN_BACKOFF, wait_or_end};
+use super::unnamed;
 use super::update::{Message, Update, read};
 use super::{CHANNEL, Channel, approvals, message};
 

@@ -9,11 +9,11 @@ use embody_wire::server::CancellationToken;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::api::ApiError;
 use super::api::NewText;
-use super::chat_ref::ChatRef;
-use super::error::ApiError;
 use super::format::{self, Part};
 use super::leader::{MAX_BACKOFF, MIN_BACKOFF};
+use super::update::ChatRef;
 use super::{CHANNEL, Channel, approvals};
 
 /// Messages sent concurrently, each to another chat.

@@ -13,9 +13,9 @@ use embody_wire::server::CancellationToken;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::chat_ref::ChatRef;
 use super::inbound_message::{Content, InboundMessage};
 use super::leader::MIN_BACKOFF;
+use super::update::ChatRef;
 use super::{CHANNEL, Channel, message, poller};
 use crate::title;
 use crate::turn::{Facts, TurnInput};
@@ -134,7 +134,7 @@ async fn process_message(channel: &Channel, incoming: &Incoming) -> FinishIncomi
 fn read(incoming: &Incoming) -> std::result::Result<(Content, ChatRef), String> {
     let content = serde_json::from_str(&incoming.content).map_err(|error| error.to_string())?;
     let chat_ref: ChatRef =
-        incoming.conversation.parse().map_err(|error: super::chat_ref::InvalidChatRef| error.to_string())?;
+        incoming.conversation.parse().map_err(|error: super::update::InvalidChatRef| error.to_string())?;
     Ok((content, chat_ref))
 }
 

@@ -3,28 +3,26 @@
 //! channels.
 
 mod deferred_calls;
-mod error;
 mod history;
-mod prompt_source;
 mod sessions;
-mod thread_locks;
 mod tool_loop;
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use embody_broker::{Broker, InProcessClient, Principal, ServerInstructions};
+use embody_broker::{Broker, InProcessClient, InProcessError, Principal, ServerInstructions};
 use embody_prompt::Audience;
-use embody_store::{Scope, Store};
+use embody_store::{NewReceipt, Scope, Store};
+use tokio::sync::OwnedMutexGuard;
 
-pub use self::error::{MODEL_CONFIG_EXAMPLE, TurnError};
-pub use self::history::CallDecision;
 use self::history::{History, to_stored};
-pub use self::prompt_source::{BuiltPrompt, Facts, PromptRequest, PromptSource};
 use self::sessions::{SessionGuard, Sessions};
-use self::thread_locks::ThreadLocks;
-use crate::model::{ChatMessage, ChatModel, ToolSpec, Usage};
+use crate::model::{ChatMessage, ChatModel, ModelError, ToolSpec, Usage};
+
+pub use self::history::CallDecision;
 
 /// The longest message of a user, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
@@ -242,5 +240,149 @@ fn prompt_request(input: &TurnInput, tools: Vec<ToolSpec>, servers: ServerInstru
         tools,
         servers,
         minimal: false,
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TurnError {
+    #[error("no model is configured, so nobody can answer")]
+    NoModel,
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The model returned neither text nor calls.
+    #[error("the model gave an empty answer")]
+    Empty,
+    /// The model does not stop calling tools.
+    #[error("the model has called tools in {rounds} rounds and has not come to an end")]
+    Endless {
+        /// How often the model was called.
+        rounds: u32,
+    },
+    /// The user's message is too long.
+    #[error("the message has {bytes} bytes; at most {most} are taken")]
+    TooLong {
+        bytes: usize,
+        /// The limit in bytes.
+        most: usize,
+    },
+    /// The prompt could not be built.
+    #[error("the prompt cannot be built: {0}")]
+    Compose(String),
+    /// The tools are unavailable.
+    #[error("the tools cannot be reached")]
+    Tools(#[from] InProcessError),
+    /// The conversation cannot be read or stored.
+    #[error("the conversation cannot be kept")]
+    Store(#[from] embody_store::Error),
+}
+
+/// The settings that configure a model.
+pub const MODEL_CONFIG_EXAMPLE: &str = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
+
+impl TurnError {
+    /// What the owner can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoModel => Some(format!(
+                "add these lines to embody.toml in the workspace (`embody config check` says where that is):\n{MODEL_CONFIG_EXAMPLE}"
+            )),
+            Self::Model(error) => error.hint(),
+            Self::Empty => Some("ask again; a model that does this often does not suit the job".to_owned()),
+            Self::Endless { .. } => Some("say what you need in smaller steps".to_owned()),
+            Self::TooLong { .. } => {
+                Some("say it in parts, or put it into a file of the workspace".to_owned())
+            }
+            Self::Compose(_) => Some("`embody doctor` says what is wrong with the workspace".to_owned()),
+            Self::Tools(_) | Self::Store(_) => Some("`embody doctor` says what is wrong".to_owned()),
+        }
+    }
+}
+
+/// Facts about the request, for the runtime section.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The conversation's key.
+    pub session: Option<String>,
+    /// The `Accept-Language` of the request.
+    pub accept_language: Option<String>,
+    pub remote_ip: Option<String>,
+    /// Where the request comes from.
+    pub location: Option<String>,
+}
+
+/// What a turn knows about the prompt that it needs.
+#[derive(Debug, Clone)]
+pub struct PromptRequest {
+    /// The user and the agent.
+    pub scope: Scope,
+    /// The channel of the reply.
+    pub channel: String,
+    /// Who will read the reply.
+    pub audience: Audience,
+    /// Whether no person sees the reply.
+    pub background: bool,
+    /// The task that the turn is about.
+    pub task: Option<String>,
+    pub facts: Facts,
+    /// The available tools.
+    pub tools: Vec<ToolSpec>,
+    /// The instructions of the servers behind the tools.
+    pub servers: ServerInstructions,
+    /// Only the first sentence: for a summary.
+    pub minimal: bool,
+}
+
+/// A prompt, and its receipt.
+#[derive(Debug, Clone)]
+pub struct BuiltPrompt {
+    /// Exactly the text that is sent.
+    pub text: String,
+    /// The length of the prefix, in bytes, that stays the same in the next turn.
+    pub stable_len: usize,
+    pub receipt: NewReceipt,
+}
+
+type Composing = Pin<Box<dyn Future<Output = Result<BuiltPrompt, String>> + Send>>;
+
+pub struct PromptSource(Box<dyn Fn(PromptRequest) -> Composing + Send + Sync>);
+
+impl PromptSource {
+    /// `build` is called for every turn. Its error is a text that says why there is no prompt.
+    pub fn new<F>(build: impl Fn(PromptRequest) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<BuiltPrompt, String>> + Send + 'static,
+    {
+        Self(Box::new(move |request| Box::pin(build(request))))
+    }
+
+    pub(crate) async fn build(&self, request: PromptRequest) -> Result<BuiltPrompt, String> {
+        (self.0)(request).await
+    }
+}
+
+impl fmt::Debug for PromptSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Composer")
+    }
+}
+
+type Lock = tokio::sync::Mutex<()>;
+
+/// The locks of the threads in use.
+#[derive(Debug, Default)]
+struct ThreadLocks(Mutex<HashMap<String, Weak<Lock>>>);
+
+impl ThreadLocks {
+    /// Waits until the thread is free.
+    async fn lock(&self, thread: &str) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            known.retain(|_, lock| lock.strong_count() > 0);
+            let lock = known.get(thread).and_then(Weak::upgrade).unwrap_or_default();
+            known.insert(thread.to_owned(), Arc::downgrade(&lock));
+            lock
+        };
+        lock.lock_owned().await
     }
 }

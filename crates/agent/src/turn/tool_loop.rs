@@ -9,8 +9,8 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::deferred_calls;
 use super::history::{CallDecision, History, to_stored, to_stored_with};
-use super::prompt_source::{BuiltPrompt, Facts, PromptRequest};
 use super::{AgentSetup, OnEvent, TurnError, TurnEvent, TurnInput};
+use super::{BuiltPrompt, Facts, PromptRequest};
 use crate::model::{
     ChatMessage, ChatModel, ChatRequest, ChatResponse, Delta, ModelError, StopReason, ToolRequest, ToolSpec,
     Usage,

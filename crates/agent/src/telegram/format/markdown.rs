@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use pulldown_cmark::{CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Alignment, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
+use unicode_segmentation::UnicodeSegmentation;
 
-use super::flow::{Flow, Gap};
+use super::rich::{Flow, Gap};
 use super::rich::{Rich, Style};
-use super::table::Table;
 
 /// A longer URL is shown, not linked.
 const LINK_BYTES_MOST: usize = 2048;
@@ -256,4 +256,70 @@ fn language(kind: &CodeBlockKind<'_>) -> Option<Rc<str>> {
 fn is_break(html: &str) -> bool {
     let bare: String = html.chars().filter(|c| !c.is_whitespace() && *c != '/').collect();
     bare.eq_ignore_ascii_case("<br>")
+}
+
+/// A table that is being parsed.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    alignments: Vec<Alignment>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(super) fn new(alignments: Vec<Alignment>) -> Self {
+        Self { alignments, rows: Vec::new() }
+    }
+
+    pub(super) fn begin_row(&mut self) {
+        self.rows.push(Vec::new());
+    }
+
+    pub(super) fn begin_cell(&mut self) {
+        if let Some(row) = self.rows.last_mut() {
+            row.push(String::new());
+        }
+    }
+
+    /// Appends text to the current cell.
+    pub(super) fn push(&mut self, text: &str) {
+        if let Some(cell) = self.rows.last_mut().and_then(|row| row.last_mut()) {
+            cell.extend(text.chars().map(|c| if c == '\n' { ' ' } else { c }));
+        }
+    }
+
+    /// The table as lines; the first row is the header.
+    pub(super) fn text(&self) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns)
+            .map(|column| {
+                self.rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max().unwrap_or(0)
+            })
+            .collect();
+        let mut lines: Vec<String> = self.rows.iter().map(|row| self.line(row, &widths)).collect();
+        if lines.len() > 1 {
+            let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
+            lines.insert(1, rule.join("─┼─"));
+        }
+        lines.join("\n")
+    }
+
+    fn line(&self, row: &[String], widths: &[usize]) -> String {
+        let cells: Vec<String> = widths
+            .iter()
+            .enumerate()
+            .map(|(column, wanted)| {
+                let cell = row.get(column).map_or("", String::as_str);
+                let missing = " ".repeat(wanted.saturating_sub(width(cell)));
+                match self.alignments.get(column) {
+                    Some(Alignment::Right) => format!("{missing}{cell}"),
+                    _ => format!("{cell}{missing}"),
+                }
+            })
+            .collect();
+        cells.join(" │ ").trim_end().to_owned()
+    }
+}
+
+fn width(text: &str) -> usize {
+    text.graphemes(true).count()
 }
