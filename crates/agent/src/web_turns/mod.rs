@@ -2,7 +2,6 @@
 //! the limits (one turn per thread, some per user, some in total) and keeps the last finished turns. Independent of
 //! HTTP and the model: the caller supplies the work.
 
-mod event;
 mod log;
 
 use std::collections::VecDeque;
@@ -10,10 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::json;
 use tokio::sync::Notify;
 
-pub use self::event::{Done, End, Event, SseEvent};
 use self::log::Log;
+use crate::model::Usage;
+use crate::turn::TurnEvent;
+
 pub use self::log::Reader;
 
 #[derive(Debug, Clone, Copy)]
@@ -126,7 +128,7 @@ pub struct EventSender(Arc<Log>);
 
 impl EventSender {
     /// Appends an event for current and later readers.
-    pub fn send(&self, event: Event) {
+    pub fn send(&self, event: TurnEvent) {
         self.0.send(event);
     }
 }
@@ -152,7 +154,7 @@ impl Turns {
         F: Future<Output = End> + Send + 'static,
         G: Future<Output = End> + Send + 'static,
     {
-        let log = Arc::new(Log::new(event::turn(&new.id, &new.thread)));
+        let log = Arc::new(Log::new(turn_event(&new.id, &new.thread)));
         let turn = Arc::new(Turn { new, log: Arc::clone(&log), cancel: Notify::new() });
         self.0.register(&turn)?;
         let work = work(EventSender(log));
@@ -292,6 +294,89 @@ impl Drop for FinishGuard {
         // A reader that sees the end may start the next turn at once.
         self.turn.log.end(end);
         self.inner.over.notify_waiters();
+    }
+}
+
+/// How a turn ended. Every turn has exactly one end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// The agent replied, or chose to be silent.
+    Done(Done),
+    /// There is no reply.
+    Failed {
+        /// The reason, for the user.
+        message: String,
+        /// What the user can do about it.
+        hint: Option<String>,
+    },
+    /// The user cancelled the turn.
+    Cancelled,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Done {
+    /// The whole reply; `None` is silence.
+    pub reply: Option<String>,
+    /// Whether the model reached its output limit.
+    pub is_cut: bool,
+    /// `None` if unknown.
+    pub usage: Option<Usage>,
+    /// The receipt id of its prompt; `None` if unknown.
+    pub receipt: Option<String>,
+}
+
+/// An event as a server-sent event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SseEvent {
+    /// The position to resume after this event.
+    pub id: u64,
+    pub name: &'static str,
+    /// JSON on one line.
+    pub data: String,
+}
+
+type NamedEvent = (&'static str, String);
+
+/// The first event of every stream.
+fn turn_event(turn: &str, thread: &str) -> NamedEvent {
+    ("turn", json!({"turn": turn, "thread": thread}).to_string())
+}
+
+/// More of the reply.
+fn text_event(delta: &str) -> NamedEvent {
+    ("text", json!({ "delta": delta }).to_string())
+}
+
+/// The event name and data.
+fn to_sse(event: &TurnEvent) -> NamedEvent {
+    match event {
+        TurnEvent::Text(delta) => text_event(delta),
+        TurnEvent::Tool { id, name } => ("tool", json!({"id": id, "name": name}).to_string()),
+        TurnEvent::ToolDone { id, name, is_error, decision, approval } => (
+            "tool_done",
+            json!({"id": id, "name": name, "is_error": is_error, "decision": decision, "approval": approval})
+                .to_string(),
+        ),
+        TurnEvent::Waiting { after, reason } => {
+            let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+            ("waiting", json!({"after_ms": after_ms, "reason": reason}).to_string())
+        }
+    }
+}
+
+impl End {
+    #[must_use]
+    pub fn to_sse(&self) -> NamedEvent {
+        match self {
+            Self::Done(Done { reply, is_cut, usage, receipt }) => (
+                "done",
+                json!({"reply": reply, "is_cut": is_cut, "usage": usage, "receipt": receipt}).to_string(),
+            ),
+            Self::Failed { message, hint } => {
+                ("failed", json!({"message": message, "hint": hint}).to_string())
+            }
+            Self::Cancelled => ("cancelled", "{}".to_owned()),
+        }
     }
 }
 
