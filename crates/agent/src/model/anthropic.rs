@@ -14,7 +14,6 @@ use super::names::Names;
 use super::response_builder::{ResponseBuilder, StreamState, as_json_object};
 use super::settings::ModelSettings;
 
-/// Applies one event to the builder.
 pub(super) fn fold(
     builder: &mut ResponseBuilder,
     event: &Event,

@@ -44,9 +44,6 @@ type Listener<'a> = &'a mut (dyn FnMut(Delta) + Send);
 
 impl ChatModel {
     /// Builds a client. Sends nothing.
-    ///
-    /// # Errors
-    /// When the settings are invalid.
     pub fn new(settings: ModelSettings) -> Result<Self, ModelError> {
         if settings.model.trim().is_empty() {
             return Err(ModelError::Settings { why: "`model` is empty".to_owned() });
@@ -76,16 +73,13 @@ impl ChatModel {
         self.0.settings.provider
     }
 
-    /// The model's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.settings.model
     }
 
-    /// Sends a request and reports deltas as they arrive. Dropping the future aborts the request.
-    ///
-    /// # Errors
-    /// When there is no complete response. The caller must discard the deltas reported until then.
+    /// Sends a request and reports deltas as they arrive; after an error the caller must discard them. Dropping the
+    /// future aborts the request.
     pub async fn complete(
         &self,
         request: ChatRequest<'_>,
@@ -193,7 +187,6 @@ impl Inner {
         if response.status().is_success() { Ok(response) } else { Err(self.response_error(response).await) }
     }
 
-    /// The error for a request that could not be sent.
     fn send_error(&self, error: &reqwest::Error, waited: Duration) -> ModelError {
         let endpoint = self.context.endpoint.clone();
         let blame = |why| self.settings.proxies.describe_error(&self.url, why);
@@ -220,8 +213,8 @@ impl Inner {
             return ModelError::Refused { status: status.as_u16(), message }.into();
         }
         let body = error_body(response).await;
-        let refusal = ErrorResponse { status: status.as_u16(), retry_after: asked_wait, body };
-        FailedAttempt { error: self.context.classify(&refusal), asked_wait, is_final }
+        let error = ErrorResponse { status: status.as_u16(), retry_after: asked_wait, body };
+        FailedAttempt { error: self.context.classify(&error), asked_wait, is_final }
     }
 
     async fn read(
@@ -326,9 +319,6 @@ pub enum ProbeResult {
 
 impl ChatModel {
     /// Requests the list of models.
-    ///
-    /// # Errors
-    /// When the server does not respond in time, rejects the key, or reports a server error.
     pub async fn probe(&self, within: Duration) -> Result<ProbeResult, ModelError> {
         let inner = &*self.0;
         let timed_out = |_| ModelError::Unavailable {

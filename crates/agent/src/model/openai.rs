@@ -15,7 +15,6 @@ use super::names::Names;
 use super::response_builder::{Call, ResponseBuilder, StreamState, as_json_object};
 use super::settings::ModelSettings;
 
-/// Applies one event to the builder.
 pub(super) fn fold(
     builder: &mut ResponseBuilder,
     event: &Event,
@@ -49,7 +48,7 @@ pub(super) fn fold(
 fn fold_choice(builder: &mut ResponseBuilder, choice: Choice) -> Result<(), ModelError> {
     if let Some(delta) = choice.delta {
         for content in [delta.content, delta.refusal].iter().flatten() {
-            builder.push_text(&words(content))?;
+            builder.push_text(&text_of(content))?;
         }
         for call in delta.tool_calls.unwrap_or_default() {
             fold_call(builder, call)?;
@@ -72,7 +71,7 @@ fn fold_call(builder: &mut ResponseBuilder, delta: CallDelta) -> Result<(), Mode
     let function = delta.function.unwrap_or_default();
     let id = delta.id.unwrap_or_default();
     let name = function.name.unwrap_or_default();
-    let arguments = function.arguments.as_deref().map(words).unwrap_or_default();
+    let arguments = function.arguments.as_deref().map(text_of).unwrap_or_default();
     let position = match continued(builder.calls(), delta.index, &id, &name) {
         Some(position) => position,
         None => builder.begin_call(delta.index)?,
@@ -95,7 +94,7 @@ fn continued(calls: &[Call], index: Option<i64>, id: &str, name: &str) -> Option
 }
 
 /// Text given as a string, as a list of parts, or as an object where its text was expected.
-fn words(raw: &RawValue) -> Cow<'_, str> {
+fn text_of(raw: &RawValue) -> Cow<'_, str> {
     #[derive(Deserialize)]
     struct Part {
         text: Option<String>,

@@ -16,12 +16,11 @@ const CLOSE_TAG: &str = "</tool_call>";
 const MARKS: [&str; 4] = ["tool_call", "tool_calls", "tool-call", "toolcall"];
 
 /// The longest block in which a fence at the end of a line is searched for.
-const LOOKED_AT_BYTES: usize = 16 * 1024;
+const FENCE_SEARCH_BYTES: usize = 16 * 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct StreamSplitter {
     state: State,
-    /// The current incomplete line.
     line: String,
     /// How many of its bytes are already emitted.
     shown: usize,
@@ -44,12 +43,20 @@ enum State {
     Plain,
     /// Within a block of another kind; it closes with at least this many backticks.
     Quoted(usize),
-    /// Within a marked block.
-    Marked { content: String, is_tag: bool },
+    Marked {
+        content: String,
+        is_tag: bool,
+    },
     /// Within an unmarked block at the very start of the response.
-    Unmarked { raw: String, content: String },
+    Unmarked {
+        raw: String,
+        content: String,
+    },
     /// Such a block was a call, unless more text follows.
-    UnmarkedCall { raw: String, call: ToolRequest },
+    UnmarkedCall {
+        raw: String,
+        call: ToolRequest,
+    },
 }
 
 impl StreamSplitter {
@@ -65,12 +72,10 @@ impl StreamSplitter {
         }
     }
 
-    /// The deltas since the last call.
     pub(super) fn take_deltas(&mut self) -> Vec<Delta> {
         mem::take(&mut self.deltas)
     }
 
-    /// Ends the response.
     pub(super) fn finish(&mut self) -> SplitText {
         if !self.line.is_empty() {
             self.end_line();
@@ -106,7 +111,7 @@ impl StreamSplitter {
                 self.show(&line);
                 if closing_ticks(&line) >= ticks { State::Plain } else { State::Quoted(ticks) }
             }
-            State::Marked { content, is_tag } => self.go_on(content, is_tag, &line),
+            State::Marked { content, is_tag } => self.continue_marked(content, is_tag, &line),
             State::Unmarked { raw, content } => self.continue_unmarked(raw + &line, content, &line),
             State::UnmarkedCall { raw, call } if line.trim().is_empty() => {
                 State::UnmarkedCall { raw: raw + &line, call }
@@ -121,7 +126,7 @@ impl StreamSplitter {
     fn open(&mut self, line: &str) -> State {
         let trimmed = line.trim();
         if let Some(rest) = trimmed.strip_prefix(OPEN_TAG) {
-            return self.go_on(String::new(), true, rest);
+            return self.continue_marked(String::new(), true, rest);
         }
         let info = trimmed.trim_start_matches('`');
         let ticks = trimmed.len() - info.len();
@@ -133,7 +138,7 @@ impl StreamSplitter {
         let (mark, rest) = info.split_at(mark_end);
         let mark = mark.to_ascii_lowercase();
         if MARKS.contains(&mark.as_str()) {
-            return self.go_on(String::new(), false, rest);
+            return self.continue_marked(String::new(), false, rest);
         }
         let is_first = self.text.trim().is_empty() && self.calls.is_empty() && self.malformed.is_empty();
         if is_first && matches!(mark.as_str(), "" | "json") && rest.is_empty() {
@@ -144,8 +149,7 @@ impl StreamSplitter {
         if info.contains('`') { State::Plain } else { State::Quoted(ticks) }
     }
 
-    /// Processes a line within a marked block.
-    fn go_on(&mut self, mut content: String, is_tag: bool, line: &str) -> State {
+    fn continue_marked(&mut self, mut content: String, is_tag: bool, line: &str) -> State {
         if is_tag {
             let Some((last, after)) = line.split_once(CLOSE_TAG) else {
                 content.push_str(line);
@@ -164,7 +168,7 @@ impl StreamSplitter {
         // The fence may directly follow the JSON. Checked in short blocks only, because each check reads the whole
         // block.
         if let Some(last) = line.trim_end().strip_suffix("```")
-            && content.len() <= LOOKED_AT_BYTES
+            && content.len() <= FENCE_SEARCH_BYTES
         {
             let whole = format!("{content}{}", last.trim_end_matches('`'));
             if parse_block(&whole).is_ok() {

@@ -41,11 +41,11 @@ pub(super) async fn run_when_leader(candidate: Candidate, ending: CancellationTo
                 if !std::mem::replace(&mut has_logged, true) {
                     tracing::info!("another process is the Telegram bot; this one waits");
                 }
-                wait_or_end(bot.times.look, &ending).await;
+                wait_or_end(bot.times.store_poll, &ending).await;
             }
             Err(error) => {
                 tracing::warn!(reason = %error, "the Telegram bot waits for the store");
-                wait_or_end(bot.times.look, &ending).await;
+                wait_or_end(bot.times.store_poll, &ending).await;
             }
         }
     }
@@ -134,7 +134,6 @@ async fn fetch_identity(bot: &Bot, ending: &CancellationToken) -> Option<Me> {
     None
 }
 
-/// Waits for this time, or until shutdown.
 pub(super) async fn wait_or_end(time: Duration, ending: &CancellationToken) {
     tokio::select! {
         () = sleep(time) => {}
@@ -142,45 +141,43 @@ pub(super) async fn wait_or_end(time: Duration, ending: &CancellationToken) {
     }
 }
 
-/// How many are settled at once.
-const AT_ONCE: u32 = 100;
+const BATCH: u32 = 100;
 
-/// Runs until shutdown.
 pub(super) async fn settle_orphans_until_shutdown(channel: &Channel, ending: CancellationToken) {
     while !ending.is_cancelled() {
         if let Err(error) = settle_orphans(channel).await {
             tracing::warn!(reason = %error, "what was under way on Telegram could not be looked at");
         }
-        wait_or_end(channel.times.look, &ending).await;
+        wait_or_end(channel.times.store_poll, &ending).await;
     }
 }
 
 async fn settle_orphans(channel: &Channel) -> Result<()> {
-    let settled = channel.store.settle_lost_incoming(CHANNEL, AT_ONCE, notice).await;
+    let settled = channel.store.settle_lost_incoming(CHANNEL, BATCH, notice).await;
     let orphans = match settled {
         Ok(orphans) => orphans,
         Err(error) => {
             tracing::warn!(reason = %error, "what was interrupted is settled without telling of it at once");
             // A notice that cannot be queued does not affect the others.
-            let orphans = channel.store.settle_lost_incoming(CHANNEL, AT_ONCE, |_| None).await?;
+            let orphans = channel.store.settle_lost_incoming(CHANNEL, BATCH, |_| None).await?;
             for notice in orphans.iter().filter_map(notice) {
                 channel.notify(notice).await;
             }
             orphans
         }
     };
-    for orphans in orphans {
+    for orphan in orphans {
         tracing::warn!(
-            message = orphans.external,
-            user = orphans.user,
+            message = orphan.external,
+            user = orphan.user,
             "a turn was interrupted; nobody knows how far it had come"
         );
     }
-    for orphans in channel.store.settle_lost_outgoing(CHANNEL, AT_ONCE).await? {
-        if orphans.state == OutgoingState::Unknown {
+    for orphan in channel.store.settle_lost_outgoing(CHANNEL, BATCH).await? {
+        if orphan.state == OutgoingState::Unknown {
             tracing::warn!(
-                message = orphans.id,
-                user = orphans.user,
+                message = orphan.id,
+                user = orphan.user,
                 "nobody knows whether a message has arrived on Telegram"
             );
         }
@@ -188,9 +185,8 @@ async fn settle_orphans(channel: &Channel) -> Result<()> {
     Ok(())
 }
 
-/// The notice for the chat.
-fn notice(orphans: &Incoming) -> Option<NewOutgoing> {
-    let scope = Scope::new(&orphans.user, &orphans.agent).ok()?;
-    let notice = message(scope, &orphans.conversation, "notice", INTERRUPTED.to_owned());
-    Some(NewOutgoing { about: Some(orphans.external.clone()), ..notice })
+fn notice(orphan: &Incoming) -> Option<NewOutgoing> {
+    let scope = Scope::new(&orphan.user, &orphan.agent).ok()?;
+    let notice = message(scope, &orphan.conversation, "notice", INTERRUPTED.to_owned());
+    Some(NewOutgoing { about: Some(orphan.external.clone()), ..notice })
 }

@@ -52,7 +52,6 @@ pub struct BotSettings {
     pub token: Secret,
     pub api_url: Url,
     pub proxies: Proxies,
-    /// The Telegram users that may write.
     pub allow_users: Vec<i64>,
     /// The embody users for Telegram users, where they are not `telegram:ID`.
     pub users: BTreeMap<i64, String>,
@@ -75,7 +74,7 @@ pub struct BotTimes {
     /// How long turns may take to end at shutdown.
     pub ending: Duration,
     /// How often the store is polled without a notification.
-    pub look: Duration,
+    pub store_poll: Duration,
 }
 
 impl Default for BotTimes {
@@ -85,7 +84,7 @@ impl Default for BotTimes {
             poll: Duration::from_secs(50),
             typing: Duration::from_secs(4),
             ending: Duration::from_secs(8),
-            look: Duration::from_secs(5),
+            store_poll: Duration::from_secs(5),
         }
     }
 }
@@ -102,9 +101,6 @@ pub struct Bot {
 
 impl Bot {
     /// Builds a bot. Makes no request.
-    ///
-    /// # Errors
-    /// When the token is malformed.
     pub fn new(settings: &BotSettings) -> Result<Self, ApiError> {
         Ok(Self {
             api: Api::new(&settings.api_url, &settings.token, &settings.proxies)?,
@@ -116,9 +112,6 @@ impl Bot {
     }
 
     /// The bot's user name, for `doctor`.
-    ///
-    /// # Errors
-    /// When Telegram cannot be reached, or rejects the token.
     pub async fn name(&self) -> Result<String, ApiError> {
         self.api.me().await.map(|me| me.username)
     }
@@ -150,7 +143,7 @@ impl From<Agent> for TurnHandler {
             let agent = agent.clone();
             async move {
                 match agent.run_turn(input, &mut |_| {}).await {
-                    Ok(turned) => Ok(turned.reply),
+                    Ok(result) => Ok(result.reply),
                     Err(error) => {
                         let hint =
                             error.hint().map(|hint| format!("\n\n{}", fenced(&hint))).unwrap_or_default();
@@ -164,7 +157,7 @@ impl From<Agent> for TurnHandler {
 
 impl fmt::Debug for TurnHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Turns")
+        f.write_str("TurnHandler")
     }
 }
 
@@ -216,7 +209,6 @@ impl Channel {
     }
 }
 
-/// A message to a chat.
 fn message(scope: Scope, to: &str, kind: &str, text: String) -> NewOutgoing {
     NewOutgoing {
         scope,

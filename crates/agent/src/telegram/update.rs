@@ -25,14 +25,12 @@ pub(super) struct Message {
     pub(super) text: String,
     /// Whether it has content besides the text, such as a picture.
     pub(super) has_more: bool,
-    /// Whether it was forwarded.
     pub(super) is_forward: bool,
     pub(super) marks: Vec<Mark>,
     pub(super) answers: Option<RepliedMessage>,
     pub(super) edited_at: Option<i64>,
 }
 
-/// The sender.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Person {
     pub(super) id: i64,
@@ -55,7 +53,6 @@ pub(super) enum Mark {
     Command(String),
 }
 
-/// The message that it replies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RepliedMessage {
     pub(super) from: Option<i64>,
@@ -63,7 +60,6 @@ pub(super) struct RepliedMessage {
     pub(super) is_forward: bool,
 }
 
-/// A button press.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Press {
     pub(super) id: String,
@@ -178,7 +174,7 @@ impl RawMessage {
             text,
             has_more,
             is_forward,
-            answers: self.reply_to_message.as_ref().map(answered),
+            answers: self.reply_to_message.as_ref().map(replied_message),
             edited_at: self.edit_date,
         })
     }
@@ -196,7 +192,7 @@ fn mark(entity: &Value, units: &[u16]) -> Option<Mark> {
     }
 }
 
-fn answered(message: &Value) -> RepliedMessage {
+fn replied_message(message: &Value) -> RepliedMessage {
     let text = |key: &str| message.get(key).and_then(Value::as_str).map(str::to_owned);
     RepliedMessage {
         from: message.pointer("/from/id").and_then(Value::as_i64),

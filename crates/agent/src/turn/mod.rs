@@ -26,12 +26,10 @@ pub use self::history::CallDecision;
 
 /// The longest message of a user, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
-/// How often idle sessions are closed.
-const SWEEP: Duration = Duration::from_secs(30);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
 pub struct AgentSetup {
     pub broker: Arc<Broker>,
-    /// Stores the conversations.
     pub store: Store,
     /// `None` if no model is configured.
     pub model: Option<ChatModel>,
@@ -60,15 +58,12 @@ pub struct TurnInput {
     /// The channel of the message and of its reply.
     pub channel: String,
     pub thread: String,
-    /// The user's message.
     pub text: String,
-    /// Facts about the request.
     pub facts: Facts,
     /// Who will read the reply.
     pub audience: Audience,
     /// Whether no person sees the reply.
     pub background: bool,
-    /// The task that the turn is about.
     pub task: Option<String>,
 }
 
@@ -76,28 +71,22 @@ pub struct TurnInput {
 pub enum TurnEvent {
     /// More of the reply.
     Text(String),
-    /// A tool call starts.
     Tool {
-        /// The id of the call.
         id: String,
         name: String,
     },
-    /// A tool call ends.
     ToolDone {
-        /// The id of the call.
         id: String,
         name: String,
         /// Whether it failed, or was not made.
         is_error: bool,
         /// The broker's decision, if the call was not made: `pending`, `deny` …
         decision: Option<String>,
-        /// The approval that it waits for.
         approval: Option<String>,
     },
     /// The model request is retried after a delay.
     Waiting {
         after: Duration,
-        /// The error that caused the retry.
         reason: String,
     },
 }
@@ -109,13 +98,10 @@ pub struct TurnResult {
     /// Whether the model reached its output limit.
     pub is_cut: bool,
     pub usage: Usage,
-    /// The receipt id of its prompt.
     pub receipt: String,
-    /// How often the model was called.
     pub rounds: u32,
 }
 
-/// A conversation with an open session for tool calls.
 struct PreparedTurn<'a> {
     session: SessionGuard<'a>,
     tools: Vec<ToolSpec>,
@@ -125,7 +111,6 @@ struct PreparedTurn<'a> {
 pub type OnEvent<'a> = &'a mut (dyn FnMut(TurnEvent) + Send);
 
 impl Agent {
-    /// Agents that act through this broker and store their conversations in this store.
     #[must_use]
     pub fn new(setup: AgentSetup) -> Self {
         let agent = Self(Arc::new(Inner {
@@ -136,7 +121,7 @@ impl Agent {
         let inner = Arc::downgrade(&agent.0);
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(SWEEP).await;
+                tokio::time::sleep(SWEEP_INTERVAL).await;
                 let Some(inner) = inner.upgrade() else { return };
                 inner.sessions.sweep().await;
             }
@@ -154,10 +139,8 @@ impl Agent {
         &self.0.setup.store
     }
 
-    /// Runs one turn. Dropping the future interrupts it: messages and results stored by then stay in the thread.
-    ///
-    /// # Errors
-    /// When there is no reply. The user's message is in the thread unless the store failed.
+    /// Runs one turn. Dropping the future interrupts it: messages and results stored by then stay in the thread. An
+    /// error means that there is no reply; the user's message is in the thread unless the store failed.
     pub async fn run_turn(&self, input: TurnInput, on: OnEvent<'_>) -> Result<TurnResult, TurnError> {
         let Inner { setup, thread_locks, .. } = &*self.0;
         let model = setup.model.as_ref().ok_or(TurnError::NoModel)?;
@@ -169,24 +152,18 @@ impl Agent {
         let (PreparedTurn { session, tools, prompt }, mut history) =
             tokio::try_join!(self.prepare(&input), loading)?;
         let Some(local) = session.local() else { return Err(TurnError::Empty) };
-        let said = ChatMessage::User { text: input.text.clone() };
-        history.push(said.clone());
-        let keep = async {
+        let message = ChatMessage::User { text: input.text.clone() };
+        history.push(message.clone());
+        let store_input = async {
             let (receipt, _) = tokio::try_join!(
                 setup.store.keep_receipt(&input.scope, prompt.receipt.clone()),
-                setup.store.append_messages(input.scope.user(), &input.thread, vec![to_stored(&said)])
+                setup.store.append_messages(input.scope.user(), &input.thread, vec![to_stored(&message)])
             )?;
             Ok(receipt)
         };
-        let turn = tool_loop::ToolLoop { setup, model, local, input: &input, prompt: &prompt, tools: &tools };
-        let (receipt, ended) = turn.run(history, keep, on).await?;
-        Ok(TurnResult {
-            reply: ended.reply,
-            is_cut: ended.is_cut,
-            usage: ended.usage,
-            receipt,
-            rounds: ended.rounds,
-        })
+        let tool_loop =
+            tool_loop::ToolLoop { setup, model, local, input: &input, prompt: &prompt, tools: &tools };
+        tool_loop.run(history, store_input, on).await
     }
 
     /// Opens the session of the conversation and builds a prompt that applies to the calls of this turn.
@@ -207,7 +184,6 @@ impl Agent {
         Ok(PreparedTurn { session, tools, prompt })
     }
 
-    /// Ends the idle sessions.
     pub async fn close_sessions(&self) {
         self.0.sessions.end().await;
     }
@@ -252,26 +228,14 @@ pub enum TurnError {
     /// The model returned neither text nor calls.
     #[error("the model gave an empty answer")]
     Empty,
-    /// The model does not stop calling tools.
     #[error("the model has called tools in {rounds} rounds and has not come to an end")]
-    Endless {
-        /// How often the model was called.
-        rounds: u32,
-    },
-    /// The user's message is too long.
+    Endless { rounds: u32 },
     #[error("the message has {bytes} bytes; at most {most} are taken")]
-    TooLong {
-        bytes: usize,
-        /// The limit in bytes.
-        most: usize,
-    },
-    /// The prompt could not be built.
+    TooLong { bytes: usize, most: usize },
     #[error("the prompt cannot be built: {0}")]
     Compose(String),
-    /// The tools are unavailable.
     #[error("the tools cannot be reached")]
     Tools(#[from] InProcessError),
-    /// The conversation cannot be read or stored.
     #[error("the conversation cannot be kept")]
     Store(#[from] embody_store::Error),
 }
@@ -280,7 +244,6 @@ pub enum TurnError {
 pub const MODEL_CONFIG_EXAMPLE: &str = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
 
 impl TurnError {
-    /// What the owner can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -302,38 +265,27 @@ impl TurnError {
 /// Facts about the request, for the runtime section.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The conversation's key.
     pub session: Option<String>,
-    /// The `Accept-Language` of the request.
     pub accept_language: Option<String>,
     pub remote_ip: Option<String>,
-    /// Where the request comes from.
     pub location: Option<String>,
 }
 
 /// What a turn knows about the prompt that it needs.
 #[derive(Debug, Clone)]
 pub struct PromptRequest {
-    /// The user and the agent.
     pub scope: Scope,
-    /// The channel of the reply.
     pub channel: String,
-    /// Who will read the reply.
     pub audience: Audience,
-    /// Whether no person sees the reply.
     pub background: bool,
-    /// The task that the turn is about.
     pub task: Option<String>,
     pub facts: Facts,
-    /// The available tools.
     pub tools: Vec<ToolSpec>,
-    /// The instructions of the servers behind the tools.
     pub servers: ServerInstructions,
     /// Only the first sentence: for a summary.
     pub minimal: bool,
 }
 
-/// A prompt, and its receipt.
 #[derive(Debug, Clone)]
 pub struct BuiltPrompt {
     /// Exactly the text that is sent.
@@ -343,9 +295,9 @@ pub struct BuiltPrompt {
     pub receipt: NewReceipt,
 }
 
-type Composing = Pin<Box<dyn Future<Output = Result<BuiltPrompt, String>> + Send>>;
+type PromptFuture = Pin<Box<dyn Future<Output = Result<BuiltPrompt, String>> + Send>>;
 
-pub struct PromptSource(Box<dyn Fn(PromptRequest) -> Composing + Send + Sync>);
+pub struct PromptSource(Box<dyn Fn(PromptRequest) -> PromptFuture + Send + Sync>);
 
 impl PromptSource {
     /// `build` is called for every turn. Its error is a text that says why there is no prompt.
@@ -363,13 +315,12 @@ impl PromptSource {
 
 impl fmt::Debug for PromptSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Composer")
+        f.write_str("PromptSource")
     }
 }
 
 type Lock = tokio::sync::Mutex<()>;
 
-/// The locks of the threads in use.
 #[derive(Debug, Default)]
 struct ThreadLocks(Mutex<HashMap<String, Weak<Lock>>>);
 

@@ -149,7 +149,6 @@ impl Log {
     }
 }
 
-/// Reads the log, and waits for more.
 #[derive(Debug)]
 pub struct Reader {
     log: Arc<Log>,

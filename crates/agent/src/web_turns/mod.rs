@@ -20,9 +20,7 @@ pub use self::log::Reader;
 
 #[derive(Debug, Clone, Copy)]
 pub struct TurnLimits {
-    /// Running turns in total.
     pub running: usize,
-    /// Running turns of one user.
     pub running_of_user: usize,
     /// Finished turns that can be read again.
     pub kept: usize,
@@ -34,10 +32,8 @@ impl Default for TurnLimits {
     }
 }
 
-/// The identity of a turn to start.
 #[derive(Debug, Clone)]
 pub struct NewTurn {
-    /// A new unique id.
     pub id: String,
     pub user: String,
     pub thread: String,
@@ -46,22 +42,12 @@ pub struct NewTurn {
 /// Why a turn cannot start now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Busy {
-    /// Another turn of the thread is running.
     #[error("the agent still answers in this conversation")]
-    Thread {
-        /// The running turn's id.
-        turn: String,
-    },
-    /// The user has too many running turns.
+    Thread { turn: String },
     #[error("{most} of your conversations are being answered; wait for one of them")]
-    User {
-        /// The limit.
-        most: usize,
-    },
-    /// Too many turns are running.
+    User { most: usize },
     #[error("too many conversations are being answered now; try again in a moment")]
     All,
-    /// The server is shutting down.
     #[error("embody is about to end; try again when it is back")]
     Ending,
 }
@@ -141,9 +127,6 @@ impl Turns {
 
     /// Starts a turn. It runs whether or not a page listens; cancelling drops its future. However it ends, `close` runs
     /// last, before readers see the end.
-    ///
-    /// # Errors
-    /// When a limit is reached.
     pub fn begin<F, G>(
         &self,
         new: NewTurn,
@@ -171,9 +154,6 @@ impl Turns {
     }
 
     /// Whether this user may start another turn, in an idle thread.
-    ///
-    /// # Errors
-    /// When a limit is reached.
     pub fn check_capacity(&self, user: &str) -> Result<(), Busy> {
         self.0.check_capacity(&self.0.lock(), user)
     }
@@ -186,7 +166,6 @@ impl Turns {
         all.find(|turn| turn.new.user == user && turn.new.id == id).cloned()
     }
 
-    /// The running turn in this thread of the user.
     #[must_use]
     pub fn running_in(&self, user: &str, thread: &str) -> Option<Arc<Turn>> {
         let state = self.0.lock();
@@ -300,16 +279,13 @@ impl Drop for FinishGuard {
 /// How a turn ended. Every turn has exactly one end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// The agent replied, or chose to be silent.
     Done(Done),
-    /// There is no reply.
     Failed {
         /// The reason, for the user.
         message: String,
         /// What the user can do about it.
         hint: Option<String>,
     },
-    /// The user cancelled the turn.
     Cancelled,
 }
 
@@ -317,7 +293,6 @@ pub enum End {
 pub struct Done {
     /// The whole reply; `None` is silence.
     pub reply: Option<String>,
-    /// Whether the model reached its output limit.
     pub is_cut: bool,
     /// `None` if unknown.
     pub usage: Option<Usage>,
@@ -325,7 +300,6 @@ pub struct Done {
     pub receipt: Option<String>,
 }
 
-/// An event as a server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SseEvent {
     /// The position to resume after this event.
@@ -342,12 +316,10 @@ fn turn_event(turn: &str, thread: &str) -> NamedEvent {
     ("turn", json!({"turn": turn, "thread": thread}).to_string())
 }
 
-/// More of the reply.
 fn text_event(delta: &str) -> NamedEvent {
     ("text", json!({ "delta": delta }).to_string())
 }
 
-/// The event name and data.
 fn to_sse(event: &TurnEvent) -> NamedEvent {
     match event {
         TurnEvent::Text(delta) => text_event(delta),

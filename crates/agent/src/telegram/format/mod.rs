@@ -20,7 +20,6 @@ use self::rich::{Rich, Run, Style};
 /// The maximum visible text of one message, in UTF-16 units.
 pub const PART_UNITS: usize = 4096;
 
-/// The text of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// For Telegram's HTML mode.
@@ -100,7 +99,7 @@ fn first(text: &str, is_pre: impl Fn(usize) -> bool) -> usize {
         if units > PART_UNITS {
             return best.map(|(_, at)| at).or((end > 0).then_some(end)).unwrap_or_else(|| fitting(cluster));
         }
-        before.see(cluster);
+        before.update(cluster);
     }
     text.len()
 }
@@ -125,7 +124,7 @@ struct Before {
 }
 
 impl Before {
-    fn see(&mut self, cluster: &str) {
+    fn update(&mut self, cluster: &str) {
         let c = cluster.chars().next().unwrap_or_default();
         self.lines = if c == '\n' { self.lines + 1 } else { 0 };
         self.is_space = c.is_whitespace();

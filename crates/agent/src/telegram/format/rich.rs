@@ -7,16 +7,13 @@ use std::rc::Rc;
 use embody_text::invisible::{Invisible, kind};
 
 /// The longest stretch of blanks; more are dropped.
-const BLANKS_MOST: usize = 256;
+const MAX_BLANKS: usize = 256;
 
-/// The style of a piece of text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Style {
     /// The number of its quote; adjacent quotes stay separate.
     pub(super) quote: Option<usize>,
-    /// The code block that contains it.
     pub(super) pre: Option<Pre>,
-    /// The link target.
     pub(super) link: Option<Rc<str>>,
     pub(super) bold: bool,
     pub(super) italic: bool,
@@ -24,7 +21,6 @@ pub(super) struct Style {
     pub(super) code: bool,
 }
 
-/// A code block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pre {
     pub(super) number: usize,
@@ -44,14 +40,12 @@ impl Style {
     }
 }
 
-/// A piece of text in one style.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) style: Style,
 }
 
-/// Text in several styles.
 #[derive(Debug, Default)]
 pub(super) struct Rich {
     runs: Vec<Run<'static>>,
@@ -70,7 +64,7 @@ impl Rich {
                 c => c,
             };
             if is_blank(c) {
-                if self.blanks >= BLANKS_MOST || self.runs.is_empty() && clean.is_empty() {
+                if self.blanks >= MAX_BLANKS || self.runs.is_empty() && clean.is_empty() {
                     continue;
                 }
                 self.blanks += 1;
@@ -110,7 +104,6 @@ impl Rich {
         self.runs.last().map(|run| &run.style)
     }
 
-    /// The visible text.
     pub(super) fn text(&self) -> String {
         self.runs.iter().map(|run| run.text.as_ref()).collect()
     }
@@ -125,7 +118,6 @@ impl Rich {
         run.is_some_and(|run| run.style.pre.is_some())
     }
 
-    /// The runs between two positions.
     pub(super) fn between(&self, start: usize, end: usize) -> Vec<Run<'_>> {
         let mut at = 0;
         let mut found = Vec::new();
@@ -148,10 +140,8 @@ fn is_blank(c: char) -> bool {
     c.is_whitespace() || kind(c).is_some_and(|kind| !has_shape(kind))
 }
 
-/// Deeper lists are not indented further.
-const INDENT_MOST: usize = 8;
+const MAX_INDENT: usize = 8;
 
-/// The gap between two blocks.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gap {
     #[default]
@@ -216,7 +206,7 @@ impl Flow {
     pub(super) fn begin_item(&mut self) {
         self.block(Gap::Line);
         self.flush_mark();
-        let indent = "  ".repeat(self.lists.len().saturating_sub(1).min(INDENT_MOST));
+        let indent = "  ".repeat(self.lists.len().saturating_sub(1).min(MAX_INDENT));
         let mark = match self.lists.last_mut() {
             Some(Some(number)) => {
                 let mark = format!("{indent}{number}. ");
@@ -233,7 +223,6 @@ impl Flow {
         self.block(Gap::Line);
     }
 
-    /// A code block.
     pub(super) fn pre(&mut self, language: Option<Rc<str>>, text: &str) {
         // It cannot stand next to a list marker.
         self.flush_mark();
@@ -298,7 +287,7 @@ impl Flow {
 
     /// The indentation of an item's text.
     fn indent(&self) -> String {
-        "  ".repeat(self.lists.len().min(INDENT_MOST))
+        "  ".repeat(self.lists.len().min(MAX_INDENT))
     }
 
     fn around(&self) -> Style {
