@@ -241,7 +241,7 @@ pub enum TurnError {
 }
 
 /// The settings that configure a model.
-pub const MODEL_CONFIG_EXAMPLE: &str = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
+const MODEL_CONFIG_EXAMPLE: &str = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
 
 impl TurnError {
     #[must_use]
