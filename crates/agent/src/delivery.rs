@@ -10,34 +10,30 @@ use embody_wire::server::CancellationToken;
 use crate::model::ChatMessage;
 
 const WEB: &str = "web";
-/// Messages claimed at once, and the duration of the claim.
-const AT_ONCE: u32 = 32;
+const BATCH: u32 = 32;
 const LEASE: Duration = Duration::from_secs(30);
-/// Delay after a store error, and the polling interval without a notification.
-const REST: Duration = Duration::from_secs(2);
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
-/// How many of the user's threads are searched for the newest web thread.
-const THREADS: u32 = 50;
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(15);
+const MAX_THREADS_SEARCHED: u32 = 50;
 
-/// Runs until shutdown.
 pub async fn deliver_to_web(store: Store, owner: String, ending: CancellationToken) {
-    let mut news = store.changes(Topic::Outgoing);
+    let mut changes = store.changes(Topic::Outgoing);
     let lease = Lease { owner, duration: LEASE };
     loop {
-        let rest = match deliver(&store, &lease).await {
+        let pause = match deliver(&store, &lease).await {
             Ok(true) => Duration::ZERO,
-            Ok(false) => LOOK_AGAIN,
+            Ok(false) => POLL_INTERVAL,
             Err(error) => {
                 tracing::warn!(reason = %error, "messages to the web wait");
-                REST
+                RETRY_DELAY
             }
         };
         tokio::select! {
             () = ending.cancelled() => return,
-            () = tokio::time::sleep(rest) => {}
-            changed = news.changed(), if !rest.is_zero() => {
+            () = tokio::time::sleep(pause) => {}
+            changed = changes.changed(), if !pause.is_zero() => {
                 if changed.is_err() {
-                    tokio::time::sleep(REST).await;
+                    tokio::time::sleep(RETRY_DELAY).await;
                 }
             }
         }
@@ -47,9 +43,9 @@ pub async fn deliver_to_web(store: Store, owner: String, ending: CancellationTok
 /// Delivers the waiting messages. Returns whether there may be more.
 async fn deliver(store: &Store, lease: &Lease) -> Result<bool> {
     // The message and its completion are one write, so a message whose process died can be queued again.
-    store.outgoing().expire(WEB, AT_ONCE).await?;
-    let claims = store.outgoing().claim(WEB, lease, AT_ONCE).await?;
-    let is_full = claims.len() >= AT_ONCE as usize;
+    store.outgoing().expire(WEB, BATCH).await?;
+    let claims = store.outgoing().claim(WEB, lease, BATCH).await?;
+    let is_full = claims.len() >= BATCH as usize;
     for claim in claims {
         deliver_one(store, &claim).await?;
     }
@@ -60,11 +56,11 @@ async fn deliver_one(store: &Store, claim: &OutgoingClaim) -> Result<()> {
     let message = &claim.outgoing;
     let scope = Scope::new(&message.user, &message.agent)?;
     let thread = thread(store, &scope, &message.to).await?;
-    let said = ChatMessage::Assistant { text: message.text.clone(), calls: Vec::new() };
-    let content = serde_json::to_string(&said).unwrap_or_default();
-    let kept = NewMessage { role: "assistant".to_owned(), content };
+    let reply = ChatMessage::Assistant { text: message.text.clone(), calls: Vec::new() };
+    let content = serde_json::to_string(&reply).unwrap_or_default();
+    let message_row = NewMessage { role: "assistant".to_owned(), content };
     // If the claim is lost, another process delivers the message.
-    store.outgoing().finish_in_thread(claim, &thread, kept).await.map(drop)
+    store.outgoing().finish_in_thread(claim, &thread, message_row).await.map(drop)
 }
 
 /// The named thread, else the newest web thread, else a new one.
@@ -72,7 +68,7 @@ async fn thread(store: &Store, scope: &Scope, named: &str) -> Result<String> {
     if let Some(thread) = store.threads().get(scope.user(), named).await? {
         return Ok(thread.id);
     }
-    let known = store.threads().list(scope, THREADS).await?;
+    let known = store.threads().list(scope, MAX_THREADS_SEARCHED).await?;
     if let Some(thread) = known.into_iter().find(|thread| thread.channel == WEB) {
         return Ok(thread.id);
     }

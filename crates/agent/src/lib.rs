@@ -9,7 +9,7 @@
 //! | [`telegram`] | the Telegram channel |
 //! | [`schedule`] | timetables, and the scheduler that runs due jobs |
 //! | [`title`] | conversation titles |
-//! | [`turns`] | web turns that continue when the page that started them closes |
+//! | [`web_turns`] | web turns that continue when the page that started them closes |
 
 pub mod delivery;
 pub mod model;
@@ -17,4 +17,4 @@ pub mod schedule;
 pub mod telegram;
 pub mod title;
 pub mod turn;
-pub mod turns;
+pub mod web_turns;

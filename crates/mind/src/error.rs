@@ -3,7 +3,7 @@
 use embody_mcp::ArgumentsError;
 use serde_json::{Value, json};
 
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -7,10 +7,8 @@
 mod bootstrap;
 mod consolidate;
 mod context;
-mod contract;
 mod diff;
 mod error;
-mod frame;
 mod instructions;
 mod memory;
 mod mind;
@@ -25,21 +23,21 @@ mod zoned_now;
 pub use self::bootstrap::{BootstrapPacket, BootstrapSession, DegradedMode, GetSystemPrompt, SessionContext};
 pub use self::consolidate::{ConsolidationOutcome, ConsolidationPolicy, consolidate, undo};
 pub use self::context::{Context, GetContext, OpenCommitment, Recent, StandingInstructions};
-pub use self::contract::{Contract, ContractSource};
 pub use self::diff::full as full_diff;
 pub use self::error::{Error, Result};
-pub use self::frame::json_text;
 pub use self::instructions::{Confirmation, UpdateInstructions, UpdateOutcome, UpdatedInstructions};
 pub use self::memory::{
     ForgetMemory, ForgottenMemory, ListMemoryFiles, Memories, MemoryCatalog, MemoryEntry, MemoryFile,
     MemoryFiles, ReadMemory, Recall, SaveMemory, SavedMemory,
 };
 pub use self::mind::{Caller, Mind, Trust};
+pub use self::mind::{Contract, ContractSource};
 pub use self::observe::{
     Flag, FlagSource, Observation, Observe, ObservedCall, Related as RelatedMemory, ReplayProgress, observe,
     replay,
 };
 pub use self::reflect::{Noted, ProposalDecision, Reflect, Reflection, Related};
+pub use self::resources::json_text;
 pub use self::resources::{Resource, ResourcePage, ResourceText};
 pub use self::tools::Tool;
 pub use self::zoned_now::ZonedNow;

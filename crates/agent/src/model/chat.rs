@@ -13,7 +13,6 @@ pub struct ChatRequest<'a> {
     pub stable_len: usize,
     /// The conversation, oldest first; it ends with a user message or a tool result.
     pub messages: &'a [ChatMessage],
-    /// The available tools, in this order.
     pub tools: &'a [ToolSpec],
 }
 
@@ -29,18 +28,13 @@ pub struct ToolSpec {
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum ChatMessage {
     /// A message from a person, or from a schedule.
-    User {
-        /// The message text.
-        text: String,
-    },
-    /// The model's text and tool calls.
+    User { text: String },
     Assistant {
         /// Empty if the message only calls tools.
         text: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolRequest>,
     },
-    /// The result of a tool call.
     Tool {
         call_id: String,
         name: String,
@@ -51,7 +45,6 @@ pub enum ChatMessage {
     },
 }
 
-/// A tool call that a model requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRequest {
     /// Unique within the response.
@@ -64,11 +57,9 @@ pub struct ToolRequest {
 /// An update before the response is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta {
-    /// More of the text.
     Text(String),
     /// The model starts to write a call of this tool.
     Call {
-        /// The tool's name.
         name: String,
     },
     /// The request will be retried after a delay.
@@ -79,7 +70,6 @@ pub enum Delta {
     },
 }
 
-/// A complete response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatResponse {
     /// The text, without the blocks that were calls.
@@ -104,7 +94,6 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let sum = |one: Option<u64>, two: Option<u64>| match (one, two) {
@@ -122,11 +111,9 @@ impl Usage {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// The response is complete.
     End,
     /// The model waits for the results of its calls.
     Calls,
-    /// The response reached the length limit.
     Length,
     /// The provider stopped the response.
     Refused,

@@ -1,10 +1,6 @@
 //! Sends one chat request over HTTP: the request, its retries, the stream and the response. Does not follow redirects,
 //! which could carry the key elsewhere.
 
-mod probe;
-
-pub use self::probe::ProbeResult;
-
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,9 +44,6 @@ type Listener<'a> = &'a mut (dyn FnMut(Delta) + Send);
 
 impl ChatModel {
     /// Builds a client. Sends nothing.
-    ///
-    /// # Errors
-    /// When the settings are invalid.
     pub fn new(settings: ModelSettings) -> Result<Self, ModelError> {
         if settings.model.trim().is_empty() {
             return Err(ModelError::Settings { why: "`model` is empty".to_owned() });
@@ -80,16 +73,13 @@ impl ChatModel {
         self.0.settings.provider
     }
 
-    /// The model's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.settings.model
     }
 
-    /// Sends a request and reports deltas as they arrive. Dropping the future aborts the request.
-    ///
-    /// # Errors
-    /// When there is no complete response. The caller must discard the deltas reported until then.
+    /// Sends a request and reports deltas as they arrive; after an error the caller must discard them. Dropping the
+    /// future aborts the request.
     pub async fn complete(
         &self,
         request: ChatRequest<'_>,
@@ -197,7 +187,6 @@ impl Inner {
         if response.status().is_success() { Ok(response) } else { Err(self.response_error(response).await) }
     }
 
-    /// The error for a request that could not be sent.
     fn send_error(&self, error: &reqwest::Error, waited: Duration) -> ModelError {
         let endpoint = self.context.endpoint.clone();
         let blame = |why| self.settings.proxies.describe_error(&self.url, why);
@@ -224,8 +213,8 @@ impl Inner {
             return ModelError::Refused { status: status.as_u16(), message }.into();
         }
         let body = error_body(response).await;
-        let refusal = ErrorResponse { status: status.as_u16(), retry_after: asked_wait, body };
-        FailedAttempt { error: self.context.classify(&refusal), asked_wait, is_final }
+        let error = ErrorResponse { status: status.as_u16(), retry_after: asked_wait, body };
+        FailedAttempt { error: self.context.classify(&error), asked_wait, is_final }
     }
 
     async fn read(
@@ -317,4 +306,45 @@ fn headers(settings: &ModelSettings) -> Result<HeaderMap, ModelError> {
         headers.insert(name, value);
     }
     Ok(headers)
+}
+
+/// The server's response to the probe. It does not predict the response to a chat request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbeResult {
+    /// The server returned its list of models.
+    Lists,
+    /// The server responded with this status: the path may be wrong, or it has no list, or none for this key.
+    Answers(u16),
+}
+
+impl ChatModel {
+    /// Requests the list of models.
+    pub async fn probe(&self, within: Duration) -> Result<ProbeResult, ModelError> {
+        let inner = &*self.0;
+        let timed_out = |_| ModelError::Unavailable {
+            endpoint: inner.context.endpoint.clone(),
+            why: inner.settings.proxies.describe_error(&inner.url, format!("no answer within {within:?}")),
+        };
+        let begun = Instant::now();
+        let looking = async {
+            let request = inner.client.get(list_of(&inner.url)).headers(inner.headers.clone());
+            let response = request.send().await.map_err(|error| inner.send_error(&error, begun.elapsed()))?;
+            match response.status().as_u16() {
+                200..=299 => Ok(ProbeResult::Lists),
+                300..=399 | 401 | 500..=599 => Err(inner.response_error(response).await.error),
+                status => Ok(ProbeResult::Answers(status)),
+            }
+        };
+        timeout(within, looking).await.unwrap_or_else(|elapsed| Err(timed_out(elapsed)))
+    }
+}
+
+/// The list URL next to the chat URL.
+fn list_of(questions: &Url) -> Url {
+    let mut url = questions.clone();
+    let path = url.path();
+    let base = path.strip_suffix("/chat/completions").or_else(|| path.strip_suffix("/messages"));
+    let list = format!("{}/models", base.unwrap_or(path));
+    url.set_path(&list);
+    url
 }

@@ -9,10 +9,11 @@ const INTERRUPTED: &str = "(no result: the call was interrupted, and it is not k
 /// Consecutive messages of one role.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step<'a> {
-    /// The user's texts.
     User(Vec<&'a str>),
-    /// The model's text and calls.
-    Assistant { texts: Vec<&'a str>, calls: Vec<&'a ToolRequest> },
+    Assistant {
+        texts: Vec<&'a str>,
+        calls: Vec<&'a ToolRequest>,
+    },
     /// The results of the preceding calls, in their order.
     Results(Vec<CallResult<'a>>),
 }
@@ -30,9 +31,9 @@ pub(super) fn steps(messages: &[ChatMessage]) -> Vec<Step<'_>> {
     while let Some((message, after)) = rest.split_first() {
         rest = after;
         match message {
-            ChatMessage::User { text } => say(&mut steps, text),
+            ChatMessage::User { text } => push_user(&mut steps, text),
             ChatMessage::Assistant { text, calls } => {
-                answer(&mut steps, text, calls);
+                push_assistant(&mut steps, text, calls);
                 if !calls.is_empty() {
                     steps.push(Step::Results(results(calls, after)));
                 }
@@ -43,7 +44,7 @@ pub(super) fn steps(messages: &[ChatMessage]) -> Vec<Step<'_>> {
     steps
 }
 
-fn say<'a>(steps: &mut Vec<Step<'a>>, text: &'a str) {
+fn push_user<'a>(steps: &mut Vec<Step<'a>>, text: &'a str) {
     if text.trim().is_empty() {
         return;
     }
@@ -53,7 +54,7 @@ fn say<'a>(steps: &mut Vec<Step<'a>>, text: &'a str) {
     }
 }
 
-fn answer<'a>(steps: &mut Vec<Step<'a>>, text: &'a str, new: &'a [ToolRequest]) {
+fn push_assistant<'a>(steps: &mut Vec<Step<'a>>, text: &'a str, new: &'a [ToolRequest]) {
     let text = Some(text).filter(|text| !text.trim().is_empty());
     match steps.last_mut() {
         // A step with calls is followed by its results, so this one has no calls yet.
@@ -71,9 +72,9 @@ fn results<'a>(calls: &'a [ToolRequest], after: &'a [ChatMessage]) -> Vec<CallRe
     let mut found: Vec<Option<CallResult<'a>>> = calls.iter().map(|_| None).collect();
     for message in after.iter().take_while(|message| !matches!(message, ChatMessage::Assistant { .. })) {
         let ChatMessage::Tool { call_id, text, is_error, .. } = message else { continue };
-        let place = found.iter_mut().zip(calls).find(|(place, call)| place.is_none() && call.id == *call_id);
-        if let Some((place, _)) = place {
-            *place = Some(CallResult { call_id, text, is_error: *is_error });
+        let slot = found.iter_mut().zip(calls).find(|(slot, call)| slot.is_none() && call.id == *call_id);
+        if let Some((slot, _)) = slot {
+            *slot = Some(CallResult { call_id, text, is_error: *is_error });
         }
     }
     let missing = |call: &'a ToolRequest| CallResult { call_id: &call.id, text: INTERRUPTED, is_error: true };

@@ -9,18 +9,10 @@ use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// The settings are invalid.
     #[error("the model's settings cannot be used: {why}")]
-    Settings {
-        /// The invalid setting and the reason.
-        why: String,
-    },
-    /// The request exceeds the model's context window.
+    Settings { why: String },
     #[error("the conversation is too long for the model{}", colon_suffix(message))]
-    Overflow {
-        /// The provider's message.
-        message: String,
-    },
+    Overflow { message: String },
     /// The key is missing, wrong or lacks permission.
     #[error("the model at `{endpoint}` does not accept the key (status {status}){}", colon_suffix(message))]
     Unauthorized {
@@ -30,25 +22,12 @@ pub enum ModelError {
         had_key: bool,
         /// The environment variable that should hold the key.
         variable: String,
-        /// The provider's message.
         message: String,
     },
-    /// The model or the path does not exist at this address.
     #[error("there is no model `{model}` at `{endpoint}`{}", colon_suffix(message))]
-    NotFound {
-        endpoint: String,
-        model: String,
-        /// The provider's message.
-        message: String,
-    },
+    NotFound { endpoint: String, model: String, message: String },
     #[error("the model at `{endpoint}` gets too many questions{}", colon_suffix(message))]
-    RateLimited {
-        endpoint: String,
-        /// The delay that the provider asks for, if any.
-        retry_after: Option<Duration>,
-        /// The provider's message.
-        message: String,
-    },
+    RateLimited { endpoint: String, retry_after: Option<Duration>, message: String },
     /// The server cannot be reached, or reports an error.
     #[error("the model at `{endpoint}` is not available: {why}")]
     Unavailable {
@@ -58,37 +37,16 @@ pub enum ModelError {
     },
     /// The connection timed out.
     #[error("the model at `{endpoint}` is not available: {why}")]
-    Unreached {
-        endpoint: String,
-        /// The time waited, and the proxy, if any.
-        why: String,
-    },
-    /// The response timed out.
+    Unreached { endpoint: String, why: String },
     #[error("the model at `{endpoint}` took too long: no {what} within {after:?}")]
-    Timeout {
-        /// The URL without user, password and query.
-        endpoint: String,
-        what: TimeoutStage,
-        after: Duration,
-    },
-    /// The response is incomplete or malformed.
+    Timeout { endpoint: String, what: TimeoutStage, after: Duration },
     #[error("the model's answer is broken: {why}")]
-    Broken {
-        /// What is missing or malformed.
-        why: String,
-    },
-    /// The provider rejects the request.
+    Broken { why: String },
     #[error("the model refused the question (status {status}){}", colon_suffix(message))]
-    Refused {
-        /// The HTTP status.
-        status: u16,
-        /// The provider's message.
-        message: String,
-    },
+    Refused { status: u16, message: String },
 }
 
 impl ModelError {
-    /// What a person can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
@@ -126,7 +84,6 @@ impl ModelError {
         Some(hint.to_owned())
     }
 
-    /// Whether a retry may succeed.
     pub(super) fn is_transient(&self) -> bool {
         matches!(self, Self::RateLimited { .. } | Self::Unavailable { .. } | Self::Unreached { .. })
     }
@@ -178,7 +135,6 @@ pub(super) struct ErrorContext {
     pub(super) key_variable: String,
 }
 
-/// An HTTP error response.
 #[derive(Debug, Default)]
 pub(super) struct ErrorResponse {
     pub(super) status: u16,
@@ -187,12 +143,11 @@ pub(super) struct ErrorResponse {
 }
 
 impl ErrorContext {
-    /// Classifies an HTTP error response.
-    pub(super) fn classify(&self, refusal: &ErrorResponse) -> ModelError {
-        let body = ErrorBody::read(&refusal.body);
+    pub(super) fn classify(&self, response: &ErrorResponse) -> ModelError {
+        let body = ErrorBody::read(&response.body);
         let message = self.quote(&body.message);
         let endpoint = self.endpoint.clone();
-        let status = refusal.status;
+        let status = response.status;
         if body.is_overflow(status) {
             return ModelError::Overflow { message };
         }
@@ -205,7 +160,7 @@ impl ErrorContext {
             }
             404 => ModelError::NotFound { endpoint, model: self.model.clone(), message },
             429 if body.code == "insufficient_quota" => ModelError::Refused { status, message },
-            429 => ModelError::RateLimited { endpoint, retry_after: refusal.retry_after, message },
+            429 => ModelError::RateLimited { endpoint, retry_after: response.retry_after, message },
             408 | 425 | 500..=599 => {
                 let why = if message.is_empty() { String::new() } else { format!(": {message}") };
                 ModelError::Unavailable { endpoint, why: format!("it answers with status {status}{why}") }
@@ -244,7 +199,6 @@ impl ErrorContext {
     }
 }
 
-/// The relevant fields of an error body.
 #[derive(Debug, Default)]
 struct ErrorBody {
     message: String,

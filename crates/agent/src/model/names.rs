@@ -45,7 +45,6 @@ impl Names {
         }
     }
 
-    /// The tool for a wire name.
     pub(super) fn back<'a>(&'a self, wire: &'a str) -> &'a str {
         self.back.get(wire).map_or(wire, String::as_str)
     }

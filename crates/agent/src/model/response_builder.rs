@@ -12,17 +12,13 @@ use super::reasoning::ReasoningFilter;
 
 /// Text and arguments of one response together.
 pub(super) const ANSWER_MAX_BYTES: usize = 4 * 1024 * 1024;
-/// The arguments of one call.
 pub(super) const ARGUMENTS_MAX_BYTES: usize = 1024 * 1024;
-/// The name and the id of one call.
 const NAME_MAX_BYTES: usize = 1024;
-/// The calls of one response.
 pub(super) const MAX_CALLS: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct ResponseBuilder {
     pub(super) usage: Usage,
-    /// The stop reason, if the provider has sent one.
     pub(super) stop: Option<StopReason>,
     /// Whether the provider has marked the response as complete.
     pub(super) is_whole: bool,
@@ -35,13 +31,10 @@ pub(super) struct ResponseBuilder {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamState {
-    /// More events may follow.
     Open,
-    /// That was the last event.
     Closed,
 }
 
-/// A partial call.
 #[derive(Debug, Default)]
 pub(super) struct Call {
     /// The index that the provider assigns; only compared for equality.
@@ -62,7 +55,6 @@ impl ResponseBuilder {
         Ok(())
     }
 
-    /// Flushes the text: no more follows.
     pub(super) fn finish_text(&mut self) {
         let said = self.reasoning.finish();
         self.add(said);
@@ -123,7 +115,6 @@ impl ResponseBuilder {
         !self.text.is_empty() || !self.calls.is_empty()
     }
 
-    /// The deltas since the last call.
     pub(super) fn take_deltas(&mut self) -> Vec<Delta> {
         mem::take(&mut self.deltas)
     }

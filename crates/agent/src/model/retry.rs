@@ -12,12 +12,11 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 /// From this attempt on, our own backoff is the minimum, even if the provider asks for a shorter delay. So the time
 /// limit also bounds the number of attempts.
-const HURRIED_MOST: u32 = 8;
+const MAX_SHORT_WAITS: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct FailedAttempt {
     pub(super) error: ModelError,
-    /// The delay that the provider asks for.
     pub(super) asked_wait: Option<Duration>,
     /// Part of the response had arrived, or the provider says that a retry is pointless.
     pub(super) is_final: bool,
@@ -29,7 +28,6 @@ impl From<ModelError> for FailedAttempt {
     }
 }
 
-/// The attempts so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RetryState {
     pub(super) attempts: u32,
@@ -53,7 +51,7 @@ pub(super) fn wait(
     let doubled = FIRST_WAIT.saturating_mul(1 << state.attempts.saturating_sub(1).min(16)).min(LONGEST_WAIT);
     // Jitter between half and all of the delay, so that clients that failed together do not retry together.
     let jittered = doubled.mul_f64(0.5 + f64::from(dice) / f64::from(u32::MAX) / 2.0);
-    let least = if state.attempts < HURRIED_MOST { jittered.min(FIRST_WAIT) } else { jittered };
+    let least = if state.attempts < MAX_SHORT_WAITS { jittered.min(FIRST_WAIT) } else { jittered };
     let wait = failed.asked_wait.map_or(jittered, |asked| asked.max(least));
     let end = state.elapsed.checked_add(wait)?.checked_add(state.last)?;
     (end <= times.retrying).then_some(wait)
@@ -125,7 +123,7 @@ mod tests {
                 let (attempts, elapsed) = in_vain(&times, asked_wait, dice);
                 let case = format!("{seconds} s, {asked_wait:?}, {dice}: {attempts} attempts, {elapsed:?}");
                 assert!(elapsed <= retrying && elapsed + LONGEST_WAIT > retrying, "{case}");
-                assert!(u64::from(attempts) <= u64::from(HURRIED_MOST) + seconds / 4, "{case}");
+                assert!(u64::from(attempts) <= u64::from(MAX_SHORT_WAITS) + seconds / 4, "{case}");
             }
         }
     }

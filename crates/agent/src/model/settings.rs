@@ -15,7 +15,6 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// The name in the settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -70,10 +69,8 @@ pub(super) fn redacted_url(url: &Url) -> String {
     bare.into()
 }
 
-/// The timeouts of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelTimes {
-    /// To connect.
     pub connect: Duration,
     /// To the first byte of the response, including connecting.
     pub first_byte: Duration,

@@ -22,7 +22,6 @@ const STREAM_MAX_BYTES: usize = 256 * 1024 * 1024;
 const REFUSAL_MAX_BYTES: usize = 64 * 1024;
 const REFUSAL_TIME: Duration = Duration::from_secs(5);
 
-/// A body that is being read.
 pub(super) struct Events<'a> {
     response: Response,
     context: &'a ErrorContext,
@@ -137,11 +136,11 @@ pub(super) async fn error_body(mut response: Response) -> String {
 /// The innermost cause, which is the informative one; it contains no URL.
 #[must_use]
 pub fn cause(error: &reqwest::Error) -> String {
-    let mut words = "the request could not be made".to_owned();
+    let mut text = "the request could not be made".to_owned();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        words = inner.to_string();
+        text = inner.to_string();
         cause = inner.source();
     }
-    words
+    text
 }

@@ -85,7 +85,6 @@ fn error_text(error: &TurnError) -> String {
     }
 }
 
-/// The thread that the runs of a schedule share.
 pub async fn open_schedule_thread(store: &Store, schedule: &Schedule) -> Result<Thread> {
     let scope = Scope::new(&schedule.user, &schedule.agent)?;
     let title = title::of(&schedule.prompt);

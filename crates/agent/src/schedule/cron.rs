@@ -57,7 +57,6 @@ pub(super) struct Cron {
 }
 
 impl Cron {
-    /// Parses five fields.
     pub(super) fn parse(text: &str) -> Result<Self, TimetableError> {
         let fields: Vec<&str> = text.split_ascii_whitespace().collect();
         let &[minute, hour, day, month, weekday] = fields.as_slice() else {
@@ -82,7 +81,6 @@ impl Cron {
         }
     }
 
-    /// Whether it matches every hour of the day.
     pub(super) fn is_every_hour(&self) -> bool {
         self.hours == HOUR.all()
     }

@@ -7,14 +7,13 @@ use std::time::Duration;
 use super::Timetable;
 
 /// How many missed runs are made up individually.
-const CAUGHT_UP: usize = 100;
+const MAX_CAUGHT_UP: usize = 100;
 /// How far back they are searched for when there are more.
 const CAUGHT_UP_MICROS: i64 = 31 * 24 * 3600 * 1_000_000;
 
 /// The policy for missed runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Misfire {
-    /// Drop them.
     Skip,
     /// One run replaces all of them.
     #[default]
@@ -56,7 +55,6 @@ pub(super) enum Plan {
     Skip { next: Option<i64> },
 }
 
-/// The input of the decision.
 pub(super) struct DueRun<'a> {
     pub(super) table: &'a Timetable,
     pub(super) due: i64,
@@ -82,9 +80,9 @@ pub(super) fn plan(misfire: Misfire, due_run: &DueRun<'_>) -> Plan {
 fn newest(table: &Timetable, due: i64, now: i64) -> Option<i64> {
     let missed =
         |from: i64| std::iter::successors(Some(from), |at| table.next_after(*at)).take_while(|at| *at <= now);
-    missed(due).nth(CAUGHT_UP)?;
+    missed(due).nth(MAX_CAUGHT_UP)?;
     let since = table.next_of(due, due.max(now.saturating_sub(CAUGHT_UP_MICROS)))?;
-    let surplus = missed(since).count().saturating_sub(CAUGHT_UP);
+    let surplus = missed(since).count().saturating_sub(MAX_CAUGHT_UP);
     missed(since).nth(surplus)
 }
 

@@ -13,8 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::misfire::{DueRun, Plan, plan};
 use super::{Misfire, SchedulerSettings, Timetable};
 
-/// The longest output that is stored, in bytes.
-const OUTPUT_LIMIT: usize = 250_000;
+const MAX_OUTPUT_BYTES: usize = 250_000;
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const STOPPED: &str = "stopped: embody was ended before the run was";
 
@@ -24,7 +23,6 @@ type JobFuture = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 pub struct JobHandler(Box<dyn Fn(ScheduleClaim) -> JobFuture + Send + Sync>);
 
 impl JobHandler {
-    /// `handler` is called once for every run.
     pub fn new<F>(handler: impl Fn(ScheduleClaim) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<String, String>> + Send + 'static,
@@ -35,11 +33,10 @@ impl JobHandler {
 
 impl std::fmt::Debug for JobHandler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Work")
+        f.write_str("JobHandler")
     }
 }
 
-/// The phase of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Runs are started.
@@ -71,12 +68,10 @@ enum JobResult {
 pub(super) async fn run_job(context: &JobContext, claim: &ScheduleClaim) {
     let (id, due_at) = (&claim.schedule.id, claim.due_at);
     let result = match plan_run(context, claim) {
-        _ if *context.phase.borrow() != Phase::Open => {
-            give_back(context, claim, claim.schedule.next_at).await
-        }
+        _ if *context.phase.borrow() != Phase::Open => release(context, claim, claim.schedule.next_at).await,
         Ok(Plan::Skip { next }) => {
             tracing::info!(schedule = %id, due_at, "a missed run is left out");
-            give_back(context, claim, next).await
+            release(context, claim, next).await
         }
         Ok(Plan::Run { next }) => run(context, claim, next).await,
         Err(reason) => record_unreadable(context, claim, reason).await,
@@ -98,7 +93,7 @@ fn plan_run(context: &JobContext, claim: &ScheduleClaim) -> Result<Plan, String>
     Ok(plan(misfire, &due_run))
 }
 
-async fn give_back(context: &JobContext, claim: &ScheduleClaim, next: Option<i64>) -> Result<(), Error> {
+async fn release(context: &JobContext, claim: &ScheduleClaim, next: Option<i64>) -> Result<(), Error> {
     context.store.schedules().release(claim, next).await.map(drop)
 }
 
@@ -109,16 +104,16 @@ async fn record_unreadable(context: &JobContext, claim: &ScheduleClaim, reason: 
             let output = format!("the schedule cannot be run: {reason}");
             record_end(context, claim, FinishRun { outcome: RunOutcome::Failed, output, next_at: None }).await
         }
-        RunStart::StartedBefore | RunStart::Lost => give_back(context, claim, None).await,
+        RunStart::StartedBefore | RunStart::Lost => release(context, claim, None).await,
     }
 }
 
 async fn run(context: &JobContext, claim: &ScheduleClaim, next: Option<i64>) -> Result<(), Error> {
     match context.store.schedules().start_run(claim).await? {
         RunStart::Started => {}
-        RunStart::StartedBefore => return give_back(context, claim, next).await,
+        RunStart::StartedBefore => return release(context, claim, next).await,
         // Changes that its owner made meanwhile are kept.
-        RunStart::Lost => return give_back(context, claim, claim.schedule.next_at).await,
+        RunStart::Lost => return release(context, claim, claim.schedule.next_at).await,
     }
     let (schedule, due_at) = (&claim.schedule.id, claim.due_at);
     let (outcome, output) = match run_with_lease(context, claim).await {
@@ -207,9 +202,9 @@ async fn record_end(context: &JobContext, claim: &ScheduleClaim, finish: FinishR
 /// Truncates and cleans the output to what both databases can store.
 fn truncate_output(output: &str) -> String {
     let whole = output.replace('\0', "\u{fffd}");
-    if whole.len() <= OUTPUT_LIMIT {
+    if whole.len() <= MAX_OUTPUT_BYTES {
         return whole;
     }
-    let cut = whole.floor_char_boundary(OUTPUT_LIMIT);
+    let cut = whole.floor_char_boundary(MAX_OUTPUT_BYTES);
     format!("{}\n[cut: {} bytes in all]", whole.get(..cut).unwrap_or_default(), whole.len())
 }

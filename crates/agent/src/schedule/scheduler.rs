@@ -20,7 +20,6 @@ const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
 /// The shortest interval between searches for lost runs.
 const SETTLE_EVERY: Duration = Duration::from_secs(5);
 const PRUNE_EVERY: Duration = Duration::from_secs(3600);
-/// How long the record of a run is kept.
 const RUN_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 const BATCH: u32 = 100;
 /// How long stopped runs may take to end.
@@ -32,11 +31,9 @@ pub struct SchedulerSettings {
     pub owner: String,
     /// How long after a crash its runs count as lost.
     pub lease: Duration,
-    /// How many runs at a time.
     pub concurrency: u32,
     /// How late a run may be before it counts as missed.
     pub grace: Duration,
-    /// How long a run may take.
     pub run_limit: Duration,
     /// How long runs may continue at shutdown.
     pub shutdown_grace: Duration,
@@ -60,7 +57,6 @@ pub struct Scheduler {
     context: Arc<JobContext>,
 }
 
-/// When the scheduler last ran its maintenance tasks.
 #[derive(Default)]
 struct Maintenance {
     settled: Option<Instant>,

@@ -1,5 +1,5 @@
 //! Timetables: when a schedule is due, in its time zone, across clock changes. Pure: the time is a parameter. A local time
-//! that the clocks skip is due at the moment of the change; one that they show twice is due the first time. A schedule that
+//! that the clocks skip is due at the first_instant of the change; one that they show twice is due the first time. A schedule that
 //! matches every hour follows the running clock: skipped times are not made up, and a repeated hour counts twice.
 
 use jiff::civil::DateTime;
@@ -18,67 +18,28 @@ const PERIODS: usize = 200;
 /// Each error names the value and says what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimetableError {
-    /// Not five fields.
     #[error(
         "`{text}` has {found} fields; a cron expression has five: minute, hour, day of the month, month, day of the week"
     )]
-    Fields {
-        text: String,
-        /// The number of fields in `text`.
-        found: usize,
-    },
-    /// A field with an invalid value.
+    Fields { text: String, found: usize },
     #[error("`{value}` is no {field}; allowed are {allowed}")]
-    Value {
-        field: &'static str,
-        value: String,
-        /// A description of the valid values.
-        allowed: &'static str,
-    },
-    /// A range whose end comes before its start.
+    Value { field: &'static str, value: String, allowed: &'static str },
     #[error("the {field} range `{range}` runs backwards; write it as two: `22-23,0-2` for 22 to 2")]
-    Backwards {
-        field: &'static str,
-        /// The range as written.
-        range: String,
-    },
-    /// A date that no year has.
+    Backwards { field: &'static str, range: String },
     #[error("`{text}` never comes: none of these months has such a day")]
-    Never {
-        /// The text as written.
-        text: String,
-    },
-    /// An unknown word after `@`.
+    Never { text: String },
     #[error(
         "`{text}` is not known; there are @hourly, @daily, @weekly, @monthly, @yearly, `@every 15m` and `@once 2027-01-31T09:00:00Z`"
     )]
-    Alias {
-        /// The text as written.
-        text: String,
-    },
-    /// An invalid duration, or one that is too short or too long.
+    Alias { text: String },
     #[error("`{text}` is no time span from a minute to a year; write it like 15m, 2h, 1h30m or 3d")]
-    Every {
-        /// The text as written.
-        text: String,
-    },
-    /// An invalid date or time.
+    Every { text: String },
     #[error("`{text}` is no moment; write it like 2027-01-31T09:00:00Z or 2027-01-31T09:00:00+01:00")]
-    Once {
-        /// The text as written.
-        text: String,
-    },
-    /// An unknown time zone.
+    Once { text: String },
     #[error("there is no time zone `{name}`; write its name like Europe/Berlin, America/New_York or UTC")]
-    Zone {
-        /// The name as written.
-        name: String,
-    },
+    Zone { name: String },
     #[error("the expression has {len} bytes; {LONGEST_TEXT} are allowed")]
-    TooLong {
-        /// The length in bytes.
-        len: usize,
-    },
+    TooLong { len: usize },
 }
 
 #[derive(Clone, Debug)]
@@ -111,8 +72,8 @@ impl Timetable {
         let next = match self.rule {
             Rule::Every(span) => after.checked_add(span).ok()?,
             Rule::Once(at) => Some(at).filter(|at| *at > after)?,
-            Rule::Cron(cron) if cron.is_every_hour() => by_the_clock(&cron, &self.zone, after)?,
-            Rule::Cron(cron) => by_the_day(&cron, &self.zone, after)?,
+            Rule::Cron(cron) if cron.is_every_hour() => next_by_clock(&cron, &self.zone, after)?,
+            Rule::Cron(cron) => next_by_day(&cron, &self.zone, after)?,
         };
         Some(next.as_microsecond())
     }
@@ -186,7 +147,7 @@ fn once(text: &str) -> Result<Timestamp, TimetableError> {
 }
 
 /// The next instant at which the clock shows a matching time.
-fn by_the_clock(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
+fn next_by_clock(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
     let mut from = after.checked_add(1.nanosecond()).ok()?;
     for _ in 0..PERIODS {
         let offset = zone.to_offset(from);
@@ -202,13 +163,13 @@ fn by_the_clock(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timest
 }
 
 /// The next matching local time, each counted once.
-fn by_the_day(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
+fn next_by_day(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
     let local = zone.to_datetime(after);
     let mut from = local.date().at(local.hour(), local.minute(), 0, 0);
     // Terminates: only local times that the clocks skip or repeat can lie in the past.
     loop {
         let time = cron.at_or_after(from)?;
-        let at = moment(zone, time)?;
+        let at = first_instant(zone, time)?;
         if at > after {
             return Some(at);
         }
@@ -217,7 +178,7 @@ fn by_the_day(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timestam
 }
 
 /// The first instant at which the clocks show this time, or would have.
-fn moment(zone: &TimeZone, time: DateTime) -> Option<Timestamp> {
+fn first_instant(zone: &TimeZone, time: DateTime) -> Option<Timestamp> {
     match zone.to_ambiguous_timestamp(time).offset() {
         AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(time).ok(),
         AmbiguousOffset::Fold { before, .. } => before.to_timestamp(time).ok(),

@@ -1,4 +1,4 @@
-//! The methods of the Bot API that the channel uses. The token is part of every request path; no error and no log
+//! The methods of the Bot API that the channel uses, and their errors. The token is part of every request path; no error and no log
 //! contains it.
 
 use std::error::Error as _;
@@ -8,19 +8,16 @@ use embody_wire::{Proxies, Secret, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::chat_ref::ChatRef;
-use super::error::ApiError;
+use super::update::ChatRef;
 
-/// The largest response, in bytes.
-const ANSWER_BYTES_MOST: usize = 32 * 1024 * 1024;
-/// Updates in one response.
-const UPDATES_MOST: u32 = 100;
-const CONNECT: Duration = Duration::from_secs(10);
-const IDLE: Duration = Duration::from_secs(15);
+const MAX_RESPONSE_BYTES: usize = 32 * 1024 * 1024;
+const MAX_UPDATES: u32 = 100;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Timeout of a method; a poll adds its own wait.
-const CALL: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest description of an error that is kept.
-const DESCRIPTION_MOST: usize = 300;
+const MAX_DESCRIPTION_CHARS: usize = 300;
 
 /// The bot's own account.
 #[derive(Debug, Clone, Deserialize)]
@@ -30,14 +27,11 @@ pub(super) struct Me {
     pub(super) username: String,
 }
 
-/// A message to send.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NewText<'a> {
     pub(super) chat_ref: ChatRef,
     pub(super) text: &'a str,
-    /// Whether the text is HTML.
     pub(super) is_html: bool,
-    /// The message that it replies to.
     pub(super) reply_to: Option<i64>,
     /// Buttons in one row: label and data.
     pub(super) buttons: &'a [(&'a str, String)],
@@ -58,20 +52,20 @@ impl Api {
             return Err(ApiError::Setup("the token of the Telegram bot is not one".to_owned()));
         }
         let builder = reqwest::Client::builder()
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT_TIMEOUT)
             // Shorter than servers keep connections: the outcome of a message sent on a closing connection is unknown.
-            .pool_idle_timeout(IDLE)
+            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             // A message that may have been sent is never sent again, also not by the HTTP client.
             .retry(reqwest::retry::never())
             .referer(false);
         let http = proxies.apply(builder, base).build();
-        let http = http.map_err(|error| ApiError::Setup(why(&error, token)))?;
+        let http = http.map_err(|error| ApiError::Setup(describe_error(&error, token)))?;
         Ok(Self { http, base: base.clone(), token: token.clone(), proxies: proxies.clone() })
     }
 
     pub(super) async fn me(&self) -> Result<Me, ApiError> {
-        let me = self.call("getMe", &json!({}), CALL).await?;
+        let me = self.call("getMe", &json!({}), CALL_TIMEOUT).await?;
         Me::deserialize(me).map_err(|error| ApiError::Lost(error.to_string()))
     }
 
@@ -80,10 +74,10 @@ impl Api {
         let params = json!({
             "offset": offset,
             "timeout": wait.as_secs(),
-            "limit": UPDATES_MOST,
+            "limit": MAX_UPDATES,
             "allowed_updates": ["message", "edited_message", "callback_query"],
         });
-        match self.call("getUpdates", &params, wait + CALL).await? {
+        match self.call("getUpdates", &params, wait + CALL_TIMEOUT).await? {
             Value::Array(updates) => Ok(updates),
             _ => Err(ApiError::Lost("updates that are no list".to_owned())),
         }
@@ -91,7 +85,7 @@ impl Api {
 
     /// Switches the bot to polling.
     pub(super) async fn delete_webhook(&self) -> Result<(), ApiError> {
-        self.call("deleteWebhook", &json!({ "drop_pending_updates": false }), CALL).await.map(drop)
+        self.call("deleteWebhook", &json!({ "drop_pending_updates": false }), CALL_TIMEOUT).await.map(drop)
     }
 
     /// Sends a message and returns its id.
@@ -109,7 +103,7 @@ impl Api {
             let row: Vec<Value> = new.buttons.iter().map(button).collect();
             set(&mut params, "reply_markup", json!({ "inline_keyboard": [row] }));
         }
-        let sent = self.call("sendMessage", &params, CALL).await?;
+        let sent = self.call("sendMessage", &params, CALL_TIMEOUT).await?;
         Ok(sent.get("message_id").and_then(Value::as_i64).unwrap_or_default())
     }
 
@@ -119,26 +113,24 @@ impl Api {
         if let Some(topic) = chat_ref.topic {
             set(&mut params, "message_thread_id", topic.into());
         }
-        self.call("sendChatAction", &params, CALL).await.map(drop)
+        self.call("sendChatAction", &params, CALL_TIMEOUT).await.map(drop)
     }
 
     /// Replaces the text of a message, and removes its buttons.
     pub(super) async fn edit(&self, chat_ref: ChatRef, message: i64, text: &str) -> Result<(), ApiError> {
         let mut params = text_params(chat_ref, text, false);
         set(&mut params, "message_id", message.into());
-        self.call("editMessageText", &params, CALL).await.map(drop)
+        self.call("editMessageText", &params, CALL_TIMEOUT).await.map(drop)
     }
 
-    /// Removes the buttons.
     pub(super) async fn remove_buttons(&self, chat_ref: ChatRef, message: i64) -> Result<(), ApiError> {
         let params = json!({ "chat_id": chat_ref.chat, "message_id": message });
-        self.call("editMessageReplyMarkup", &params, CALL).await.map(drop)
+        self.call("editMessageReplyMarkup", &params, CALL_TIMEOUT).await.map(drop)
     }
 
-    /// Shows the result of a button press.
     pub(super) async fn answer_press(&self, press: &str, text: &str) -> Result<(), ApiError> {
         let params = json!({ "callback_query_id": press, "text": text });
-        self.call("answerCallbackQuery", &params, CALL).await.map(drop)
+        self.call("answerCallbackQuery", &params, CALL_TIMEOUT).await.map(drop)
     }
 
     async fn call(&self, method: &str, params: &Value, within: Duration) -> Result<Value, ApiError> {
@@ -151,7 +143,7 @@ impl Api {
             .timeout(within)
             .body(params.to_string());
         let failed = |error: reqwest::Error| {
-            let words = why(&error, &self.token);
+            let words = describe_error(&error, &self.token);
             if error.is_connect() || error.is_builder() {
                 ApiError::Unreachable(self.proxies.describe_error(&self.base, words))
             } else {
@@ -162,8 +154,8 @@ impl Api {
         let status = response.status().as_u16();
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            if body.len() + chunk.len() > ANSWER_BYTES_MOST {
-                return Err(ApiError::Lost(format!("an answer of more than {ANSWER_BYTES_MOST} bytes")));
+            if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
+                return Err(ApiError::Lost(format!("an answer of more than {MAX_RESPONSE_BYTES} bytes")));
             }
             body.extend_from_slice(&chunk);
         }
@@ -193,7 +185,7 @@ impl Api {
             ),
             None => (status, "not the answer of a Bot API".to_owned(), None),
         };
-        let description = self.token.redact(&description).chars().take(DESCRIPTION_MOST).collect();
+        let description = self.token.redact(&description).chars().take(MAX_DESCRIPTION_CHARS).collect();
         // A server may have sent the message before it failed.
         if !(400..500).contains(&status) {
             return Err(ApiError::Lost(format!("it answered {status}: {description}")));
@@ -222,7 +214,7 @@ fn set(params: &mut Value, key: &str, value: Value) {
 }
 
 /// An error with its causes, without the URL.
-fn why(error: &reqwest::Error, token: &Secret) -> String {
+fn describe_error(error: &reqwest::Error, token: &Secret) -> String {
     let kind = if error.is_timeout() {
         "no answer in time"
     } else if error.is_connect() {
@@ -237,7 +229,64 @@ fn why(error: &reqwest::Error, token: &Secret) -> String {
         words.push_str(&cause.to_string());
         source = cause.source();
     }
-    token.redact(&words).chars().take(DESCRIPTION_MOST).collect()
+    token.redact(&words).chars().take(MAX_DESCRIPTION_CHARS).collect()
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApiError {
+    /// The token is malformed, or the client cannot be built.
+    #[error("{0}")]
+    Setup(String),
+    /// The request was not sent.
+    #[error("Telegram cannot be reached: {0}")]
+    Unreachable(String),
+    /// The connection or the server failed: the method may have been executed.
+    #[error("nobody knows whether Telegram has taken it: {0}")]
+    Lost(String),
+    #[error("Telegram says {status}: {description}")]
+    Refused { status: u16, description: String, retry_after: Option<Duration> },
+}
+
+impl ApiError {
+    /// Whether the same message will always be rejected.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::Refused { status: 400 | 403 | 404, .. })
+    }
+
+    /// Whether Telegram could not parse the formatting of a text.
+    pub(super) fn is_about_formatting(&self) -> bool {
+        self.is_rejection(400, "can't parse entities")
+    }
+
+    /// Whether the message already has this text.
+    pub(super) fn is_same_already(&self) -> bool {
+        self.is_rejection(400, "message is not modified")
+    }
+
+    /// Whether a webhook receives the updates instead.
+    pub(super) fn is_about_webhook(&self) -> bool {
+        self.is_rejection(409, "webhook")
+    }
+
+    /// Whether another process polls the updates of this bot.
+    pub(super) fn is_about_another_poller(&self) -> bool {
+        matches!(self, Self::Refused { status: 409, .. })
+    }
+
+    pub(super) fn is_about_token(&self) -> bool {
+        matches!(self, Self::Refused { status: 401, .. })
+    }
+
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    fn is_rejection(&self, wanted: u16, words: &str) -> bool {
+        matches!(self, Self::Refused { status, description, .. } if *status == wanted && description.contains(words))
+    }
 }
 
 #[cfg(test)]

@@ -15,20 +15,16 @@ use embody_store::{Result, Topic};
 use embody_wire::server::CancellationToken;
 use tokio::time::sleep;
 
-use super::chat_ref::ChatRef;
 use super::format::{self, PART_UNITS, Part};
 use super::leader::MIN_BACKOFF;
+use super::update::ChatRef;
 use super::update::Press;
 use super::{CHANNEL, Channel, message};
 
-/// The kind of a message that asks for approval.
 pub(super) const KIND: &str = "approval";
-/// How many approvals are loaded at once.
-const PENDING: u32 = 500;
-/// How many messages of one user are searched for an earlier request.
-const LOOKED_THROUGH: u32 = 200;
-/// How many messages with buttons are kept in memory.
-const SHOWN: usize = 1000;
+const MAX_PENDING: u32 = 500;
+const MAX_MESSAGES_SEARCHED: u32 = 200;
+const MAX_SHOWN: usize = 1000;
 /// Names no command, because a model may read it in a quote.
 const ELSEWHERE: &str = "A call waits for your approval. It cannot be shown here whole, so it cannot be approved here: use the console or the terminal.";
 
@@ -48,7 +44,7 @@ impl ApprovalMessages {
     pub(super) fn add(&self, outgoing: &Outgoing, chat_ref: ChatRef, message: i64, text: &str) {
         let Some(approval) = outgoing.about.clone() else { return };
         let mut shown = self.lock();
-        if shown.len() < SHOWN {
+        if shown.len() < MAX_SHOWN {
             let sent =
                 ApprovalMessage { user: outgoing.user.clone(), chat_ref, message, text: text.to_owned() };
             shown.entry(approval).or_default().push(sent);
@@ -72,18 +68,18 @@ impl ApprovalMessages {
 
 /// Asks for pending approvals, and shows decisions, until shutdown.
 pub(super) async fn watch(channel: &Channel, ending: CancellationToken) {
-    let mut news = channel.store.changes(Topic::Approvals);
+    let mut changes = channel.store.changes(Topic::Approvals);
     let mut asked = HashSet::new();
     while !ending.is_cancelled() {
-        let mut look = channel.times.look;
+        let mut pause = channel.times.store_poll;
         if let Err(error) = queue_pending(channel, &mut asked).await {
             tracing::warn!(reason = %error, "approvals wait for the store");
-            look = MIN_BACKOFF;
+            pause = MIN_BACKOFF;
         }
         close_decided(channel).await;
         tokio::select! {
-            _ = news.changed() => {}
-            () = sleep(look) => {}
+            _ = changes.changed() => {}
+            () = sleep(pause) => {}
             () = ending.cancelled() => {}
         }
     }
@@ -91,7 +87,7 @@ pub(super) async fn watch(channel: &Channel, ending: CancellationToken) {
 
 /// Queues a message for each pending approval that has none yet. A failure does not affect the others and is retried.
 async fn queue_pending(channel: &Channel, asked: &mut HashSet<String>) -> Result<()> {
-    let pending = channel.store.approvals().list_all(ApprovalFilter::Pending, PENDING).await?;
+    let pending = channel.store.approvals().list_all(ApprovalFilter::Pending, MAX_PENDING).await?;
     asked.retain(|id| pending.iter().any(|approval| approval.id == *id));
     for approval in pending {
         if asked.contains(&approval.id) || !bound_channels(&approval.policy).contains(&Via::Telegram) {
@@ -128,7 +124,7 @@ async fn queue_approval(channel: &Channel, approval: &Approval) -> Result<()> {
 
 /// Whether an earlier process has asked.
 async fn is_queued(channel: &Channel, approval: &Approval) -> Result<bool> {
-    let known = channel.store.outgoing().list(&approval.user, LOOKED_THROUGH).await?;
+    let known = channel.store.outgoing().list(&approval.user, MAX_MESSAGES_SEARCHED).await?;
     let is_about = |one: &Outgoing| {
         one.channel == CHANNEL && one.kind == KIND && one.about.as_deref() == Some(approval.id.as_str())
     };
@@ -137,9 +133,9 @@ async fn is_queued(channel: &Channel, approval: &Approval) -> Result<bool> {
 
 /// The text of an approval, if Telegram shows all of it.
 fn full_text(approval: &Approval) -> Option<String> {
-    let words = approval_text(&ApprovalView::from(approval)).ok()?;
-    let parts = format::verbatim(&words);
-    (parts.iter().map(|part| part.plain.as_str()).collect::<String>() == words).then_some(words)
+    let text = approval_text(&ApprovalView::from(approval)).ok()?;
+    let parts = format::verbatim(&text);
+    (parts.iter().map(|part| part.plain.as_str()).collect::<String>() == text).then_some(text)
 }
 
 /// The buttons of a message; empty if a press would not count, `None` if the approval is no longer pending.
@@ -154,7 +150,7 @@ pub(super) async fn buttons(
         return Ok(None);
     };
     let shown: String = parts.iter().map(|part| part.plain.as_str()).collect();
-    if full_text(&approval).is_none_or(|words| words != shown) {
+    if full_text(&approval).is_none_or(|text| text != shown) {
         return Ok(Some(Vec::new()));
     }
     Ok(Some(vec![("✅ Approve", format!("approve:{id}")), ("⛔ Deny", format!("deny:{id}"))]))
@@ -207,7 +203,6 @@ fn outcome(approval: &Approval) -> String {
     }
 }
 
-/// Handles a button press.
 pub(super) async fn handle_press(channel: &Channel, press: &Press) -> Result<()> {
     let (text, closes) = match decide(channel, press).await? {
         Ok(approval) => {

@@ -6,47 +6,34 @@ use embody_broker::visible;
 use serde::{Deserialize, Serialize};
 
 use super::api::Me;
-use super::chat_ref::ChatRef;
+use super::update::ChatRef;
 use super::update::{Mark, Message, RepliedMessage};
 
 /// The longest name, and the longest quote, that the agent sees, in characters.
-const NAME_MOST: usize = 64;
-const QUOTED_MOST: usize = 1000;
+const MAX_NAME_CHARS: usize = 64;
+const MAX_QUOTE_CHARS: usize = 1000;
 
-/// The content of an incoming row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Content {
-    /// A message of a person on the allowlist.
     #[serde(rename = "said")]
     Message(InboundMessage),
     /// A message of a person who is not on the allowlist.
-    Stranger {
-        /// Their Telegram id.
-        person: i64,
-    },
+    Stranger { person: i64 },
     /// A conversation continues without a message.
     #[serde(rename = "go_on")]
-    Resume {
-        /// The text to continue with.
-        text: String,
-        thread: String,
-    },
+    Resume { text: String, thread: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct InboundMessage {
-    /// The id of the message in its chat.
     pub(super) message: i64,
-    /// The sender's Telegram id.
     pub(super) person: i64,
-    /// The sender's display name.
     pub(super) name: String,
     pub(super) text: String,
     /// Whether it had content that cannot be read.
     #[serde(default)]
     pub(super) has_more: bool,
-    /// Whether the text was forwarded.
     #[serde(default)]
     pub(super) is_forward: bool,
     /// The text of the message that it replies to.
@@ -78,7 +65,7 @@ impl InboundMessage {
             has_more: message.has_more,
             is_forward: message.is_forward,
             quotes_others: quoted.is_some() && quotes_others,
-            quoted: quoted.map(|text| text.chars().take(QUOTED_MOST).collect()),
+            quoted: quoted.map(|text| text.chars().take(MAX_QUOTE_CHARS).collect()),
             language: message.from.language_code.clone(),
             edited_at: message.edited_at,
             is_edit: false,
@@ -90,7 +77,7 @@ impl InboundMessage {
         let mut lines = Vec::new();
         if chat_ref.is_shared() {
             let name: String =
-                visible::line(&self.name).chars().filter(|c| *c != '"').take(NAME_MOST).collect();
+                visible::line(&self.name).chars().filter(|c| *c != '"').take(MAX_NAME_CHARS).collect();
             lines.push(format!("[said in a group by \"{name}\"]"));
         }
         if self.is_edit {
@@ -132,20 +119,20 @@ fn as_quote(text: &str) -> String {
 }
 
 /// Whether a message in a group is for the bot: it mentions it, replies to it, or is a command.
-pub(super) fn is_for_us(message: &Message, me: &Me) -> bool {
+pub(super) fn is_for_bot(message: &Message, me: &Me) -> bool {
     if message.is_private || message.answers.as_ref().is_some_and(|answered| answered.from == Some(me.id)) {
         return true;
     }
     message.marks.iter().any(|mark| match mark {
-        Mark::Mention(name) => is_us(name, me),
+        Mark::Mention(name) => is_bot_name(name, me),
         Mark::Person(id) => *id == me.id,
         Mark::Command(command) => {
-            command.split_once('@').is_none_or(|(_, name)| is_us(&format!("@{name}"), me))
+            command.split_once('@').is_none_or(|(_, name)| is_bot_name(&format!("@{name}"), me))
         }
     })
 }
 
-fn is_us(mention: &str, me: &Me) -> bool {
+fn is_bot_name(mention: &str, me: &Me) -> bool {
     mention
         .strip_prefix('@')
         .is_some_and(|name| !me.username.is_empty() && name.eq_ignore_ascii_case(&me.username))
@@ -156,7 +143,11 @@ fn without_mention<'a>(message: &'a Message, me: &Me) -> &'a str {
     let text = message.text.trim_start();
     let word = text.split(char::is_whitespace).next().unwrap_or_default();
     let name = word.trim_end_matches([',', ':']);
-    if is_us(name, me) && text.len() > word.len() { text.get(word.len()..).unwrap_or(text) } else { text }
+    if is_bot_name(name, me) && text.len() > word.len() {
+        text.get(word.len()..).unwrap_or(text)
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
@@ -200,7 +191,7 @@ mod tests {
             ("yes", json!({"reply_to_message": {"from": {"id": 42}}}), true),
             ("yes", json!({"reply_to_message": {"from": {"id": 41}}}), false),
         ] {
-            assert_eq!(is_for_us(&message(text, &extra), &me()), expected, "{text} {extra}");
+            assert_eq!(is_for_bot(&message(text, &extra), &me()), expected, "{text} {extra}");
         }
     }
 

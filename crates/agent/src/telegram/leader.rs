@@ -1,15 +1,19 @@
 //! Leader election: one process at a time is the bot. It takes the lease, renews it while it runs, and releases it at
-//! the end. A process that loses the lease stops at once and waits for it again.
+//! the end. A process that loses the lease stops at once and waits for it again. The leader also settles work that was
+//! in progress when a process died: it is never repeated, its outcome is `unknown`, and the chat gets one notice.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{LeaderLease, Lease, LeaseStatus, Store};
+use embody_store::incoming::Incoming;
+use embody_store::outgoing::{NewOutgoing, OutgoingState};
+use embody_store::{LeaderLease, Lease, LeaseStatus, Result, Scope, Store};
 use embody_wire::server::CancellationToken;
 use tokio::time::sleep;
 
 use super::api::Me;
-use super::{Bot, CHANNEL, Channel, TurnHandler, approvals, orphans, poller, sender, worker};
+use super::worker::INTERRUPTED;
+use super::{Bot, CHANNEL, Channel, TurnHandler, approvals, message, poller, sender, worker};
 
 /// Backoff after a Telegram error, at first and at most.
 pub(super) const MIN_BACKOFF: Duration = Duration::from_secs(1);
@@ -39,11 +43,11 @@ pub(super) async fn run_when_leader(candidate: Candidate, ending: CancellationTo
                 if !std::mem::replace(&mut has_logged, true) {
                     tracing::info!("another process is the Telegram bot; this one waits");
                 }
-                wait_or_end(bot.times.look, &ending).await;
+                wait_or_end(bot.times.store_poll, &ending).await;
             }
             Err(error) => {
                 tracing::warn!(reason = %error, "the Telegram bot waits for the store");
-                wait_or_end(bot.times.look, &ending).await;
+                wait_or_end(bot.times.store_poll, &ending).await;
             }
         }
     }
@@ -82,7 +86,7 @@ async fn run_as_leader(
         tokio::join!(
             poller::poll(&channel, ending.clone()),
             approvals::watch(&channel, ending.clone()),
-            orphans::run(&channel, ending.clone()),
+            settle_orphans_until_shutdown(&channel, ending.clone()),
             sender::deliver(&channel, over),
             working,
         );
@@ -132,10 +136,59 @@ async fn fetch_identity(bot: &Bot, ending: &CancellationToken) -> Option<Me> {
     None
 }
 
-/// Waits for this time, or until shutdown.
 pub(super) async fn wait_or_end(time: Duration, ending: &CancellationToken) {
     tokio::select! {
         () = sleep(time) => {}
         () = ending.cancelled() => {}
     }
+}
+
+const BATCH: u32 = 100;
+
+pub(super) async fn settle_orphans_until_shutdown(channel: &Channel, ending: CancellationToken) {
+    while !ending.is_cancelled() {
+        if let Err(error) = settle_orphans(channel).await {
+            tracing::warn!(reason = %error, "what was under way on Telegram could not be looked at");
+        }
+        wait_or_end(channel.times.store_poll, &ending).await;
+    }
+}
+
+async fn settle_orphans(channel: &Channel) -> Result<()> {
+    let settled = channel.store.incoming().expire(CHANNEL, BATCH, notice).await;
+    let orphans = match settled {
+        Ok(orphans) => orphans,
+        Err(error) => {
+            tracing::warn!(reason = %error, "what was interrupted is settled without telling of it at once");
+            // A notice that cannot be queued does not affect the others.
+            let orphans = channel.store.incoming().expire(CHANNEL, BATCH, |_| None).await?;
+            for notice in orphans.iter().filter_map(notice) {
+                channel.notify(notice).await;
+            }
+            orphans
+        }
+    };
+    for orphan in orphans {
+        tracing::warn!(
+            message = orphan.external,
+            user = orphan.user,
+            "a turn was interrupted; nobody knows how far it had come"
+        );
+    }
+    for orphan in channel.store.outgoing().expire(CHANNEL, BATCH).await? {
+        if orphan.state == OutgoingState::Unknown {
+            tracing::warn!(
+                message = orphan.id,
+                user = orphan.user,
+                "nobody knows whether a message has arrived on Telegram"
+            );
+        }
+    }
+    Ok(())
+}
+
+fn notice(orphan: &Incoming) -> Option<NewOutgoing> {
+    let scope = Scope::new(&orphan.user, &orphan.agent).ok()?;
+    let notice = message(scope, &orphan.conversation, "notice", INTERRUPTED.to_owned());
+    Some(NewOutgoing { about: Some(orphan.external.clone()), ..notice })
 }

@@ -10,28 +10,20 @@
 //! | module | owns |
 //! |---|---|
 //! | [`format`] | Markdown to messages |
-//! | `api` | the methods of the Bot API |
-//! | `error` | the errors of the Bot API |
-//! | `update` | an update as Telegram sends it |
+//! | `api` | the methods of the Bot API, and their errors |
+//! | `update` | an update as Telegram sends it, and the chat that it comes from |
 //! | `inbound_message` | a message as it is stored and as the agent reads it |
-//! | `chat_ref` | a chat, or a topic in it |
-//! | `allowlist` | who may write, and who decides |
 //! | `poller` | updates into the store |
 //! | `worker` | turns |
 //! | `sender` | messages out of the store |
 //! | `approvals` | calls that wait for approval, with buttons |
-//! | `orphans` | work that was in progress when a process died |
-//! | `leader` | leader election |
+//! | `leader` | leader election, and work that was in progress when a process died |
 
-mod allowlist;
 mod api;
 mod approvals;
-mod chat_ref;
-mod error;
 pub mod format;
 mod inbound_message;
 mod leader;
-mod orphans;
 mod poller;
 mod sender;
 mod update;
@@ -47,12 +39,11 @@ use embody_store::{Scope, Store};
 use embody_wire::server::CancellationToken;
 use embody_wire::{Proxies, Secret, Url};
 
-use self::allowlist::Allowlist;
-pub use self::allowlist::user_for;
 use self::api::{Api, Me};
-pub use self::error::ApiError;
-pub use self::worker::resume_conversation;
 use crate::turn::{Agent, TurnInput};
+
+pub use self::api::ApiError;
+pub use self::worker::resume_conversation;
 
 pub const CHANNEL: &str = "telegram";
 
@@ -62,7 +53,6 @@ pub struct BotSettings {
     pub token: Secret,
     pub api_url: Url,
     pub proxies: Proxies,
-    /// The Telegram users that may write.
     pub allow_users: Vec<i64>,
     /// The embody users for Telegram users, where they are not `telegram:ID`.
     pub users: BTreeMap<i64, String>,
@@ -85,7 +75,7 @@ pub struct BotTimes {
     /// How long turns may take to end at shutdown.
     pub ending: Duration,
     /// How often the store is polled without a notification.
-    pub look: Duration,
+    pub store_poll: Duration,
 }
 
 impl Default for BotTimes {
@@ -95,7 +85,7 @@ impl Default for BotTimes {
             poll: Duration::from_secs(50),
             typing: Duration::from_secs(4),
             ending: Duration::from_secs(8),
-            look: Duration::from_secs(5),
+            store_poll: Duration::from_secs(5),
         }
     }
 }
@@ -112,9 +102,6 @@ pub struct Bot {
 
 impl Bot {
     /// Builds a bot. Makes no request.
-    ///
-    /// # Errors
-    /// When the token is malformed.
     pub fn new(settings: &BotSettings) -> Result<Self, ApiError> {
         Ok(Self {
             api: Api::new(&settings.api_url, &settings.token, &settings.proxies)?,
@@ -126,9 +113,6 @@ impl Bot {
     }
 
     /// The bot's user name, for `doctor`.
-    ///
-    /// # Errors
-    /// When Telegram cannot be reached, or rejects the token.
     pub async fn name(&self) -> Result<String, ApiError> {
         self.api.me().await.map(|me| me.username)
     }
@@ -160,7 +144,7 @@ impl From<Agent> for TurnHandler {
             let agent = agent.clone();
             async move {
                 match agent.run_turn(input, &mut |_| {}).await {
-                    Ok(turned) => Ok(turned.reply),
+                    Ok(result) => Ok(result.reply),
                     Err(error) => {
                         let hint =
                             error.hint().map(|hint| format!("\n\n{}", fenced(&hint))).unwrap_or_default();
@@ -174,7 +158,7 @@ impl From<Agent> for TurnHandler {
 
 impl fmt::Debug for TurnHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Turns")
+        f.write_str("TurnHandler")
     }
 }
 
@@ -226,7 +210,6 @@ impl Channel {
     }
 }
 
-/// A message to a chat.
 fn message(scope: Scope, to: &str, kind: &str, text: String) -> NewOutgoing {
     NewOutgoing {
         scope,
@@ -236,5 +219,81 @@ fn message(scope: Scope, to: &str, kind: &str, text: String) -> NewOutgoing {
         kind: kind.to_owned(),
         urgency: "normal".to_owned(),
         about: None,
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Allowlist {
+    names: BTreeMap<i64, String>,
+    owner: String,
+    deciders: Vec<i64>,
+}
+
+impl Allowlist {
+    fn new(allowed: &[i64], users: &BTreeMap<i64, String>, owner: &str) -> Self {
+        let named = |id: &i64| (*id, user_for(*id, users));
+        let names: BTreeMap<i64, String> = allowed.iter().map(named).collect();
+        let is_owner = |name: &String| name == owner;
+        let deciders = if users.values().any(is_owner) {
+            names.iter().filter(|(_, name)| is_owner(name)).map(|(id, _)| *id).collect()
+        } else {
+            allowed.iter().take(1).copied().collect()
+        };
+        Self { names, owner: owner.to_owned(), deciders }
+    }
+
+    /// The user for this Telegram id; `None` if it is not on the list.
+    fn user(&self, person: i64) -> Option<&str> {
+        self.names.get(&person).map(String::as_str)
+    }
+
+    /// Whether a person on the list is this user.
+    fn has(&self, user: &str) -> bool {
+        self.names.values().any(|name| name == user)
+    }
+
+    fn is_owner(&self, user: &str) -> bool {
+        user == self.owner
+    }
+
+    /// The people who decide about calls of all users: those on the list whom the operator has mapped to the owner, or
+    /// the first on the list if no mapping names the owner.
+    fn deciders(&self) -> &[i64] {
+        &self.deciders
+    }
+}
+
+/// The user for a person on the list: as mapped by the operator, else by Telegram id.
+#[must_use]
+pub fn user_for(person: i64, users: &BTreeMap<i64, String>) -> String {
+    users.get(&person).cloned().unwrap_or_else(|| unnamed(person))
+}
+
+/// The user for a person without a mapping.
+fn unnamed(person: i64) -> String {
+    format!("telegram:{person}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_alone_decides() {
+        let users = BTreeMap::from([(1, "owner".to_owned()), (3, "ann".to_owned()), (9, "eve".to_owned())]);
+        let allowlist = Allowlist::new(&[2, 1, 3], &users, "owner");
+        assert_eq!(
+            (allowlist.user(1), allowlist.user(2), allowlist.user(3)),
+            (Some("owner"), Some("telegram:2"), Some("ann"))
+        );
+        // Mapped, but not on the list.
+        assert_eq!((allowlist.user(9), allowlist.has("eve"), allowlist.has("ann")), (None, false, true));
+        assert_eq!(allowlist.deciders(), [1]);
+        let two = BTreeMap::from([(1, "owner".to_owned()), (3, "owner".to_owned())]);
+        assert_eq!(Allowlist::new(&[3, 2, 1], &two, "owner").deciders(), [1, 3]);
+        // No mapping names the owner: the first on the list.
+        assert_eq!(Allowlist::new(&[5, 2], &BTreeMap::new(), "owner").deciders(), [5]);
+        // The mapped owner was removed from the list, and is not replaced.
+        assert_eq!(Allowlist::new(&[2], &users, "owner").deciders(), [0_i64; 0]);
     }
 }

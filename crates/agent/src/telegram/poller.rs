@@ -8,17 +8,15 @@ use embody_store::incoming::{Cursor, IncomingChange, IncomingState, NewIncoming}
 use embody_wire::server::CancellationToken;
 use serde_json::Value;
 
-use super::allowlist::unnamed;
-use super::error::ApiError;
-use super::inbound_message::{Content, InboundMessage, is_for_us};
+use super::api::ApiError;
+use super::inbound_message::{Content, InboundMessage, is_for_bot};
 use super::leader::{MAX_BACKOFF, MIN_BACKOFF, wait_or_end};
+use super::unnamed;
 use super::update::{Message, Update, read};
 use super::{CHANNEL, Channel, approvals, message};
 
-/// How long to wait while another process polls our updates.
-const OTHERS: Duration = Duration::from_secs(20);
+const OTHER_POLLER_DELAY: Duration = Duration::from_secs(20);
 
-/// Polls until shutdown.
 pub(super) async fn poll(channel: &Channel, ending: CancellationToken) {
     let mut offset: Option<i64> = None;
     let mut pause = MIN_BACKOFF;
@@ -46,7 +44,7 @@ impl PollError {
     fn pause(&self) -> Duration {
         match self {
             Self::Telegram(error) if error.is_about_webhook() => Duration::ZERO,
-            Self::Telegram(error) if error.is_about_another_poller() => OTHERS,
+            Self::Telegram(error) if error.is_about_another_poller() => OTHER_POLLER_DELAY,
             Self::Telegram(error) => error.retry_after().unwrap_or_default(),
             Self::Store => Duration::ZERO,
         }
@@ -145,7 +143,7 @@ fn to_incoming(channel: &Channel, message: &Message) -> Option<NewIncoming> {
     let Some(user) = channel.allowlist.user(message.from.id) else {
         return stranger_notice(channel, message);
     };
-    if !is_for_us(message, &channel.me) {
+    if !is_for_bot(message, &channel.me) {
         return None;
     }
     let inbound_message = Content::Message(InboundMessage::new(message, &channel.me));
@@ -177,7 +175,7 @@ fn stranger_notice(channel: &Channel, message: &Message) -> Option<NewIncoming> 
 /// The message for an edit: `None` if the original still waits and was updated, or if the text is unchanged.
 async fn apply_edit(channel: &Channel, message: &Message) -> Result<Option<NewIncoming>> {
     let Some(user) = channel.allowlist.user(message.from.id) else { return Ok(None) };
-    if message.from.is_bot || !is_for_us(message, &channel.me) {
+    if message.from.is_bot || !is_for_bot(message, &channel.me) {
         return Ok(None);
     }
     let mut inbound_message = InboundMessage::new(message, &channel.me);

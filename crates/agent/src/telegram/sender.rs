@@ -10,37 +10,35 @@ use embody_wire::server::CancellationToken;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::api::ApiError;
 use super::api::NewText;
-use super::chat_ref::ChatRef;
-use super::error::ApiError;
 use super::format::{self, Part};
 use super::leader::{MAX_BACKOFF, MIN_BACKOFF};
+use super::update::ChatRef;
 use super::{CHANNEL, Channel, approvals};
 
-/// Messages sent concurrently, each to another chat.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 /// How often a message is tried; with the backoff, over most of an hour.
-const TRIES: i64 = 60;
+const MAX_ATTEMPTS: i64 = 60;
 /// The store's clock may be slightly behind.
-const MARGIN: Duration = Duration::from_millis(50);
+const CLOCK_MARGIN: Duration = Duration::from_millis(50);
 /// How often recording the progress of a message is tried; with the backoff, about the duration of a lease.
-const WRITES: u32 = 5;
-/// Time for the last messages at shutdown.
-const LAST: Duration = Duration::from_secs(5);
+const MAX_RECORD_ATTEMPTS: u32 = 5;
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// Delivers until shutdown, and then what is still waiting.
 pub(super) async fn deliver(channel: &Arc<Channel>, over: CancellationToken) {
-    let mut news = channel.store.changes(Topic::Outgoing);
+    let mut changes = channel.store.changes(Topic::Outgoing);
     let mut sending = JoinSet::new();
     let mut until: Option<Instant> = None;
     // A message with a later due time sends no notification.
     let mut due: Option<Instant> = None;
     loop {
         if over.is_cancelled() {
-            until.get_or_insert_with(|| Instant::now() + LAST);
+            until.get_or_insert_with(|| Instant::now() + SHUTDOWN_GRACE);
         }
-        let free = u32::try_from(AT_ONCE.saturating_sub(sending.len())).unwrap_or(0);
-        let mut look = Instant::now() + channel.times.look;
+        let free = u32::try_from(MAX_CONCURRENT.saturating_sub(sending.len())).unwrap_or(0);
+        let mut next_poll = Instant::now() + channel.times.store_poll;
         match channel.store.outgoing().claim(CHANNEL, &channel.lease(), free).await {
             Ok(claims) => {
                 for claim in claims {
@@ -49,20 +47,20 @@ pub(super) async fn deliver(channel: &Arc<Channel>, over: CancellationToken) {
             }
             Err(error) => {
                 tracing::warn!(reason = %error, "messages to Telegram wait for the store");
-                look = Instant::now() + MIN_BACKOFF;
+                next_poll = Instant::now() + MIN_BACKOFF;
             }
         }
         if until.is_some_and(|until| sending.is_empty() || Instant::now() >= until) {
             break;
         }
-        let look = due.map_or(look, |due| look.min(due));
+        let next_poll = due.map_or(next_poll, |due| next_poll.min(due));
         tokio::select! {
-            _ = news.changed() => {}
+            _ = changes.changed() => {}
             Some(ended) = sending.join_next() => {
                 let wait: Option<Duration> = ended.ok().flatten();
-                due = wait.map(|wait| Instant::now() + wait + MARGIN).into_iter().chain(due).min();
+                due = wait.map(|wait| Instant::now() + wait + CLOCK_MARGIN).into_iter().chain(due).min();
             }
-            () = sleep_until(look) => due = due.filter(|due| *due > Instant::now()),
+            () = sleep_until(next_poll) => due = due.filter(|due| *due > Instant::now()),
             () = over.cancelled(), if until.is_none() => {}
         }
     }
@@ -135,7 +133,6 @@ async fn send(channel: &Channel, claim: &OutgoingClaim) -> Result<Option<Duratio
     Ok(wait)
 }
 
-/// The progress of a message.
 enum Step {
     /// This part is about to be sent.
     Begin(i64),
@@ -159,7 +156,7 @@ async fn record_step(channel: &Channel, claim: &OutgoingClaim, step: &Step) -> R
             // The claim is exclusive: the attempt that seemed to fail has recorded the part, and nothing was sent
             // since.
             Err(error) if has_failed && error.kind() == ErrorKind::Conflict => break,
-            Err(error) if attempt < WRITES && error.kind() != ErrorKind::Conflict => {
+            Err(error) if attempt < MAX_RECORD_ATTEMPTS && error.kind() != ErrorKind::Conflict => {
                 tracing::warn!(reason = %error, "how far a message has come waits for the store");
             }
             tried => return tried,
@@ -258,7 +255,7 @@ fn end_for_error(channel: &Channel, claim: &OutgoingClaim, error: &ApiError) -> 
     match error {
         ApiError::Lost(_) => OutgoingEnd::Unknown(reason),
         error if error.is_final() => OutgoingEnd::Failed(reason),
-        _ if claim.outgoing.attempts >= TRIES => OutgoingEnd::Failed(reason),
+        _ if claim.outgoing.attempts >= MAX_ATTEMPTS => OutgoingEnd::Failed(reason),
         error => {
             let doubled = MIN_BACKOFF
                 * 2_u32.saturating_pow(u32::try_from(claim.outgoing.attempts.clamp(0, 6)).unwrap_or(6));

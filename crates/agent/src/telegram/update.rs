@@ -1,10 +1,11 @@
 //! Parses one update of Telegram. Each is parsed separately: an update that is malformed or of an unknown kind is
 //! skipped and does not block others.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::Deserialize;
 use serde_json::Value;
-
-use super::chat_ref::ChatRef;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Update {
@@ -24,14 +25,12 @@ pub(super) struct Message {
     pub(super) text: String,
     /// Whether it has content besides the text, such as a picture.
     pub(super) has_more: bool,
-    /// Whether it was forwarded.
     pub(super) is_forward: bool,
     pub(super) marks: Vec<Mark>,
     pub(super) answers: Option<RepliedMessage>,
     pub(super) edited_at: Option<i64>,
 }
 
-/// The sender.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Person {
     pub(super) id: i64,
@@ -54,7 +53,6 @@ pub(super) enum Mark {
     Command(String),
 }
 
-/// The message that it replies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RepliedMessage {
     pub(super) from: Option<i64>,
@@ -62,7 +60,6 @@ pub(super) struct RepliedMessage {
     pub(super) is_forward: bool,
 }
 
-/// A button press.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Press {
     pub(super) id: String,
@@ -177,7 +174,7 @@ impl RawMessage {
             text,
             has_more,
             is_forward,
-            answers: self.reply_to_message.as_ref().map(answered),
+            answers: self.reply_to_message.as_ref().map(replied_message),
             edited_at: self.edit_date,
         })
     }
@@ -195,7 +192,7 @@ fn mark(entity: &Value, units: &[u16]) -> Option<Mark> {
     }
 }
 
-fn answered(message: &Value) -> RepliedMessage {
+fn replied_message(message: &Value) -> RepliedMessage {
     let text = |key: &str| message.get(key).and_then(Value::as_str).map(str::to_owned);
     RepliedMessage {
         from: message.pointer("/from/id").and_then(Value::as_i64),
@@ -212,6 +209,50 @@ impl RawPress {
             Some((ChatRef { chat, topic: None }, message.get("message_id")?.as_i64()?, text))
         });
         Some(Press { id: self.id, from: self.from.id, data: self.data?, message })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ChatRef {
+    pub(super) chat: i64,
+    pub(super) topic: Option<i64>,
+}
+
+impl ChatRef {
+    /// The private chat with a person; it has the person's id.
+    pub(super) fn private(person: i64) -> Self {
+        Self { chat: person, topic: None }
+    }
+
+    /// Whether more than one person reads the chat. Such chats have negative ids.
+    pub(super) fn is_shared(self) -> bool {
+        self.chat < 0
+    }
+}
+
+impl fmt::Display for ChatRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.topic {
+            Some(topic) => write!(f, "{}/{topic}", self.chat),
+            None => write!(f, "{}", self.chat),
+        }
+    }
+}
+
+/// The text that is not a chat reference.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not the number of a Telegram chat")]
+pub(super) struct InvalidChatRef(String);
+
+impl FromStr for ChatRef {
+    type Err = InvalidChatRef;
+
+    fn from_str(text: &str) -> Result<Self, InvalidChatRef> {
+        let wrong = || InvalidChatRef(text.chars().take(64).collect());
+        let (chat, topic) = text.split_once('/').map_or((text, None), |(chat, topic)| (chat, Some(topic)));
+        let chat = chat.parse().map_err(|_| wrong())?;
+        let topic = topic.map(str::parse).transpose().map_err(|_| wrong())?;
+        Ok(Self { chat, topic })
     }
 }
 
@@ -300,5 +341,15 @@ mod tests {
             panic!()
         };
         assert_eq!((inbound_message.text.as_str(), inbound_message.has_more), ("look", true));
+    }
+
+    #[test]
+    fn a_place_is_read_as_it_is_written() {
+        for text in ["5", "-100123", "-100123/7"] {
+            assert_eq!(text.parse::<ChatRef>().unwrap().to_string(), text);
+        }
+        for text in ["", "ann", "5/", "/5", "5/x", "5.0"] {
+            assert_eq!(text.parse::<ChatRef>(), Err(InvalidChatRef(text.to_owned())));
+        }
     }
 }

@@ -12,17 +12,16 @@ use embody_wire::server::CancellationToken;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::chat_ref::ChatRef;
 use super::inbound_message::{Content, InboundMessage};
 use super::leader::MIN_BACKOFF;
+use super::update::ChatRef;
 use super::{CHANNEL, Channel, message, poller};
 use crate::title;
 use crate::turn::{Facts, TurnInput};
 
-/// Concurrent turns.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 /// How often recording the end of a turn is tried; with the backoff, over about half a minute.
-const TRIES: u32 = 6;
+const MAX_RECORD_ATTEMPTS: u32 = 6;
 
 const HELLO: &str =
     "Hello! Write to me as you would to a person.\n\n- /new begins a new conversation\n- /help shows this";
@@ -32,11 +31,11 @@ pub(super) const INTERRUPTED: &str = "I was interrupted while I was working on y
 
 /// Runs until shutdown; running turns then get a grace period.
 pub(super) async fn run(channel: &Arc<Channel>, ending: CancellationToken) {
-    let mut news = channel.store.changes(Topic::Incoming);
+    let mut changes = channel.store.changes(Topic::Incoming);
     let mut turns = JoinSet::new();
     while !ending.is_cancelled() {
-        let free = u32::try_from(AT_ONCE.saturating_sub(turns.len())).unwrap_or(0);
-        let mut look = channel.times.look;
+        let free = u32::try_from(MAX_CONCURRENT.saturating_sub(turns.len())).unwrap_or(0);
+        let mut pause = channel.times.store_poll;
         match channel.store.incoming().claim(CHANNEL, &channel.lease(), free).await {
             Ok(claims) => {
                 for claim in claims {
@@ -45,20 +44,19 @@ pub(super) async fn run(channel: &Arc<Channel>, ending: CancellationToken) {
             }
             Err(error) => {
                 tracing::warn!(reason = %error, "messages from Telegram wait for the store");
-                look = MIN_BACKOFF;
+                pause = MIN_BACKOFF;
             }
         }
         tokio::select! {
-            _ = news.changed() => {}
+            _ = changes.changed() => {}
             Some(_) = turns.join_next() => {}
-            () = sleep(look) => {}
+            () = sleep(pause) => {}
             () = ending.cancelled() => {}
         }
     }
     while turns.join_next().await.is_some() {}
 }
 
-/// Processes one message and records the outcome.
 async fn process(channel: Arc<Channel>, claim: IncomingClaim, ending: CancellationToken) {
     let finish = tokio::select! {
         finish = process_message(&channel, &claim.incoming) => finish,
@@ -73,7 +71,7 @@ async fn process(channel: Arc<Channel>, claim: IncomingClaim, ending: Cancellati
         },
     };
     let mut pause = MIN_BACKOFF;
-    for _ in 0..TRIES {
+    for _ in 0..MAX_RECORD_ATTEMPTS {
         match channel.store.incoming().finish(&claim, finish.clone()).await {
             Ok(LeaseStatus::Kept) => return,
             Ok(LeaseStatus::Lost) => break,
@@ -133,7 +131,7 @@ async fn process_message(channel: &Channel, incoming: &Incoming) -> FinishIncomi
 fn read(incoming: &Incoming) -> std::result::Result<(Content, ChatRef), String> {
     let content = serde_json::from_str(&incoming.content).map_err(|error| error.to_string())?;
     let chat_ref: ChatRef =
-        incoming.conversation.parse().map_err(|error: super::chat_ref::InvalidChatRef| error.to_string())?;
+        incoming.conversation.parse().map_err(|error: super::update::InvalidChatRef| error.to_string())?;
     Ok((content, chat_ref))
 }
 
@@ -148,7 +146,6 @@ fn is_allowed(channel: &Channel, incoming: &Incoming, content: &Content, chat_re
     }
 }
 
-/// The reply, if any.
 async fn reply(
     channel: &Channel,
     incoming: &Incoming,
@@ -310,10 +307,7 @@ async fn find_or_open(
 }
 
 /// Queues the continuation of a conversation of this channel, for example after an approval. It is durable, runs in
-/// order, and its reply goes to the chat.
-///
-/// # Errors
-/// When the store fails. A thread that belongs to no chat is ignored.
+/// order, and its reply goes to the chat. A thread that belongs to no chat is ignored.
 pub async fn resume_conversation(store: &Store, input: &TurnInput) -> Result<()> {
     let thread = store.threads().get(input.scope.user(), &input.thread).await?;
     let Some(chat_ref) = thread.as_ref().filter(|thread| thread.channel == CHANNEL).and_then(chat_ref_of)

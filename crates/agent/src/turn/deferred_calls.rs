@@ -19,10 +19,8 @@ use super::tool_loop::result_of;
 use super::{Agent, Facts, TurnError, TurnInput};
 use crate::model::{ChatMessage, ToolRequest};
 
-/// How many calls are loaded at once.
-const AT_ONCE: u32 = 100;
-/// How often the store is polled without a notification.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const BATCH: u32 = 100;
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 struct DeferredCall {
@@ -61,7 +59,7 @@ impl DeferredCall {
     }
 
     /// `None` if another version wrote it.
-    fn read(deferred: CallAwaitingApproval) -> Option<Self> {
+    fn parse(deferred: CallAwaitingApproval) -> Option<Self> {
         let CallAwaitingApproval { scope, thread, tool, arguments, content, .. } = deferred;
         let Content { channel, audience, background, task, call_id } = serde_json::from_str(&content).ok()?;
         let input = TurnInput {
@@ -81,11 +79,11 @@ impl DeferredCall {
 /// Stores a call that waits for an approval; its turn continues without it.
 pub(super) async fn defer_if_pending(
     store: &Store,
-    called: &ToolOutcome,
+    outcome: &ToolOutcome,
     input: &TurnInput,
     call: &ToolRequest,
 ) {
-    let (Some("pending" | "held"), Some(approval)) = (called.decision.as_deref(), &called.approval) else {
+    let (Some("pending" | "held"), Some(approval)) = (outcome.decision.as_deref(), &outcome.approval) else {
         return;
     };
     let deferred = DeferredCall { input: input.clone(), call: call.clone() };
@@ -99,9 +97,9 @@ pub(super) async fn drop_repeated(store: &Store, input: &TurnInput, calls: &[Too
     let user = input.scope.user();
     let found = async {
         for deferred in store.calls_awaiting_approval().list_in_thread(user, &input.thread).await? {
-            let is_it =
+            let is_same =
                 |call: &ToolRequest| (&call.name, &call.arguments) == (&deferred.tool, &deferred.arguments);
-            if calls.iter().any(is_it) {
+            if calls.iter().any(is_same) {
                 store.calls_awaiting_approval().claim(user, &deferred.approval).await?;
             }
         }
@@ -118,61 +116,61 @@ type InFlight = Arc<Mutex<HashSet<(String, String)>>>;
 /// Marks a call as handled until it is dropped.
 struct CallGuard {
     in_flight: InFlight,
-    which: (String, String),
+    key: (String, String),
 }
 
 impl CallGuard {
     /// `None` if another task already handles it.
-    fn to(in_flight: &InFlight, deferred: &CallAwaitingApproval) -> Option<Self> {
-        let which = (deferred.scope.user().to_owned(), deferred.approval.clone());
-        let is_new = in_flight.lock().unwrap_or_else(PoisonError::into_inner).insert(which.clone());
-        is_new.then(|| Self { in_flight: Arc::clone(in_flight), which })
+    fn new(in_flight: &InFlight, deferred: &CallAwaitingApproval) -> Option<Self> {
+        let key = (deferred.scope.user().to_owned(), deferred.approval.clone());
+        let is_new = in_flight.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        is_new.then(|| Self { in_flight: Arc::clone(in_flight), key })
     }
 }
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.which);
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
     }
 }
 
 impl Agent {
-    /// Makes calls that were approved after their turn, until shutdown. `go_on` receives the input that continues the
+    /// Makes calls that were approved after their turn, until shutdown. `resume` receives the input that continues the
     /// conversation.
     pub async fn run_deferred_calls<F>(
         &self,
         ending: CancellationToken,
-        go_on: impl Fn(TurnInput) -> F + Send + Sync + 'static,
+        resume: impl Fn(TurnInput) -> F + Send + Sync + 'static,
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
         let mut decisions = self.store().changes(Topic::Approvals);
-        let (go_on, in_flight) = (Arc::new(go_on), InFlight::default());
-        let mut making = JoinSet::new();
+        let (resume, in_flight) = (Arc::new(resume), InFlight::default());
+        let mut running = JoinSet::new();
         while !ending.is_cancelled() {
             tokio::select! {
                 () = ending.cancelled() => break,
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
-                Some(_) = making.join_next() => continue,
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
+                Some(_) = running.join_next() => continue,
                 changed = decisions.changed() => {
                     if changed.is_err() {
-                        tokio::time::sleep(LOOK_AGAIN).await;
+                        tokio::time::sleep(POLL_INTERVAL).await;
                     }
                 }
             }
             let decided =
-                self.store().calls_awaiting_approval().list_decided(AT_ONCE).await.unwrap_or_else(|error| {
+                self.store().calls_awaiting_approval().list_decided(BATCH).await.unwrap_or_else(|error| {
                     tracing::warn!(reason = %error, "the calls that wait cannot be looked at");
                     Vec::new()
                 });
             for deferred in decided {
-                let Some(guard) = CallGuard::to(&in_flight, &deferred) else { continue };
-                let (agent, go_on) = (self.clone(), Arc::clone(&go_on));
-                making.spawn(async move {
+                let Some(guard) = CallGuard::new(&in_flight, &deferred) else { continue };
+                let (agent, resume) = (self.clone(), Arc::clone(&resume));
+                running.spawn(async move {
                     let settled = agent.settle(deferred).await;
                     drop(guard);
                     match settled {
-                        Ok(Some(input)) => go_on(input).await,
+                        Ok(Some(input)) => resume(input).await,
                         Ok(None) => {}
                         Err(error) => {
                             tracing::warn!(reason = %error, "a call that waited cannot be looked at")
@@ -182,15 +180,15 @@ impl Agent {
             }
         }
         // A call that was sent must not be dropped before its result is stored.
-        while making.join_next().await.is_some() {}
+        while running.join_next().await.is_some() {}
     }
 
     /// The input that continues the conversation, if any.
-    async fn settle(&self, kept: CallAwaitingApproval) -> Result<Option<TurnInput>, embody_store::Error> {
-        let (user, approval) = (kept.scope.user().to_owned(), kept.approval.clone());
+    async fn settle(&self, stored: CallAwaitingApproval) -> Result<Option<TurnInput>, embody_store::Error> {
+        let (user, approval) = (stored.scope.user().to_owned(), stored.approval.clone());
         let found = self.store().approvals().get(&user, &approval).await?;
         let status = found.map_or(ApprovalStatus::Expired, |found| found.status);
-        let Some(deferred) = DeferredCall::read(kept) else {
+        let Some(deferred) = DeferredCall::parse(stored) else {
             tracing::warn!(approval, "a call that waited cannot be read; it is not made");
             self.store().calls_awaiting_approval().claim(&user, &approval).await?;
             return Ok(None);
@@ -198,7 +196,7 @@ impl Agent {
         let name = &deferred.call.name;
         let text = match status {
             ApprovalStatus::Approved => match self.execute(&deferred, &approval).await {
-                Ok(Some(called)) if called.decision.is_none() => {
+                Ok(Some(outcome)) if outcome.decision.is_none() => {
                     format!(
                         "[embody: the owner has approved the call of {name} that waited; it was made. Its result stands above.]"
                     )
@@ -254,18 +252,19 @@ impl Agent {
         if !self.store().calls_awaiting_approval().claim(input.scope.user(), approval).await? {
             return Ok(None);
         }
-        let called = local.call(&call.name, &call.arguments).await;
-        if matches!(called.decision.as_deref(), Some("pending" | "held")) {
-            defer_if_pending(self.store(), &called, input, call).await;
+        let outcome = local.call(&call.name, &call.arguments).await;
+        if matches!(outcome.decision.as_deref(), Some("pending" | "held")) {
+            defer_if_pending(self.store(), &outcome, input, call).await;
             return Ok(None);
         }
         let id = format!("approved-{}", call.id);
         let call = ToolRequest { id, ..call.clone() };
-        let result = result_of(&call, called.text.clone(), called.is_error);
-        let said = ChatMessage::Assistant { text: String::new(), calls: vec![call] };
-        let decided = CallDecision { decision: called.decision.clone(), approval: called.approval.clone() };
-        let messages = vec![to_stored(&said), to_stored_with(&result, &decided)];
+        let result = result_of(&call, outcome.text.clone(), outcome.is_error);
+        let request = ChatMessage::Assistant { text: String::new(), calls: vec![call] };
+        let decision =
+            CallDecision { decision: outcome.decision.clone(), approval: outcome.approval.clone() };
+        let messages = vec![to_stored(&request), to_stored_with(&result, &decision)];
         self.store().threads().append(input.scope.user(), &input.thread, messages).await?;
-        Ok(Some(called))
+        Ok(Some(outcome))
     }
 }

@@ -11,14 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::TurnError;
 use crate::model::{ChatMessage, ToolRequest};
 
-/// How many of the newest messages are loaded.
-const LOOKED_AT: u32 = 400;
+const MAX_LOADED_MESSAGES: u32 = 400;
 /// The role of a message that summarizes those before it.
 const SUMMARY: &str = "summary";
-/// How many bytes of an old tool result are kept when the conversation is too long.
-const EXCERPT: usize = 500;
-/// Messages at the end that are never removed.
-const LAST: usize = 2;
+const EXCERPT_BYTES: usize = 500;
+const KEPT_AT_END: usize = 2;
 
 /// A summary of messages that the model no longer sees.
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,7 +37,6 @@ struct Entry {
     message: ChatMessage,
 }
 
-/// A call, and its result.
 struct Slot {
     call: ToolRequest,
     result: Option<Entry>,
@@ -53,14 +49,13 @@ fn strip_template_marks(message: ChatMessage) -> ChatMessage {
             let text = without_template_marks(&text).into_owned();
             ChatMessage::Tool { call_id, name, text, is_error }
         }
-        said => said,
+        other => other,
     }
 }
 
 impl History {
-    /// Loads the messages of a thread.
     pub(super) async fn load(store: &Store, scope: &Scope, thread: &str) -> Result<Self, TurnError> {
-        let kept = store.threads().last_messages(scope.user(), thread, LOOKED_AT).await?;
+        let kept = store.threads().last_messages(scope.user(), thread, MAX_LOADED_MESSAGES).await?;
         Ok(Self::read(&kept))
     }
 
@@ -91,7 +86,6 @@ impl History {
         self.entries.iter().map(|entry| entry.message.clone()).collect()
     }
 
-    /// Appends a message.
     pub(super) fn push(&mut self, message: ChatMessage) {
         self.entries.push(Entry { seq: None, message: strip_template_marks(message) });
     }
@@ -99,13 +93,13 @@ impl History {
     /// Moves every result behind its call, in the order of the calls. Calls without results (an interrupted turn),
     /// which no provider accepts, get one that says so. Results without a call are dropped.
     fn repair(&mut self) {
-        let mut mended: Vec<(Entry, Vec<Slot>)> = Vec::with_capacity(self.entries.len());
+        let mut repaired: Vec<(Entry, Vec<Slot>)> = Vec::with_capacity(self.entries.len());
         // Where the result of a call belongs; for a reused id, the later call.
         let mut open: HashMap<String, (usize, usize)> = HashMap::new();
         for entry in self.entries.drain(..) {
             if let ChatMessage::Tool { call_id, .. } = &entry.message {
                 let slot =
-                    open.remove(call_id).and_then(|(said, place)| mended.get_mut(said)?.1.get_mut(place));
+                    open.remove(call_id).and_then(|(entry, slot)| repaired.get_mut(entry)?.1.get_mut(slot));
                 if let Some(slot) = slot {
                     slot.result = Some(entry);
                 }
@@ -116,12 +110,12 @@ impl History {
                 ChatMessage::User { .. } | ChatMessage::Tool { .. } => &[],
             };
             for (place, call) in calls.iter().enumerate() {
-                open.insert(call.id.clone(), (mended.len(), place));
+                open.insert(call.id.clone(), (repaired.len(), place));
             }
             let slots = calls.iter().map(|call| Slot { call: call.clone(), result: None }).collect();
-            mended.push((entry, slots));
+            repaired.push((entry, slots));
         }
-        for (entry, slots) in mended {
+        for (entry, slots) in repaired {
             self.entries.push(entry);
             self.entries.extend(
                 slots.into_iter().map(|slot| slot.result.unwrap_or_else(|| interrupted_result(slot.call))),
@@ -139,9 +133,9 @@ impl History {
         let mut has_cut = false;
         for entry in self.entries.iter_mut().take(last_user) {
             if let ChatMessage::Tool { text, .. } = &mut entry.message
-                && text.len() > 2 * EXCERPT
+                && text.len() > 2 * EXCERPT_BYTES
             {
-                let end = (0..=EXCERPT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+                let end = (0..=EXCERPT_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
                 text.truncate(end);
                 text.push_str("\n[cut: the conversation has become long]");
                 has_cut = true;
@@ -155,7 +149,7 @@ impl History {
     pub(super) fn take_older_half(&mut self) -> Option<RemovedMessages> {
         let is_user = |entry: &Entry| matches!(entry.message, ChatMessage::User { .. });
         let half = self.entries.len().div_ceil(2);
-        let most = self.entries.len().saturating_sub(LAST);
+        let most = self.entries.len().saturating_sub(KEPT_AT_END);
         let borders: Vec<usize> =
             (1..=most).filter(|place| self.entries.get(*place).is_some_and(is_user)).collect();
         let place = borders.iter().find(|place| **place >= half).or(borders.last()).copied()?;
@@ -165,7 +159,7 @@ impl History {
     }
 
     /// Inserts a summary in place of the older half.
-    pub(super) fn sum_up(&mut self, text: &str) {
+    pub(super) fn insert_summary(&mut self, text: &str) {
         self.entries.insert(0, Entry { seq: None, message: summary_message(text) });
     }
 }
@@ -188,7 +182,7 @@ impl RemovedMessages {
                 format!("Assistant: {text}{called}")
             }
             ChatMessage::Tool { name, text, .. } => {
-                format!("Result of {name}: {}", text.chars().take(EXCERPT).collect::<String>())
+                format!("Result of {name}: {}", text.chars().take(EXCERPT_BYTES).collect::<String>())
             }
         };
         let whole = self.messages.iter().map(line).collect::<Vec<_>>().join("\n");
@@ -204,7 +198,6 @@ impl RemovedMessages {
     }
 }
 
-/// A message as stored in a thread.
 pub(super) fn to_stored(message: &ChatMessage) -> NewMessage {
     let role = match message {
         ChatMessage::User { .. } => "user",
@@ -220,7 +213,6 @@ pub struct CallDecision {
     /// `pending`, `deny`, `bounce`, `held`, `timeout` or `blocked`; `None` if the call was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<String>,
-    /// The approval that it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
 }
@@ -347,7 +339,7 @@ mod tests {
         assert_eq!(older.transcript(1000), "User: a\nAssistant: 1\nUser: b\nAssistant: 2");
         assert_eq!(older.transcript(12), "Assistant: 2");
         let summary = older.summary_row("a and b").unwrap();
-        history.sum_up("a and b");
+        history.insert_summary("a and b");
         rows.push(Message { id: "8".into(), seq: 8, message: summary, created_at: 0 });
         assert_eq!(History::read(&rows).messages(), history.messages());
         assert_eq!(history.messages()[1..], said[4..]);

@@ -3,37 +3,34 @@
 //! channels.
 
 mod deferred_calls;
-mod error;
 mod history;
-mod prompt_source;
 mod sessions;
-mod thread_locks;
 mod tool_loop;
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use embody_broker::{Broker, InProcessClient, Principal, ServerInstructions};
+use embody_broker::{Broker, InProcessClient, InProcessError, Principal, ServerInstructions};
 use embody_prompt::Audience;
+use embody_store::receipts::NewReceipt;
 use embody_store::{Scope, Store};
+use tokio::sync::OwnedMutexGuard;
 
-pub use self::error::{MODEL_CONFIG_EXAMPLE, TurnError};
-pub use self::history::CallDecision;
 use self::history::{History, to_stored};
-pub use self::prompt_source::{BuiltPrompt, Facts, PromptRequest, PromptSource};
 use self::sessions::{SessionGuard, Sessions};
-use self::thread_locks::ThreadLocks;
-use crate::model::{ChatMessage, ChatModel, ToolSpec, Usage};
+use crate::model::{ChatMessage, ChatModel, ModelError, ToolSpec, Usage};
+
+pub use self::history::CallDecision;
 
 /// The longest message of a user, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
-/// How often idle sessions are closed.
-const SWEEP: Duration = Duration::from_secs(30);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
 pub struct AgentSetup {
     pub broker: Arc<Broker>,
-    /// Stores the conversations.
     pub store: Store,
     /// `None` if no model is configured.
     pub model: Option<ChatModel>,
@@ -62,15 +59,12 @@ pub struct TurnInput {
     /// The channel of the message and of its reply.
     pub channel: String,
     pub thread: String,
-    /// The user's message.
     pub text: String,
-    /// Facts about the request.
     pub facts: Facts,
     /// Who will read the reply.
     pub audience: Audience,
     /// Whether no person sees the reply.
     pub background: bool,
-    /// The task that the turn is about.
     pub task: Option<String>,
 }
 
@@ -78,28 +72,22 @@ pub struct TurnInput {
 pub enum TurnEvent {
     /// More of the reply.
     Text(String),
-    /// A tool call starts.
     Tool {
-        /// The id of the call.
         id: String,
         name: String,
     },
-    /// A tool call ends.
     ToolDone {
-        /// The id of the call.
         id: String,
         name: String,
         /// Whether it failed, or was not made.
         is_error: bool,
         /// The broker's decision, if the call was not made: `pending`, `deny` …
         decision: Option<String>,
-        /// The approval that it waits for.
         approval: Option<String>,
     },
     /// The model request is retried after a delay.
     Waiting {
         after: Duration,
-        /// The error that caused the retry.
         reason: String,
     },
 }
@@ -111,13 +99,10 @@ pub struct TurnResult {
     /// Whether the model reached its output limit.
     pub is_cut: bool,
     pub usage: Usage,
-    /// The receipt id of its prompt.
     pub receipt: String,
-    /// How often the model was called.
     pub rounds: u32,
 }
 
-/// A conversation with an open session for tool calls.
 struct PreparedTurn<'a> {
     session: SessionGuard<'a>,
     tools: Vec<ToolSpec>,
@@ -127,7 +112,6 @@ struct PreparedTurn<'a> {
 pub type OnEvent<'a> = &'a mut (dyn FnMut(TurnEvent) + Send);
 
 impl Agent {
-    /// Agents that act through this broker and store their conversations in this store.
     #[must_use]
     pub fn new(setup: AgentSetup) -> Self {
         let agent = Self(Arc::new(Inner {
@@ -138,7 +122,7 @@ impl Agent {
         let inner = Arc::downgrade(&agent.0);
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(SWEEP).await;
+                tokio::time::sleep(SWEEP_INTERVAL).await;
                 let Some(inner) = inner.upgrade() else { return };
                 inner.sessions.sweep().await;
             }
@@ -156,10 +140,8 @@ impl Agent {
         &self.0.setup.store
     }
 
-    /// Runs one turn. Dropping the future interrupts it: messages and results stored by then stay in the thread.
-    ///
-    /// # Errors
-    /// When there is no reply. The user's message is in the thread unless the store failed.
+    /// Runs one turn. Dropping the future interrupts it: messages and results stored by then stay in the thread. An
+    /// error means that there is no reply; the user's message is in the thread unless the store failed.
     pub async fn run_turn(&self, input: TurnInput, on: OnEvent<'_>) -> Result<TurnResult, TurnError> {
         let Inner { setup, thread_locks, .. } = &*self.0;
         let model = setup.model.as_ref().ok_or(TurnError::NoModel)?;
@@ -171,24 +153,18 @@ impl Agent {
         let (PreparedTurn { session, tools, prompt }, mut history) =
             tokio::try_join!(self.prepare(&input), loading)?;
         let Some(local) = session.local() else { return Err(TurnError::Empty) };
-        let said = ChatMessage::User { text: input.text.clone() };
-        history.push(said.clone());
-        let keep = async {
+        let message = ChatMessage::User { text: input.text.clone() };
+        history.push(message.clone());
+        let store_input = async {
             let (receipt, _) = tokio::try_join!(
                 setup.store.receipts().insert(&input.scope, prompt.receipt.clone()),
-                setup.store.threads().append(input.scope.user(), &input.thread, vec![to_stored(&said)])
+                setup.store.threads().append(input.scope.user(), &input.thread, vec![to_stored(&message)])
             )?;
             Ok(receipt)
         };
-        let turn = tool_loop::ToolLoop { setup, model, local, input: &input, prompt: &prompt, tools: &tools };
-        let (receipt, ended) = turn.run(history, keep, on).await?;
-        Ok(TurnResult {
-            reply: ended.reply,
-            is_cut: ended.is_cut,
-            usage: ended.usage,
-            receipt,
-            rounds: ended.rounds,
-        })
+        let tool_loop =
+            tool_loop::ToolLoop { setup, model, local, input: &input, prompt: &prompt, tools: &tools };
+        tool_loop.run(history, store_input, on).await
     }
 
     /// Opens the session of the conversation and builds a prompt that applies to the calls of this turn.
@@ -209,7 +185,6 @@ impl Agent {
         Ok(PreparedTurn { session, tools, prompt })
     }
 
-    /// Ends the idle sessions.
     pub async fn close_sessions(&self) {
         self.0.sessions.end().await;
     }
@@ -242,5 +217,124 @@ fn prompt_request(input: &TurnInput, tools: Vec<ToolSpec>, servers: ServerInstru
         tools,
         servers,
         minimal: false,
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TurnError {
+    #[error("no model is configured, so nobody can answer")]
+    NoModel,
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The model returned neither text nor calls.
+    #[error("the model gave an empty answer")]
+    Empty,
+    #[error("the model has called tools in {rounds} rounds and has not come to an end")]
+    Endless { rounds: u32 },
+    #[error("the message has {bytes} bytes; at most {most} are taken")]
+    TooLong { bytes: usize, most: usize },
+    #[error("the prompt cannot be built: {0}")]
+    Compose(String),
+    #[error("the tools cannot be reached")]
+    Tools(#[from] InProcessError),
+    #[error("the conversation cannot be kept")]
+    Store(#[from] embody_store::Error),
+}
+
+/// The settings that configure a model.
+const MODEL_CONFIG_EXAMPLE: &str = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
+
+impl TurnError {
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoModel => Some(format!(
+                "add these lines to embody.toml in the workspace (`embody config check` says where that is):\n{MODEL_CONFIG_EXAMPLE}"
+            )),
+            Self::Model(error) => error.hint(),
+            Self::Empty => Some("ask again; a model that does this often does not suit the job".to_owned()),
+            Self::Endless { .. } => Some("say what you need in smaller steps".to_owned()),
+            Self::TooLong { .. } => {
+                Some("say it in parts, or put it into a file of the workspace".to_owned())
+            }
+            Self::Compose(_) => Some("`embody doctor` says what is wrong with the workspace".to_owned()),
+            Self::Tools(_) | Self::Store(_) => Some("`embody doctor` says what is wrong".to_owned()),
+        }
+    }
+}
+
+/// Facts about the request, for the runtime section.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub session: Option<String>,
+    pub accept_language: Option<String>,
+    pub remote_ip: Option<String>,
+    pub location: Option<String>,
+}
+
+/// What a turn knows about the prompt that it needs.
+#[derive(Debug, Clone)]
+pub struct PromptRequest {
+    pub scope: Scope,
+    pub channel: String,
+    pub audience: Audience,
+    pub background: bool,
+    pub task: Option<String>,
+    pub facts: Facts,
+    pub tools: Vec<ToolSpec>,
+    pub servers: ServerInstructions,
+    /// Only the first sentence: for a summary.
+    pub minimal: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct BuiltPrompt {
+    /// Exactly the text that is sent.
+    pub text: String,
+    /// The length of the prefix, in bytes, that stays the same in the next turn.
+    pub stable_len: usize,
+    pub receipt: NewReceipt,
+}
+
+type PromptFuture = Pin<Box<dyn Future<Output = Result<BuiltPrompt, String>> + Send>>;
+
+pub struct PromptSource(Box<dyn Fn(PromptRequest) -> PromptFuture + Send + Sync>);
+
+impl PromptSource {
+    /// `build` is called for every turn. Its error is a text that says why there is no prompt.
+    pub fn new<F>(build: impl Fn(PromptRequest) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<BuiltPrompt, String>> + Send + 'static,
+    {
+        Self(Box::new(move |request| Box::pin(build(request))))
+    }
+
+    pub(crate) async fn build(&self, request: PromptRequest) -> Result<BuiltPrompt, String> {
+        (self.0)(request).await
+    }
+}
+
+impl fmt::Debug for PromptSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PromptSource")
+    }
+}
+
+type Lock = tokio::sync::Mutex<()>;
+
+#[derive(Debug, Default)]
+struct ThreadLocks(Mutex<HashMap<String, Weak<Lock>>>);
+
+impl ThreadLocks {
+    /// Waits until the thread is free.
+    async fn lock(&self, thread: &str) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            known.retain(|_, lock| lock.strong_count() > 0);
+            let lock = known.get(thread).and_then(Weak::upgrade).unwrap_or_default();
+            known.insert(thread.to_owned(), Arc::downgrade(&lock));
+            lock
+        };
+        lock.lock_owned().await
     }
 }

@@ -9,24 +9,19 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::deferred_calls;
 use super::history::{CallDecision, History, to_stored, to_stored_with};
-use super::prompt_source::{BuiltPrompt, Facts, PromptRequest};
-use super::{AgentSetup, OnEvent, TurnError, TurnEvent, TurnInput};
+use super::{AgentSetup, OnEvent, TurnError, TurnEvent, TurnInput, TurnResult};
+use super::{BuiltPrompt, Facts, PromptRequest};
 use crate::model::{
     ChatMessage, ChatModel, ChatRequest, ChatResponse, Delta, ModelError, StopReason, ToolRequest, ToolSpec,
     Usage,
 };
 
-/// How often the model is called in one turn.
-const ROUNDS: u32 = 40;
-/// How often a conversation is shortened before the turn fails.
-const SHORTENINGS: u32 = 6;
-/// How many bytes of a tool result the model sees.
-const RESULT: usize = 64 * 1024;
-/// Limits for summarizing removed messages: bytes read, and time.
-const SUMMED_UP: usize = 24 * 1024;
-const SUMMING_UP: Duration = Duration::from_secs(60);
+const MAX_ROUNDS: u32 = 40;
+const MAX_SHORTENINGS: u32 = 6;
+const MAX_RESULT_BYTES: usize = 64 * 1024;
+const SUMMARY_INPUT_BYTES: usize = 24 * 1024;
+const SUMMARY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A running turn.
 pub(super) struct ToolLoop<'a> {
     pub(super) setup: &'a AgentSetup,
     pub(super) model: &'a ChatModel,
@@ -36,42 +31,37 @@ pub(super) struct ToolLoop<'a> {
     pub(super) tools: &'a [ToolSpec],
 }
 
-pub(super) struct Ended {
-    pub(super) reply: Option<String>,
-    pub(super) is_cut: bool,
-    pub(super) usage: Usage,
-    pub(super) rounds: u32,
-}
-
 impl ToolLoop<'_> {
-    /// Calls the model until it requests no more tools. `keep` stores the user's message and the receipt. It runs
-    /// concurrently with the first model call, but no tool is called and no response is stored before it has succeeded.
+    /// Calls the model until it requests no more tools. `store_input` stores the user's message and the receipt. It runs
+    /// concurrently with the first model call, but no tool is outcome and no response is stored before it has succeeded.
     pub(super) async fn run(
         &self,
         mut history: History,
-        keep: impl Future<Output = Result<String, TurnError>>,
+        store_input: impl Future<Output = Result<String, TurnError>>,
         on: OnEvent<'_>,
-    ) -> Result<(String, Ended), TurnError> {
+    ) -> Result<TurnResult, TurnError> {
         let (receipt, first) = {
-            let (mut keep, mut ask) = (std::pin::pin!(keep), std::pin::pin!(self.ask(&mut history, on)));
+            let (mut store_input, mut ask) =
+                (std::pin::pin!(store_input), std::pin::pin!(self.ask(&mut history, on)));
             tokio::select! {
-                kept = &mut keep => (kept?, ask.await?),
+                receipt = &mut store_input => (receipt?, ask.await?),
                 // Whatever the model returns, the user's message is stored.
-                first = &mut ask => (keep.await?, first?),
+                first = &mut ask => (store_input.await?, first?),
             }
         };
-        Ok((receipt, self.run_rounds(first, history, on).await?))
+        self.run_rounds(receipt, first, history, on).await
     }
 
     async fn run_rounds(
         &self,
+        receipt: String,
         first: ChatResponse,
         mut history: History,
         on: OnEvent<'_>,
-    ) -> Result<Ended, TurnError> {
+    ) -> Result<TurnResult, TurnError> {
         let mut usage = Usage::default();
         let (mut has_called, mut first) = (false, Some(first));
-        for round in 1..=ROUNDS {
+        for round in 1..=MAX_ROUNDS {
             let answer = match first.take() {
                 Some(answer) => answer,
                 None => self.ask(&mut history, on).await?,
@@ -84,26 +74,27 @@ impl ToolLoop<'_> {
                     return Err(TurnError::Empty);
                 }
                 if !is_silent {
-                    self.keep(&[ChatMessage::Assistant { text: text.clone(), calls }]).await?;
+                    self.store_messages(&[ChatMessage::Assistant { text: text.clone(), calls }]).await?;
                 }
                 let reply = (!is_silent).then_some(text);
-                return Ok(Ended { reply, is_cut: stop == StopReason::Length, usage, rounds: round });
+                let is_cut = stop == StopReason::Length;
+                return Ok(TurnResult { reply, is_cut, usage, receipt, rounds: round });
             }
             has_called = true;
             let calls: Vec<ToolRequest> = calls.into_iter().chain(unreadable(&malformed)).collect();
             let said = ChatMessage::Assistant { text, calls: calls.clone() };
             // Stored before any call is made: an interrupted turn shows what it had started.
-            self.keep(std::slice::from_ref(&said)).await?;
+            self.store_messages(std::slice::from_ref(&said)).await?;
             history.push(said);
             let results = self.call_all(&calls, &malformed, on).await?;
             results.into_iter().for_each(|result| history.push(result));
         }
-        Err(TurnError::Endless { rounds: ROUNDS })
+        Err(TurnError::Endless { rounds: MAX_ROUNDS })
     }
 
     /// Calls the model; if the conversation is too long, shortens it and retries.
     async fn ask(&self, history: &mut History, on: OnEvent<'_>) -> Result<ChatResponse, TurnError> {
-        for _ in 0..SHORTENINGS {
+        for _ in 0..MAX_SHORTENINGS {
             let messages = history.messages();
             let ask = ChatRequest {
                 system: &self.prompt.text,
@@ -111,12 +102,12 @@ impl ToolLoop<'_> {
                 messages: &messages,
                 tools: self.tools,
             };
-            let mut hear = |delta: Delta| match delta {
+            let mut on_delta = |delta: Delta| match delta {
                 Delta::Text(text) => on(TurnEvent::Text(text)),
                 Delta::Waiting { after, reason } => on(TurnEvent::Waiting { after, reason }),
                 Delta::Call { .. } => {}
             };
-            match self.model.complete(ask, &mut hear).await {
+            match self.model.complete(ask, &mut on_delta).await {
                 Err(error @ ModelError::Overflow { .. }) => {
                     if !self.shorten(history).await? {
                         return Err(error.into());
@@ -138,12 +129,12 @@ impl ToolLoop<'_> {
             return Ok(true);
         }
         let Some(older) = history.take_older_half() else { return Ok(false) };
-        let transcript = older.transcript(SUMMED_UP);
-        let summary_message = tokio::time::timeout(SUMMING_UP, self.sum_up(transcript)).await.ok().flatten();
-        let summary = summary_message.unwrap_or_else(|| {
+        let transcript = older.transcript(SUMMARY_INPUT_BYTES);
+        let written = tokio::time::timeout(SUMMARY_TIMEOUT, self.summarize(transcript)).await.ok().flatten();
+        let summary = written.unwrap_or_else(|| {
             format!("{} messages are left out here; read_messages shows them", older.messages.len())
         });
-        history.sum_up(&summary);
+        history.insert_summary(&summary);
         if let Some(message) = older.summary_row(&summary) {
             let (user, thread) = (self.input.scope.user(), &self.input.thread);
             self.setup.store.threads().append(user, thread, vec![message]).await?;
@@ -151,8 +142,7 @@ impl ToolLoop<'_> {
         Ok(true)
     }
 
-    /// Asks the model for a summary.
-    async fn sum_up(&self, transcript: String) -> Option<String> {
+    async fn summarize(&self, transcript: String) -> Option<String> {
         let request = PromptRequest {
             scope: self.input.scope.clone(),
             channel: self.input.channel.clone(),
@@ -189,45 +179,45 @@ impl ToolLoop<'_> {
         deferred_calls::drop_repeated(&self.setup.store, self.input, calls.get(..made).unwrap_or_default())
             .await;
         let mut results: Vec<Option<ChatMessage>> = vec![None; made];
-        let mut going: FuturesUnordered<_> = FuturesUnordered::new();
+        let mut calling: FuturesUnordered<_> = FuturesUnordered::new();
         for (place, call) in calls.iter().enumerate().take(made) {
             on(TurnEvent::Tool { id: call.id.clone(), name: call.name.clone() });
-            going.push(async move {
-                let called = self.local.call(&call.name, &call.arguments).await;
-                deferred_calls::defer_if_pending(&self.setup.store, &called, self.input, call).await;
-                (place, call, called)
+            calling.push(async move {
+                let outcome = self.local.call(&call.name, &call.arguments).await;
+                deferred_calls::defer_if_pending(&self.setup.store, &outcome, self.input, call).await;
+                (place, call, outcome)
             });
         }
-        while let Some((place, call, called)) = going.next().await {
+        while let Some((place, call, outcome)) = calling.next().await {
             let decided =
-                CallDecision { decision: called.decision.clone(), approval: called.approval.clone() };
+                CallDecision { decision: outcome.decision.clone(), approval: outcome.approval.clone() };
             on(TurnEvent::ToolDone {
                 id: call.id.clone(),
                 name: call.name.clone(),
-                is_error: called.is_error,
-                decision: called.decision,
-                approval: called.approval,
+                is_error: outcome.is_error,
+                decision: outcome.decision,
+                approval: outcome.approval,
             });
-            let result = result_of(call, called.text, called.is_error);
+            let result = result_of(call, outcome.text, outcome.is_error);
             // Stored one by one: a turn that is stopped during another call still shows this result.
             self.append(vec![to_stored_with(&result, &decided)]).await?;
             if let Some(place) = results.get_mut(place) {
                 *place = Some(result);
             }
         }
-        let unread: Vec<ChatMessage> = calls
+        let unreadable_results: Vec<ChatMessage> = calls
             .iter()
             .skip(made)
             .zip(malformed)
             .map(|(call, why)| result_of(call, why.clone(), true))
             .collect();
-        if !unread.is_empty() {
-            self.keep(&unread).await?;
+        if !unreadable_results.is_empty() {
+            self.store_messages(&unreadable_results).await?;
         }
-        Ok(results.into_iter().flatten().chain(unread).collect())
+        Ok(results.into_iter().flatten().chain(unreadable_results).collect())
     }
 
-    async fn keep(&self, messages: &[ChatMessage]) -> Result<(), TurnError> {
+    async fn store_messages(&self, messages: &[ChatMessage]) -> Result<(), TurnError> {
         self.append(messages.iter().map(to_stored).collect()).await
     }
 
@@ -248,8 +238,8 @@ fn unreadable(malformed: &[String]) -> impl Iterator<Item = ToolRequest> {
 }
 
 pub(super) fn result_of(call: &ToolRequest, mut text: String, is_error: bool) -> ChatMessage {
-    if text.len() > RESULT {
-        let end = (0..=RESULT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    if text.len() > MAX_RESULT_BYTES {
+        let end = (0..=MAX_RESULT_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         let whole = text.len();
         text.truncate(end);
         text.push_str(&format!("\n[cut: {end} of {whole} bytes are shown]"));

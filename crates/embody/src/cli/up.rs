@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use embody_agent::model::ModelTimes;
 use embody_agent::telegram::Bot;
-use embody_agent::turns::{TurnLimits, Turns};
+use embody_agent::web_turns::{TurnLimits, Turns};
 use embody_broker::Broker;
 use embody_wire::server::http::Options;
 use embody_wire::server::{CancellationToken, http};

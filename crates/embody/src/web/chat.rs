@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use embody_agent::model::ChatMessage;
 use embody_agent::title;
 use embody_agent::turn::{Facts, MAX_MESSAGE_BYTES};
-use embody_agent::turns::{Busy, Done, End, Reader, SseEvent};
+use embody_agent::web_turns::{Busy, Done, End, Reader, SseEvent};
 use embody_store::threads::{NewThread, Thread};
 use embody_store::{Scope, Store};
 use futures_util::{StreamExt, stream};

@@ -26,7 +26,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use embody_agent::turn::Agent;
-use embody_agent::turns::Turns;
+use embody_agent::web_turns::Turns;
 use embody_broker::Broker;
 use embody_store::{Scope, Store};
 use embody_wire::server::http::OriginGuard;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use embody_agent::model::ChatMessage;
 use embody_agent::turn::{Facts, TurnError, TurnEvent, TurnInput, TurnResult};
-use embody_agent::turns::{Busy, Done, End, Event, EventSender, NewTurn, Turn};
+use embody_agent::web_turns::{Busy, Done, End, EventSender, NewTurn, Turn};
 use embody_prompt::Audience;
 use embody_store::threads::{NewMessage, Thread};
 use embody_store::{Scope, Store};
@@ -72,7 +72,7 @@ impl WebState {
         let work = |events: EventSender| async move {
             let mut on = |event| {
                 reply.record(&event);
-                send_event(&events, event);
+                events.send(event);
             };
             match agent.run_turn(input, &mut on).await {
                 Ok(TurnResult { reply, is_cut, usage, receipt, .. }) => {
@@ -152,19 +152,6 @@ pub(super) fn salt() -> Result<String, &'static str> {
     let mut bytes = [0u8; 4];
     getrandom::fill(&mut bytes).map_err(|_| "the system gives no random bytes")?;
     Ok(format!("{:08x}", u32::from_le_bytes(bytes)))
-}
-
-fn send_event(events: &EventSender, event: TurnEvent) {
-    events.send(match event {
-        TurnEvent::Text(text) => Event::Text(text),
-        TurnEvent::Tool { id, name } => Event::Tool { id, name },
-        TurnEvent::ToolDone { id, name, is_error, decision, approval } => {
-            Event::ToolDone { id, name, is_error, decision, approval }
-        }
-        TurnEvent::Waiting { after, reason } => {
-            Event::Waiting { after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX), reason }
-        }
-    });
 }
 
 fn failed(error: &TurnError) -> End {

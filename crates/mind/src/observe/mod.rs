@@ -21,20 +21,22 @@
 
 mod anomaly;
 mod features;
-mod related;
-mod role;
 mod rule_matching;
 
-use embody_store::Store;
+use embody_store::memories::MemorySearch;
+use embody_store::{Scope, Store};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use self::features::CallFeatures;
-pub use self::related::Related;
-pub use self::rule_matching::{Flag, FlagSource, ReplayProgress, replay};
+use self::features::{Role, address};
+use self::rule_matching::RuleMatches;
+use self::rule_matching::tokenizer::words;
 use crate::error::Result;
 use crate::{Caller, Mind, ZonedNow};
+
+pub use self::rule_matching::{Flag, FlagSource, ReplayProgress, replay};
 
 const MAX_REASONS: usize = 12;
 const ABOUT: &str =
@@ -113,7 +115,7 @@ pub async fn observe(
     let anomaly = anomaly::assess(store, caller, &features, now).await?;
     let matches = rule_matching::match_rules(store, scope, &features, now).await?;
     let mut reasons = anomaly.reasons;
-    let related = related::related(store, scope, &features, &matches).await?;
+    let related = find_related(store, scope, &features, &matches).await?;
     reasons.truncate(MAX_REASONS);
     if let Some(key) = call.key.filter(|_| caller.trains && features.outcome.is_some()) {
         anomaly::learn(store, caller, &features, key, now).await?;
@@ -125,4 +127,74 @@ pub async fn observe(
         reasons,
         related,
     })
+}
+
+const MAX_RELATED: usize = 3;
+const TEXT_CHARS: usize = 200;
+/// A search of more memories than this takes too long.
+const SMALL_MIND: u64 = 5000;
+const MAX_NAMES: usize = 4;
+
+/// A memory that has to do with a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Related {
+    /// The memory's id.
+    pub id: String,
+    /// The beginning of its text; a note, not an instruction.
+    pub text: String,
+    /// How far its writer was trusted.
+    pub trust: String,
+}
+
+/// Up to three memories about the people in a call: first those that flag it.
+async fn find_related(
+    store: &Store,
+    scope: &Scope,
+    features: &CallFeatures,
+    matches: &RuleMatches,
+) -> Result<Vec<Related>> {
+    let mut related: Vec<Related> = Vec::new();
+    for flag in &matches.flags {
+        if let FlagSource::Memory { id, trust } = &flag.source {
+            related.push(Related { id: id.clone(), text: cut(&flag.rule), trust: trust.clone() });
+        }
+    }
+    let names = names(features);
+    if !names.is_empty() && (1..=SMALL_MIND).contains(&matches.saved) {
+        let search =
+            MemorySearch { query: names.join(" "), limit: MAX_RELATED as u32, kind: None, since: None };
+        for found in store.memories().search(scope, &search).await? {
+            let memory = found.memory;
+            if related.iter().all(|known| known.id != memory.id) && speaks_of(&memory.text, &names) {
+                related.push(Related { id: memory.id, text: cut(&memory.text), trust: memory.trust });
+            }
+        }
+    }
+    related.truncate(MAX_RELATED);
+    Ok(related)
+}
+
+/// The names by which people are addressed: of `bob.miller@example.com`, `bob` and `miller`.
+fn names(features: &CallFeatures) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for leaf in features.leaves.iter().filter(|leaf| leaf.role == Role::Addressing) {
+        let address = address(&leaf.text);
+        let local = address.as_ref().and_then(|address| address.split_once('@')).map(|(local, _)| local);
+        for word in words(local.unwrap_or(&leaf.text)) {
+            let name = word.chars().count() > 2 && word.chars().all(char::is_alphabetic);
+            if name && !names.contains(&word) && names.len() < MAX_NAMES {
+                names.push(word);
+            }
+        }
+    }
+    names
+}
+
+/// Searching is generous; this is about people by name.
+fn speaks_of(text: &str, names: &[String]) -> bool {
+    words(text).iter().any(|word| names.contains(word))
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(TEXT_CHARS).collect()
 }

@@ -2,7 +2,7 @@
 //! verbs for which nobody is named.
 
 use super::clause::{Gap, Sentence};
-use super::lexicon::{ANY_ACT, FILLERS, MODALS};
+use super::{ANY_ACT, FILLERS, MODALS};
 
 const AGENTS: &str =
     "assistant assistants agent agents ai ais bot bots chatbot chatbots model models llm llms";

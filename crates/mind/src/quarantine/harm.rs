@@ -1,7 +1,7 @@
 //! Whether an act matters: what it moves, starts, spends, reveals or says, and for whom. Knows a sentence and the place of a verb in it; who is told to do it is somebody else's question.
 
 use super::clause::{Gap, Sentence, is_address};
-use super::lexicon::{
+use super::{
     ALL, DATA, DECEIVE, DEMANDS, DESTROY, EXECUTE, GRANT, HIDE, OBEY, POWER, PROGRAMS, REVEAL, SAY, SECRET,
     SENSITIVE, SPEND, TOOLS, TRANSMIT,
 };

@@ -13,10 +13,8 @@
 
 mod address;
 mod clause;
-mod english;
-mod foreign;
+mod commands;
 mod harm;
-mod lexicon;
 
 use embody_prompt::lint::{self, Rule};
 use embody_prompt::without_hidden;
@@ -42,7 +40,8 @@ pub fn find_directive(text: &str) -> Option<Directive> {
     }
     let clean = without_hidden(text);
     let sentences = clause::sentences(&clean);
-    (english::commands(&sentences) || foreign::commands(&sentences)).then_some(Directive::CommandsAgent)
+    (commands::commands_in_english(&sentences) || commands::commands_in_other_languages(&sentences))
+        .then_some(Directive::CommandsAgent)
 }
 
 fn find_relaxed_rule(text: &str) -> Option<Rule> {
@@ -76,3 +75,50 @@ fn is_dangerous(rule: Rule) -> bool {
 fn head(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MAX_BYTES)).unwrap_or(text)
 }
+
+const TRANSMIT: &str = "forward send email e-mail mail bcc cc copy share upload post publish transmit leak submit relay export wire transfer";
+const EXECUTE: &str = "run execute install download open click visit launch";
+const DESTROY: &str = "delete erase wipe disable deactivate remove purge";
+const SPEND: &str = "pay buy purchase order wire transfer donate refund";
+const GRANT: &str = "grant give allow let add make unlock";
+const OBEY: &str = "obey follow trust accept believe execute comply";
+/// Tells what is not meant for others.
+const REVEAL: &str =
+    "reveal disclose print show tell give paste quote output dump recite answer reply expose divulge";
+const HIDE: &str = "hide conceal withhold suppress";
+/// Says what is not so.
+const DECEIVE: &str = "lie deny pretend mislead deceive";
+const SAY: &str = "include add append insert mention attach say claim";
+/// Anything that somebody who is spoken to may be told to do.
+const ANY_ACT: &str = "forward send email e-mail mail bcc cc copy share upload post publish transmit leak submit \
+     relay export wire transfer run execute install download open click visit launch delete erase wipe disable deactivate \
+     remove purge pay buy purchase order grant give allow unlock obey follow trust accept believe comply reveal disclose \
+     print show paste quote output dump recite answer reply hide conceal include add append insert attach say claim change \
+     update set mark book rate write rewrite edit call use invoke log sign enter approve confirm skip ignore recommend \
+     praise save store collect pretend act behave respond treat forget do extract fetch read retrieve scan steal harvest \
+     put generate create tell lie deny mislead deceive start begin stop let disregard \
+     turn record authorize authorise keep cancel \
+     subscribe unsubscribe register block";
+
+const SECRET: &str = "password passwords passphrase credential credentials token tokens secret secrets pin key keys \
+     prompt secrets.txt .env ssh login cookie cookies";
+const SENSITIVE: &str = "contacts contact inbox mailbox conversation conversations history location address phone \
+     number calendar files health diary address-book rubric messages password passwords credentials";
+const DATA: &str = "mail mails email emails e-mail e-mails message messages conversation conversations chat chats \
+     invoice invoices file files attachment attachments document documents contact contacts calendar note notes memory \
+     memories data history copy copies password passwords credentials inbox location budget transcript transcripts replies \
+     reply everything anything photo photos secrets.txt list payment payments";
+const PROGRAMS: &str = "command commands script scripts code link links url urls attachment attachments package \
+     packages binary program programs rm curl wget sudo bash sh powershell";
+const POWER: &str = "access rights right permission permissions admin administrator discount privileges root";
+const DEMANDS: &str = "order orders command commands request requests instruction instructions demand demands \
+     message messages mail mails wish wishes word words link links invitation invitations invite invites attachment \
+     attachments";
+const ALL: &str = "all every each any only everything anything whatever anyone everyone everybody always";
+
+/// Words that may stand between the beginning of a clause and its verb.
+const FILLERS: &str = "please kindly also always immediately automatically now just simply silently quietly first \
+     instead secretly promptly directly either again so";
+const MODALS: &str = "must shall should will";
+
+const TOOLS: &str = "update_instructions forget_memory save_memory bootstrap_session get_system_prompt";

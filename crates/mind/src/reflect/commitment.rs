@@ -4,9 +4,9 @@
 use jiff::{Timestamp, Zoned};
 
 use super::due_time::{self, DueTime};
-use super::lexicon::{has, phrase};
 use super::openers::{Force, OpenerMatch, Who, find_openers};
 use super::sentences::{Sentence, Word, lower, reads_at};
+use super::sentences::{has, phrase};
 
 const MOST: usize = 4;
 

@@ -3,8 +3,8 @@
 //! The owner's own sentence becomes the line of a proposal; only a complaint (`too long`) is turned into the wish it is.
 //! What is asked for one occasion only (`answer this mail in German`) is no standing wish.
 
-use super::lexicon::{has, phrase};
 use super::sentences::{Sentence, Word, lower, reads_at};
+use super::sentences::{has, phrase};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FeedbackContext {

@@ -12,11 +12,8 @@
 mod commitment;
 mod due_time;
 mod feedback;
-mod keywords;
-mod lexicon;
 mod openers;
 mod outcome;
-mod proposal;
 mod resolution;
 mod sentences;
 
@@ -31,15 +28,15 @@ use serde::Deserialize;
 
 use self::feedback::FeedbackContext;
 use self::openers::Who;
+pub use self::outcome::ProposalDecision;
 pub use self::outcome::{Noted, Reflection, Related};
-pub use self::proposal::ProposalDecision;
 use self::resolution::ResolutionKind;
 use self::sentences::{Sentence, sentences};
 use crate::error::{Error, Result};
 use crate::{Caller, Mind, Trust, ZonedNow, quarantine};
 
-pub(crate) use self::keywords::keywords;
 pub(crate) use self::sentences::fold;
+pub(crate) use self::sentences::keywords;
 
 /// The most commitments and the most wishes of one reflection.
 const MAX_NOTED: usize = 8;
@@ -206,7 +203,7 @@ fn find_all(
         findings.commitments.extend(commitments(&sentence, speaker, now));
     }
     findings.commitments.truncate(MAX_NOTED);
-    findings.proposals.extend(proposal::draft(lines, instructions));
+    findings.proposals.extend(outcome::draft(lines, instructions));
     findings
 }
 

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use Force::{Dated, Limited, Plan, Promise, Reminder};
 use Who::{Both, Listener, Speaker};
 
-use super::lexicon::has;
+use super::sentences::has;
 use super::sentences::{Word, lower, reads_at};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::keywords::{base_of_past, normalize_word, stem};
-use super::lexicon::{has, phrase};
 use super::sentences::{Sentence, Word, lower, reads_at};
+use super::sentences::{base_of_past, normalize_word, stem};
+use super::sentences::{has, phrase};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResolutionKind {

@@ -1,13 +1,14 @@
 //! The mind as an MCP server: its tools, its memories as resources, its voice as a prompt.
 //!
-//! Who speaks is the connection's word. A model that comes over MCP is never the owner's own hand, whatever it claims.
+//! The principal comes from the connection; a model that connects over MCP is never the owner. Between calls, background
+//! tasks scan new memories for rules and consolidate; no call waits for them.
 
-mod background_tasks;
 mod call;
-mod definitions;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use embody_mcp::{
     AuthError, Capabilities, Change, ChangeNotifier, ClientRequest, Credentials, RequestContext,
@@ -16,9 +17,14 @@ use embody_mcp::{
 use embody_store::tokens::TokenScope;
 use embody_store::{Scope, Store};
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior};
 
-use self::background_tasks::BackgroundTasks;
-use crate::{Caller, ContractSource, Error, Mind, Trust, ZonedNow};
+use crate::consolidate::{self, ConsolidationPolicy};
+use crate::{Caller, ContractSource, Error, Mind, Trust, ZonedNow, observe, tools};
+
+pub use crate::tools::tools;
 
 /// What a host reads of the server if it reads anything. The first sentence must be enough.
 const INSTRUCTIONS: &str = "Call bootstrap_session first and keep to what it returns. Call read_memory before answering \
@@ -45,9 +51,7 @@ impl Principal {
     }
 }
 
-pub use self::definitions::tools;
-
-type RpcResult = Result<Map<String, Value>, RequestError>;
+pub(crate) type RpcResult = Result<Map<String, Value>, RequestError>;
 type Clock = Arc<dyn Fn(&Scope) -> ZonedNow + Send + Sync>;
 
 pub struct MindHandler {
@@ -137,20 +141,20 @@ impl ServerHandler for MindHandler {
         let caller = caller(context)?;
         let now = (self.clock)(&caller.scope);
         match request {
-            ClientRequest::Tools { cursor } => definitions::tool_page(cursor),
+            ClientRequest::Tools { cursor } => tools::tool_page(cursor),
             ClientRequest::Tool(call) => self.call(&caller, &now, call, context).await,
             ClientRequest::Resources { cursor } => {
                 object(&self.mind.list_resources(&caller, cursor.as_deref()).await.map_err(request_error)?)
             }
-            ClientRequest::ResourceTemplates { cursor } => definitions::templates(cursor),
+            ClientRequest::ResourceTemplates { cursor } => tools::templates(cursor),
             ClientRequest::Resource { uri } => {
                 let text = self.mind.read_resource(&caller, &uri, &now).await.map_err(request_error)?;
                 object(&serde_json::json!({"contents": [text]}))
             }
-            ClientRequest::Prompts { cursor } => definitions::prompts(cursor),
-            ClientRequest::Prompt { name, .. } if name == definitions::PROMPT => {
+            ClientRequest::Prompts { cursor } => tools::prompts(cursor),
+            ClientRequest::Prompt { name, .. } if name == tools::PROMPT => {
                 let text = self.mind.get_system_prompt(&caller, Default::default(), &now).await;
-                definitions::prompt(text.map_err(request_error)?)
+                tools::prompt(text.map_err(request_error)?)
             }
             ClientRequest::Prompt { name, .. } => {
                 Err(RequestError::InvalidParams(format!("there is no prompt `{name}`")))
@@ -196,6 +200,76 @@ fn request_error(error: Error) -> RequestError {
             tracing::error!(reason = %other, "the mind could not answer");
             RequestError::Internal(other.to_string())
         }
+    }
+}
+
+/// Scopes (user and agent) with background work; the one without a call for the longest time is dropped first.
+const MAX_SCOPES: usize = 1024;
+/// A full queue loses nothing: the next call of the scope queues the same work.
+const QUEUE_LEN: usize = 256;
+/// Memories that are read for rules in one go.
+const REPLAY_LIMIT: u64 = 5000;
+const TICK: Duration = Duration::from_secs(60);
+
+struct BackgroundTasks {
+    calls: mpsc::Sender<(Scope, bool)>,
+    task: JoinHandle<()>,
+}
+
+impl BackgroundTasks {
+    fn start(store: Store, clock: Clock) -> Self {
+        let (sender, receiver) = mpsc::channel(QUEUE_LEN);
+        Self { calls: sender, task: tokio::spawn(run(store, clock, receiver)) }
+    }
+
+    /// `has_new_memory`: there may be a memory to scan for rules.
+    fn record_call(&self, scope: &Scope, has_new_memory: bool) {
+        let _ = self.calls.try_send((scope.clone(), has_new_memory));
+    }
+}
+
+impl Drop for BackgroundTasks {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn run(store: Store, clock: Clock, mut calls: mpsc::Receiver<(Scope, bool)>) {
+    let policy = ConsolidationPolicy::standard("mind");
+    let mut known: HashMap<Scope, Instant> = HashMap::new();
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            call = calls.recv() => {
+                let Some((scope, has_new_memory)) = call else { return };
+                let is_new = known.insert(scope.clone(), Instant::now()).is_none();
+                if is_new || has_new_memory {
+                    replay_memories(&store, &scope).await;
+                }
+                if known.len() > MAX_SCOPES
+                    && let Some(oldest) = known.iter().min_by_key(|(_, heard)| **heard).map(|(scope, _)| scope.clone())
+                {
+                    known.remove(&oldest);
+                }
+            }
+            _ = ticks.tick() => {
+                for scope in known.keys() {
+                    replay_memories(&store, scope).await;
+                    // What fails now is tried again: nothing is lost by it.
+                    if let Err(error) = consolidate::consolidate(&store, scope, &clock(scope), &policy).await {
+                        tracing::warn!(reason = %error, "consolidation failed; it is retried");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Scans one batch; the rest follows with the next call or tick.
+async fn replay_memories(store: &Store, scope: &Scope) {
+    if let Err(error) = observe::replay(store, scope, REPLAY_LIMIT).await {
+        tracing::warn!(reason = %error, "scanning memories for rules failed");
     }
 }
 

@@ -11,7 +11,7 @@ use super::super::errors::{ErrorContext, ModelError};
 use super::super::names::Names;
 use super::super::response_builder::ResponseBuilder;
 use super::super::settings::{ModelSettings, ModelTimes, Provider};
-use super::request::{Block, BlockKind, EARLIER, system};
+use super::{Block, BlockKind, EARLIER, system};
 use super::{body, fold};
 
 fn folded(stream: &str) -> Result<(ChatResponse, Vec<Delta>), ModelError> {

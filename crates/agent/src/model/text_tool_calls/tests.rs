@@ -1,7 +1,7 @@
 //! Tests with calls in the text, in every form that models use, split at every position.
 
 use super::super::chat::Delta;
-use super::splitter::SplitText;
+use super::SplitText;
 use super::*;
 
 /// Splits a response in chunks of every size: the chunking never changes the result.

@@ -4,15 +4,15 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use pulldown_cmark::{CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Alignment, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
+use unicode_segmentation::UnicodeSegmentation;
 
-use super::flow::{Flow, Gap};
+use super::rich::{Flow, Gap};
 use super::rich::{Rich, Style};
-use super::table::Table;
 
 /// A longer URL is shown, not linked.
-const LINK_BYTES_MOST: usize = 2048;
-const LANGUAGE_BYTES_MOST: usize = 32;
+const MAX_LINK_BYTES: usize = 2048;
+const MAX_LANGUAGE_BYTES: usize = 32;
 
 pub(super) fn read(markdown: &str) -> Rich {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -50,10 +50,8 @@ struct Reader<'a> {
     emphases: Vec<Emphasis>,
     /// The target of each open link, and whether it has shown any text.
     links: Vec<Link>,
-    /// The open code block.
     code: Option<(Option<Rc<str>>, String)>,
     table: Option<Table>,
-    /// The targets of links.
     referred: HashSet<String>,
 }
 
@@ -195,7 +193,7 @@ impl Reader<'_> {
         }
         let Some(link) = self.links.pop() else { return };
         // Where no link is possible, the URL is shown.
-        let is_hidden = !may_lead(&link.address) || self.table.is_some();
+        let is_hidden = !is_linkable(&link.address) || self.table.is_some();
         if is_hidden && !is_bare && !link.address.is_empty() {
             self.text(&format!(" ({})", link.address));
         }
@@ -216,7 +214,7 @@ impl Reader<'_> {
             return table.push(text);
         }
         let link =
-            self.links.first().filter(|link| may_lead(&link.address)).map(|link| Rc::clone(&link.address));
+            self.links.first().filter(|link| is_linkable(&link.address)).map(|link| Rc::clone(&link.address));
         let style = Style {
             link,
             code,
@@ -236,12 +234,11 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a link to this URL is allowed.
-fn may_lead(address: &str) -> bool {
+fn is_linkable(address: &str) -> bool {
     let scheme = address.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     let is_known = matches!(scheme.as_deref(), Some("http" | "https" | "tg" | "mailto"));
     is_known
-        && address.len() <= LINK_BYTES_MOST
+        && address.len() <= MAX_LINK_BYTES
         && !address.chars().any(|c| c.is_control() || c.is_whitespace())
 }
 
@@ -249,11 +246,75 @@ fn language(kind: &CodeBlockKind<'_>) -> Option<Rc<str>> {
     let CodeBlockKind::Fenced(info) = kind else { return None };
     let word = info.split([' ', ',', '{']).next().unwrap_or_default();
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '#' | '.');
-    let is_fit = !word.is_empty() && word.len() <= LANGUAGE_BYTES_MOST && word.chars().all(is_name);
+    let is_fit = !word.is_empty() && word.len() <= MAX_LANGUAGE_BYTES && word.chars().all(is_name);
     is_fit.then(|| word.into())
 }
 
 fn is_break(html: &str) -> bool {
     let bare: String = html.chars().filter(|c| !c.is_whitespace() && *c != '/').collect();
     bare.eq_ignore_ascii_case("<br>")
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    alignments: Vec<Alignment>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(super) fn new(alignments: Vec<Alignment>) -> Self {
+        Self { alignments, rows: Vec::new() }
+    }
+
+    pub(super) fn begin_row(&mut self) {
+        self.rows.push(Vec::new());
+    }
+
+    pub(super) fn begin_cell(&mut self) {
+        if let Some(row) = self.rows.last_mut() {
+            row.push(String::new());
+        }
+    }
+
+    pub(super) fn push(&mut self, text: &str) {
+        if let Some(cell) = self.rows.last_mut().and_then(|row| row.last_mut()) {
+            cell.extend(text.chars().map(|c| if c == '\n' { ' ' } else { c }));
+        }
+    }
+
+    /// The table as lines; the first row is the header.
+    pub(super) fn text(&self) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns)
+            .map(|column| {
+                self.rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max().unwrap_or(0)
+            })
+            .collect();
+        let mut lines: Vec<String> = self.rows.iter().map(|row| self.line(row, &widths)).collect();
+        if lines.len() > 1 {
+            let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
+            lines.insert(1, rule.join("─┼─"));
+        }
+        lines.join("\n")
+    }
+
+    fn line(&self, row: &[String], widths: &[usize]) -> String {
+        let cells: Vec<String> = widths
+            .iter()
+            .enumerate()
+            .map(|(column, wanted)| {
+                let cell = row.get(column).map_or("", String::as_str);
+                let missing = " ".repeat(wanted.saturating_sub(width(cell)));
+                match self.alignments.get(column) {
+                    Some(Alignment::Right) => format!("{missing}{cell}"),
+                    _ => format!("{cell}{missing}"),
+                }
+            })
+            .collect();
+        cells.join(" │ ").trim_end().to_owned()
+    }
+}
+
+fn width(text: &str) -> usize {
+    text.graphemes(true).count()
 }

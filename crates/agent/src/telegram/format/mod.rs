@@ -6,26 +6,20 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `markdown` | Markdown to blocks of styled text |
-//! | `flow` | gaps, lists and quotes |
-//! | `table` | a table as text of fixed width |
-//! | `rich` | runs of styled text, cleaned as Telegram would |
-//! | `cut` | splits a long text |
-//! | `html` | runs to Telegram's HTML |
+//! | `markdown` | Markdown to blocks of styled text, a table to text of fixed width |
+//! | `rich` | runs of styled text, cleaned as Telegram would, and the gaps between blocks |
+//! | this file | splitting a long text, and Telegram's HTML |
 
-mod cut;
-mod flow;
-mod html;
 mod markdown;
 mod rich;
-mod table;
 
-use self::rich::{Rich, Style};
+use unicode_segmentation::UnicodeSegmentation;
+
+use self::rich::{Rich, Run, Style};
 
 /// The maximum visible text of one message, in UTF-16 units.
 pub const PART_UNITS: usize = 4096;
 
-/// The text of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// For Telegram's HTML mode.
@@ -53,15 +47,190 @@ fn split(rich: &Rich) -> Vec<Part> {
     let text = rich.text();
     let mut start = 0;
     let mut parts = Vec::new();
-    for end in cut::cuts(&text, |at| rich.is_pre(at)) {
+    for end in cuts(&text, |at| rich.is_pre(at)) {
         let runs = rich.between(start, end);
         parts.push(Part {
-            html: html::render(&runs),
+            html: render_html(&runs),
             plain: text.get(start..end).unwrap_or_default().to_owned(),
         });
         start = end;
     }
     parts
+}
+
+/// From the worst boundary to the best.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Border {
+    Character,
+    Word,
+    Sentence,
+    Line,
+    Paragraph,
+}
+
+/// The ends of the parts; the last one is the end of the text. An empty text has none.
+fn cuts(text: &str, is_pre: impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut cuts = Vec::new();
+    let mut start = 0;
+    while let Some(rest) = text.get(start..).filter(|rest| !rest.is_empty()) {
+        let length = first(rest, |at| is_pre(start + at));
+        start += length.max(rest.chars().next().map_or(1, char::len_utf8));
+        cuts.push(start);
+    }
+    cuts
+}
+
+/// The length of the first part.
+fn first(text: &str, is_pre: impl Fn(usize) -> bool) -> usize {
+    let mut units = 0;
+    let mut best: Option<(Border, usize)> = None;
+    let mut end = 0;
+    let mut before = Before::default();
+    for (at, cluster) in text.grapheme_indices(true) {
+        if at > 0 {
+            let border = before.border(cluster, || is_pre(at.saturating_sub(1)) && is_pre(at));
+            // A boundary near the start would make a very short message.
+            if units * 2 >= PART_UNITS && best.is_none_or(|(known, _)| border >= known) {
+                best = Some((border, at));
+            }
+            end = at;
+        }
+        units += cluster.encode_utf16().count();
+        if units > PART_UNITS {
+            return best.map(|(_, at)| at).or((end > 0).then_some(end)).unwrap_or_else(|| fitting(cluster));
+        }
+        before.update(cluster);
+    }
+    text.len()
+}
+
+/// The length of one part of a grapheme cluster that is longer than a message.
+fn fitting(cluster: &str) -> usize {
+    let mut units = 0;
+    let fits = cluster.chars().take_while(|c| {
+        units += c.len_utf16();
+        units <= PART_UNITS
+    });
+    fits.map(char::len_utf8).sum()
+}
+
+/// The text before a position.
+#[derive(Default)]
+struct Before {
+    lines: usize,
+    is_space: bool,
+    is_stop: bool,
+    is_wide_stop: bool,
+}
+
+impl Before {
+    fn update(&mut self, cluster: &str) {
+        let c = cluster.chars().next().unwrap_or_default();
+        self.lines = if c == '\n' { self.lines + 1 } else { 0 };
+        self.is_space = c.is_whitespace();
+        // A space, a bracket or a quote after a full stop still ends the sentence.
+        self.is_stop = matches!(c, '.' | '!' | '?' | '…' | ':' | ';')
+            || self.is_stop && (self.is_space || matches!(c, ')' | '"' | '”' | '’' | '»'));
+        self.is_wide_stop = matches!(c, '。' | '！' | '？' | '；');
+    }
+
+    fn border(&self, next: &str, is_in_code: impl Fn() -> bool) -> Border {
+        // White space belongs to the text before it.
+        if next.starts_with(char::is_whitespace) {
+            return Border::Character;
+        }
+        match self.lines {
+            0 if self.is_wide_stop || self.is_space && self.is_stop => Border::Sentence,
+            0 if self.is_space => Border::Word,
+            0 => Border::Character,
+            1 => Border::Line,
+            _ if is_in_code() => Border::Line,
+            _ => Border::Paragraph,
+        }
+    }
+}
+
+/// The HTML of these runs; all open tags are closed at the end.
+fn render_html(runs: &[Run<'_>]) -> String {
+    let mut out = String::new();
+    let mut open: Vec<Tag> = Vec::new();
+    for run in runs {
+        let wanted = tags(&run.style);
+        let kept = open.iter().zip(&wanted).take_while(|(one, other)| one == other).count();
+        close(&mut open, kept, &mut out);
+        for tag in wanted.into_iter().skip(kept) {
+            out.push_str(&tag.open);
+            open.push(tag);
+        }
+        escape(&run.text, &mut out);
+    }
+    close(&mut open, 0, &mut out);
+    out
+}
+
+#[derive(PartialEq, Eq)]
+struct Tag {
+    /// Distinguishes adjacent blocks of the same kind.
+    number: usize,
+    open: String,
+    close: &'static str,
+}
+
+fn tags(style: &Style) -> Vec<Tag> {
+    let mut tags = Vec::new();
+    let mut tag = |number: usize, open: String, close| tags.push(Tag { number, open, close });
+    if let Some(number) = style.quote {
+        tag(number, "<blockquote>".to_owned(), "</blockquote>");
+    }
+    if let Some(pre) = &style.pre {
+        match &pre.language {
+            Some(language) => {
+                let open = format!("<pre><code class=\"language-{}\">", escaped(language));
+                tag(pre.number, open, "</code></pre>");
+            }
+            None => tag(pre.number, "<pre>".to_owned(), "</pre>"),
+        }
+    }
+    if let Some(link) = &style.link {
+        tag(0, format!("<a href=\"{}\">", escaped(link)), "</a>");
+    }
+    let plain = [
+        (style.bold, "<b>", "</b>"),
+        (style.italic, "<i>", "</i>"),
+        (style.strike, "<s>", "</s>"),
+        (style.code, "<code>", "</code>"),
+    ];
+    plain
+        .into_iter()
+        .filter(|(is_on, ..)| *is_on)
+        .for_each(|(_, open, close)| tag(0, open.to_owned(), close));
+    tags
+}
+
+fn close(open: &mut Vec<Tag>, kept: usize, out: &mut String) {
+    while open.len() > kept {
+        if let Some(tag) = open.pop() {
+            out.push_str(tag.close);
+        }
+    }
+}
+
+fn escape(text: &str, out: &mut String) {
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            c => out.push(c),
+        }
+    }
+}
+
+/// Escapes an attribute value.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    escape(text, &mut out);
+    out.replace('"', "&quot;")
 }
 
 #[cfg(test)]

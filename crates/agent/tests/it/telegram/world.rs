@@ -135,7 +135,7 @@ impl World {
                 poll: Duration::from_secs(5),
                 typing: Duration::from_secs(4),
                 ending: Duration::from_millis(200),
-                look: Duration::from_millis(200),
+                store_poll: Duration::from_millis(200),
             },
         }
     }

@@ -1,23 +1,16 @@
 //! How unusual a call is: loads the sequence profile and the tool profile, collects a signal from each part, and combines
-//! them. Learning updates the same profiles in one transaction.
+//! them; every weight of the predictor is here. Learning updates the same profiles in one transaction, once for each
+//! idempotency key.
 
-mod arg_profile;
-mod codec;
-mod dedup;
-mod score;
+mod profile;
 mod sequence;
-#[cfg(test)]
-mod tests;
-mod tool_profile;
 
 use std::collections::BTreeMap;
 
 use embody_store::{Scope, Store, UsageProfile};
 
-use self::dedup::SeenKeys;
-use self::score::{COLD_CALLS, Signal, combine};
+use self::profile::{Decoder, Encoder, ToolProfile};
 use self::sequence::SequenceProfile;
-use self::tool_profile::ToolProfile;
 use super::features::CallFeatures;
 use crate::Caller;
 use crate::error::Result;
@@ -182,3 +175,113 @@ impl Hasher {
         u64::from_le_bytes([a, b, c, d, e, f, g, h])
     }
 }
+
+const HALF_LIFE_MIN: f32 = 30.0 * 24.0 * 60.0;
+/// A moving share looks back over about a hundred calls.
+const MOVING: f32 = 0.99;
+/// A largest amount is lowered by each call, so that one giant does not make all others small for ever.
+const LOWERED: f32 = 0.995;
+/// With fewer calls than this nothing is held for being unusual.
+const COLD_CALLS: u32 = 20;
+const COLD_LIMIT: f64 = 0.5;
+const COLD_SCORE: f64 = 0.3;
+
+/// The most that each part can weigh by itself.
+const NEW_VALUE: f64 = 0.8;
+const NEW_PARENT: f64 = 0.9;
+const NEW_PATH: f64 = 0.5;
+const RARE_VALUE: f64 = 0.2;
+const KNOWN_PARENT: f64 = 0.7;
+const UNUSUAL_TOOL: f64 = 0.65;
+const UNUSUAL_HOUR: f64 = 0.7;
+const QUIET_WEEKEND: f64 = 0.35;
+const LARGE: f64 = 0.85;
+const FAILED: f64 = 0.7;
+
+/// What is left of a weight after so many minutes.
+fn decay(minutes: u32) -> f32 {
+    (-(minutes as f32) / HALF_LIFE_MIN).exp2()
+}
+
+/// How far so many observations can be trusted, when `half` of them are worth a half.
+fn confidence(observations: f64, half: f64) -> f64 {
+    observations / (observations + half)
+}
+
+fn rarity(share: f64) -> f64 {
+    1.0 - share.clamp(0.0, 1.0).sqrt()
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Signal {
+    weight: f64,
+    reason: String,
+}
+
+impl Signal {
+    fn new(weight: f64, reason: String) -> Self {
+        Self { weight: weight.clamp(0.0, 1.0), reason }
+    }
+
+    /// The heavier of two of the same sort: they come from one cause too often to be counted twice.
+    fn stronger(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(if other.weight > one.weight { other } else { one }),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+/// All doubts as one number, given how many calls were ever seen.
+fn combine(signals: &[Signal], calls: u32) -> f64 {
+    let error = 1.0 - signals.iter().map(|signal| 1.0 - signal.weight).product::<f64>();
+    if calls >= COLD_CALLS {
+        return error;
+    }
+    let unknown = COLD_SCORE * (1.0 - f64::from(calls) / f64::from(COLD_CALLS));
+    error.max(unknown).min(COLD_LIMIT)
+}
+
+/// A value in a sentence: cut at eighty characters, on one line.
+fn quote(text: &str) -> String {
+    let flat: String =
+        text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(81).collect();
+    if flat.chars().count() <= 80 {
+        return format!("`{flat}`");
+    }
+    format!("`{}…`", flat.chars().take(80).collect::<String>())
+}
+
+/// A repeated observation comes soon after the first, or not at all.
+const MAX_KEYS: usize = 256;
+
+/// The keys, the oldest first.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct SeenKeys(Vec<u64>);
+
+impl SeenKeys {
+    fn read(bytes: &[u8]) -> Self {
+        Self(Decoder::new(bytes).list(MAX_KEYS, Decoder::long).unwrap_or_default())
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut encoder = Encoder::default();
+        encoder.list(&self.0, |encoder, key| encoder.long(*key));
+        encoder.finish()
+    }
+
+    /// Whether the key was new.
+    fn insert(&mut self, key: u64) -> bool {
+        if self.0.contains(&key) {
+            return false;
+        }
+        if self.0.len() >= MAX_KEYS {
+            self.0.remove(0);
+        }
+        self.0.push(key);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

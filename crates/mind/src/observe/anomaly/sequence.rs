@@ -3,9 +3,9 @@
 use jiff::civil::Weekday;
 
 use super::Hasher;
-use super::arg_profile::drop_lightest;
-use super::codec::{Decoder, Encoder};
-use super::score::{QUIET_WEEKEND, Signal, UNUSUAL_HOUR, UNUSUAL_TOOL, confidence, decay};
+use super::profile::drop_lightest;
+use super::profile::{Decoder, Encoder};
+use super::{QUIET_WEEKEND, Signal, UNUSUAL_HOUR, UNUSUAL_TOOL, confidence, decay};
 use crate::Caller;
 use crate::observe::features::CallFeatures;
 use crate::zoned_now::ZonedNow;

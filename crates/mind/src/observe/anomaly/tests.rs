@@ -95,3 +95,15 @@ fn hashes_of_two_scopes_differ() {
     assert_eq!(one.value("to", " X "), one.value("to", "x"));
     assert_ne!(one.value("to", "x"), one.value("cc", "x"));
 }
+
+#[test]
+fn the_last_keys_are_known() {
+    let mut seen = SeenKeys::default();
+    let more = u64::try_from(MAX_KEYS).unwrap() + 10;
+    assert!((0..more).all(|key| seen.insert(key)));
+    let mut again = SeenKeys::read(&seen.encode());
+    assert_eq!(again, seen);
+    assert!((10..more).all(|key| !again.insert(key)));
+    assert!(again.insert(9));
+    assert_eq!(SeenKeys::read(b"what is this"), SeenKeys::default());
+}

@@ -1,22 +1,18 @@
-//! The owner's rules: which standing instructions and memories speak against a call.
+//! The owner's rules: which standing instructions and memories speak against a call. Memories are scanned once for rules;
+//! parsed rules are cached by text.
 
-mod clock;
-mod lexicon;
 mod matcher;
 mod objects;
-mod parse;
 mod patterns;
 mod prohibitions;
-mod replay;
 mod rule;
-mod rule_cache;
-#[cfg(test)]
-mod tests;
 mod times;
 pub(super) mod tokenizer;
-mod tool_action;
 
-use embody_store::memory_rules::{MemoryRuleLimits, MemoryRules};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use embody_store::memory_rules::{MemoryRuleLimits, MemoryRuleScan, MemoryRules, UnscannedMemories};
 use embody_store::{Scope, Store};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -24,8 +20,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::matcher::PreparedCall;
-pub use self::replay::{ReplayProgress, replay};
 use self::rule::Rule;
+use self::rule::parse_rules;
+use self::tokenizer::sentences;
 use super::features::CallFeatures;
 use crate::error::Result;
 use crate::zoned_now::ZonedNow;
@@ -80,7 +77,7 @@ pub(super) async fn match_rules(
     features: &CallFeatures,
     now: &ZonedNow,
 ) -> Result<RuleMatches> {
-    let action = tool_action::classify(&features.words);
+    let action = matcher::classify(&features.words);
     let subject = PreparedCall::new(features, action, now.local().datetime());
     let mut matches = RuleMatches::default();
     let instructions = store.instructions().get(scope).await?;
@@ -112,7 +109,7 @@ fn unread(known: &MemoryRules) -> Option<Flag> {
 
 /// Adds the flags of one text; the same sentence flags once.
 fn flag(flags: &mut Vec<Flag>, subject: &PreparedCall<'_>, text: &str, said: DateTime, source: &FlagSource) {
-    for (sentence, rules) in rule_cache::rules_of(text, said).iter() {
+    for (sentence, rules) in rules_of(text, said).iter() {
         if flags.len() >= MAX_FLAGS {
             return;
         }
@@ -131,3 +128,79 @@ fn local(micros: i64, now: &ZonedNow) -> DateTime {
     let at = Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH);
     at.to_zoned(now.zone().clone()).datetime()
 }
+
+const PAGE: u32 = 500;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplayProgress {
+    pub scanned: u64,
+    pub restricting: u64,
+    pub more: bool,
+}
+
+/// Scans memories that are new or were rewritten since the last scan; at most `limit`, rounded up to a page. Runs in the
+/// background: at start, and after memories were saved.
+pub async fn replay(store: &Store, scope: &Scope, limit: u64) -> Result<ReplayProgress> {
+    let mut done = ReplayProgress::default();
+    while done.scanned < limit {
+        let UnscannedMemories { memories: page, up_to } =
+            store.memory_rules().list_unscanned(scope, PAGE).await?;
+        let mut scan = MemoryRuleScan { up_to, ..MemoryRuleScan::default() };
+        for memory in &page {
+            let judged = (memory.seq, memory.version);
+            if is_restricting(&memory.text) { &mut scan.restricting } else { &mut scan.harmless }
+                .push(judged);
+        }
+        if page.is_empty() {
+            return Ok(done);
+        }
+        done.scanned += page.len() as u64;
+        done.restricting += scan.restricting.len() as u64;
+        store.memory_rules().record_scan(scope, scan).await?;
+        // Other tasks of this thread have their turn between two pages.
+        tokio::task::yield_now().await;
+    }
+    Ok(ReplayProgress { more: true, ..done })
+}
+
+/// Whether a text has a rule in it. When it was said changes dates only.
+fn is_restricting(text: &str) -> bool {
+    sentences(text)
+        .into_iter()
+        .any(|sentence| parse_rules(sentence, DateTime::default()).iter().any(Rule::is_sure))
+}
+
+/// When the cache exceeds this, it is cleared.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+const ENTRY_OVERHEAD: usize = 512;
+
+type CachedRules = Arc<[(String, Vec<Rule>)]>;
+
+#[derive(Default)]
+struct RuleCache {
+    texts: HashMap<String, Vec<(DateTime, CachedRules)>>,
+    bytes: usize,
+}
+
+static CACHE: LazyLock<Mutex<RuleCache>> = LazyLock::new(Mutex::default);
+
+fn rules_of(text: &str, said: DateTime) -> CachedRules {
+    let cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = cache.texts.get(text).and_then(|cache| cache.iter().find(|(at, _)| *at == said));
+    if let Some((_, rules)) = same {
+        return Arc::clone(rules);
+    }
+    drop(cache);
+    let read = sentences(text).into_iter().map(|sentence| (sentence.to_owned(), parse_rules(sentence, said)));
+    let rules: CachedRules = read.filter(|(_, rules)| !rules.is_empty()).collect();
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    cache.bytes += text.len() + ENTRY_OVERHEAD;
+    if cache.bytes > MAX_BYTES {
+        *cache = RuleCache { bytes: text.len() + ENTRY_OVERHEAD, ..RuleCache::default() };
+    }
+    cache.texts.entry(text.to_owned()).or_default().push((said, Arc::clone(&rules)));
+    rules
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,9 @@
 //! Whom and what a rule is about: the words that are left when verb, times and small words are taken out of it.
 
-use super::lexicon::{Actions, Form, Tag};
-use super::parse::PatternMatch;
+use super::rule::PatternMatch;
 use super::rule::{Group, Object};
 use super::tokenizer::Token;
+use super::tokenizer::{Actions, Form, Tag};
 
 /// Somebody whose name stands elsewhere in the sentence.
 const PERSONS: [&str; 13] =

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::lexicon::{Actions, Form, Tag, WordInfo};
-use super::parse::PatternMatch;
 use super::rule::Kind;
+use super::rule::PatternMatch;
 use super::tokenizer::Token;
+use super::tokenizer::{Actions, Form, Tag, WordInfo};
 
 /// Words that may stand between `never` and its verb.
 const BETWEEN: [&str; 12] =

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use super::lexicon::{Actions, Form, Tag, WordInfo};
-use super::parse::PatternMatch;
 use super::patterns::Clause;
 use super::rule::Kind;
+use super::rule::PatternMatch;
+use super::tokenizer::{Actions, Form, Tag, WordInfo};
 
 impl Clause<'_> {
     /// "no messages after 22:00", "keine Nachrichten nach 22 Uhr", "pas de messages …", "no more mails to Bob"

@@ -1,6 +1,6 @@
 //! Sentences into rules: what is understood, in short.
 
-use super::parse::parse_rules;
+use super::rule::parse_rules;
 use super::rule::{Object, Rule};
 
 fn shown(rule: &Rule) -> String {

@@ -13,8 +13,8 @@ fn new(id: &str, user: &str, thread: &str) -> NewTurn {
 /// A turn that sends one event and ends when the sender fires.
 fn waiting(turns: &Turns, new: NewTurn) -> Result<(Arc<Turn>, oneshot::Sender<End>), Busy> {
     let (sender, receiver) = oneshot::channel();
-    let work = |voice: EventSender| async move {
-        voice.send(Event::Text("hm".into()));
+    let work = |events: EventSender| async move {
+        events.send(TurnEvent::Text("hm".into()));
         receiver.await.unwrap_or(End::Cancelled)
     };
     let turn = turns.begin(new, work, ready)?;
@@ -27,8 +27,8 @@ fn done(reply: &str) -> End {
 
 async fn names(mut reader: Reader) -> Vec<&'static str> {
     let mut names = Vec::new();
-    while let Some(told) = reader.next().await {
-        names.push(told.name);
+    while let Some(event) = reader.next().await {
+        names.push(event.name);
     }
     names
 }

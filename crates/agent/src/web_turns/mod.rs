@@ -2,7 +2,6 @@
 //! the limits (one turn per thread, some per user, some in total) and keeps the last finished turns. Independent of
 //! HTTP and the model: the caller supplies the work.
 
-mod event;
 mod log;
 
 use std::collections::VecDeque;
@@ -10,17 +9,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::json;
 use tokio::sync::Notify;
 
-pub use self::event::{Done, End, Event, SseEvent};
 use self::log::Log;
+use crate::model::Usage;
+use crate::turn::TurnEvent;
+
 pub use self::log::Reader;
 
 #[derive(Debug, Clone, Copy)]
 pub struct TurnLimits {
-    /// Running turns in total.
     pub running: usize,
-    /// Running turns of one user.
     pub running_of_user: usize,
     /// Finished turns that can be read again.
     pub kept: usize,
@@ -32,10 +32,8 @@ impl Default for TurnLimits {
     }
 }
 
-/// The identity of a turn to start.
 #[derive(Debug, Clone)]
 pub struct NewTurn {
-    /// A new unique id.
     pub id: String,
     pub user: String,
     pub thread: String,
@@ -44,22 +42,12 @@ pub struct NewTurn {
 /// Why a turn cannot start now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Busy {
-    /// Another turn of the thread is running.
     #[error("the agent still answers in this conversation")]
-    Thread {
-        /// The running turn's id.
-        turn: String,
-    },
-    /// The user has too many running turns.
+    Thread { turn: String },
     #[error("{most} of your conversations are being answered; wait for one of them")]
-    User {
-        /// The limit.
-        most: usize,
-    },
-    /// Too many turns are running.
+    User { most: usize },
     #[error("too many conversations are being answered now; try again in a moment")]
     All,
-    /// The server is shutting down.
     #[error("embody is about to end; try again when it is back")]
     Ending,
 }
@@ -126,7 +114,7 @@ pub struct EventSender(Arc<Log>);
 
 impl EventSender {
     /// Appends an event for current and later readers.
-    pub fn send(&self, event: Event) {
+    pub fn send(&self, event: TurnEvent) {
         self.0.send(event);
     }
 }
@@ -139,9 +127,6 @@ impl Turns {
 
     /// Starts a turn. It runs whether or not a page listens; cancelling drops its future. However it ends, `close` runs
     /// last, before readers see the end.
-    ///
-    /// # Errors
-    /// When a limit is reached.
     pub fn begin<F, G>(
         &self,
         new: NewTurn,
@@ -152,7 +137,7 @@ impl Turns {
         F: Future<Output = End> + Send + 'static,
         G: Future<Output = End> + Send + 'static,
     {
-        let log = Arc::new(Log::new(event::turn(&new.id, &new.thread)));
+        let log = Arc::new(Log::new(turn_event(&new.id, &new.thread)));
         let turn = Arc::new(Turn { new, log: Arc::clone(&log), cancel: Notify::new() });
         self.0.register(&turn)?;
         let work = work(EventSender(log));
@@ -169,9 +154,6 @@ impl Turns {
     }
 
     /// Whether this user may start another turn, in an idle thread.
-    ///
-    /// # Errors
-    /// When a limit is reached.
     pub fn check_capacity(&self, user: &str) -> Result<(), Busy> {
         self.0.check_capacity(&self.0.lock(), user)
     }
@@ -184,7 +166,6 @@ impl Turns {
         all.find(|turn| turn.new.user == user && turn.new.id == id).cloned()
     }
 
-    /// The running turn in this thread of the user.
     #[must_use]
     pub fn running_in(&self, user: &str, thread: &str) -> Option<Arc<Turn>> {
         let state = self.0.lock();
@@ -292,6 +273,82 @@ impl Drop for FinishGuard {
         // A reader that sees the end may start the next turn at once.
         self.turn.log.end(end);
         self.inner.over.notify_waiters();
+    }
+}
+
+/// How a turn ended. Every turn has exactly one end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    Done(Done),
+    Failed {
+        /// The reason, for the user.
+        message: String,
+        /// What the user can do about it.
+        hint: Option<String>,
+    },
+    Cancelled,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Done {
+    /// The whole reply; `None` is silence.
+    pub reply: Option<String>,
+    pub is_cut: bool,
+    /// `None` if unknown.
+    pub usage: Option<Usage>,
+    /// The receipt id of its prompt; `None` if unknown.
+    pub receipt: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SseEvent {
+    /// The position to resume after this event.
+    pub id: u64,
+    pub name: &'static str,
+    /// JSON on one line.
+    pub data: String,
+}
+
+type NamedEvent = (&'static str, String);
+
+/// The first event of every stream.
+fn turn_event(turn: &str, thread: &str) -> NamedEvent {
+    ("turn", json!({"turn": turn, "thread": thread}).to_string())
+}
+
+fn text_event(delta: &str) -> NamedEvent {
+    ("text", json!({ "delta": delta }).to_string())
+}
+
+fn to_sse(event: &TurnEvent) -> NamedEvent {
+    match event {
+        TurnEvent::Text(delta) => text_event(delta),
+        TurnEvent::Tool { id, name } => ("tool", json!({"id": id, "name": name}).to_string()),
+        TurnEvent::ToolDone { id, name, is_error, decision, approval } => (
+            "tool_done",
+            json!({"id": id, "name": name, "is_error": is_error, "decision": decision, "approval": approval})
+                .to_string(),
+        ),
+        TurnEvent::Waiting { after, reason } => {
+            let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+            ("waiting", json!({"after_ms": after_ms, "reason": reason}).to_string())
+        }
+    }
+}
+
+impl End {
+    #[must_use]
+    pub fn to_sse(&self) -> NamedEvent {
+        match self {
+            Self::Done(Done { reply, is_cut, usage, receipt }) => (
+                "done",
+                json!({"reply": reply, "is_cut": is_cut, "usage": usage, "receipt": receipt}).to_string(),
+            ),
+            Self::Failed { message, hint } => {
+                ("failed", json!({"message": message, "hint": hint}).to_string())
+            }
+            Self::Cancelled => ("cancelled", "{}".to_owned()),
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-use super::event::{End, Event, NamedEvent, SseEvent, text};
+use super::{End, NamedEvent, SseEvent, text_event, to_sse};
+use crate::turn::TurnEvent;
 
 /// Bytes kept of one turn. The oldest are dropped first; a page that missed them gets the whole reply at the end.
 const KEPT: usize = 1024 * 1024;
@@ -15,9 +16,9 @@ const PIECE: usize = 16 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Log {
-    said: Mutex<LogState>,
+    state: Mutex<LogState>,
     /// The position after the last event; also signals the end of the turn.
-    news: watch::Sender<u64>,
+    position: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -31,7 +32,7 @@ struct LogState {
 struct Entry {
     /// The position before it.
     start: u64,
-    what: Payload,
+    payload: Payload,
 }
 
 #[derive(Debug)]
@@ -42,7 +43,7 @@ enum Payload {
 
 impl Entry {
     fn len(&self) -> u64 {
-        match &self.what {
+        match &self.payload {
             Payload::Text(text) => text.len() as u64,
             Payload::Event(..) => 1,
         }
@@ -53,25 +54,25 @@ impl Entry {
     }
 
     fn bytes(&self) -> usize {
-        match &self.what {
+        match &self.payload {
             Payload::Text(text) => text.len(),
             Payload::Event(_, data) => data.len(),
         }
     }
 
     /// The part of it after this position, if any.
-    fn after(&self, place: u64) -> Option<SseEvent> {
-        match &self.what {
+    fn after(&self, position: u64) -> Option<SseEvent> {
+        match &self.payload {
             Payload::Event(name, data) => {
-                (place < self.end()).then(|| SseEvent { id: self.end(), name, data: data.clone() })
+                (position < self.end()).then(|| SseEvent { id: self.end(), name, data: data.clone() })
             }
             Payload::Text(whole) => {
-                let from = usize::try_from(place.saturating_sub(self.start)).ok()?;
+                let from = usize::try_from(position.saturating_sub(self.start)).ok()?;
                 let from = (from..=whole.len()).find(|at| whole.is_char_boundary(*at))?;
                 let upto =
                     (from..=whole.len().min(from + PIECE)).rev().find(|at| whole.is_char_boundary(*at))?;
                 let piece = whole.get(from..upto).filter(|piece| !piece.is_empty())?;
-                let (name, data) = text(piece);
+                let (name, data) = text_event(piece);
                 Some(SseEvent { id: self.start + upto as u64, name, data })
             }
         }
@@ -80,99 +81,98 @@ impl Entry {
 
 impl Log {
     pub(super) fn new(first: NamedEvent) -> Self {
-        let log = Self { said: Mutex::default(), news: watch::Sender::new(0) };
+        let log = Self { state: Mutex::default(), position: watch::Sender::new(0) };
         log.push(Payload::Event(first.0, first.1));
         log
     }
 
-    pub(super) fn send(&self, event: Event) {
-        let what = match event {
-            Event::Text(text) => Payload::Text(text),
+    pub(super) fn send(&self, event: TurnEvent) {
+        let payload = match event {
+            TurnEvent::Text(text) => Payload::Text(text),
             other => {
-                let (name, data) = other.to_sse();
+                let (name, data) = to_sse(&other);
                 Payload::Event(name, data)
             }
         };
-        self.push(what);
+        self.push(payload);
     }
 
-    fn push(&self, what: Payload) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.end.is_some() {
+    fn push(&self, payload: Payload) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.end.is_some() {
             return;
         }
-        let start = said.entries.back().map_or(0, Entry::end);
-        let entry = Entry { start, what };
-        let (added, place) = (entry.bytes(), entry.end());
-        match (said.entries.back_mut(), entry.what) {
-            (Some(Entry { what: Payload::Text(before), .. }), Payload::Text(more))
+        let start = state.entries.back().map_or(0, Entry::end);
+        let entry = Entry { start, payload };
+        let (added, position) = (entry.bytes(), entry.end());
+        match (state.entries.back_mut(), entry.payload) {
+            (Some(Entry { payload: Payload::Text(before), .. }), Payload::Text(more))
                 if before.len() < PIECE =>
             {
                 before.push_str(&more);
             }
-            (_, what) => said.entries.push_back(Entry { start, what }),
+            (_, payload) => state.entries.push_back(Entry { start, payload }),
         }
-        said.bytes += added;
-        while said.bytes > KEPT && said.entries.len() > 1 {
-            said.bytes -= said.entries.pop_front().map_or(0, |gone| gone.bytes());
+        state.bytes += added;
+        while state.bytes > KEPT && state.entries.len() > 1 {
+            state.bytes -= state.entries.pop_front().map_or(0, |gone| gone.bytes());
         }
-        drop(said);
-        self.news.send_replace(place);
+        drop(state);
+        self.position.send_replace(position);
     }
 
     /// Ends the log: no event follows.
     pub(super) fn end(&self, end: End) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.end.is_none() {
-            said.end = Some(end);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.end.is_none() {
+            state.end = Some(end);
         }
-        drop(said);
-        self.news.send_modify(|place| *place += 1);
+        drop(state);
+        self.position.send_modify(|position| *position += 1);
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).end.is_some()
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).end.is_some()
     }
 
     /// The first event after this position, and whether it is the last.
-    fn after(&self, place: u64) -> Option<(SseEvent, bool)> {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+    fn after(&self, position: u64) -> Option<(SseEvent, bool)> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // From the newest: readers are mostly at the end.
-        let first = said.entries.iter().rev().take_while(|entry| entry.end() > place).last();
-        if let Some(told) = first.and_then(|entry| entry.after(place)) {
-            return Some((told, false));
+        let first = state.entries.iter().rev().take_while(|entry| entry.end() > position).last();
+        if let Some(event) = first.and_then(|entry| entry.after(position)) {
+            return Some((event, false));
         }
-        let last = said.entries.back().map_or(0, Entry::end) + 1;
-        let (name, data) = said.end.as_ref()?.to_sse();
+        let last = state.entries.back().map_or(0, Entry::end) + 1;
+        let (name, data) = state.end.as_ref()?.to_sse();
         Some((SseEvent { id: last, name, data }, true))
     }
 }
 
-/// Reads the log, and waits for more.
 #[derive(Debug)]
 pub struct Reader {
     log: Arc<Log>,
-    news: watch::Receiver<u64>,
-    place: u64,
+    changes: watch::Receiver<u64>,
+    position: u64,
     has_ended: bool,
 }
 
 impl Reader {
-    pub(super) fn new(log: Arc<Log>, place: u64) -> Self {
-        let news = log.news.subscribe();
-        Self { log, news, place, has_ended: false }
+    pub(super) fn new(log: Arc<Log>, position: u64) -> Self {
+        let changes = log.position.subscribe();
+        Self { log, changes, position, has_ended: false }
     }
 
     /// The next event; `None` after the end of the turn.
     pub async fn next(&mut self) -> Option<SseEvent> {
         while !self.has_ended {
-            self.news.mark_unchanged();
-            if let Some((told, is_last)) = self.log.after(self.place) {
+            self.changes.mark_unchanged();
+            if let Some((event, is_last)) = self.log.after(self.position) {
                 self.has_ended = is_last;
-                self.place = told.id;
-                return Some(told);
+                self.position = event.id;
+                return Some(event);
             }
-            self.news.changed().await.ok()?;
+            self.changes.changed().await.ok()?;
         }
         None
     }
@@ -181,30 +181,30 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::turns::event::{Done, turn};
+    use crate::web_turns::{Done, turn_event};
 
     fn log() -> Arc<Log> {
-        Arc::new(Log::new(turn("t", "h")))
+        Arc::new(Log::new(turn_event("t", "h")))
     }
 
-    fn said(text: &str) -> Event {
-        Event::Text(text.to_owned())
+    fn text(text: &str) -> TurnEvent {
+        TurnEvent::Text(text.to_owned())
     }
 
     async fn all(mut reader: Reader) -> Vec<SseEvent> {
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         while let Some(one) = reader.next().await {
-            told.push(one);
+            events.push(one);
         }
-        told
+        events
     }
 
-    fn joined(told: &[SseEvent]) -> String {
+    fn joined(events: &[SseEvent]) -> String {
         let text = |one: &SseEvent| {
             let data: serde_json::Value = serde_json::from_str(&one.data).unwrap();
             data["delta"].as_str().unwrap_or_default().to_owned()
         };
-        told.iter().map(text).collect()
+        events.iter().map(text).collect()
     }
 
     #[tokio::test]
@@ -213,11 +213,11 @@ mod tests {
         let mut live = Reader::new(Arc::clone(&log), 0);
         let mut seen = vec![live.next().await.unwrap()];
         for piece in ["Grüß ", "dich", " 🌍", "!"] {
-            log.send(said(piece));
+            log.send(text(piece));
             seen.push(live.next().await.unwrap());
         }
-        log.send(Event::Tool { id: "1".into(), name: "look".into() });
-        log.send(said("Done."));
+        log.send(TurnEvent::Tool { id: "1".into(), name: "look".into() });
+        log.send(text("Done."));
         log.end(End::Done(Done::default()));
         while let Some(one) = live.next().await {
             seen.push(one);
@@ -238,11 +238,11 @@ mod tests {
     #[tokio::test]
     async fn a_place_inside_a_character_or_beyond_the_end_does_no_harm() {
         let log = log();
-        log.send(said("🌍🌍"));
+        log.send(text("🌍🌍"));
         log.end(End::Cancelled);
-        for place in 0..20 {
-            let told = all(Reader::new(Arc::clone(&log), place)).await;
-            assert_eq!(told.last().unwrap().name, "cancelled", "{place}: {told:?}");
+        for position in 0..20 {
+            let events = all(Reader::new(Arc::clone(&log), position)).await;
+            assert_eq!(events.last().unwrap().name, "cancelled", "{position}: {events:?}");
         }
         assert_eq!(all(Reader::new(log, u64::MAX)).await.len(), 1);
     }
@@ -251,21 +251,21 @@ mod tests {
     async fn a_turn_without_end_keeps_a_bounded_tail() {
         let log = log();
         for _ in 0..4 * KEPT / 1024 {
-            log.send(said(&"x".repeat(1024)));
+            log.send(text(&"x".repeat(1024)));
         }
-        let kept = log.said.lock().unwrap().bytes;
+        let kept = log.state.lock().unwrap().bytes;
         assert!(kept <= KEPT, "{kept}");
         log.end(End::Cancelled);
-        let told = all(Reader::new(log, 0)).await;
-        assert!(joined(&told).len() <= KEPT && told.len() <= 1 + KEPT / 1024, "{}", told.len());
-        assert!(told.iter().all(|one| one.data.len() < 2 * PIECE));
+        let events = all(Reader::new(log, 0)).await;
+        assert!(joined(&events).len() <= KEPT && events.len() <= 1 + KEPT / 1024, "{}", events.len());
+        assert!(events.iter().all(|one| one.data.len() < 2 * PIECE));
     }
 
     #[test]
     fn nothing_is_said_after_the_end() {
         let log = log();
         log.end(End::Cancelled);
-        log.send(said("late"));
+        log.send(text("late"));
         log.end(End::Done(Done::default()));
         assert_eq!(log.after(1).unwrap().0.name, "cancelled");
     }
