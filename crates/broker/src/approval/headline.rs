@@ -1,15 +1,14 @@
-//! The first three lines of an approval text, each of at most 80 columns: the action and its recipients, the beginning of the
-//! text, and the reason. Some hosts show only these.
+//! The first three lines of an approval text, each of at most 80 columns; some hosts show only these:
+//!
+//! - the action and its recipients
+//! - the beginning of the text, the attachments, and the other arguments or their number, which is never omitted
+//! - the reason
 //!
 //! Arguments cannot imitate the broker's part of a line: a value that is not one plain word is quoted.
 
-use super::argument::quoted_recipient;
-use super::audience::Named;
-use super::form::{COLUMNS, columns};
-use super::keys::{Meaning, is_runner, plain};
-use super::overview::{Overview, Value};
-use super::second;
-use super::text::ApprovalView;
+use super::form::{COLUMNS, MARK, columns, cut};
+use super::overview::{Meaning, Named, Overview, Value, is_address, is_runner, plain};
+use super::text::{ApprovalView, Part, quoted, without_middle, word};
 use crate::policy::Class;
 use crate::visible;
 
@@ -20,31 +19,30 @@ const SHORTEST_NAME: usize = 20;
 /// The maximum number of names.
 const NAMES: usize = 16;
 /// Keys of the value that best describes a call, without case and punctuation, best first.
-const TELLING: [&str; 10] =
+const DESCRIPTIVE_KEYS: [&str; 10] =
     ["path", "filepath", "filename", "file", "url", "uri", "title", "subject", "name", "id"];
-pub(super) const MARK: &str = "…";
 
 pub(super) struct Headline {
-    pub(super) what: String,
+    pub(super) action: String,
     pub(super) text: String,
-    pub(super) why: String,
+    pub(super) reason: String,
     /// Whether the last line contains the whole reason.
     pub(super) is_reason_whole: bool,
 }
 
 pub(super) fn headline(view: &ApprovalView<'_>, overview: &Overview<'_>, named: &[Named]) -> Headline {
     let choice = Choice::new(view.tool, overview, named);
-    let why = format!("Asked because: {}", visible::line(&reason(view)));
+    let reason = format!("Asked because: {}", visible::line(&reason(view)));
     Headline {
-        what: what(view, &choice),
-        text: second::line(overview, &choice),
-        is_reason_whole: columns(&why) <= COLUMNS,
-        why: cut(&why, COLUMNS),
+        action: action_line(view, &choice),
+        text: text_line(overview, &choice),
+        is_reason_whole: columns(&reason) <= COLUMNS,
+        reason: cut(&reason, COLUMNS),
     }
 }
 
 /// The values that the first two lines show; the others are counted.
-pub(super) struct Choice<'a> {
+struct Choice<'a> {
     /// The names in the first line, recipients first.
     names: Vec<&'a Named>,
     /// Shown if no names exist: the code to run, or the subject of the call.
@@ -68,7 +66,7 @@ impl<'a> Choice<'a> {
             let text = if is_short { text(values(), object) } else { Some(code) };
             return Self { names: Vec::new(), object, text };
         }
-        let object = if names.is_empty() { telling(values()) } else { None };
+        let object = if names.is_empty() { most_descriptive(values()) } else { None };
         Self { text: text(values(), object), names, object }
     }
 
@@ -83,7 +81,7 @@ impl<'a> Choice<'a> {
 
 /// The action and its recipients, the size of the text, and the tool. If it does not fit, omits the size, then the tool, then
 /// further names.
-fn what(view: &ApprovalView<'_>, choice: &Choice<'_>) -> String {
+fn action_line(view: &ApprovalView<'_>, choice: &Choice<'_>) -> String {
     let action = cut(&action(view.tool), ACTION);
     let tool = format!("{}/{}", word(view.body), word(view.tool));
     // After code it could pass for the size of the code.
@@ -158,28 +156,22 @@ fn action(tool: &str) -> String {
     }
 }
 
-/// One plain word unchanged, any other value in quotation marks.
-fn word(value: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@._+-#/:~".contains(c);
-    if !value.is_empty() && value.chars().all(is_plain) { value.to_owned() } else { quoted_recipient(value) }
-}
-
 /// The value that best describes the call.
-fn telling<'a>(values: impl Iterator<Item = &'a Value>) -> Option<&'a Value> {
+fn most_descriptive<'a>(values: impl Iterator<Item = &'a Value>) -> Option<&'a Value> {
     let ranked = values.filter_map(|value| {
-        let rank = TELLING.iter().position(|key| *key == plain(&value.key))?;
-        let is_told = value.is_string || !matches!(&*value.text, "true" | "false");
-        is_told.then_some((value.is_nested, rank, value))
+        let rank = DESCRIPTIVE_KEYS.iter().position(|key| *key == plain(&value.key))?;
+        let is_shown = value.is_string || !matches!(&*value.text, "true" | "false");
+        is_shown.then_some((value.is_nested, rank, value))
     });
     ranked.min_by_key(|(is_nested, rank, _)| (*is_nested, *rank)).map(|(.., value)| value)
 }
 
 /// The text argument: by its key, else by the key of its container, else the longest string.
-fn text<'a>(values: impl Iterator<Item = &'a Value>, said: Option<&Value>) -> Option<&'a Value> {
+fn text<'a>(values: impl Iterator<Item = &'a Value>, object: Option<&Value>) -> Option<&'a Value> {
     let ranked = values.filter_map(|value| {
-        let is_said = said.is_some_and(|said| std::ptr::eq(said, value));
+        let is_object = object.is_some_and(|object| std::ptr::eq(object, value));
         let rank = match value.meaning {
-            _ if is_said || !value.is_string => return None,
+            _ if is_object || !value.is_string => return None,
             Meaning::Text(rank) => (0, rank),
             Meaning::Code(rank) => (1, rank),
             Meaning::Other if value.is_in_text => (2, 0),
@@ -222,47 +214,106 @@ fn reason(view: &ApprovalView<'_>) -> String {
     class.map_or("a person has to decide", Class::why_asked).to_owned()
 }
 
-/// The text, with a mark if it is truncated.
-fn cut(text: &str, most: usize) -> String {
-    if columns(text) <= most {
-        return text.to_owned();
+/// The minimum width of a text, if it needs that much.
+const TEXT: usize = 30;
+/// The maximum width of another argument, and the maximum number of them.
+const OTHER: usize = 44;
+const OTHERS: usize = 8;
+/// The maximum width of an attachment's name.
+const FILE: usize = 28;
+const FILE_KEYS: [&str; 8] = ["path", "filepath", "filename", "file", "name", "url", "uri", "id"];
+
+fn text_line(overview: &Overview<'_>, choice: &Choice<'_>) -> String {
+    let files = attachments(overview);
+    let (shown, count) = others(overview, choice);
+    let text = choice.text.map(|text| text.text.as_str());
+    let least = text.map_or(0, |text| columns(&beginning(text, TEXT)));
+    // As many of the others as fit next to the text.
+    for number in (0..=shown.len()).rev() {
+        let more = match count - number {
+            0 => None,
+            1 => Some("+1 other argument".to_owned()),
+            more => Some(format!("+{more} other arguments")),
+        };
+        let rest: Vec<&str> =
+            files.iter().chain(shown.iter().take(number)).chain(&more).map(String::as_str).collect();
+        let rest = rest.join(", ");
+        let between = if text.is_some() && !rest.is_empty() { ", " } else { "" };
+        let room = COLUMNS.saturating_sub(columns(&rest) + columns(between));
+        if room >= least || number == 0 {
+            let start = text.map(|text| beginning(text, room)).unwrap_or_default();
+            return match (start.is_empty(), overview.values.is_empty()) {
+                (true, true) => "No arguments".to_owned(),
+                (true, false) if rest.is_empty() => "No other arguments".to_owned(),
+                _ => format!("{start}{between}{rest}"),
+            };
+        }
     }
-    format!("{}{MARK}", start_of(text, most.saturating_sub(columns(MARK))))
+    String::new()
 }
 
-/// The value as [`word`] shows it; if it is too long, its beginning and its end, which matters most in an address.
-pub(super) fn without_middle(value: &str, most: usize) -> String {
-    let whole = word(value);
-    if columns(&whole) <= most {
-        return whole;
-    }
-    let (mut start, mut end): (Vec<char>, Vec<char>) =
-        (value.chars().take(most).collect(), value.chars().rev().take(most).collect());
+/// The beginning of a quoted text, with a mark if it is truncated.
+fn beginning(text: &str, most: usize) -> String {
+    // Start with the maximum number of characters that can fit.
+    let mut start: String = text.chars().take(most).collect();
     loop {
-        let joined: String = start.iter().chain(&['…']).chain(end.iter().rev()).collect();
-        let shown = word(&joined);
-        if columns(&shown) <= most {
-            return shown;
-        }
-        let longer = if start.len() > end.len() { &mut start } else { &mut end };
-        if longer.pop().is_none() {
-            return shown;
+        let mark = if start.len() < text.len() { MARK } else { "" };
+        let line = format!("{}{mark}", quoted(&start));
+        if columns(&line) <= most || start.pop().is_none() {
+            return line;
         }
     }
 }
 
-/// As many characters as fit.
-fn start_of(text: &str, most: usize) -> &str {
-    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
-    let fitting = ends.filter_map(|end| text.get(..end)).take_while(|start| columns(start) <= most);
-    fitting.last().unwrap_or_default()
+/// The number of attachments, and the name if there is one.
+fn attachments(overview: &Overview<'_>) -> Option<String> {
+    let is_attached = |place: usize| {
+        overview.values.iter().any(|value| value.argument == place && value.meaning == Meaning::Attachment)
+    };
+    let attached = overview.arguments.iter().enumerate().filter(|(place, _)| is_attached(*place));
+    let count: usize = attached
+        .map(|(_, argument)| match Part::read(argument.json) {
+            Some(Part::Array(items)) => items.len(),
+            _ => 1,
+        })
+        .sum();
+    if count != 1 {
+        return (count > 0).then(|| format!("{count} attachments"));
+    }
+    let files =
+        overview.values.iter().filter(|value| value.meaning == Meaning::Attachment && value.is_string);
+    let is_name =
+        |key: &str| FILE_KEYS.contains(&plain(key).as_str()) || Meaning::of(key) == Meaning::Attachment;
+    let name =
+        files.filter(|value| is_name(&value.key)).map(|value| without_middle(&value.text, FILE)).next();
+    Some(name.map_or_else(|| "1 attachment".to_owned(), |name| format!("1 attachment: {name}")))
+}
+
+/// Arguments not shown so far, those with an address first, and their number.
+fn others(overview: &Overview<'_>, choice: &Choice<'_>) -> (Vec<String>, usize) {
+    let of = |place: usize| overview.values.iter().filter(move |value| value.argument == place);
+    let is_other = |place: &usize| of(*place).any(|value| !choice.covers(value));
+    let mut places: Vec<usize> = (0..overview.arguments.len()).filter(is_other).collect();
+    let count = places.len();
+    places.retain(|place| overview.is_shown(*place));
+    places.sort_by_cached_key(|place| {
+        !of(*place).any(|value| value.meaning.is_named() || is_address(&value.text))
+    });
+    let shown = |place: &usize| {
+        // A longer one cannot fit.
+        let argument = overview.arguments.get(*place).filter(|argument| argument.json.len() <= 4 * OTHER)?;
+        Some(format!("{}: {}", quoted(&argument.key), visible::line(argument.json)))
+    };
+    let mut all: Vec<String> = places.iter().filter_map(shown).collect();
+    all.retain(|other| columns(other) <= OTHER);
+    all.truncate(OTHERS);
+    (all, count)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::audience;
     use super::*;
 
     fn subject<'a>(tool: &'a str, args: &'a str) -> ApprovalView<'a> {
@@ -282,8 +333,9 @@ mod tests {
 
     fn lines(subject: &ApprovalView<'_>) -> [String; 3] {
         let overview = Overview::read(subject.args, subject.declared);
-        let Headline { what, text, why, .. } = headline(subject, &overview, &audience::named(&overview));
-        [what, text, why]
+        let Headline { action, text, reason, .. } =
+            headline(subject, &overview, &super::super::overview::named(&overview));
+        [action, text, reason]
     }
 
     #[test]
@@ -493,9 +545,9 @@ mod tests {
         let cut =
             headline(&ApprovalView { reason: &long, ..subject("x", "{}") }, &Overview::read("{}", &[]), &[]);
         assert!(
-            !cut.is_reason_whole && cut.why == format!("Asked because: {}…", "x".repeat(64)),
+            !cut.is_reason_whole && cut.reason == format!("Asked because: {}…", "x".repeat(64)),
             "{}",
-            cut.why
+            cut.reason
         );
     }
 

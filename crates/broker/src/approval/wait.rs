@@ -17,8 +17,7 @@ use embody_wire::server::HostResponse;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until};
 
-use super::bound::covers;
-use super::{Answer, ApprovalPrompt, Approvals, elicitation, form};
+use super::{Answer, ApprovalPrompt, Approvals, covers, form};
 
 /// How often the store is polled, because an expiry sends no notification.
 const POLL: Duration = Duration::from_secs(1);
@@ -57,7 +56,7 @@ impl Approvals {
             form: if elicit.is_some() { Form::Open } else { Form::NotShown },
             is_only_channel: channels.is_empty(),
             deadline: now + self.ask_wait,
-            form_deadline: now + if prompt.is_parked { prompt.request.timeout } else { self.ask_wait },
+            form_deadline: now + if prompt.is_suspended { prompt.request.timeout } else { self.ask_wait },
             asking: pin!(elicited(elicit, message)),
         };
         let pending = |id| Answer::Pending { id, channels: channels.clone() };
@@ -127,7 +126,7 @@ impl Approvals {
     /// Stores the host's answer. A late one has no effect: the next poll returns the earlier decision.
     async fn decide(&self, approval: &Approval, answer: StoredAnswer) -> Result<(), Error> {
         let (user, id) = (approval.user.clone(), approval.id.clone());
-        let by = elicitation::BY.to_owned();
+        let by = form::BY.to_owned();
         self.store.approvals().decide(DecideApproval { user, id, answer, by }).await.map(drop)
     }
 }
@@ -175,7 +174,7 @@ impl<A: Future<Output = Option<HostResponse>>> Host<'_, A> {
         }
         let answered = self.asking.as_mut().await;
         self.form = if answered.is_some() { Form::Answered } else { Form::NotShown };
-        elicitation::decision(&answered?, self.is_only_channel)
+        form::decision(&answered?, self.is_only_channel)
     }
 }
 
@@ -183,7 +182,7 @@ async fn elicited<F>(elicit: Option<F>, message: String) -> Option<HostResponse>
 where
     F: AsyncFnOnce(Box<RawValue>) -> Option<HostResponse>,
 {
-    let params = elicitation::params(&message)?;
+    let params = form::params(&message)?;
     elicit?(params).await
 }
 

@@ -2,7 +2,8 @@
 //! position and the upstream's own cursor.
 //!
 //! An unavailable or failing upstream is left out; its error is returned only to a host that continues the list of that
-//! upstream.
+//! upstream. An upstream's own cursor is signed: a server receives only cursors that it returned itself, to the same principal
+//! and for the same list. All processes on the store verify the same signatures.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,16 +18,17 @@ use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::cursor::{Cursor, LONGEST};
 use super::read_gate::{denied, is_listed, permit};
-use super::reserved::status_resource;
+use super::resources::status_resource;
 use super::route::{HostRequest, declares, is_reachable, outcome_for_host};
-use super::{RoutingTable, params};
+use super::{RoutingTable, printable};
 use crate::arguments::Members;
 use crate::gate::Permit;
+use crate::params;
 use crate::pipeline::respond::raw;
 use crate::pipeline::send::{CallResult, UpstreamCall, call_upstream};
 use crate::session::Session;
+use crate::stateless::{sign_parts, verify_parts};
 use crate::upstream::Upstream;
 use crate::{Principal, policy};
 
@@ -128,15 +130,18 @@ struct Merged {
 
 impl Merged {
     /// Adds a page of the upstream at this position; returns `false` if it does not fit.
-    fn take(&mut self, place: usize, page: &Page) -> bool {
+    fn take(&mut self, position: usize, page: &Page) -> bool {
         let bytes: usize = page.items.iter().map(|item| item.get().len()).sum();
         if self.bytes > 0 && self.bytes + bytes > ANSWER {
-            self.next = Some(Cursor { place, theirs: None });
+            self.next = Some(Cursor { position, upstream_cursor: None });
             return false;
         }
         self.bytes += bytes;
         self.items.extend(page.items.iter().cloned());
-        self.next = page.next.clone().map(|theirs| Cursor { place, theirs: Some(theirs) });
+        self.next = page
+            .next
+            .clone()
+            .map(|upstream_cursor| Cursor { position, upstream_cursor: Some(upstream_cursor) });
         true
     }
 
@@ -164,56 +169,62 @@ async fn page(request: HostRequest<'_>, kind: ListKind) -> Result<Outcome, Outco
     };
     let offering = request.session.upstreams().enumerate().filter(|(_, upstream)| kind.is_offered(upstream));
     let offering: Vec<(usize, &Arc<Upstream>)> = offering.collect();
-    let is_of = |place: usize| cursor.as_ref().is_none_or(|cursor| cursor.place == place);
+    let is_of = |position: usize| cursor.as_ref().is_none_or(|cursor| cursor.position == position);
     match (kind, &*offering) {
         // The broker adds nothing to this list: forward the list of the only upstream that has it.
-        (ListKind::Tasks, [(place, only)]) if is_of(*place) => pass_on(request, (*place, only), cursor).await,
+        (ListKind::Tasks, [(position, only)]) if is_of(*position) => {
+            forward_only(request, (*position, only), cursor).await
+        }
         _ => merge(request, kind, cursor).await,
     }
 }
 
 /// The tasks of the only upstream that lists any. Only the bytes of the cursor change.
-async fn pass_on(
+async fn forward_only(
     request: HostRequest<'_>,
-    (place, only): (usize, &Arc<Upstream>),
+    (position, only): (usize, &Arc<Upstream>),
     cursor: Option<Cursor>,
 ) -> Result<Outcome, Outcome> {
-    let theirs = cursor.and_then(|cursor| cursor.theirs);
-    let params = params::with_cursor(request.params(), theirs.as_deref());
+    let upstream_cursor = cursor.and_then(|cursor| cursor.upstream_cursor);
+    let params = params::with_cursor(request.params(), upstream_cursor.as_deref());
     let result = match request.relay(only, params.as_deref()).await {
         Outcome::Result(result) => result,
         error @ Outcome::Error(_) => return Ok(error),
     };
-    let Some(page) = read(&result, ListKind::Tasks.member()) else { return Ok(Outcome::Result(result)) };
+    let Some(page) = read_page(&result, ListKind::Tasks.member()) else { return Ok(Outcome::Result(result)) };
     ListKind::Tasks.add_routes(request, &only.spec().name, &page.items, false);
     let Ok(Members(members)) = serde_json::from_str(result.get()) else { return Ok(Outcome::Result(result)) };
     let Some((_, part)) = members.iter().rev().find(|(name, _)| name == "nextCursor") else {
         return Ok(Outcome::Result(result));
     };
     let next = match page.next {
-        Some(theirs) => Cursor { place, theirs: Some(theirs) }.print(request, ListKind::Tasks).await?,
+        Some(upstream_cursor) => {
+            Cursor { position, upstream_cursor: Some(upstream_cursor) }
+                .print(request, ListKind::Tasks)
+                .await?
+        }
         None if part.get() == "null" => return Ok(Outcome::Result(result)),
         // Common hosts treat an empty cursor as the end.
         None => String::new(),
     };
-    let passed_on = params::replace_text(&result, part, &next);
-    Ok(Outcome::Result(passed_on.unwrap_or_else(|| raw(&Value::Null))))
+    let forwarded = params::replace_text(&result, part, &next);
+    Ok(Outcome::Result(forwarded.unwrap_or_else(|| raw(&Value::Null))))
 }
 
 async fn merge(request: HostRequest<'_>, kind: ListKind, cursor: Option<Cursor>) -> Result<Outcome, Outcome> {
     let method = &request.call.request.method;
     let upstreams: Vec<&Arc<Upstream>> = request.session.upstreams().collect();
     let mut merged = Merged::default();
-    let mut from = cursor.as_ref().map_or(0, |cursor| cursor.place);
+    let mut from = cursor.as_ref().map_or(0, |cursor| cursor.position);
     if cursor.is_none() {
         request.wait_settled().await;
         if kind == ListKind::Resources {
             merged.items.push(status_resource());
         }
     }
-    if let Some(Cursor { place, theirs: Some(theirs) }) = cursor {
-        let Some(upstream) = upstreams.get(place) else { return merged.outcome(request, kind).await };
-        let params = params::with_cursor(request.params(), Some(&theirs));
+    if let Some(Cursor { position, upstream_cursor: Some(upstream_cursor) }) = cursor {
+        let Some(upstream) = upstreams.get(position) else { return merged.outcome(request, kind).await };
+        let params = params::with_cursor(request.params(), Some(&upstream_cursor));
         let fetch =
             ListFetch::new(request, upstream, kind.method()).ok_or_else(|| denied(upstream, method))?;
         let mut page = match fetch.page(kind.member(), params.as_deref()).await {
@@ -221,16 +232,16 @@ async fn merge(request: HostRequest<'_>, kind: ListKind, cursor: Option<Cursor>)
             Err(failed) => return Err(outcome_for_host(request.session, upstream, &fetch.what, failed).await),
         };
         // A server that returns the same cursor again would loop.
-        page.next = page.next.filter(|next| *next != theirs);
-        merged.take(place, &page);
+        page.next = page.next.filter(|next| *next != upstream_cursor);
+        merged.take(position, &page);
         kind.add_routes(request, &upstream.spec().name, &page.items, false);
-        from = place + 1;
+        from = position + 1;
     }
     if merged.next.is_none() {
         let params = params::with_cursor(request.params(), None);
-        for (place, page) in first_pages(request, kind, from, params).await {
-            let Some(upstream) = upstreams.get(place) else { continue };
-            if !merged.take(place, &page) {
+        for (position, page) in first_pages(request, kind, from, params).await {
+            let Some(upstream) = upstreams.get(position) else { continue };
+            if !merged.take(position, &page) {
                 break;
             }
             kind.add_routes(request, &upstream.spec().name, &page.items, true);
@@ -257,7 +268,7 @@ async fn first_pages(
     params: Option<Box<RawValue>>,
 ) -> Vec<(usize, Page)> {
     let mut fetching = JoinSet::new();
-    for (place, upstream) in request.session.upstreams().enumerate().skip(from) {
+    for (position, upstream) in request.session.upstreams().enumerate().skip(from) {
         // The list of a server that was never started is unknown; the host is notified once it is known.
         if !is_reachable(upstream) || upstream.capabilities().is_none() {
             kind.leave_out(&request.session.routes, upstream);
@@ -275,16 +286,16 @@ async fn first_pages(
                 tracing::debug!(name, list = kind.member(), reason = ?failed, "a list is left out");
                 kind.leave_out(&fetch.session.routes, &fetch.upstream);
             }
-            (place, page)
+            (position, page)
         });
     }
     let mut pages: Vec<(usize, Page)> = Vec::new();
     while let Some(fetched) = fetching.join_next().await {
-        if let Ok((place, Ok(page))) = fetched {
-            pages.push((place, page));
+        if let Ok((position, Ok(page))) = fetched {
+            pages.push((position, page));
         }
     }
-    pages.sort_unstable_by_key(|(place, _)| *place);
+    pages.sort_unstable_by_key(|(position, _)| *position);
     pages
 }
 
@@ -324,12 +335,12 @@ impl ListFetch {
             Err(away) => return Err(CallResult::Unavailable(away.to_string())),
         };
         let limit = PAGE.min(spec.call_timeout);
-        let trip = UpstreamCall { session, upstream: &spec.name, what, link: &link, call, limit, permit };
+        let call = UpstreamCall { session, upstream: &spec.name, what, link: &link, call, limit, permit };
         // A server that sends progress for ever counts as hanging.
-        let carried = timeout(2 * limit, call_upstream(trip, OutgoingCall { method, params })).await;
+        let carried = timeout(2 * limit, call_upstream(call, OutgoingCall { method, params })).await;
         match carried.unwrap_or(CallResult::TimedOut) {
             CallResult::Answered(Outcome::Result(result)) => {
-                let mut page = read(&result, member).ok_or_else(|| {
+                let mut page = read_page(&result, member).ok_or_else(|| {
                     let words = format!("`{}` answers `{method}` with something else", spec.name);
                     CallResult::Answered(failure(code::INTERNAL_ERROR, words))
                 })?;
@@ -363,14 +374,80 @@ fn is_visible(upstream: &Upstream, member: &str, item: &RawValue) -> bool {
     name.is_none_or(|name| is_listed(upstream, kind, &name))
 }
 
-fn read(result: &RawValue, member: &str) -> Option<Page> {
+fn read_page(result: &RawValue, member: &str) -> Option<Page> {
     let Members(members) = serde_json::from_str(result.get()).ok()?;
     let find = |name: &str| members.iter().rev().find(|(known, _)| known == name).map(|(_, value)| *value);
     let items: Vec<&RawValue> = serde_json::from_str(find(member)?.get()).ok()?;
     let next: Option<String> = find("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok()?);
     // Common hosts treat an empty cursor as the end.
-    let next = next.filter(|next| !next.is_empty() && next.len() <= LONGEST);
+    let next = next.filter(|next| !next.is_empty() && next.len() <= CURSOR_BYTES);
     Some(Page { items: items.into_iter().map(ToOwned::to_owned).collect(), next })
+}
+
+/// The longest cursor of an upstream, in bytes. A list with a longer cursor ends there.
+const CURSOR_BYTES: usize = 4_096;
+/// The longest prefix, in bytes: list, position and signature.
+const PREFIX_BYTES: usize = 160;
+const FORM: &str = "cursor 1";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Cursor {
+    pub(super) position: usize,
+    /// The upstream's own cursor; `None` for its first page.
+    pub(super) upstream_cursor: Option<String>,
+}
+
+impl Cursor {
+    pub(super) async fn print(&self, request: HostRequest<'_>, kind: ListKind) -> Result<String, Outcome> {
+        let Some(upstream_cursor) = &self.upstream_cursor else { return Ok(self.written(kind, "")) };
+        let parts = [kind.method(), self.upstream(request), upstream_cursor];
+        let signature = sign_parts(request.broker, &request.call.host.principal, FORM, &parts).await?;
+        Ok(self.written(kind, &signature))
+    }
+
+    pub(super) async fn read(request: HostRequest<'_>, text: &str, kind: ListKind) -> Result<Self, Outcome> {
+        let count = request.session.upstreams().count();
+        let (cursor, signature) = Self::parse(text, kind, count).ok_or_else(|| foreign(text))?;
+        if let Some(upstream_cursor) = &cursor.upstream_cursor {
+            let parts = [kind.method(), cursor.upstream(request), upstream_cursor];
+            if !verify_parts(request.broker, &request.call.host.principal, FORM, &parts, signature).await? {
+                return Err(foreign(text));
+            }
+        }
+        Ok(cursor)
+    }
+
+    fn upstream<'a>(&self, request: HostRequest<'a>) -> &'a str {
+        request.session.upstreams().nth(self.position).map_or("", |upstream| &upstream.spec().name)
+    }
+
+    fn written(&self, kind: ListKind, signature: &str) -> String {
+        let (letter, position) = (kind.letter(), self.position);
+        match &self.upstream_cursor {
+            Some(upstream_cursor) => format!("{letter}{position}:{signature}:{upstream_cursor}"),
+            None => format!("{letter}{position}"),
+        }
+    }
+
+    /// Parses a cursor; returns it with the signature to verify.
+    fn parse(text: &str, kind: ListKind, count: usize) -> Option<(Self, &str)> {
+        let rest = text.strip_prefix(kind.letter()).filter(|_| text.len() <= CURSOR_BYTES + PREFIX_BYTES)?;
+        let mut parts = rest.splitn(3, ':');
+        let (position, signature, upstream_cursor) = (parts.next()?, parts.next(), parts.next());
+        let is_number = !position.is_empty() && position.bytes().all(|byte| byte.is_ascii_digit());
+        let position = position.parse().ok().filter(|position| is_number && *position < count)?;
+        match (signature, upstream_cursor) {
+            (None, None) => Some((Self { position, upstream_cursor: None }, "")),
+            (Some(signature), Some(upstream_cursor)) => {
+                Some((Self { position, upstream_cursor: Some(upstream_cursor.to_owned()) }, signature))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn foreign(text: &str) -> Outcome {
+    failure(code::INVALID_PARAMS, format!("`{}` is no cursor of this list", printable(text)))
 }
 
 #[cfg(test)]
@@ -380,12 +457,15 @@ mod tests {
     #[test]
     fn a_page_is_read_as_it_is_written() {
         let text = r#"{ "x":1, "resources" : [ {"uri":"a", "n":1.0} , 7 ], "nextCursor":"c" }"#;
-        let page = read(&RawValue::from_string(text.to_owned()).unwrap(), "resources").unwrap();
+        let page = read_page(&RawValue::from_string(text.to_owned()).unwrap(), "resources").unwrap();
         let items: Vec<&str> = page.items.iter().map(|item| item.get()).collect();
         assert_eq!(items, [r#"{"uri":"a", "n":1.0}"#, "7"]);
         assert_eq!(page.next.as_deref(), Some("c"));
         for text in ["[]", "{}", r#"{"resources":{}}"#, "null"] {
-            assert!(read(&RawValue::from_string(text.to_owned()).unwrap(), "resources").is_none(), "{text}");
+            assert!(
+                read_page(&RawValue::from_string(text.to_owned()).unwrap(), "resources").is_none(),
+                "{text}"
+            );
         }
         for text in [
             r#"{"resources":[]}"#,
@@ -393,8 +473,43 @@ mod tests {
             r#"{"resources":[],"nextCursor":null}"#,
         ] {
             assert!(
-                read(&RawValue::from_string(text.to_owned()).unwrap(), "resources").unwrap().next.is_none()
+                read_page(&RawValue::from_string(text.to_owned()).unwrap(), "resources")
+                    .unwrap()
+                    .next
+                    .is_none()
             );
+        }
+    }
+
+    #[test]
+    fn a_cursor_comes_back_as_it_went() {
+        for cursor in [
+            Cursor { position: 0, upstream_cursor: None },
+            Cursor { position: 2, upstream_cursor: Some("a:b\u{1F600}\"".to_owned()) },
+            Cursor { position: 1, upstream_cursor: Some(String::new()) },
+        ] {
+            let text = cursor.written(ListKind::Resources, "k.p");
+            let signature = if cursor.upstream_cursor.is_some() { "k.p" } else { "" };
+            assert_eq!(Cursor::parse(&text, ListKind::Resources, 3), Some((cursor, signature)));
+            assert_eq!(Cursor::parse(&text, ListKind::Templates, 3), None, "it is of another list");
+        }
+        let long = format!("r0:m:{}", "x".repeat(CURSOR_BYTES + PREFIX_BYTES));
+        for text in [
+            "",
+            "r",
+            "r:",
+            "r1:x",
+            "r3",
+            "r3:m:x",
+            "r-1",
+            "r+1",
+            "r 1",
+            "0",
+            "x",
+            "r99999999999999999999999",
+            &long,
+        ] {
+            assert_eq!(Cursor::parse(text, ListKind::Resources, 3), None, "{text}");
         }
     }
 }

@@ -1,30 +1,23 @@
 //! Everything that is not a tool call: merged lists, requests to the server that owns their subject, and notifications in both
 //! directions. Owns routing and merging; refuses to call tools, and leaves decisions to the gate.
 //!
+//! - `route`: sends a request to one upstream, or to each in turn
 //! - `read_gate`: gate and audit for reads
-//! - `reserved`: names of the mind and of the broker
-//! - `lists`, `cursor`: one list merged from all upstreams
-//! - `resources`, `prompts`, `completion`, `tasks`: requests by subject
+//! - `lists`: one list merged from all upstreams
+//! - `resources`, `prompts`, `tasks`: requests by subject
 //! - `subscriptions`: log level and subscriptions, restored on a new connection
 //! - `notification_queue`: bounded notification queues per server and direction
-//! - `task_audit`: audit records for requests to tasks
-//! - `routing_table`: which upstream owns which URI, prompt and task
+//! - `routing_table`: which upstream owns which URI and prompt
 
-mod completion;
-mod cursor;
 mod lists;
 mod notification_queue;
-mod params;
 mod prompts;
 mod read_gate;
-mod reserved;
 mod resources;
 mod route;
 mod routing_table;
 mod subscriptions;
-mod task_audit;
 mod tasks;
-mod template;
 
 use std::sync::Arc;
 
@@ -34,21 +27,21 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use self::lists::ListKind;
-pub(crate) use self::params::{only, read as read_params};
-pub(crate) use self::read_gate::{denied, permit};
-use self::reserved::Scheme;
-pub(crate) use self::resources::watch;
+use self::resources::Scheme;
 use self::route::HostRequest;
-pub(crate) use self::route::outcome_for_host;
-pub(crate) use self::routing_table::{LONGEST_RUN, RoutingTable};
-pub(crate) use self::subscriptions::{apply_remote_setting, passes_log_level, request_log_level};
-pub(crate) use self::task_audit::{TaskAudit, TaskTarget};
-pub(crate) use self::tasks::{expire_tasks, leave_task, update_keep_alive};
-use crate::degraded;
 use crate::policy::Kind;
 use crate::session::Session;
 use crate::upstream::Role;
-use crate::{Broker, Principal};
+use crate::{Broker, Principal, degraded};
+
+pub(crate) use self::read_gate::{denied, permit};
+pub(crate) use self::resources::watch;
+pub(crate) use self::route::outcome_for_host;
+pub(crate) use self::routing_table::RoutingTable;
+pub(crate) use self::subscriptions::{apply_remote_setting, passes_log_level, request_log_level};
+pub(crate) use self::tasks::{
+    LONGEST_RUN, TaskAudit, TaskTarget, expire_tasks, leave_task, update_keep_alive,
+};
 
 /// Answers every method that is not the broker's own.
 pub(crate) async fn answer(broker: &Broker, session: &Arc<Session>, call: &Arc<Call<Principal>>) -> Outcome {
@@ -62,7 +55,7 @@ pub(crate) async fn answer(broker: &Broker, session: &Arc<Session>, call: &Arc<C
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
             resources::answer(request).await
         }
-        "completion/complete" => completion::complete(request).await,
+        "completion/complete" => prompts::complete(request).await,
         "logging/setLevel" => subscriptions::set_level(request).await,
         "tasks/get" | "tasks/result" | "tasks/cancel" => tasks::answer(request).await,
         _ => forward_to_body(request).await,
@@ -136,7 +129,7 @@ fn is_of_another(session: &Session, upstream: &str, notification: &Notification)
 /// Restores the settings of an upstream that may have a new connection.
 pub(crate) fn on_upstream_changed(session: &Arc<Session>, upstream: &str) {
     if let Some(upstream) = session.upstream(upstream) {
-        reserved::status_changed(session);
+        resources::status_changed(session);
         subscriptions::restore(session, upstream);
     }
 }

@@ -1,4 +1,5 @@
-//! Prompts: listed and requested under their own names, or as `UPSTREAM__NAME` where two upstreams have the same name.
+//! Prompts: listed and requested under their own names, or as `UPSTREAM__NAME` where two upstreams have the same name. And
+//! `completion/complete`, which is forwarded to the owner of the prompt or resource.
 //!
 //! Duplicate names are known only when all lists are: the lists are collected completely and returned without a cursor.
 
@@ -15,9 +16,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::lists::ListFetch;
+use super::resources::Scheme;
 use super::route::{HostRequest, declares, first_not_started, is_reachable, not_started};
-use super::{params, printable, reserved};
+use super::{printable, resources};
 use crate::catalogue::{NameRequest, assign_names};
+use crate::params;
 use crate::pipeline::respond::raw;
 use crate::policy::Kind;
 use crate::session::Session;
@@ -25,9 +28,12 @@ use crate::upstream::Upstream;
 
 /// Limits for one upstream's list: pages, prompts and bytes. Anything beyond is not listed.
 const PAGES: usize = 64;
-const PROMPTS: usize = 2_000;
+const PROMPTS_MAX: usize = 2_000;
 const BYTES: usize = 2 * 1024 * 1024;
 const ALL: Duration = Duration::from_secs(15);
+
+/// The prompts of every mind; reserved also while the mind is unavailable and its list unknown.
+const RESERVED: [&str; 1] = ["get_system_prompt"];
 
 #[derive(Debug, Default)]
 struct Names {
@@ -90,7 +96,7 @@ pub(super) async fn send(request: HostRequest<'_>, part: &RawValue) -> Outcome {
     let is_mind_known = request.session.routes.has_prompts(mind);
     let mut found = Names::of(request.session).find(&name);
     let is_minds = is_mind_known && found.as_ref().is_ok_and(|(upstream, _)| upstream == mind);
-    let is_settled = request.session.routes.is_listed_prompt(&name) || reserved::PROMPTS.contains(&&*name);
+    let is_settled = request.session.routes.is_listed_prompt(&name) || RESERVED.contains(&&*name);
     if !is_settled && !is_minds {
         let what = Kind::Prompt.name(&name);
         if let Some(body) = holder_not_started(request.session, &name).await {
@@ -175,7 +181,7 @@ async fn all_pages(fetch: &ListFetch, params: Option<Box<RawValue>>) -> Option<V
         };
         for prompt in page.items {
             bytes += prompt.get().len();
-            if bytes > BYTES || prompts.len() >= PROMPTS {
+            if bytes > BYTES || prompts.len() >= PROMPTS_MAX {
                 let upstream = &fetch.upstream().spec().name;
                 tracing::warn!(upstream, "not all of its prompts are listed");
                 return Some(prompts);
@@ -227,7 +233,7 @@ impl Names {
         // The mind's names are reserved: a body's prompt with the same name is renamed.
         let mind = &*session.mind.spec().name;
         let (minds, bodies): (Vec<_>, Vec<_>) = pairs.iter().partition(|(upstream, _)| *upstream == mind);
-        let mut taken: HashSet<String> = reserved::PROMPTS.map(str::to_owned).into();
+        let mut taken: HashSet<String> = RESERVED.map(str::to_owned).into();
         let upstreams: BTreeSet<&str> = pairs.iter().map(|(upstream, _)| *upstream).collect();
         let mut listed = HashMap::new();
         for (pairs, is_mind) in [(minds, true), (bodies, false)] {
@@ -254,7 +260,7 @@ impl Names {
             return Ok(key.clone());
         }
         // The mind is unavailable, and no body answers for it.
-        if reserved::PROMPTS.contains(&name) {
+        if RESERVED.contains(&name) {
             return Ok((self.mind.clone(), name.to_owned()));
         }
         let is_it = |upstream: &str, own: &str| {
@@ -272,4 +278,63 @@ impl Names {
             }
         }
     }
+}
+
+#[derive(Deserialize)]
+struct CompletionParams<'a> {
+    #[serde(borrow, rename = "ref")]
+    reference: Reference<'a>,
+}
+
+#[derive(Deserialize)]
+struct Reference<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(borrow, default)]
+    name: Option<&'a RawValue>,
+    #[serde(default)]
+    uri: Option<String>,
+}
+
+pub(super) async fn complete(request: HostRequest<'_>) -> Outcome {
+    let given: CompletionParams<'_> = match params::read(&request.call.request.method, request.params()) {
+        Ok(given) => given,
+        Err(outcome) => return outcome,
+    };
+    match (&*given.reference.kind, given.reference.name, given.reference.uri) {
+        ("ref/prompt", Some(name), None) => send(request, name).await,
+        ("ref/resource", None, Some(uri)) => {
+            if let Err(outcome) = params::check_length("the URI", &uri) {
+                return outcome;
+            }
+            let what = Kind::Resource.name(&uri);
+            match (resources::owner(request, &uri), Scheme::of(&uri)) {
+                (Some(owner), _) => request.read(owner, &what, request.params()).await,
+                (None, None) => complete_anywhere(request, &what).await,
+                (None, Some(_)) => not_completed(request).await,
+            }
+        }
+        // A server might read another member than the one that was checked.
+        _ => failure(
+            code::INVALID_PARAMS,
+            "`ref` is neither `ref/prompt` with a `name` nor `ref/resource` with a `uri` alone",
+        ),
+    }
+}
+
+async fn complete_anywhere(request: HostRequest<'_>, what: &str) -> Outcome {
+    if let Err(outcome) = request.wait_started(what).await {
+        return outcome;
+    }
+    match &*request.with("completions") {
+        [only] => request.read(only, what, request.params()).await,
+        several => match request.read_in_turn(several, what, request.params()).await {
+            Some((outcome, _)) => outcome,
+            None => not_completed(request).await,
+        },
+    }
+}
+
+async fn not_completed(request: HostRequest<'_>) -> Outcome {
+    failure(code::INVALID_PARAMS, format!("no server completes this{}", request.absent().await))
 }

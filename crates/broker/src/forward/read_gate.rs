@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use embody_store::audit::{Arguments as Kept, Event, Outcome as Ended, Read, Record, ToolCall};
-use embody_wire::message::may_contain;
 use embody_wire::server::{code, failure};
 use embody_wire::{Outcome, off_runtime};
 use serde_json::value::RawValue;
@@ -16,11 +15,11 @@ use serde_json::{Value, json};
 
 use super::printable;
 use super::route::HostRequest;
-use crate::arguments::{Arguments, Members};
+use crate::arguments::Arguments;
 use crate::catalogue::CatalogTool;
 use crate::gate::{Approval, Decision, Mind, MindDown, Permit, Pin, Situation, decide};
-use crate::meta::{self, member};
 use crate::meter::Timing;
+use crate::params::{with_known_meta, without_meta};
 use crate::pipeline;
 use crate::pipeline::send::CallResult;
 use crate::policy::{Annotations, Class, Facts, Gate, Kind, Ruling};
@@ -112,7 +111,7 @@ pub(super) async fn send(
             Err(away) => return Ok(CallResult::Unavailable(away.to_string())),
         },
     };
-    let with_known_meta = params.and_then(meta::params_with_known);
+    let sent = params.map(with_known_meta);
     let now = Instant::now();
     let act = pipeline::ToolCall {
         session,
@@ -121,7 +120,7 @@ pub(super) async fn send(
         upstream,
         link,
         method: &call.request.method,
-        params: with_known_meta.as_deref().or(params),
+        params: sent.as_deref(),
         wants_task: false,
         arguments: Arc::new(arguments),
         ruling: ruled,
@@ -143,17 +142,6 @@ pub(super) fn is_denied(
 ) -> bool {
     let args = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_else(|| json!({}));
     evaluate_rules(&request.broker.config, request.session, upstream, what, &args).gate == Gate::Deny
-}
-
-/// The parameters without `_meta`, for display and audit; `None` if they have no `_meta`.
-fn without_meta(params: &RawValue) -> Option<Box<RawValue>> {
-    if !may_contain(params, "_meta") {
-        return None;
-    }
-    let Members(members) = serde_json::from_str(params.get()).ok()?;
-    let shown = members.iter().filter(|(name, _)| name != "_meta");
-    let shown: Vec<String> = shown.map(|(name, value)| member(name, value.get())).collect();
-    RawValue::from_string(format!("{{{}}}", shown.join(","))).ok()
 }
 
 /// Whether a resource of this upstream may be watched when no person can be asked. Records the decision.
@@ -189,7 +177,7 @@ pub(super) fn is_listed(upstream: &Upstream, kind: Kind, name: &str) -> bool {
     match &spec.role {
         Role::Mind => true,
         Role::Body(body) => {
-            let is_reserved = kind == Kind::Resource && super::reserved::Scheme::of(name).is_some();
+            let is_reserved = kind == Kind::Resource && super::resources::Scheme::of(name).is_some();
             !is_reserved && body.exposes(&spec.name, &kind.name(name))
         }
     }

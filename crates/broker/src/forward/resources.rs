@@ -1,29 +1,26 @@
 //! `resources/read`, `subscribe` and `unsubscribe`: routed to the upstream that listed the URI, else to one with a matching
 //! template, else to the only one with resources, else to each in turn. Waits until every body that may have it has started.
-//! The mind's schemes are routed to the mind only.
+//! The schemes of the mind and the broker never resolve to a body; the broker's own resource has the content of
+//! `runtime_status`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use embody_wire::Outcome;
 use embody_wire::server::{code, failure_with};
+use embody_wire::{Notification, Outcome};
 use serde::Deserialize;
 use serde_json::json;
+use serde_json::value::RawValue;
 
-use super::reserved::{STATUS, Scheme, answer_status};
 use super::route::{HostRequest, ask, declares, first_not_started, is_done};
-use super::{params, printable, read_gate};
+use super::{notification_queue, printable, read_gate};
 use crate::BrokerConfig;
+use crate::params;
 use crate::pipeline::respond::raw;
 use crate::policy::Kind;
 use crate::session::Session;
 use crate::upstream::Upstream;
-
-#[derive(Deserialize)]
-struct Params {
-    uri: String,
-}
 
 /// Limit for one server to subscribe.
 const WATCH: Duration = Duration::from_secs(5);
@@ -100,6 +97,10 @@ fn candidates<'a>(session: &'a Session, uri: &str) -> impl Iterator<Item = &'a A
 
 pub(super) async fn answer(request: HostRequest<'_>) -> Outcome {
     let method = &*request.call.request.method;
+    #[derive(Deserialize)]
+    struct Params {
+        uri: String,
+    }
     let uri = match params::read(method, request.params()) {
         Ok(Params { uri }) => uri,
         Err(outcome) => return outcome,
@@ -165,4 +166,79 @@ async fn send<'a>(
 pub(super) fn owner<'a>(request: HostRequest<'a>, uri: &str) -> Option<&'a Arc<Upstream>> {
     let mind = || candidates(request.session, uri).next().filter(|_| Scheme::of(uri) == Some(Scheme::Mind));
     request.session.routes.owner_of_uri(|| candidates(request.session, uri), uri).or_else(mind)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Mind,
+    Broker,
+}
+
+impl Scheme {
+    /// The owner of this URI or template; `None` if it may belong to any upstream. Schemes are case-insensitive.
+    pub(super) fn of(uri: &str) -> Option<Self> {
+        let (scheme, _) = uri.split_once(':')?;
+        let is = |known: &str| scheme.eq_ignore_ascii_case(known);
+        if is("memory") || is("instructions") {
+            return Some(Self::Mind);
+        }
+        is("embody").then_some(Self::Broker)
+    }
+}
+
+pub(super) const STATUS: &str = "embody://runtime/status";
+
+pub(super) fn status_resource() -> Box<RawValue> {
+    raw(&json!({
+        "uri": STATUS,
+        "name": "runtime_status",
+        "title": "What works and what does not",
+        "description": "Whether this session is bootstrapped, what is degraded and why, which servers are connected, and which approvals wait.",
+        "mimeType": "application/json",
+    }))
+}
+
+pub(super) async fn answer_status(request: HostRequest<'_>) -> Outcome {
+    let known = &request.session.routes;
+    match &*request.call.request.method {
+        "resources/subscribe" => known.watches_status.store(true, Ordering::Release),
+        "resources/unsubscribe" => known.watches_status.store(false, Ordering::Release),
+        _ => {
+            let status = crate::builtin_tools::status::of(&request.broker.config, request.session).await;
+            let text = serde_json::to_string_pretty(&status).unwrap_or_default();
+            let contents = json!([{"uri": STATUS, "mimeType": "application/json", "text": text}]);
+            return Outcome::Result(raw(&json!({ "contents": contents })));
+        }
+    }
+    Outcome::Result(raw(&json!({})))
+}
+
+pub(super) fn status_changed(session: &Arc<Session>) {
+    if session.routes.watches_status.load(Ordering::Acquire) {
+        let params = Some(raw(&json!({"uri": STATUS})));
+        let updated = Notification { method: "notifications/resources/updated".to_owned(), params };
+        // An empty name matches no upstream.
+        notification_queue::to_host(session, "", updated);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scheme_is_the_minds_or_the_brokers_however_it_is_written() {
+        for (uri, whose) in [
+            ("memory://1", Some(Scheme::Mind)),
+            ("MEMORY:1", Some(Scheme::Mind)),
+            ("instructions://current", Some(Scheme::Mind)),
+            ("embody://runtime/status", Some(Scheme::Broker)),
+            ("memory://{id}", Some(Scheme::Mind)),
+            ("memory", None),
+            ("file:///memory://1", None),
+            ("{scheme}://x", None),
+        ] {
+            assert_eq!(Scheme::of(uri), whose, "{uri}");
+        }
+    }
 }

@@ -1,7 +1,5 @@
-//! Which upstream listed which resource, template, prompt and task in one session, and what its connection was sent. Bounded per
-//! upstream, so that one server cannot evict the entries of another.
-
-mod tasks;
+//! Which upstream listed which resource, template and prompt in one session, and what its connection was sent. Bounded per
+//! upstream, so that one server cannot evict the entries of another. `tasks` has the tasks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
@@ -10,10 +8,8 @@ use std::sync::{Arc, Mutex, Weak};
 use embody_wire::upstream::Link;
 use serde_json::value::RawValue;
 
-pub(crate) use self::tasks::LONGEST_RUN;
-use self::tasks::Tasks;
 use super::notification_queue::NotificationQueue;
-use super::template;
+use super::tasks::Tasks;
 use crate::session::lock;
 use crate::upstream::Upstream;
 
@@ -25,11 +21,11 @@ const GIVEN: usize = 20_000;
 /// Resources of one upstream that a host may subscribe to.
 const SUBSCRIPTIONS: usize = 1_000;
 /// The longest remembered text, in bytes.
-const LONGEST: usize = 4_096;
+pub(super) const LONGEST: usize = 4_096;
 
 #[derive(Default)]
 pub(crate) struct RoutingTable {
-    upstreams: Mutex<HashMap<String, UpstreamRoutes>>,
+    pub(super) upstreams: Mutex<HashMap<String, UpstreamRoutes>>,
     /// The parameters of the last `logging/setLevel`.
     pub(super) level: Mutex<Option<Box<RawValue>>>,
     /// Whether the host is subscribed to the broker's own resource.
@@ -41,10 +37,10 @@ pub(crate) struct RoutingTable {
 }
 
 #[derive(Default)]
-struct UpstreamRoutes {
+pub(super) struct UpstreamRoutes {
     uris: HashSet<String>,
     templates: Vec<String>,
-    tasks: Tasks,
+    pub(super) tasks: Tasks,
     prompts: Vec<String>,
     has_prompts: bool,
     subscriptions: BTreeMap<String, Box<RawValue>>,
@@ -57,7 +53,7 @@ struct UpstreamRoutes {
 }
 
 impl RoutingTable {
-    fn with<T>(&self, upstream: &str, then: impl FnOnce(&mut UpstreamRoutes) -> T) -> T {
+    pub(super) fn with<T>(&self, upstream: &str, then: impl FnOnce(&mut UpstreamRoutes) -> T) -> T {
         let mut upstreams = lock(&self.upstreams);
         match upstreams.get_mut(upstream) {
             Some(routes) => then(routes),
@@ -149,7 +145,7 @@ impl RoutingTable {
         }
         let listed = self.first(upstreams(), |routes| routes.uris.contains(uri));
         let same = || self.first(upstreams(), |routes| routes.templates.iter().any(|one| one == uri));
-        let fits = |routes: &UpstreamRoutes| routes.templates.iter().any(|one| template::fits(one, uri));
+        let fits = |routes: &UpstreamRoutes| routes.templates.iter().any(|one| matches_template(one, uri));
         listed.or_else(same).or_else(|| self.first(upstreams(), fits))
     }
 
@@ -221,5 +217,121 @@ impl RoutingTable {
             routes.told = link;
             is_new
         })
+    }
+}
+
+/// Expressions per template; a template with more matches nothing.
+const EXPRESSIONS_MAX: usize = 16;
+
+enum TemplatePart<'a> {
+    Text(&'a str),
+    /// `{name}`: at least one character, no slash.
+    Name,
+    /// `{+name}`, `{?name}` and the like: anything.
+    Anything,
+}
+
+fn matches_template(template: &str, uri: &str) -> bool {
+    let Some(parts) = parts(template) else { return false };
+    // A template without expressions is a plain URI.
+    if !parts.iter().any(|part| !matches!(part, TemplatePart::Text(_))) {
+        return template == uri;
+    }
+    let bytes = uri.as_bytes();
+    // The positions where the parts so far may end.
+    let mut ends = vec![false; bytes.len() + 1];
+    if let Some(start) = ends.first_mut() {
+        *start = true;
+    }
+    for part in parts {
+        ends = match part {
+            TemplatePart::Text(text) => after_text(&ends, bytes, text.as_bytes()),
+            TemplatePart::Name => after_any(&ends, bytes, 1, |byte| byte != b'/'),
+            TemplatePart::Anything => after_any(&ends, bytes, 0, |_| true),
+        };
+    }
+    ends.last().copied().unwrap_or(false)
+}
+
+fn after_text(ends: &[bool], uri: &[u8], text: &[u8]) -> Vec<bool> {
+    let mut after = vec![false; ends.len()];
+    for (at, _) in ends.iter().enumerate().filter(|(_, is_end)| **is_end) {
+        let is_connected = uri.get(at..).is_some_and(|rest| rest.starts_with(text));
+        if let Some(end) = after.get_mut(at + text.len()).filter(|_| is_connected) {
+            *end = true;
+        }
+    }
+    after
+}
+
+fn after_any(ends: &[bool], uri: &[u8], least: usize, may_be: impl Fn(u8) -> bool) -> Vec<bool> {
+    let mut after = Vec::with_capacity(ends.len());
+    // Whether an earlier end is reachable without a forbidden character in between.
+    let mut reaches = false;
+    for (at, is_end) in ends.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| uri.get(at));
+        reaches = reaches && before.is_none_or(|byte| may_be(*byte));
+        let reached = reaches;
+        // A part may end where it begins only if it may be empty.
+        after.push(reached || (least == 0 && *is_end));
+        reaches |= *is_end;
+    }
+    after
+}
+
+fn parts(template: &str) -> Option<Vec<TemplatePart<'_>>> {
+    let mut parts = Vec::new();
+    let mut rest = template;
+    while let Some((text, behind)) = rest.split_once('{') {
+        let (expression, behind) = behind.split_once('}')?;
+        if parts.len() >= 2 * EXPRESSIONS_MAX {
+            return None;
+        }
+        parts.push(TemplatePart::Text(text));
+        let is_name = expression.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_');
+        parts.push(if is_name { TemplatePart::Name } else { TemplatePart::Anything });
+        rest = behind;
+    }
+    parts.push(TemplatePart::Text(rest));
+    Some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_fits_or_does_not() {
+        for (template, uri, expected) in [
+            ("note://{id}", "note://7", true),
+            ("note://{id}", "note://", false),
+            ("note://{id}", "note://7/8", false),
+            ("note://{id}", "nota://7", false),
+            ("note://{id}/text", "note://7/text", true),
+            ("note://{id}/text", "note://7/texts", false),
+            ("note://{a}-{b}", "note://1-2-3", true),
+            ("note://{a}{b}", "note://12", true),
+            ("note://{a}{b}", "note://1", false),
+            ("file:///{+path}", "file:///a/b/c", true),
+            ("file:///{+path}", "file:///", true),
+            ("file:///{+path}.txt", "file:///a/b.txt", true),
+            ("file:///{+path}.txt", "file:///a/b.md", false),
+            ("search://all{?q,page}", "search://all", true),
+            ("search://all{?q,page}", "search://all?q=x/y", true),
+            ("plain://x", "plain://x", true),
+            ("plain://x", "plain://xy", false),
+            ("odd://{x", "odd://7", false),
+            ("日本://{x}", "日本://é", true),
+            ("", "", true),
+            ("{x}", "", false),
+        ] {
+            assert_eq!(matches_template(template, uri), expected, "{template} {uri}");
+        }
+    }
+
+    #[test]
+    fn what_has_too_many_expressions_fits_nothing() {
+        assert!(matches_template(&"{+a}".repeat(EXPRESSIONS_MAX), "x"));
+        assert!(!matches_template(&"{+a}".repeat(EXPRESSIONS_MAX + 1), "x"));
     }
 }

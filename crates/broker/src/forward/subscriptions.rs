@@ -13,7 +13,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::route::{HostRequest, ask, declares, is_connected, is_done, outcome_for_host};
-use super::{notification_queue, params, printable};
+use super::{notification_queue, printable};
+use crate::params;
 use crate::pipeline::respond::raw;
 use crate::pipeline::send::CallResult;
 use crate::policy::Kind;

@@ -1,21 +1,13 @@
 //! Metrics and spans of calls. Owns counting and span records; exporting is done elsewhere. Labels come from closed sets or from
 //! the configuration: never an argument, a result or a user name.
 //!
-//! - `bodies`: counters per server
-//! - `context`: W3C trace context of a request
-//! - `count`: counters, gauges, histograms
-//! - `labels`: the closed label sets
-//! - `page`: Prometheus text format
-//! - `scrape`: writes a broker's metrics to a page
+//! - `counters`: counters, gauges, histograms, also per server; the closed label sets
+//! - `page`: the Prometheus page
 //! - `span`: span records and their bounded queue
 //! - `trace`: the spans of one request
 
-mod bodies;
-mod context;
-mod count;
-mod labels;
+mod counters;
 mod page;
-mod scrape;
 mod span;
 pub(crate) mod trace;
 
@@ -23,16 +15,14 @@ use std::time::Duration;
 
 use embody_wire::server::Era;
 
-use self::bodies::Bodies;
-pub(crate) use self::bodies::{Body, Restarts, Timing};
-use self::count::{Counter, Counters, Gauge, GaugeGuard, Histogram};
-use self::labels::{APPROVAL_RESULTS, METHODS};
-pub(crate) use self::labels::{DecisionLabel, OutcomeLabel};
-pub use self::page::{CONTENT_TYPE, Family, Kind, Label, Page};
-pub(crate) use self::scrape::write_metrics;
-pub use self::span::{Attribute, Span, SpanKind, Spans, Value};
+use self::counters::{APPROVAL_RESULTS, Bodies, Counter, Counters, Gauge, GaugeGuard, Histogram, METHODS};
 use crate::approval::Answer;
 use crate::builtin_tools::{BuiltinTool, NAMES};
+
+pub(crate) use self::counters::{Body, DecisionLabel, OutcomeLabel, Restarts, Timing};
+pub(crate) use self::page::write_metrics;
+pub use self::page::{CONTENT_TYPE, Family, Kind, Label, Page};
+pub use self::span::{Attribute, Span, SpanKind, Spans, Value};
 
 #[derive(Debug, Default)]
 pub struct Meter {
@@ -71,7 +61,7 @@ impl Meter {
     }
 
     pub(crate) fn count_request(&self, method: &str) {
-        self.requests.add(labels::method_index(method));
+        self.requests.add(counters::method_index(method));
     }
 
     pub(crate) fn count_builtin(&self, own: BuiltinTool) {

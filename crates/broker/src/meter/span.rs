@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::count::Counters;
+use super::counters::Counters;
 
 const QUEUE: usize = 4096;
 

@@ -15,14 +15,14 @@ use embody_wire::upstream::{Link, Route};
 use serde::Deserialize;
 
 use super::Meter;
-use super::context::{Context, new_span_id};
-use super::labels::{self, DecisionLabel, METHODS, OTHER, OutcomeLabel};
+use super::counters::{DecisionLabel, OTHER, OutcomeLabel, method_label};
 use super::span::{Attribute, Span, SpanKind, Spans, Value};
 use crate::Principal;
 use crate::pipeline::ToolCall;
 use crate::pipeline::record::is_error;
 use crate::pipeline::send::CallResult;
 use crate::session::{Session, lock};
+use crate::trace_context::{TraceContext, new_span_id};
 
 /// The longest foreign name or id in a span, in characters.
 const NAME_CHARS: usize = 128;
@@ -37,7 +37,7 @@ tokio::task_local! {
 
 struct Trace {
     spans: Spans,
-    context: Context,
+    context: TraceContext,
     id: [u8; 8],
     began: Instant,
     start_ns: u64,
@@ -77,13 +77,13 @@ impl Meter {
     /// Starts the request's span, if spans are exported. `now_us` is the time in microseconds since 1970.
     pub(crate) fn trace(&self, call: &Call<Principal>, now_us: impl Fn() -> i64) -> Option<RequestSpan> {
         let spans = self.spans.as_ref()?;
-        let context = Context::of(call.request.params.as_deref());
+        let context = TraceContext::of(call.request.params.as_deref());
         let is_taken =
             context.parent.map_or_else(|| spans.samples(context.trace), |parent| parent.is_sampled);
         if !is_taken {
             return None;
         }
-        let method = METHODS.get(labels::method_index(&call.request.method)).copied().unwrap_or(OTHER);
+        let method = method_label(&call.request.method);
         let trace = Trace {
             spans: spans.clone(),
             context,
@@ -312,7 +312,7 @@ fn host_side(call: &Call<Principal>, method: &'static str) -> Vec<Attribute> {
 
 fn server_side(upstream: &str, link: &Link, method: &str, tool: Option<&str>) -> Vec<Attribute> {
     let version = link.protocol_version();
-    let method = METHODS.get(labels::method_index(method)).copied().unwrap_or(OTHER);
+    let method = method_label(method);
     let mut attributes = vec![
         ("mcp.method.name", Value::Text(Cow::Borrowed(method))),
         ("mcp.protocol.version", Value::Text(Cow::Borrowed(version))),
@@ -336,7 +336,7 @@ fn tool_attributes(tool: Option<&str>) -> impl Iterator<Item = Attribute> {
 
 /// The name of a span: the method, and its target if that has few values.
 fn named(method: &str, target: Option<&str>) -> String {
-    let method = METHODS.get(labels::method_index(method)).copied().unwrap_or(OTHER);
+    let method = method_label(method);
     target.map_or_else(|| method.to_owned(), |target| format!("{method} {target}"))
 }
 

@@ -114,7 +114,7 @@ async fn ask(
         via,
         declared: Texts::of(&call.tool.definition).declared_arguments(),
         // A stateless host is asked in the response to its call; no request stays open.
-        is_parked: call.request.host.era() == Era::Stateless,
+        is_suspended: call.request.host.era() == Era::Stateless,
     };
     let meter = &broker.config.meter;
     let (_asking, step, began) = (meter.enter_approval(), trace::approval_span(), Instant::now());

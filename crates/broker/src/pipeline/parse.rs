@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::respond::raw;
 use crate::arguments::{Arguments, InvalidArguments, Members, fold};
 use crate::catalogue::{CatalogTool, Catalogue};
-use crate::meta::{self, member};
+use crate::params::{self, member};
 
 #[derive(Debug)]
 pub(crate) struct CallParams {
@@ -83,7 +83,7 @@ impl CallParams {
             began,
             name,
             raw_arguments: arguments.filter(given).map(ToOwned::to_owned),
-            params: meta::params_with_known(params).unwrap_or_else(|| params.to_owned()),
+            params: params::with_known_meta(params),
             extra: object(extra),
             wants_task: task.is_some(),
             is_inner: false,

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::arguments::Members;
 use crate::broker;
-pub(super) use crate::meta::member;
+pub(super) use crate::params::member;
 
 /// The prefix of the stateless era's keys in `_meta`.
 const ERA_PREFIX: &str = "io.modelcontextprotocol/";

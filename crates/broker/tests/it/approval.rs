@@ -91,7 +91,13 @@ impl Call {
 
     fn prompt(&self) -> ApprovalPrompt<'_> {
         let request = AskApproval { reason: "mail leaves the building".into(), ..self.ask() };
-        ApprovalPrompt { request, class: self.class, declared: Vec::new(), via: &self.via, is_parked: false }
+        ApprovalPrompt {
+            request,
+            class: self.class,
+            declared: Vec::new(),
+            via: &self.via,
+            is_suspended: false,
+        }
     }
 
     fn flagged(&self, flags: Vec<String>) -> ApprovalPrompt<'_> {
@@ -221,11 +227,11 @@ async fn another_process_answers_whatever_the_host_does() {
 // spec: N-10
 #[tokio::test]
 async fn a_form_that_was_dismissed_leaves_the_approval_open_and_the_call_returns_at_once() {
-    for is_parked in [false, true] {
+    for is_suspended in [false, true] {
         for said in [action("cancel"), failed(), action("later"), answered("decline", FAST)] {
             let world = World::new().await;
             let call = Call::new();
-            let wanted = || ApprovalPrompt { is_parked, ..call.prompt() };
+            let wanted = || ApprovalPrompt { is_suspended, ..call.prompt() };
             let approvals = world.approvals(LONG);
             let answer = soon(approvals.ask(wanted(), Some(async |_| said.clone()))).await.unwrap();
             let Answer::Pending { id, channels } = &answer else { panic!("{said:?}: {answer:?}") };
@@ -278,7 +284,7 @@ async fn a_parked_form_that_is_never_answered_ends_with_the_approval() {
     let world = World::new().await;
     let call = Call::new();
     let approvals = world.approvals(SHORT);
-    let parked = |timeout| ApprovalPrompt { is_parked: true, ..call.open_for(timeout) };
+    let parked = |timeout| ApprovalPrompt { is_suspended: true, ..call.open_for(timeout) };
     let timeout = Duration::from_millis(300);
     let never = async |_| pending().await;
     let answer = soon(approvals.ask(parked(timeout), Some(never))).await.unwrap();

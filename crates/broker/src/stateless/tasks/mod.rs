@@ -76,7 +76,7 @@ pub(super) async fn answer_task(
         task_id: String,
     }
     let (method, params) = (&*call.request.method, call.request.params.as_deref());
-    let id = match forward::read_params(method, params) {
+    let id = match crate::params::read(method, params) {
         Ok(Given { task_id }) => task_id,
         Err(outcome) => return outcome,
     };

@@ -5,7 +5,6 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::arguments::Members;
-use crate::forward;
 use crate::server_requests::{Requester, host_requests};
 use crate::stateless::era_meta::{member, scrub_result};
 
@@ -108,7 +107,7 @@ pub(super) enum TaskEnd<'a> {
 
 /// The parameters with this id in place of the host's; no other value changes.
 pub(super) fn params_for(params: Option<&RawValue>, task: &str) -> Option<Box<RawValue>> {
-    let params = forward::only(params?, &["taskId", "inputResponses"])?;
+    let params = crate::params::only(params?, &["taskId", "inputResponses"])?;
     let Members(members) = serde_json::from_str(params.get()).ok()?;
     let written = members.iter().map(|(name, value)| match &**name {
         "taskId" => member(name, &Value::from(task).to_string()),

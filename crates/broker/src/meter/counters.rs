@@ -1,0 +1,447 @@
+//! Counters, gauges and histograms on atomics (no lock, no allocation; several reads are not one consistent snapshot), the
+//! counters per server, and the closed sets of labels. Text from hosts or bodies is never a label.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use embody_store::audit::{Outcome as Ended, Verdict};
+
+use super::Meter;
+use crate::policy::Class;
+use crate::session::Session;
+
+/// Servers with their own counters: as many as can be configured, plus the embedded ones. Any further ones share one.
+const BODIES_MAX: usize = 80;
+
+const OTHERS: &str = "_others";
+
+#[derive(Debug)]
+pub(crate) struct Body {
+    pub(super) name: Box<str>,
+    ends: [Counters<{ OutcomeLabel::ALL.len() }>; Class::ALL.len()],
+    verdicts: [Counters<{ DecisionLabel::ALL.len() }>; Class::ALL.len()],
+    pub(super) upstream: Histogram,
+    /// The time that was spent in the broker itself.
+    pub(super) overhead: Histogram,
+    pub(crate) restarts: Counter,
+}
+
+impl Body {
+    fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            ends: std::array::from_fn(|_| Counters::default()),
+            verdicts: std::array::from_fn(|_| Counters::default()),
+            upstream: Histogram::default(),
+            overhead: Histogram::default(),
+            restarts: Counter::default(),
+        }
+    }
+
+    pub(crate) fn record_decision(&self, class: Class, verdict: DecisionLabel) {
+        if let Some(verdicts) = self.verdicts.get(class as usize) {
+            verdicts.add(verdict as usize);
+        }
+    }
+
+    pub(crate) fn finish(&self, class: Class, end: OutcomeLabel, timing: &Timing) {
+        if let Some(ends) = self.ends.get(class as usize) {
+            ends.add(end as usize);
+        }
+        let upstream = Duration::from_nanos(timing.upstream_ns.load(Ordering::Relaxed));
+        let aside = Duration::from_nanos(timing.aside_ns.load(Ordering::Relaxed));
+        if end != OutcomeLabel::Refused && end != OutcomeLabel::NotSent {
+            self.upstream.record(upstream);
+        }
+        self.overhead.record(timing.began.elapsed().saturating_sub(upstream + aside));
+    }
+
+    pub(super) fn outcomes(&self, class: Class, end: OutcomeLabel) -> u64 {
+        self.ends.get(class as usize).map_or(0, |ends| ends.get(end as usize))
+    }
+
+    pub(super) fn decisions(&self, class: Class, verdict: DecisionLabel) -> u64 {
+        self.verdicts.get(class as usize).map_or(0, |verdicts| verdicts.get(verdict as usize))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Timing {
+    began: Instant,
+    upstream_ns: AtomicU64,
+    aside_ns: AtomicU64,
+}
+
+impl Timing {
+    pub(crate) fn since(began: Instant) -> Self {
+        Self { began, upstream_ns: AtomicU64::new(0), aside_ns: AtomicU64::new(0) }
+    }
+
+    /// Adds the time that the server took.
+    pub(crate) fn upstream(&self, took: Duration) {
+        add(&self.upstream_ns, took);
+    }
+
+    /// Waits for another party and counts the time, even if the wait is cancelled.
+    pub(crate) async fn aside<T>(&self, waiting: impl Future<Output = T>) -> T {
+        let _aside = OtherWait { timing: self, began: Instant::now() };
+        waiting.await
+    }
+}
+
+struct OtherWait<'a> {
+    timing: &'a Timing,
+    began: Instant,
+}
+
+impl Drop for OtherWait<'_> {
+    fn drop(&mut self) {
+        add(&self.timing.aside_ns, self.began.elapsed());
+    }
+}
+
+fn add(to: &AtomicU64, took: Duration) {
+    to.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
+/// All known servers, readable without a lock.
+#[derive(Debug)]
+pub(super) struct Bodies {
+    places: [OnceLock<Box<Body>>; BODIES_MAX],
+    others: Body,
+}
+
+impl Default for Bodies {
+    fn default() -> Self {
+        Self { places: std::array::from_fn(|_| OnceLock::new()), others: Body::new(OTHERS) }
+    }
+}
+
+impl Bodies {
+    pub(super) fn of(&self, name: &str) -> &Body {
+        self.places
+            .iter()
+            .map(|place| place.get_or_init(|| Box::new(Body::new(name))))
+            .find(|body| *body.name == *name)
+            .map_or(&self.others, |body| body)
+    }
+
+    /// The known servers, in the order of their first use.
+    pub(super) fn seen(&self) -> impl Iterator<Item = &Body> {
+        let others = Some(&self.others).filter(|_| self.places.iter().all(|place| place.get().is_some()));
+        self.places.iter().filter_map(OnceLock::get).map(|body| &**body).chain(others)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Restarts(HashMap<String, u32>);
+
+impl Restarts {
+    pub(crate) fn count(&mut self, meter: &Meter, session: &Session, upstream: &str) {
+        let Some(found) = session.upstream(upstream) else { return };
+        let restarts = found.status().restarts;
+        let counted = self.0.entry(upstream.to_owned()).or_default();
+        meter.body(upstream).restarts.add(restarts.saturating_sub(*counted).into());
+        *counted = restarts;
+    }
+}
+
+/// The upper bounds of the histogram buckets, in nanoseconds: from the cost of a read to the time that a person takes.
+pub(super) const BOUNDS_NS: [u64; 18] = [
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    100_000_000,
+    250_000_000,
+    1_000_000_000,
+    5_000_000_000,
+    15_000_000_000,
+    60_000_000_000,
+    300_000_000_000,
+];
+
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Counters<const N: usize>([Counter; N]);
+
+impl<const N: usize> Default for Counters<N> {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Counter::default()))
+    }
+}
+
+impl<const N: usize> Counters<N> {
+    pub(crate) fn add(&self, place: usize) {
+        self.add_many(place, 1);
+    }
+
+    pub(crate) fn add_many(&self, place: usize, count: u64) {
+        if let Some(counter) = self.0.get(place) {
+            counter.add(count);
+        }
+    }
+
+    pub(crate) fn get(&self, place: usize) -> u64 {
+        self.0.get(place).map_or(0, Counter::get)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Gauge(AtomicU64);
+
+impl Gauge {
+    /// Increments the gauge until the guard is dropped.
+    pub(crate) fn enter(&self) -> GaugeGuard<'_> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        GaugeGuard(self)
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+pub(crate) struct GaugeGuard<'a>(&'a Gauge);
+
+impl Drop for GaugeGuard<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Histogram {
+    /// Each bucket counts values above the previous bound and up to its own; the last counts the rest.
+    buckets: Counters<{ BOUNDS_NS.len() + 1 }>,
+    sum_ns: Counter,
+}
+
+impl Histogram {
+    pub(crate) fn record(&self, took: Duration) {
+        let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.buckets.add(BOUNDS_NS.partition_point(|bound| *bound < took_ns));
+        self.sum_ns.add(took_ns);
+    }
+
+    /// The cumulative count per bound in seconds, then the total count and the sum.
+    pub(super) fn read(&self) -> HistogramSnapshot {
+        let mut count = 0;
+        let up_to = |(place, bound): (usize, &u64)| {
+            count += self.buckets.get(place);
+            (seconds(*bound), count)
+        };
+        let up_to: Vec<(f64, u64)> = BOUNDS_NS.iter().enumerate().map(up_to).collect();
+        let count = up_to.last().map_or(0, |(_, count)| *count) + self.buckets.get(BOUNDS_NS.len());
+        HistogramSnapshot { up_to, count, sum: seconds(self.sum_ns.get()) }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) struct HistogramSnapshot {
+    pub(super) up_to: Vec<(f64, u64)>,
+    pub(super) count: u64,
+    pub(super) sum: f64,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a sum of months still has its microseconds")]
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutcomeLabel {
+    Done,
+    Failed,
+    Unknown,
+    /// Permitted, but could not be sent.
+    NotSent,
+    /// Not permitted.
+    Refused,
+}
+
+impl OutcomeLabel {
+    pub(super) const ALL: [Self; 5] = [Self::Done, Self::Failed, Self::Unknown, Self::NotSent, Self::Refused];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+            Self::NotSent => "not_sent",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+impl From<Ended> for OutcomeLabel {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Done => Self::Done,
+            Ended::Failed => Self::Failed,
+            Ended::Denied => Self::NotSent,
+            Ended::Unknown => Self::Unknown,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DecisionLabel {
+    Permit,
+    Deny,
+    Bounce,
+    Pending,
+    Held,
+    Blocked,
+    Timeout,
+}
+
+impl DecisionLabel {
+    pub(super) const ALL: [Self; 7] =
+        [Self::Permit, Self::Deny, Self::Bounce, Self::Pending, Self::Held, Self::Blocked, Self::Timeout];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Permit => "permit",
+            Self::Deny => "deny",
+            Self::Bounce => "bounce",
+            Self::Pending => "pending",
+            Self::Held => "held",
+            Self::Blocked => "blocked",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+impl From<Verdict> for DecisionLabel {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Allow => Self::Permit,
+            Verdict::Deny => Self::Deny,
+            Verdict::Pending => Self::Pending,
+            Verdict::Bounce => Self::Bounce,
+            Verdict::Held => Self::Held,
+            Verdict::Timeout => Self::Timeout,
+            Verdict::Blocked => Self::Blocked,
+        }
+    }
+}
+
+/// The results of approvals, in the order of their counters.
+pub(super) const APPROVAL_RESULTS: [&str; 7] =
+    ["approved", "denied", "pending", "timed_out", "lapsed", "full", "unshowable"];
+
+/// The methods with their own label; all others share one.
+pub(super) const METHODS: [&str; 24] = [
+    "tools/call",
+    "tools/list",
+    "initialize",
+    "ping",
+    "server/discover",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    "logging/setLevel",
+    "subscriptions/listen",
+    "tasks/list",
+    "tasks/get",
+    "tasks/result",
+    "tasks/update",
+    "tasks/cancel",
+    "sampling/createMessage",
+    "elicitation/create",
+    "roots/list",
+    OTHER,
+];
+
+pub(super) const OTHER: &str = "_OTHER";
+
+pub(super) fn method_label(name: &str) -> &'static str {
+    METHODS.get(method_index(name)).copied().unwrap_or(OTHER)
+}
+
+pub(super) fn method_index(name: &str) -> usize {
+    METHODS.iter().position(|known| *known == name).unwrap_or(METHODS.len() - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_server_has_its_own_numbers_up_to_a_bound() {
+        let bodies = Bodies::default();
+        let timing = Timing::since(Instant::now());
+        timing.upstream(Duration::from_secs(1));
+        bodies.of("desk").finish(Class::Write, OutcomeLabel::Done, &timing);
+        bodies.of("lamp").record_decision(Class::Read, DecisionLabel::Bounce);
+        let desk = bodies.of("desk");
+        assert_eq!(
+            (desk.outcomes(Class::Write, OutcomeLabel::Done), desk.outcomes(Class::Read, OutcomeLabel::Done)),
+            (1, 0)
+        );
+        assert_eq!((desk.upstream.read().count, desk.overhead.read().count), (1, 1));
+        assert_eq!(bodies.of("lamp").decisions(Class::Read, DecisionLabel::Bounce), 1);
+        assert_eq!(bodies.seen().map(|body| &*body.name).collect::<Vec<_>>(), ["desk", "lamp"]);
+        for number in 0..2 * BODIES_MAX {
+            bodies.of(&format!("b{number}")).finish(Class::Read, OutcomeLabel::Refused, &timing);
+        }
+        let names: Vec<&str> = bodies.seen().map(|body| &*body.name).collect();
+        assert_eq!((names.len(), names.last()), (BODIES_MAX + 1, Some(&OTHERS)));
+        assert_eq!(
+            bodies.of("one more").outcomes(Class::Read, OutcomeLabel::Refused),
+            (BODIES_MAX + 2) as u64
+        );
+        assert_eq!(bodies.of("one more").upstream.read().count, 0);
+    }
+
+    #[test]
+    fn a_time_is_counted_under_every_bound_that_it_keeps() {
+        let histogram = Histogram::default();
+        for ns in [1, 10_000, 10_001, 2_000_000_000, u64::MAX / 4] {
+            histogram.record(Duration::from_nanos(ns));
+        }
+        let read = histogram.read();
+        assert_eq!(read.count, 5);
+        assert_eq!(read.up_to[0], (0.000_01, 2));
+        assert_eq!(read.up_to[1], (0.000_025, 3));
+        assert_eq!(read.up_to.last(), Some(&(300.0, 4)));
+        assert!(read.up_to.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1));
+        assert!(read.sum > 2.0);
+    }
+
+    #[test]
+    fn what_goes_on_ends_when_it_is_dropped() {
+        let gauge = Gauge::default();
+        let (one, two) = (gauge.enter(), gauge.enter());
+        assert_eq!(gauge.get(), 2);
+        drop((one, two));
+        assert_eq!(gauge.get(), 0);
+    }
+}
