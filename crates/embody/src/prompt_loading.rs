@@ -6,15 +6,15 @@ use std::time::Instant;
 use clap::Args;
 use embody_broker::{Description, ServerInstructions, contract_text};
 use embody_prompt::{
-    Audience, Body, BodyPart, Budget, Kind, Layout, Note, NoteKind, PromptInput, Sandbox, Server, Source,
-    Value, assemble, render,
+    Audience, Body, BodyPart, Budget, Kind, Layout, Note, NoteKind, PromptInput, Server, Source, Value,
+    assemble, render,
 };
 use embody_workspace::{AgentName, LoadRequest, LoadedWorkspace, ModelFacts, RequestFacts, load};
 use jiff::tz::TimeZone;
 
 use crate::cli::{Context, ScopeArgs};
 use crate::config::Config;
-use crate::config::address::Address;
+use crate::config::mask::Address;
 use crate::error::CliError;
 use crate::persona::{self, FetchedPersona};
 use crate::{broker_setup, store, time, tools};
@@ -184,7 +184,7 @@ pub(crate) fn workspace_request(
     request.facts = RequestFacts { session: args.session.clone(), ..RequestFacts::default() };
     request.model = model(config);
     request.native_tools = args.native_tools.unwrap_or(config.model.native_tools);
-    request.sandbox = sandbox(config);
+    request.sandbox.clone_from(&config.sandbox);
     request.instructions = args.instructions.clone().map(|text| (text, Source::fixed("--instructions")));
     request.budget = Budget {
         total: config.prompt.budget_tokens as usize,
@@ -240,21 +240,6 @@ fn model(config: &Config) -> ModelFacts {
             ModelFacts { provider: Some(config.model.provider.as_str().into()), model: Some(model.clone()) }
         }
     }
-}
-
-fn sandbox(config: &Config) -> Option<Sandbox> {
-    let field =
-        |key: &str| config.sandbox.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone());
-    (!config.sandbox.is_empty()).then(|| Sandbox {
-        enabled: field("enabled").and_then(|value| value.parse().ok()),
-        mode: field("mode"),
-        backend: field("backend"),
-        scope: field("scope"),
-        image: field("image"),
-        workspace_mount: field("workspace_mount"),
-        network: field("network"),
-        session_override: field("session_override"),
-    })
 }
 
 pub(crate) struct PersonaOutcome {

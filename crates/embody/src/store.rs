@@ -9,9 +9,9 @@ use embody_store::{Agent, DatabaseUrl, EXPOSED, ErrorKind, Instructions, Scope, 
 use embody_workspace::{LoadRequest, StoredValues};
 
 use crate::cli::Context;
-use crate::config::address::Address;
-use crate::config::origin::Origin;
+use crate::config::mask::Address;
 use crate::config::resolved::Store as Configured;
+use crate::config::tree::Origin;
 use crate::error::CliError;
 use crate::prompt_loading::PromptArgs;
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{Context, Loaded};
 use crate::config::reference::reference_markdown;
 use crate::config::resolved::Setting;
+use crate::config::tree::Origin;
 use crate::config::{Config, ConfigError, Problem, keys, mask};
 use crate::error::CliError;
 use crate::output;
@@ -120,8 +121,8 @@ fn problem_json(problem: &Problem) -> Value {
     json!({
         "key": problem.key,
         "message": problem.message,
-        "origin": problem.place.as_ref().map(|place| place.kind()),
-        "source": problem.place.as_ref().and_then(|place| place.source()),
+        "origin": problem.origin.as_ref().map(Origin::kind),
+        "source": problem.origin.as_ref().and_then(Origin::source),
         "cause": problem.cause,
         "hint": problem.hint,
     })
@@ -133,7 +134,7 @@ fn pretty(value: &Value) -> String {
 
 /// A value as JSON, because TOML would use several lines for some.
 fn one_line(value: &toml::Value) -> String {
-    serde_json::to_string(value).map_or_else(|_| value.to_string(), |text| mask::without_control(&text))
+    serde_json::to_string(value).map_or_else(|_| value.to_string(), |text| mask::escape_control(&text))
 }
 
 fn width(text: &str) -> usize {

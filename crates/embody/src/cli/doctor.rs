@@ -24,10 +24,10 @@ use serde_json::json;
 
 use super::prompt::{PromptReport, display_source, findings};
 use super::{Context, ScopeArgs, unknown_outcomes};
-use crate::config::address::Address;
 use crate::config::env::non_empty;
-use crate::config::origin::Origin;
+use crate::config::mask::Address;
 use crate::config::resolved::{Body, CommandLine, Config, Upstream};
+use crate::config::tree::Origin;
 use crate::error::CliError;
 use crate::output::{self, pluralize, printable};
 use crate::prompt_loading::{LoadedPrompt, PromptArgs, contract, load_prompt};

@@ -10,7 +10,7 @@ use clap::Args;
 use embody_prompt::DEFAULT_SOUL;
 use serde_json::json;
 
-use crate::config::commented_default;
+use crate::config::TEMPLATE;
 use crate::error::CliError;
 use crate::output;
 
@@ -42,7 +42,7 @@ fn files() -> [(&'static str, String); 11] {
         template!("AGENTS.md"),
         template!("TOOLS.md"),
         template!("skills/daily-review/SKILL.md"),
-        ("embody.toml", commented_default().to_owned()),
+        ("embody.toml", TEMPLATE.to_owned()),
     ]
 }
 

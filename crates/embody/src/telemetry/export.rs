@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::otlp;
-use crate::config::address::Address;
+use crate::config::mask::Address;
 use crate::config::resolved::Config;
 use crate::error::{CliError, chain_text};
 

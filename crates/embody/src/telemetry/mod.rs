@@ -13,9 +13,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use self::export::Exporter;
+use crate::config::env::OTLP_ENDPOINT;
 use crate::config::env::non_empty;
 use crate::config::resolved::Config;
-use crate::config::telemetry::ENDPOINT;
 use crate::error::CliError;
 
 /// Limit for exporting the last spans at shutdown.
@@ -31,9 +31,9 @@ impl Telemetry {
     pub(crate) fn start(config: &Config) -> Result<Self, CliError> {
         let settings = &config.telemetry;
         let Some(url) = &settings.otlp_url else {
-            if non_empty(ENDPOINT).is_some() {
+            if non_empty(OTLP_ENDPOINT).is_some() {
                 tracing::debug!(
-                    variable = ENDPOINT,
+                    variable = OTLP_ENDPOINT,
                     "no traces are sent: it is turned off, or cannot be used"
                 );
             }

@@ -1,11 +1,13 @@
 //! Tests of the configuration as a whole: precedence of sources, the value of every key, and the message for each mistake.
 
+mod sections;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::address::Address;
 use super::choices::{Class, Gate, Instructions, Layout, LogLevel, MindDown, Provider, Sampling, Via};
+use super::mask::Address;
 use super::resolved::{CommandLine, Dialect, Store, Upstream};
 use super::*;
 
@@ -96,7 +98,7 @@ persona = "public"
 level = "debug"
 "#;
 
-fn inputs(workspace: &Path, env: &[(&str, &str)]) -> Inputs<Vec<(String, String)>> {
+fn inputs(workspace: &Path, env: &[(&str, &str)]) -> Inputs {
     Inputs {
         file: None,
         workspace: workspace.to_owned(),
@@ -113,7 +115,7 @@ pub(super) fn load(text: &str, env: &[(&str, &str)]) -> Result<Config, ConfigErr
 }
 
 /// The complete message, without the name of the test's folder.
-fn told(error: &ConfigError) -> String {
+fn printed(error: &ConfigError) -> String {
     let causes = error.causes().into_iter().map(|cause| format!("caused by: {cause}"));
     let hints = error.hints().into_iter().map(|hint| format!("hint: {hint}"));
     let lines: Vec<String> =
@@ -125,10 +127,10 @@ fn told(error: &ConfigError) -> String {
     short.collect::<Vec<_>>().join("\n")
 }
 
-pub(super) fn complaint(text: &str, env: &[(&str, &str)]) -> String {
+pub(super) fn error_text(text: &str, env: &[(&str, &str)]) -> String {
     match load(text, env) {
         Ok(_) => panic!("nothing was wrong with {text:?} {env:?}"),
-        Err(error) => told(&error),
+        Err(error) => printed(&error),
     }
 }
 
@@ -156,7 +158,7 @@ fn no_file_is_all_defaults() {
     assert_eq!(config.log_level, LogLevel::Info);
     assert!(
         config.bodies.is_empty()
-            && config.sandbox.is_empty()
+            && config.sandbox.is_none()
             && config.audience == embody_workspace::Audiences::default()
     );
     assert!(config.keys.iter().all(|setting| setting.origin == Origin::Default));
@@ -171,9 +173,10 @@ fn every_documented_key_is_understood() {
     let command = config.persona.token_command.unwrap();
     assert_eq!(command, CommandLine { program: "pass".to_owned(), args: vec!["show".to_owned()] });
     // spec: P-05
-    assert_eq!(config.sandbox.len(), 8);
-    assert_eq!(config.sandbox[0], ("enabled", "true".to_owned()));
-    assert_eq!(config.sandbox[7], ("session_override", "true".to_owned()));
+    let sandbox = config.sandbox.unwrap();
+    assert_eq!(sandbox.enabled, Some(true));
+    assert_eq!((sandbox.mode.as_deref(), sandbox.network.as_deref()), (Some("all"), Some("disabled")));
+    assert_eq!(sandbox.session_override.as_deref(), Some("true"));
     let Store::Postgres { url, direct_url } = config.store else { panic!("not PostgreSQL") };
     assert_eq!(url.expose(), "postgres://u:pw@db/x");
     assert!(direct_url.is_some());
@@ -298,7 +301,7 @@ fn environment_sets_every_kind_of_key() {
     assert_eq!(config.bodies[0].allow, ["y"]);
     assert_eq!(config.policy.rules[0].gate, Some(Gate::Deny));
     assert_eq!(config.model.model.as_deref(), Some("12"));
-    assert_eq!(config.sandbox, [("network", "false".to_owned())]);
+    assert_eq!(config.sandbox.as_ref().unwrap().network.as_deref(), Some("false"));
     assert_eq!(config.origin("body[0].name"), &Origin::Env { name: "EMBODY_BODY__0__NAME".to_owned() });
     assert_eq!(config.origin("body[0].allow").kind(), "file");
 }
@@ -318,7 +321,7 @@ fn entries_beyond_nine_are_taken_in_the_order_of_their_numbers() {
 }
 
 #[test]
-fn persona_variables_rank_between_file_and_embody() {
+fn persona_variables_override_the_file_and_yield_to_embody_variables() {
     // spec: B-07
     let file = "[persona]\nurl = \"http://file\"\ntoken_command = [\"file\"]\n";
     let outside =
@@ -493,9 +496,9 @@ const MISTAKES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn one_mistake_one_answer() {
+fn each_mistake_has_its_message() {
     for (text, answer) in MISTAKES {
-        assert_eq!(complaint(text, &[]), *answer, "{text}");
+        assert_eq!(error_text(text, &[]), *answer, "{text}");
     }
 }
 
@@ -586,12 +589,12 @@ const WRONG_VARIABLES: &[(&str, &str, &str)] = &[
 #[test]
 fn wrong_variables_are_named() {
     for (name, value, answer) in WRONG_VARIABLES {
-        assert_eq!(complaint("", &[(*name, *value)]), *answer, "{name}={value}");
+        assert_eq!(error_text("", &[(*name, *value)]), *answer, "{name}={value}");
     }
 }
 
 #[test]
-fn all_mistakes_are_told_at_once() {
+fn all_mistakes_are_reported_at_once() {
     let text =
         "[prompt]\nlayot = 1\nbudget_tokens = 1\n[[body]]\nurl = \"x\"\n[policy]\nmind_down = \"no\"\n";
     let error = load(text, &[("EMBODY_LOG__LEVEL", "loud")]).unwrap_err();
@@ -612,8 +615,8 @@ fn all_mistakes_are_told_at_once() {
 }
 
 #[test]
-fn a_wrong_file_value_is_told_although_a_variable_overrides_it() {
-    let answer = complaint("[log]\nlevel = \"loud\"", &[("EMBODY_LOG__LEVEL", "info")]);
+fn a_wrong_file_value_is_reported_although_a_variable_overrides_it() {
+    let answer = error_text("[log]\nlevel = \"loud\"", &[("EMBODY_LOG__LEVEL", "info")]);
     assert!(answer.starts_with("error: embody.toml:2: `log.level` is `loud`"), "{answer}");
 }
 
@@ -645,12 +648,12 @@ fn broken_toml_shows_line_and_column_and_no_secret() {
         ),
         ("[log]\nlévél = 1\n", "embody.toml:2: invalid TOML at column"),
     ] {
-        let answer_given = complaint(text, &[]);
-        assert!(answer_given.starts_with(&format!("error: {answer}")), "{answer_given}");
-        assert!(answer_given.contains("\ncaused by: line "), "{answer_given}");
-        assert!(answer_given.contains("\nhint: "), "{answer_given}");
+        let message = error_text(text, &[]);
+        assert!(message.starts_with(&format!("error: {answer}")), "{message}");
+        assert!(message.contains("\ncaused by: line "), "{message}");
+        assert!(message.contains("\nhint: "), "{message}");
     }
-    assert!(complaint("[prompt]\nlayout = full", &[]).contains("caused by: line 2 reads `layout = full`"));
+    assert!(error_text("[prompt]\nlayout = full", &[]).contains("caused by: line 2 reads `layout = full`"));
     for secret in [
         "[store]\nurl = \"postgres://u:pw@h\" x",
         "[store]\nurl = \"postgres://u:\"pw@h\"",
@@ -658,15 +661,15 @@ fn broken_toml_shows_line_and_column_and_no_secret() {
         "[body.env]\nTOKEN = \"pw",
         "[body.env]\nTOKEN: pw",
     ] {
-        let answer = complaint(secret, &[]);
+        let answer = error_text(secret, &[]);
         assert!(!answer.contains("pw"), "{answer}");
     }
-    let both = complaint("a = \nb = 1\nc = [\n", &[]);
+    let both = error_text("a = \nb = 1\nc = [\n", &[]);
     assert!(both.contains("embody.toml:1:") && both.contains("the configuration has 2 problems"), "{both}");
 }
 
 #[test]
-fn no_mistake_tells_a_secret() {
+fn no_message_contains_a_secret() {
     for (text, env) in [
         ("[store]\nurl = \"mysql://u:pw@h/x?password=pw\"", ("A", "")),
         ("[store]\nurl = \"u:pw@h\"", ("A", "")),
@@ -682,13 +685,13 @@ fn no_mistake_tells_a_secret() {
         ("", ("EMBODY_STORE__URL", "mysql://u:pw@h")),
         ("", ("EMBODY_STORE__URL__X", "pw")),
     ] {
-        let answer = complaint(text, &[env]);
+        let answer = error_text(text, &[env]);
         assert!(!answer.contains("pw"), "{answer}");
     }
 }
 
 #[test]
-fn shown_keys_and_debug_hold_no_secret() {
+fn shown_keys_and_debug_contain_no_secret() {
     let text = EVERY_KEY.replace("[\"pass\", \"show\"]", "[\"curl\", \"https://u:pw@h/x?pw\"]");
     // The name of a temporary folder may contain `pw`, but no hyphen.
     let text = text.replace("pw", "p-w");
@@ -736,7 +739,7 @@ fn files_that_cannot_be_read() {
 
 #[cfg(unix)]
 #[test]
-fn a_dangling_link_is_no_missing_file() {
+fn a_dangling_link_is_an_error() {
     let workspace = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/nowhere/at/all", workspace.path().join("embody.toml")).unwrap();
     let error = Config::load(inputs(workspace.path(), &[])).unwrap_err();
@@ -744,7 +747,7 @@ fn a_dangling_link_is_no_missing_file() {
 }
 
 #[test]
-fn noise_is_refused_and_bounded() {
+fn noise_is_rejected_with_a_bounded_message() {
     let long_key = format!("[prompt]\n{} = 1", "k".repeat(900_000));
     let many_keys: String = (0..50_000).map(|n| format!("k{n} = 1\n")).collect();
     let many_bodies = "[[body]]\n".repeat(70);
@@ -763,7 +766,7 @@ fn noise_is_refused_and_bounded() {
         let start: String = text.chars().take(40).collect();
         let error = load(&text, &[]).unwrap_err();
         assert_eq!(error.count(), count, "{start:?}");
-        let answer = told(&error);
+        let answer = printed(&error);
         assert!(answer.len() < 20_000, "{start:?}: {}", answer.len());
         assert!(!answer.contains(['\u{1b}', '\u{202e}', '\0']), "{answer:?}");
     }
@@ -789,7 +792,7 @@ fn harmless_oddities_are_fine() {
         assert!(
             load(text, &[]).is_ok(),
             "{text:?}: {}",
-            load(text, &[]).err().map(|e| told(&e)).unwrap_or_default()
+            load(text, &[]).err().map(|e| printed(&e)).unwrap_or_default()
         );
     }
 }
