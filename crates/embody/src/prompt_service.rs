@@ -14,7 +14,7 @@ use embody_workspace::{LoadRequest, LoadedWorkspace, RequestFacts, load};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::cli::prompt::{PromptReport, receipt};
+use crate::cli::prompt::{PromptReport, new_receipt};
 use crate::cli::{Context, ScopeArgs};
 use crate::error::CliError;
 use crate::output::printable;
@@ -205,7 +205,7 @@ impl PromptService {
         }
         let prompt = assemble(&loaded.input, &layout);
         let report = PromptReport::new(&prompt, render(&prompt));
-        let receipt = receipt::new_receipt(&report)?;
+        let receipt = new_receipt(&report)?;
         Ok(BuiltPrompt { text: report.text, stable_len: report.stable_len, receipt })
     }
 

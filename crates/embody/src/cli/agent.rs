@@ -12,9 +12,8 @@ use serde_json::json;
 
 use super::Context;
 use crate::error::CliError;
-use crate::output::{self, printable};
-use crate::store;
-use crate::time;
+use crate::output::printable;
+use crate::{store, time};
 
 const EXAMPLES: &str =
     "An agent's own folder wins over what is stored, and that over the files of the workspace.
@@ -24,7 +23,6 @@ Examples:
   embody agent show coach
   embody prompt show --agent coach";
 
-/// What to do with them.
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum AgentCommand {
@@ -74,31 +72,26 @@ pub(crate) fn run(command: &AgentCommand, context: &Context) -> Result<ExitCode,
 
 fn list(context: &Context) -> Result<ExitCode, CliError> {
     let agents = store::with_existing(context, async |store| Ok(store.agents().await?))?.unwrap_or_default();
-    if context.json {
-        output::json(&json!({ "agents": agents.iter().map(as_json).collect::<Vec<_>>() }))?;
-        return Ok(ExitCode::SUCCESS);
+    context.print_list("agents", &agents, as_json, as_text)
+}
+
+fn as_text(agents: &[Agent]) -> String {
+    if agents.is_empty() {
+        return "No agent is set up in the store.\n".to_owned();
     }
     let mut out = String::new();
-    for agent in &agents {
+    for agent in agents {
         let (name, changed) = (printable(&agent.name), time::display(agent.changed_at));
         let soul = agent.soul.as_ref().map_or(0, |soul| soul.chars().count());
         let _ = writeln!(out, "{name:20}  version {:<4} {changed}  soul: {soul} characters", agent.version);
     }
-    if agents.is_empty() {
-        out.push_str("No agent is set up in the store.\n");
-    }
-    output::styled(&out)?;
-    Ok(ExitCode::SUCCESS)
+    out
 }
 
 fn show(name: &str, context: &Context) -> Result<ExitCode, CliError> {
     const HEAD: Style = Style::new().bold();
     let agent = store::with_existing(context, async |store| Ok(store.agent(name).await?))?.flatten();
     let agent = agent.ok_or_else(|| missing(name))?;
-    if context.json {
-        output::json(&as_json(&agent))?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let mut out = String::new();
     if let Some(identity) = &agent.identity {
         let _ = writeln!(out, "{HEAD}identity{HEAD:#}  {}", printable(&identity.to_string()));
@@ -106,8 +99,7 @@ fn show(name: &str, context: &Context) -> Result<ExitCode, CliError> {
     if let Some(soul) = &agent.soul {
         let _ = writeln!(out, "{HEAD}soul{HEAD:#}\n{}", printable(soul).trim_end());
     }
-    output::styled(&out)?;
-    Ok(ExitCode::SUCCESS)
+    context.print(&as_json(&agent), || out)
 }
 
 fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, CliError> {

@@ -74,34 +74,29 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
         })
     })?;
     let found = found.unwrap_or_default();
-    if context.json {
-        let approvals: Vec<_> = found.iter().map(ApprovalJson::new).collect();
-        output::json(&json!({ "approvals": approvals }))?;
-    } else if found.is_empty() {
-        output::plain("No call waits for an approval.\n")?;
-    } else {
-        let shown: Vec<String> = found.iter().map(as_text).collect();
-        output::styled(&shown.join("\n"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let approvals: Vec<_> = found.iter().map(ApprovalJson::new).collect();
+    context.print(&json!({ "approvals": approvals }), || match found.as_slice() {
+        [] => "No call waits for an approval.\n".to_owned(),
+        found => found.iter().map(as_text).collect::<Vec<_>>().join("\n"),
+    })
 }
 
 fn decide(args: &DecideArgs, answer: Answer, context: &Context) -> Result<ExitCode, CliError> {
-    let asked =
+    let approval =
         store::with_existing(context, async |store| Ok(store.anyones_approval(&args.id).await?))?.flatten();
-    let asked = asked.ok_or_else(|| not_found(&args.id))?;
-    if asked.status != ApprovalStatus::Pending {
-        return print_decision(&asked, answer, context);
+    let approval = approval.ok_or_else(|| not_found(&args.id))?;
+    if approval.status != ApprovalStatus::Pending {
+        return print_decision(&approval, answer, context);
     }
     if answer == Answer::Approve {
-        check_approvable(&asked, &context.config, Via::Cli)?;
+        check_approvable(&approval, &context.config, Via::Cli)?;
     }
     // The decision is about what is shown: only the status of an approval can change.
     if !context.json {
-        output::styled(&as_text(&asked))?;
+        output::styled(&as_text(&approval))?;
     }
-    let word = DecideApproval { user: asked.user, id: asked.id, answer, by: BY.to_owned() };
-    let decided = store::with_existing(context, async |store| Ok(store.decide_approval(word).await?))?;
+    let decision = DecideApproval { user: approval.user, id: approval.id, answer, by: BY.to_owned() };
+    let decided = store::with_existing(context, async |store| Ok(store.decide_approval(decision).await?))?;
     match decided {
         Some(Decided::Decided(approval) | Decided::NotPending(approval)) => {
             print_decision(&approval, answer, context)
@@ -126,7 +121,7 @@ fn as_text(approval: &Approval) -> String {
         }
     };
     match approval_text(&ApprovalView::from(approval)) {
-        Ok(words) => words.lines().for_each(|line| {
+        Ok(text) => text.lines().for_each(|line| {
             let indent = if line.is_empty() { "" } else { "  " };
             let _ = writeln!(out, "{indent}{line}");
         }),

@@ -6,13 +6,14 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
 use embody_store::{AuditRecord, AuditReport, ChainReport, ChainState, DatabaseUrl};
+use embody_text::truncate;
 use serde_json::{Map, Value, json};
 
 use super::Context;
 use crate::error::CliError;
 use crate::output::{self, StdoutStream, one_line, pluralize, printable};
 use crate::store;
-use crate::time::{self, truncate};
+use crate::time;
 
 const EXAMPLES: &str = "Examples:
   embody audit tail --count 50
@@ -85,11 +86,7 @@ fn verify(context: &Context) -> Result<ExitCode, CliError> {
     let foreign = |chain: &ChainReport| chain.state == ChainState::KeyAway;
     let is_server = matches!(url, DatabaseUrl::Postgres { .. });
     let intact = report.broken().is_none() && (is_server || !report.chains.iter().any(foreign));
-    if context.json {
-        output::json(&json!({ "intact": intact, "chains": report.chains }))?;
-    } else {
-        output::styled(&report_text(&report))?;
-    }
+    context.print(&json!({ "intact": intact, "chains": report.chains }), || report_text(&report))?;
     Ok(output::exit_code(intact))
 }
 

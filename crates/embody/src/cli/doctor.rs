@@ -23,7 +23,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::prompt::{PromptReport, display_source, findings};
-use super::{Context, ScopeArgs, unknown_outcomes};
+use super::status::unknown_outcomes;
+use super::{Context, ScopeArgs};
 use crate::config::env::non_empty;
 use crate::config::mask::Address;
 use crate::config::resolved::{Body, CommandLine, Config, Upstream};
@@ -484,7 +485,7 @@ fn store_checks(context: &Context) -> Vec<Check> {
     let url = store::database_url(context);
     let result = store::with_existing(context, async |store| {
         store.check().await?;
-        Ok((store.verify_audit().await?, unknown_outcomes::list_all(store).await?.len()))
+        Ok((store.verify_audit().await?, unknown_outcomes(store).await?.len()))
     });
     match result {
         Err(error) => vec![fail_with("store", &error)],

@@ -14,7 +14,6 @@ use crate::config::TEMPLATE;
 use crate::error::CliError;
 use crate::output;
 
-/// Where to.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  embody init\n  embody init ./my-agent && embody --workspace ./my-agent prompt show"
@@ -52,7 +51,7 @@ pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<Exi
         Some(dir) => std::path::absolute(dir)
             .map_err(|error| CliError::usage(format!("`{}` is no path", dir.display())).caused_by(&error))?,
     };
-    let Written { written, kept } = write(&folder)?;
+    let WrittenFiles { written, kept } = write(&folder)?;
     if json {
         output::json(
             &json!({ "workspace": folder.display().to_string(), "written": written, "left_alone": kept }),
@@ -65,14 +64,14 @@ pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<Exi
 
 /// The written files, and those that already existed.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct WrittenFiles {
     written: Vec<&'static str>,
     kept: Vec<&'static str>,
 }
 
 /// Writes the files that are missing in this folder.
-pub(super) fn write(folder: &Path) -> Result<Written, CliError> {
-    let mut all = Written::default();
+pub(super) fn write(folder: &Path) -> Result<WrittenFiles, CliError> {
+    let mut all = WrittenFiles::default();
     for (name, text) in files() {
         let new = write_new(&folder.join(name), &text).map_err(|error| {
             CliError::new(format!("`{}` could not be written", folder.join(name).display())).caused_by(&error).hint(

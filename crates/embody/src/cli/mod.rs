@@ -2,6 +2,7 @@
 
 mod agent;
 mod approvals;
+mod args;
 mod audit;
 mod config;
 mod demo;
@@ -16,12 +17,9 @@ mod policy;
 pub(crate) mod prompt;
 mod run;
 mod schedule;
-mod scope_args;
-mod serve_embedded;
 pub(crate) mod status;
 mod store;
 mod token;
-mod unknown_outcomes;
 mod up;
 mod user;
 
@@ -31,10 +29,11 @@ use std::process::ExitCode;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
+use serde_json::{Value, json};
 use tracing::level_filters::LevelFilter;
 
+pub(crate) use self::args::ScopeArgs;
 use self::config::ConfigCommand;
-pub(crate) use self::scope_args::ScopeArgs;
 use self::store::StoreCommand;
 use crate::config::env::{self, non_empty};
 use crate::config::{Config, Inputs, Override};
@@ -148,11 +147,14 @@ enum Command {
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
     /// Serves everything through one MCP entry: what a host runs
-    Mcp(mcp::McpArgs),
+    #[command(after_help = mcp::MCP_EXAMPLES)]
+    Mcp(mcp::ServeArgs),
     /// Serves the embedded mind alone, as an MCP server
-    Mind(serve_embedded::MindArgs),
+    #[command(after_help = mcp::MIND_EXAMPLES)]
+    Mind(mcp::ServeArgs),
     /// Serves the embedded body alone, as an MCP server: messages, tasks, schedules
-    Body(serve_embedded::BodyArgs),
+    #[command(after_help = mcp::BODY_EXAMPLES)]
+    Body(mcp::ServeArgs),
     /// Shows what runs, what does not work, and what waits for you
     Status(status::StatusArgs),
     /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
@@ -214,6 +216,17 @@ impl Context {
             output::styled(&text())?
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Like [`Self::print`], for a list: `{"NAME": […]}` with `--json`.
+    fn print_list<T>(
+        &self,
+        name: &str,
+        items: &[T],
+        as_json: impl Fn(&T) -> Value,
+        as_text: impl FnOnce(&[T]) -> String,
+    ) -> Result<ExitCode, CliError> {
+        self.print(&json!({ name: items.iter().map(as_json).collect::<Vec<_>>() }), || as_text(items))
     }
 
     /// Like [`Self::print`], with text without styles.
@@ -283,8 +296,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Schedule(command) => schedule::run(&command, Context::open(global)?),
         Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
         Command::Status(args) => status::run(&args, &Context::open(global)?),
-        Command::Mind(args) => serve_embedded::mind(&args, Context::open(global)?),
-        Command::Body(args) => serve_embedded::body(&args, Context::open(global)?),
+        Command::Mind(args) => mcp::mind(&args, Context::open(global)?),
+        Command::Body(args) => mcp::body(&args, Context::open(global)?),
         Command::Doctor(args) => doctor::run(&args, &Context::open(global)?),
     }
 }
@@ -321,7 +334,6 @@ fn workspace(global: &Global) -> Result<PathBuf, CliError> {
         .map_err(|error| CliError::usage(format!("`{}` is no path", path.display())).caused_by(&error))
 }
 
-/// The default workspace.
 fn default_workspace() -> Option<PathBuf> {
     Some(std::env::home_dir()?.join(".embody"))
 }

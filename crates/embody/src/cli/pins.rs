@@ -71,34 +71,30 @@ pub(crate) fn run(command: &PinsCommand, context: &Context) -> Result<ExitCode, 
 }
 
 fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let mut pins =
-        store::with_existing(context, async |store| store::pins(store, usize::MAX, |_| true).await)?
-            .unwrap_or_default();
+    let mut pins = all_pins(context)?;
     let seen = pins.len();
     pins.retain(|pin| args.all || is_waiting(pin));
-    if context.json {
-        output::json(&json!({ "pins": pins.iter().map(as_json).collect::<Vec<_>>() }))?;
-    } else if pins.is_empty() {
-        output::plain(&match seen {
-            0 => "No tool was seen so far.\n".to_owned(),
-            _ => {
-                let seen = pluralize(seen, "definition");
-                format!("No definition waits for you. Seen so far: {seen}; `--all` lists them.\n")
-            }
-        })?;
-    } else {
-        output::styled(&pins.iter().map(as_text).collect::<String>())?;
-    }
-    Ok(ExitCode::SUCCESS)
+    context.print_list("pins", &pins, as_json, |pins| match (pins, seen) {
+        ([], 0) => "No tool was seen so far.\n".to_owned(),
+        ([], _) => {
+            let seen = pluralize(seen, "definition");
+            format!("No definition waits for you. Seen so far: {seen}; `--all` lists them.\n")
+        }
+        (pins, _) => pins.iter().map(as_text).collect(),
+    })
+}
+
+fn all_pins(context: &Context) -> Result<Vec<ToolPin>, CliError> {
+    let pins = store::with_existing(context, async |store| store::pins(store, usize::MAX, |_| true).await)?;
+    Ok(pins.unwrap_or_default())
 }
 
 fn accept(args: &AcceptArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let pins = store::with_existing(context, async |store| store::pins(store, usize::MAX, |_| true).await)?
-        .unwrap_or_default();
+    let pins = all_pins(context)?;
     if let Some(glob) = glob(&args.tool) {
         return accept_all(args, &glob, pins, context);
     }
-    let pin = named(&args.tool, pins)?;
+    let pin = find(&args.tool, pins)?;
     let hash = shown_hash(&pin);
     if !is_waiting(&pin) {
         output::stderr_line(&format!("{} is what it was; there is nothing to accept", name(&pin)));
@@ -173,8 +169,8 @@ fn glob(arguments: &[String]) -> Option<Glob> {
 }
 
 /// The pin of a tool that is given as `TOOL`, `BODY/TOOL` or `BODY TOOL`.
-fn named(words: &[String], pins: Vec<ToolPin>) -> Result<ToolPin, CliError> {
-    let is_it = |pin: &ToolPin| match words {
+fn find(names: &[String], pins: Vec<ToolPin>) -> Result<ToolPin, CliError> {
+    let is_it = |pin: &ToolPin| match names {
         [body, tool] => pin.body == *body && pin.tool == *tool,
         [name] => pin.tool == *name || format!("{}/{}", pin.body, pin.tool) == *name,
         _ => false,
@@ -187,7 +183,7 @@ fn named(words: &[String], pins: Vec<ToolPin>) -> Result<ToolPin, CliError> {
             let message = format!("more than one body has `{}`: {}", last.tool, bodies.join(", "));
             Err(CliError::usage(message).hint("write BODY/TOOL"))
         }
-        (None, _) => Err(not_found(&words.join("/"))),
+        (None, _) => Err(not_found(&names.join("/"))),
     }
 }
 
@@ -218,7 +214,7 @@ fn short(hash: &str) -> &str {
     hash.get(..SHORT).unwrap_or(hash)
 }
 
-fn is_waiting(pin: &ToolPin) -> bool {
+pub(super) fn is_waiting(pin: &ToolPin) -> bool {
     !pin.accepted || pin.is_new || pin.seen.is_some()
 }
 
@@ -243,9 +239,8 @@ fn shown_hash(pin: &ToolPin) -> &str {
 /// The part that the operator accepts: a whole new definition, or the changes of an existing one.
 fn diff(pin: &ToolPin) -> Option<String> {
     match (&pin.seen, pin.accepted) {
-        (None, true) if pin.is_new => Some(full_diff("", &shown(&pin.pinned.text))),
-        (None, true) => None,
-        (None, false) => Some(full_diff("", &shown(&pin.pinned.text))),
+        (None, true) if !pin.is_new => None,
+        (None, _) => Some(full_diff("", &shown(&pin.pinned.text))),
         (Some(seen), true) => Some(full_diff(&shown(&pin.pinned.text), &shown(&seen.text))),
         (Some(seen), false) => Some(full_diff("", &shown(&seen.text))),
     }

@@ -12,8 +12,7 @@ use serde_json::json;
 use super::{Context, ScopeArgs};
 use crate::error::CliError;
 use crate::output::{self, printable};
-use crate::store;
-use crate::time;
+use crate::{store, time};
 
 const EXAMPLES: &str = "Examples:
   embody token add --user ann --scope mcp --label laptop
@@ -22,7 +21,6 @@ const EXAMPLES: &str = "Examples:
   embody token list
   embody token revoke 019a8b3e-…";
 
-/// What to do with them.
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum TokenCommand {
@@ -130,7 +128,7 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, CliError> {
 
 fn list(context: &Context) -> Result<ExitCode, CliError> {
     let tokens = store::with_existing(context, async |store| Ok(store.tokens().await?))?.unwrap_or_default();
-    context.print(&json!({ "tokens": tokens.iter().map(as_json).collect::<Vec<_>>() }), || as_text(&tokens))
+    context.print_list("tokens", &tokens, as_json, as_text)
 }
 
 fn revoke(args: &RevokeArgs, context: &Context) -> Result<ExitCode, CliError> {

@@ -16,8 +16,7 @@ use embody_wire::server::{CancellationToken, http};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
-use super::Context;
-use super::scope_args::ScopeArgs;
+use super::{Context, ScopeArgs};
 use crate::app::{self, App};
 use crate::channels::{self, Channels};
 use crate::error::CliError;

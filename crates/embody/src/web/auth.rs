@@ -18,10 +18,9 @@ use super::error::ApiError;
 use super::login::{self, Session};
 use crate::store;
 
-/// The longest request body, in bytes.
-const BODY: usize = 512 * 1024;
+const MAX_BODY_BYTES: usize = 512 * 1024;
 /// How long a request body may take to arrive.
-const ARRIVING: Duration = Duration::from_secs(30);
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The sender of a request, and its permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,10 +136,10 @@ pub(super) async fn json<T: DeserializeOwned>(request: Request) -> Result<T, Api
     if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
         return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be `application/json`"));
     }
-    let body = tokio::time::timeout(ARRIVING, to_bytes(request.into_body(), BODY)).await;
+    let body = tokio::time::timeout(BODY_TIMEOUT, to_bytes(request.into_body(), MAX_BODY_BYTES)).await;
     let body = body.map_err(|_| ApiError::new(StatusCode::REQUEST_TIMEOUT, "the body took too long"))?;
     let body = body.map_err(|_| {
-        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {BODY} bytes"))
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {MAX_BODY_BYTES} bytes"))
     })?;
     serde_json::from_slice(&body)
         .map_err(|error| ApiError::bad_request(format!("the body is wrong: {error}")))

@@ -22,12 +22,9 @@ use super::error::ApiError;
 use crate::app;
 use crate::error::CliError;
 
-/// The lifetime of a code.
-const CODE: Duration = Duration::from_secs(600);
-/// The lifetime of a session.
-const SESSION: Duration = Duration::from_secs(12 * 3600);
-/// The maximum number of open codes.
-const CODES: usize = 8;
+const CODE_TTL: Duration = Duration::from_secs(600);
+const SESSION_TTL: Duration = Duration::from_secs(12 * 3600);
+const MAX_CODES: usize = 8;
 /// The maximum number of sessions per user. A new one ends the user's own oldest.
 const SESSIONS_EACH: usize = 32;
 
@@ -72,8 +69,8 @@ impl LoginSessions {
     pub(crate) fn new_code(&self) -> Result<String, CliError> {
         let code = random().map_err(CliError::new)?;
         let mut state = self.lock();
-        state.codes.retain(|(_, since)| since.elapsed() < CODE);
-        if state.codes.len() >= CODES {
+        state.codes.retain(|(_, since)| since.elapsed() < CODE_TTL);
+        if state.codes.len() >= MAX_CODES {
             state.codes.remove(0);
         }
         state.codes.push((hash(&code), Instant::now()));
@@ -82,8 +79,8 @@ impl LoginSessions {
 
     fn use_code(&self, code: &str) -> bool {
         let (wanted, mut state) = (hash(code), self.lock());
-        let place = state.codes.iter().position(|(known, _)| *known == wanted);
-        place.is_some_and(|place| state.codes.remove(place).1.elapsed() < CODE)
+        let position = state.codes.iter().position(|(known, _)| *known == wanted);
+        position.is_some_and(|position| state.codes.remove(position).1.elapsed() < CODE_TTL)
     }
 
     /// The session of a request's cookie.
@@ -104,9 +101,9 @@ impl LoginSessions {
         {
             state.sessions.remove(&oldest);
         }
-        let entry = SessionEntry { user: user.to_owned(), until: now + SESSION, session };
+        let entry = SessionEntry { user: user.to_owned(), until: now + SESSION_TTL, session };
         state.sessions.insert(hash(&secret), entry);
-        self.set_cookie(&secret, SESSION)
+        self.set_cookie(&secret, SESSION_TTL)
     }
 
     fn end(&self, headers: &HeaderMap) {
@@ -169,7 +166,7 @@ pub(super) async fn login(State(web): State<Arc<WebState>>, request: Request) ->
     let cookie = web.logins.begin(&caller.user, session)?;
     // A browser has one session: end the previous one.
     web.logins.end(&before);
-    Ok(([(SET_COOKIE, cookie)], Json(described(&web, &caller))).into_response())
+    Ok(([(SET_COOKIE, cookie)], Json(caller_json(&web, &caller))).into_response())
 }
 
 pub(super) async fn logout(
@@ -183,10 +180,10 @@ pub(super) async fn logout(
 }
 
 pub(super) async fn me(State(web): State<Arc<WebState>>, caller: ApiCaller) -> Json<Value> {
-    Json(described(&web, &caller))
+    Json(caller_json(&web, &caller))
 }
 
-fn described(web: &WebState, caller: &ApiCaller) -> Value {
+fn caller_json(web: &WebState, caller: &ApiCaller) -> Value {
     let runs_it = caller.may_operate && caller.user == web.scope.user();
     json!({
         "user": caller.user,
@@ -194,7 +191,7 @@ fn described(web: &WebState, caller: &ApiCaller) -> Value {
         "may_chat": caller.may_chat,
         "may_operate": caller.may_operate,
         "is_owner": caller.is_owner,
-        "has_model": web.has_model(),
+        "has_model": web.agent.has_model(),
         // Only the owner sees paths on this machine.
         "config": runs_it.then(|| web.config_file()),
         "lacks": if runs_it { web.lacks() } else { None },
@@ -218,8 +215,9 @@ impl WebState {
 
 /// Whether an `Origin` equals the origin of the request.
 pub(super) fn is_same_origin(origin: Option<&str>, host: Option<&str>) -> bool {
-    let place = origin.and_then(|origin| origin.strip_prefix("http://").or(origin.strip_prefix("https://")));
-    matches!((place, host), (Some(place), Some(host)) if place.eq_ignore_ascii_case(host))
+    let authority =
+        origin.and_then(|origin| origin.strip_prefix("http://").or(origin.strip_prefix("https://")));
+    matches!((authority, host), (Some(authority), Some(host)) if authority.eq_ignore_ascii_case(host))
 }
 
 fn random() -> Result<String, &'static str> {
@@ -254,7 +252,7 @@ mod tests {
     #[test]
     fn the_oldest_code_goes_when_there_are_too_many() {
         let logins = LoginSessions::new(7717, false);
-        let codes: Vec<String> = (0..=CODES).map(|_| logins.new_code().unwrap()).collect();
+        let codes: Vec<String> = (0..=MAX_CODES).map(|_| logins.new_code().unwrap()).collect();
         assert!(!logins.use_code(&codes[0]) && logins.use_code(&codes[1]));
     }
 

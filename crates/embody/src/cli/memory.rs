@@ -1,7 +1,4 @@
-//! `embody memory …`: the memories of an agent about a user; `commitments` and `consolidations` have their own files.
-
-mod commitments;
-mod consolidations;
+//! `embody memory …`: the memories of an agent about a user, open commitments, and what the mind consolidated.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -10,15 +7,17 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
 use embody_store::{
-    ErrorKind, FoundMemory, LogEntry, Memory, MemoryList, MemorySearch, MemoryStatus, NewMemory,
+    Commitment, CommitmentStatus, ConsolidationRun, ErrorKind, FoundMemory, LogEntry, Memory, MemoryList,
+    MemorySearch, MemoryStatus, NewMemory, Undone,
 };
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::cli::{Context, ScopeArgs};
+use super::args::{read_file, read_text};
+use super::{Context, ScopeArgs};
 use crate::error::CliError;
 use crate::output::{self, StdoutStream, printable};
-use crate::{input, store, time};
+use crate::{store, time};
 
 /// A person at the terminal with access to the store acts as its owner.
 const OPERATOR: &str = "operator";
@@ -56,13 +55,13 @@ pub(crate) enum MemoryCommand {
     /// Lists what `reflect` was told and holds back since it reads like an order, newest first
     Held(HeldArgs),
     /// Lists what somebody took upon themselves and has not done yet
-    Commitments(commitments::CommitmentsArgs),
+    Commitments(CommitmentsArgs),
     /// Marks a commitment as done, dropped or open again
-    Settle(commitments::SettleArgs),
+    Settle(SettleArgs),
     /// Lists when the mind tidied up and what it did, newest first
-    Consolidations(consolidations::ConsolidationsArgs),
+    Consolidations(ConsolidationsArgs),
     /// Takes back what one tidying up did; what was changed since is left alone
-    Undo(consolidations::UndoArgs),
+    Undo(UndoArgs),
 }
 
 #[derive(Args, Debug)]
@@ -134,6 +133,69 @@ pub(crate) struct IdArgs {
     scope: ScopeArgs,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ImportArgs {
+    /// The file, or `-` for stdin
+    file: PathBuf,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct HeldArgs {
+    /// How many
+    #[arg(long, default_value_t = 20)]
+    limit: u32,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CommitmentsArgs {
+    /// Also those that are done, dropped or lapsed
+    #[arg(long)]
+    all: bool,
+    /// How many of each
+    #[arg(long, default_value_t = 100)]
+    limit: u32,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SettleArgs {
+    /// The commitment's id
+    id: String,
+    /// What has become of it: done, dropped, or open again
+    #[arg(long = "as", value_name = "STATUS", default_value = "done", value_parser = ["done", "dropped", "open"])]
+    status: String,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ConsolidationsArgs {
+    /// How many
+    #[arg(long, default_value_t = 20)]
+    limit: u32,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct UndoArgs {
+    /// The id of the run
+    run: String,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
 pub(crate) fn run(command: &MemoryCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         MemoryCommand::Add(args) => add(args, context),
@@ -145,10 +207,10 @@ pub(crate) fn run(command: &MemoryCommand, context: &Context) -> Result<ExitCode
         MemoryCommand::Export(args) => export(args, context),
         MemoryCommand::Import(args) => import(args, context),
         MemoryCommand::Held(args) => list_held(args, context),
-        MemoryCommand::Commitments(args) => commitments::list(args, context),
-        MemoryCommand::Settle(args) => commitments::settle(args, context),
-        MemoryCommand::Consolidations(args) => consolidations::list(args, context),
-        MemoryCommand::Undo(args) => consolidations::undo(args, context),
+        MemoryCommand::Commitments(args) => list_commitments(args, context),
+        MemoryCommand::Settle(args) => settle(args, context),
+        MemoryCommand::Consolidations(args) => list_consolidations(args, context),
+        MemoryCommand::Undo(args) => undo(args, context),
     }
 }
 
@@ -161,7 +223,7 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, CliError> {
         session: args.session.clone(),
         source: args.source.clone(),
         occurred_at: args.occurred_at.map(Timestamp::as_microsecond),
-        ..NewMemory::note(&input::text(&args.text)?, OPERATOR, OWNER)
+        ..NewMemory::note(&read_text(&args.text)?, OPERATOR, OWNER)
     };
     let saved = store::with(context, async |store| Ok(store.save_memory(&scope, memory).await?))?;
     if context.json {
@@ -188,11 +250,8 @@ fn search(args: &SearchArgs, context: &Context) -> Result<ExitCode, CliError> {
     };
     let found =
         store::with_existing(context, async |store| Ok(store.search_memories(&scope, &search).await?))?;
-    let found = found.unwrap_or_default();
-    show(
-        &found.iter().map(|FoundMemory { memory, score }| (memory, Some(*score))).collect::<Vec<_>>(),
-        context,
-    )
+    let scored = |found: FoundMemory| (found.memory, Some(found.score));
+    show(found.unwrap_or_default().into_iter().map(scored).collect(), context)
 }
 
 fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
@@ -205,34 +264,29 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
         limit: args.limit,
     };
     let found = store::with_existing(context, async |store| Ok(store.list_memories(&scope, &list).await?))?;
-    let found = found.unwrap_or_default();
-    show(&found.iter().map(|memory| (memory, None)).collect::<Vec<_>>(), context)
+    show(found.unwrap_or_default().into_iter().map(|memory| (memory, None)).collect(), context)
 }
 
-fn show(found: &[(&Memory, Option<f64>)], context: &Context) -> Result<ExitCode, CliError> {
-    if context.json {
-        let memories: Vec<_> = found.iter().map(|(memory, score)| as_json(memory, *score)).collect();
-        output::json(&json!({ "memories": memories }))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut out = String::new();
-    for (memory, score) in found {
-        push(&mut out, memory, *score);
-    }
-    if found.is_empty() {
-        out.push_str("Nothing is remembered that fits.\n");
-    }
-    output::styled(&out)?;
-    Ok(ExitCode::SUCCESS)
+fn show(found: Vec<(Memory, Option<f64>)>, context: &Context) -> Result<ExitCode, CliError> {
+    let json = |(memory, score): &(Memory, Option<f64>)| as_json(memory, *score);
+    context.print_list("memories", &found, json, |found| match found {
+        [] => "Nothing is remembered that fits.\n".to_owned(),
+        found => found.iter().map(|(memory, score)| as_text(memory, *score)).collect(),
+    })
 }
 
-fn push(out: &mut String, memory: &Memory, score: Option<f64>) {
+fn as_text(memory: &Memory, score: Option<f64>) -> String {
     const SCORE: Style = AnsiColor::Green.on_default();
     let score = score.map_or(String::new(), |score| format!("{SCORE}{score:.3}{SCORE:#}  "));
-    let said = memory.actor.as_ref().map_or(String::new(), |actor| format!("  {}", printable(actor)));
+    let actor = memory.actor.as_ref().map_or(String::new(), |actor| format!("  {}", printable(actor)));
     let (when, kind) = (time::display(memory.occurred_at), printable(&memory.kind));
-    let _ = writeln!(out, "{score}{DIM}{}  {when}  {kind}{said}{DIM:#}", memory.id);
-    for line in printable(&memory.text).lines() {
+    let mut out = format!("{score}{DIM}{}  {when}  {kind}{actor}{DIM:#}\n", memory.id);
+    push_indented(&mut out, &memory.text);
+    out
+}
+
+fn push_indented(out: &mut String, text: &str) {
+    for line in printable(text).lines() {
         let _ = writeln!(out, "  {line}");
     }
 }
@@ -258,7 +312,7 @@ pub(crate) fn as_json(memory: &Memory, score: Option<f64>) -> serde_json::Value 
 
 fn forget(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
-    changed(
+    print_status(
         store::with_existing(context, async |store| Ok(store.forget_memory(&scope, &args.id).await?))?,
         args,
         context,
@@ -267,14 +321,14 @@ fn forget(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
 
 fn release(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
-    changed(
+    print_status(
         store::with_existing(context, async |store| Ok(store.release_memory(&scope, &args.id).await?))?,
         args,
         context,
     )
 }
 
-fn changed(memory: Option<Memory>, args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
+fn print_status(memory: Option<Memory>, args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
     let memory = memory.ok_or_else(|| not_found(&args.id))?;
     let (id, status) = (&memory.id, memory.status.name());
     context.print_plain(&json!({ "id": id, "status": status, "version": memory.version }), || {
@@ -296,39 +350,21 @@ fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
     if versions.is_empty() {
         return Err(not_found(&args.id));
     }
-    if context.json {
-        let versions: Vec<_> = versions.iter().map(|memory| as_json(memory, None)).collect();
-        output::json(&json!({ "versions": versions }))?;
-        return Ok(ExitCode::SUCCESS);
-    }
+    context.print_list("versions", &versions, |memory| as_json(memory, None), history_text)
+}
+
+fn history_text(versions: &[Memory]) -> String {
     let mut out = String::new();
-    for memory in &versions {
+    for memory in versions {
         let when = time::display(memory.changed_at);
         let _ = writeln!(out, "{HEAD}version {}{HEAD:#}  {when}  {}", memory.version, memory.status.name());
-        for line in printable(&memory.text).lines() {
-            let _ = writeln!(out, "  {line}");
-        }
+        push_indented(&mut out, &memory.text);
     }
-    output::styled(&out)?;
-    Ok(ExitCode::SUCCESS)
+    out
 }
 
 /// The largest file that is imported.
 const IMPORT_LIMIT: u64 = 1024 * 1024 * 1024;
-
-#[derive(Args, Debug)]
-pub(crate) struct ExportArgs {
-    #[command(flatten)]
-    scope: ScopeArgs,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ImportArgs {
-    /// The file, or `-` for stdin
-    file: PathBuf,
-    #[command(flatten)]
-    scope: ScopeArgs,
-}
 
 fn export(args: &ExportArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
@@ -345,7 +381,7 @@ fn export(args: &ExportArgs, context: &Context) -> Result<ExitCode, CliError> {
 
 fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
-    let lines = input::file(&args.file, IMPORT_LIMIT)?.ok_or_else(|| {
+    let lines = read_file(&args.file, IMPORT_LIMIT)?.ok_or_else(|| {
         CliError::new(format!("`{}` is larger than {IMPORT_LIMIT} bytes", args.file.display()))
             .hint("import it in several parts: every line stands for itself")
     })?;
@@ -368,27 +404,11 @@ fn import_error(file: &Path, error: embody_store::Error) -> CliError {
         .hint("it takes the lines that `embody memory export` writes")
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct HeldArgs {
-    /// How many
-    #[arg(long, default_value_t = 20)]
-    limit: u32,
-    #[command(flatten)]
-    scope: ScopeArgs,
-}
-
 fn list_held(args: &HeldArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
     let found =
         store::with_existing(context, async |store| Ok(store.held_log_entries(&scope, args.limit).await?))?;
-    let found = found.unwrap_or_default();
-    if context.json {
-        let held: Vec<_> = found.iter().map(held_json).collect();
-        output::json(&json!({ "held": held }))?;
-    } else {
-        output::styled(&held_text(&found))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    context.print_list("held", &found.unwrap_or_default(), held_json, held_text)
 }
 
 fn held_text(found: &[LogEntry]) -> String {
@@ -400,9 +420,7 @@ fn held_text(found: &[LogEntry]) -> String {
         let (when, kind, writer) =
             (time::display(entry.at), printable(&entry.kind), printable(&entry.writer));
         let _ = writeln!(out, "{DIM}{seq}  {when}  {kind}  {writer} ({}){DIM:#}", printable(&entry.trust));
-        for line in printable(&entry.text).lines() {
-            let _ = writeln!(out, "  {line}");
-        }
+        push_indented(&mut out, &entry.text);
     }
     out
 }
@@ -416,5 +434,129 @@ fn held_json(LogEntry { seq, entry }: &LogEntry) -> serde_json::Value {
         "writer": entry.writer,
         "trust": entry.trust,
         "text": entry.text,
+    })
+}
+
+fn list_commitments(args: &CommitmentsArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
+    let statuses = if args.all { &CommitmentStatus::ALL[..] } else { &[CommitmentStatus::Open] };
+    let found = store::with_existing(context, async |store| {
+        let mut found = Vec::new();
+        for status in statuses {
+            found.extend(store.commitments(&scope, *status, args.limit).await?);
+        }
+        Ok(found)
+    })?;
+    context.print_list("commitments", &found.unwrap_or_default(), commitment_json, commitments_text)
+}
+
+fn settle(args: &SettleArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
+    let status = CommitmentStatus::from_name(&args.status).unwrap_or(CommitmentStatus::Done);
+    let now = Timestamp::now().as_microsecond();
+    let settled = store::with_existing(context, async |store| {
+        Ok(store.set_commitment(&scope, &args.id, status, now).await?)
+    })?;
+    let settled = settled.ok_or_else(|| {
+        CliError::new(format!("there is no commitment `{}`", args.id))
+            .hint("`embody memory commitments` lists them; `--user` and `--agent` say whose")
+    })?;
+    let (id, status) = (&settled.id, settled.status.name());
+    context.print_plain(&json!({ "id": id, "status": status }), || format!("{id} is {status}\n"))
+}
+
+fn commitments_text(found: &[Commitment]) -> String {
+    if found.is_empty() {
+        return "Nothing is to be done.\n".to_owned();
+    }
+    let now = Timestamp::now().as_microsecond();
+    let mut out = String::new();
+    for Commitment { id, status, said: commitment, .. } in found {
+        let due = commitment.due_at.map_or(String::new(), |due_at| {
+            let verb = if due_at < now { "was due" } else { "due" };
+            format!("  {verb} {}", time::display(due_at))
+        });
+        let (status, who) = (status.name(), printable(&commitment.who));
+        let _ = writeln!(out, "{DIM}{id}  {status}  {who}{due}{DIM:#}");
+        push_indented(&mut out, &commitment.text);
+    }
+    out
+}
+
+fn commitment_json(commitment: &Commitment) -> serde_json::Value {
+    let said = &commitment.said;
+    json!({
+        "id": commitment.id,
+        "status": commitment.status.name(),
+        "who": said.who,
+        "text": said.text,
+        "due_at": said.due_at.map(time::rfc3339),
+        "sentence": said.sentence,
+        "session": commitment.session,
+        "writer": commitment.writer,
+        "trust": commitment.trust,
+        "created_at": time::rfc3339(commitment.created_at),
+        "changed_at": time::rfc3339(commitment.changed_at),
+    })
+}
+
+fn list_consolidations(args: &ConsolidationsArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
+    let runs =
+        store::with_existing(context, async |store| Ok(store.consolidations(&scope, args.limit).await?))?;
+    context.print_list("consolidations", &runs.unwrap_or_default(), consolidation_json, consolidations_text)
+}
+
+fn undo(args: &UndoArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
+    let now = Timestamp::now().as_microsecond();
+    let undone = store::with_existing(context, async |store| {
+        Ok(store.undo_consolidation(&scope, &args.run, now).await?)
+    })?;
+    let Undone { memories, commitments, entries, left } = undone.ok_or_else(|| {
+        CliError::new(format!("there is no consolidation `{}`", args.run))
+            .hint("`embody memory consolidations` lists them; `--user` and `--agent` say whose")
+    })?;
+    if context.json {
+        output::json(
+            &json!({ "memories": memories, "commitments": commitments, "log_entries": entries, "left": left }),
+        )?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::plain(&format!(
+        "brought back: memories {memories}, commitments {commitments}, log entries {entries}\n"
+    ))?;
+    if left > 0 {
+        output::stderr_line(&format!("left alone, because they were changed since or are gone: {left}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn consolidations_text(runs: &[ConsolidationRun]) -> String {
+    if runs.is_empty() {
+        return "Nothing was tidied up yet.\n".to_owned();
+    }
+    let mut out = format!(
+        "{HEAD}{:36}  {:20}  {:>8}  {:>6}  {:>6}{HEAD:#}\n",
+        "run", "when", "memories", "lapsed", "log"
+    );
+    for ConsolidationRun { id, at, merged, lapsed, pruned, undone_at } in runs {
+        let back = undone_at.map_or(String::new(), |undone_at| {
+            format!("  {DIM}taken back {}{DIM:#}", time::display(undone_at))
+        });
+        let when = time::display(*at);
+        let _ = writeln!(out, "{id:36}  {when:20}  {merged:>8}  {lapsed:>6}  {pruned:>6}{back}");
+    }
+    out
+}
+
+fn consolidation_json(run: &ConsolidationRun) -> serde_json::Value {
+    json!({
+        "id": run.id,
+        "at": time::rfc3339(run.at),
+        "merged": run.merged,
+        "lapsed": run.lapsed,
+        "pruned": run.pruned,
+        "undone_at": run.undone_at.map(time::rfc3339),
     })
 }

@@ -1,4 +1,8 @@
-//! The user and agent of a command: `--user` and `--agent`, the environment, or the defaults.
+//! What several commands take: the user and the agent (flags, environment or defaults), and text or a file from stdin.
+
+use std::fs::File;
+use std::io::{Read, stdin};
+use std::path::Path;
 
 use clap::Args;
 use embody_store::{Scope, Store, TokenScope};
@@ -20,16 +24,17 @@ pub(crate) struct ScopeArgs {
 impl ScopeArgs {
     /// Not read by clap, because an empty variable counts as unset and an empty flag is an error.
     pub(crate) fn user(&self) -> String {
-        named(self.user.as_ref(), "EMBODY_USER", "owner")
+        self.user.clone().unwrap_or_else(Self::owner)
     }
 
     /// The owner of the workspace, who may differ from the user of a command.
     pub(crate) fn owner() -> String {
-        named(None, "EMBODY_USER", "owner")
+        variable("EMBODY_USER").unwrap_or_else(|| "owner".to_owned())
     }
 
     pub(crate) fn agent(&self) -> String {
-        named(self.agent.as_ref(), "EMBODY_AGENT", "assistant")
+        let agent = self.agent.clone().or_else(|| variable("EMBODY_AGENT"));
+        agent.unwrap_or_else(|| "assistant".to_owned())
     }
 
     pub(crate) fn resolve(&self) -> Result<Scope, CliError> {
@@ -38,22 +43,23 @@ impl ScopeArgs {
 }
 
 /// Rejects an empty name; the store checks the rest.
-pub(super) fn name(text: &str) -> Result<String, &'static str> {
+fn name(text: &str) -> Result<String, &'static str> {
     if text.trim().is_empty() {
         return Err("a name cannot be empty; leave the flag out for the default");
     }
     Ok(text.to_owned())
 }
 
-fn named(flag: Option<&String>, variable: &str, default: &str) -> String {
-    let named = flag.cloned().or_else(|| non_empty(variable)?.into_string().ok());
-    named.unwrap_or_else(|| default.to_owned())
+fn variable(name: &str) -> Option<String> {
+    non_empty(name)?.into_string().ok()
 }
 
+const TOKEN: &str = "EMBODY_TOKEN";
+
 /// On a shared store a token names the user, even of a local process.
-pub(crate) async fn token_user(store: &Store, args: &ScopeArgs) -> Result<String, CliError> {
+pub(super) async fn token_user(store: &Store, args: &ScopeArgs) -> Result<String, CliError> {
     let hint = "make one with `embody token add --user NAME --scope mcp`, and set EMBODY_TOKEN to it";
-    let Some(token) = token() else {
+    let Some(token) = variable(TOKEN) else {
         return Err(CliError::usage(
             "on PostgreSQL a token says who is speaking, and EMBODY_TOKEN is not set",
         )
@@ -78,14 +84,40 @@ pub(crate) async fn token_user(store: &Store, args: &ScopeArgs) -> Result<String
     Ok(principal.user)
 }
 
-fn token() -> Option<String> {
-    non_empty("EMBODY_TOKEN").and_then(|token| token.into_string().ok())
-}
-
 /// Returns when the token in `EMBODY_TOKEN` is revoked.
-pub(crate) async fn wait_until_token_revoked(store: &Store) {
-    match token() {
+pub(super) async fn wait_until_token_revoked(store: &Store) {
+    match variable(TOKEN) {
         Some(token) => store::wait_until_revoked(store, token.trim()).await,
         None => std::future::pending().await,
     }
+}
+
+/// The store has a lower limit and reports it.
+const TEXT_LIMIT: u64 = 1024 * 1024;
+
+/// The argument itself, or stdin for `-`.
+pub(super) fn read_text(given: &str) -> Result<String, CliError> {
+    if given != "-" {
+        return Ok(given.to_owned());
+    }
+    let mut text = String::new();
+    stdin()
+        .lock()
+        .take(TEXT_LIMIT)
+        .read_to_string(&mut text)
+        .map_err(|error| CliError::new("the text on stdin cannot be read").caused_by(&error))?;
+    Ok(text)
+}
+
+/// A file, or stdin for `-`; `None` if it has `limit` bytes or more.
+pub(super) fn read_file(path: &Path, limit: u64) -> Result<Option<String>, CliError> {
+    let mut text = String::new();
+    let read = if path == Path::new("-") {
+        stdin().lock().take(limit).read_to_string(&mut text)
+    } else {
+        File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text))
+    };
+    let read = read
+        .map_err(|error| CliError::new(format!("`{}` cannot be read", path.display())).caused_by(&error))?;
+    Ok((read as u64 != limit).then_some(text))
 }
