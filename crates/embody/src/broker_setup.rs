@@ -25,7 +25,7 @@ use crate::config::resolved::{
     Tools, Upstream,
 };
 use crate::embedded::Availability;
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::prompt_service::PromptService;
 use crate::{embedded, era_cache, token_cache};
 
@@ -136,7 +136,6 @@ fn policy_version(policy: &ConfiguredPolicy) -> String {
     blake3::hash(all.as_bytes()).to_hex().to_string()
 }
 
-/// The configured mind, or the embedded one.
 fn mind(
     config: &Config,
     store: &Store,
@@ -230,7 +229,6 @@ fn body_spec(body: &Body, proxies: &Proxies, reaper: &Arc<Reaper>, store: &Store
     })
 }
 
-/// The bodies that this user may use.
 pub(crate) fn usable_bodies<'a>(config: &'a Config, user: &str) -> impl Iterator<Item = &'a Body> {
     let owner = ScopeArgs::owner();
     config.bodies.iter().filter(move |body| body.users.include(user, &owner))
@@ -320,9 +318,7 @@ fn route(
             Ok((route, None))
         }
         Upstream::Remote { url, dialect, token_command } => {
-            let url = Url::parse(url.expose()).map_err(|error| {
-                CliError::usage(format!("the address of `{name}` is none")).caused_by(&error)
-            })?;
+            let url = Url::parse(url.expose()).usage_context(format!("the address of `{name}` is none"))?;
             let route = match dialect {
                 Dialect::Http => Route::Http { url },
                 Dialect::Sse => Route::Sse { url },

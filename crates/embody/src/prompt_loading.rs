@@ -26,7 +26,7 @@ use crate::error::CliError;
 use crate::persona::{self, FetchedPersona};
 use crate::{broker_setup, store, time};
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PromptArgs {
     /// The layout: body, full, tagged or channel [default: the agent's, else the configured one]
     #[arg(long, value_parser = ["body", "full", "tagged", "channel"])]
@@ -76,23 +76,7 @@ pub(crate) struct PromptArgs {
 
 impl PromptArgs {
     pub(crate) fn new(scope: ScopeArgs) -> Self {
-        Self {
-            layout: None,
-            no_body: false,
-            scope,
-            channel: None,
-            task: None,
-            background: false,
-            now: None,
-            timezone: None,
-            project: None,
-            native_tools: None,
-            simple: false,
-            minimal: false,
-            instructions: None,
-            audience: Audience::Owner.name().to_owned(),
-            session: None,
-        }
+        Self { scope, audience: Audience::Owner.name().to_owned(), ..Self::default() }
     }
 }
 
@@ -126,7 +110,6 @@ pub(crate) fn load_prompt(context: &Context, args: &PromptArgs) -> Result<Loaded
     Ok(LoadedPrompt { workspace: loaded, layout, servers })
 }
 
-/// The source of the instructions of bodies.
 const SERVERS: Source = Source::fixed("bodies");
 
 /// Adds the instructions of bodies: rules below the body rules, descriptions to the tools.

@@ -94,7 +94,6 @@ pub(crate) enum TokenError {
     Empty { program: String },
 }
 
-/// Runs the command and returns the token that it prints.
 pub(crate) async fn run_token_command(command: &CommandLine, limit: Duration) -> Result<Secret, TokenError> {
     let program = command.program.clone();
     let start = |source| TokenError::Start { program: program.clone(), source };

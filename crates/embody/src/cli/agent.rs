@@ -11,7 +11,7 @@ use embody_workspace::AgentName;
 use serde_json::json;
 
 use super::Context;
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::output::printable;
 use crate::{store, time};
 
@@ -29,17 +29,17 @@ pub(crate) enum AgentCommand {
     /// Lists the agents that are set up in the store
     List,
     /// Shows one
-    Show(NameArgs),
+    Show {
+        /// The agent's name
+        name: String,
+    },
     /// Sets an agent's soul and identity; what is not given stays
     Set(SetArgs),
     /// Removes an agent's soul and identity from the store
-    Remove(NameArgs),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct NameArgs {
-    /// The agent's name
-    name: String,
+    Remove {
+        /// The agent's name
+        name: String,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -64,9 +64,9 @@ pub(crate) struct SetArgs {
 pub(crate) fn run(command: &AgentCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         AgentCommand::List => list(context),
-        AgentCommand::Show(args) => show(&args.name, context),
+        AgentCommand::Show { name } => show(name, context),
         AgentCommand::Set(args) => set(args, context),
-        AgentCommand::Remove(args) => remove(&args.name, context),
+        AgentCommand::Remove { name } => remove(name, context),
     }
 }
 
@@ -104,15 +104,16 @@ fn show(name: &str, context: &Context) -> Result<ExitCode, CliError> {
 
 fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, CliError> {
     AgentName::new(&args.name)?;
-    let soul = args.given.soul.as_ref().map(|path| {
-        std::fs::read_to_string(path)
-            .map_err(|error| CliError::new(format!("`{}` cannot be read", path.display())).caused_by(&error))
-    });
+    let soul =
+        args.given.soul.as_ref().map(|path| {
+            std::fs::read_to_string(path).context(format!("`{}` cannot be read", path.display()))
+        });
     let soul = soul.transpose()?;
-    let identity = args.given.identity.as_ref().map(|text| {
-        serde_json::from_str(text)
-            .map_err(|error| CliError::usage("the identity is not valid JSON").caused_by(&error))
-    });
+    let identity = args
+        .given
+        .identity
+        .as_ref()
+        .map(|text| serde_json::from_str(text).usage_context("the identity is not valid JSON"));
     let identity: Option<serde_json::Value> = identity.transpose()?;
     let version = store::with(context, async |store| {
         Ok(store.put_agent(&args.name, soul.as_deref(), identity).await?)

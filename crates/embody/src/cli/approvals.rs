@@ -33,9 +33,15 @@ pub(crate) enum ApprovalsCommand {
     /// Shows the calls that wait, the newest first
     List(ListArgs),
     /// Approves a call, once, and shows which
-    Approve(DecideArgs),
+    Approve {
+        /// The approval's id
+        id: String,
+    },
     /// Denies a call, and shows which
-    Deny(DecideArgs),
+    Deny {
+        /// The approval's id
+        id: String,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -51,17 +57,11 @@ pub(crate) struct ListArgs {
     count: u32,
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct DecideArgs {
-    /// The approval's id
-    id: String,
-}
-
 pub(crate) fn run(command: &ApprovalsCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         ApprovalsCommand::List(args) => list(args, context),
-        ApprovalsCommand::Approve(args) => decide(args, Answer::Approve, context),
-        ApprovalsCommand::Deny(args) => decide(args, Answer::Deny, context),
+        ApprovalsCommand::Approve { id } => decide(id, Answer::Approve, context),
+        ApprovalsCommand::Deny { id } => decide(id, Answer::Deny, context),
     }
 }
 
@@ -81,10 +81,10 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
     })
 }
 
-fn decide(args: &DecideArgs, answer: Answer, context: &Context) -> Result<ExitCode, CliError> {
+fn decide(id: &str, answer: Answer, context: &Context) -> Result<ExitCode, CliError> {
     let approval =
-        store::with_existing(context, async |store| Ok(store.anyones_approval(&args.id).await?))?.flatten();
-    let approval = approval.ok_or_else(|| not_found(&args.id))?;
+        store::with_existing(context, async |store| Ok(store.anyones_approval(id).await?))?.flatten();
+    let approval = approval.ok_or_else(|| not_found(id))?;
     if approval.status != ApprovalStatus::Pending {
         return print_decision(&approval, answer, context);
     }
@@ -101,7 +101,7 @@ fn decide(args: &DecideArgs, answer: Answer, context: &Context) -> Result<ExitCo
         Some(Decided::Decided(approval) | Decided::NotPending(approval)) => {
             print_decision(&approval, answer, context)
         }
-        Some(Decided::Missing) | None => Err(not_found(&args.id)),
+        Some(Decided::Missing) | None => Err(not_found(id)),
     }
 }
 

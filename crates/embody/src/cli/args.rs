@@ -8,10 +8,10 @@ use clap::Args;
 use embody_store::{Scope, Store, TokenScope};
 
 use crate::config::env::non_empty;
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::store;
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ScopeArgs {
     /// The user [env: EMBODY_USER] [default: owner]
     #[arg(long, value_parser = name)]
@@ -101,11 +101,7 @@ pub(super) fn read_text(given: &str) -> Result<String, CliError> {
         return Ok(given.to_owned());
     }
     let mut text = String::new();
-    stdin()
-        .lock()
-        .take(TEXT_LIMIT)
-        .read_to_string(&mut text)
-        .map_err(|error| CliError::new("the text on stdin cannot be read").caused_by(&error))?;
+    stdin().lock().take(TEXT_LIMIT).read_to_string(&mut text).context("the text on stdin cannot be read")?;
     Ok(text)
 }
 
@@ -117,7 +113,6 @@ pub(super) fn read_file(path: &Path, limit: u64) -> Result<Option<String>, CliEr
     } else {
         File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text))
     };
-    let read = read
-        .map_err(|error| CliError::new(format!("`{}` cannot be read", path.display())).caused_by(&error))?;
+    let read = read.context(format!("`{}` cannot be read", path.display()))?;
     Ok((read as u64 != limit).then_some(text))
 }

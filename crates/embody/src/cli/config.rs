@@ -72,7 +72,6 @@ const SHOW_EXAMPLE: &str = "Example:\n  EMBODY_PROMPT__LAYOUT=full embody config
 const CHECK_EXAMPLE: &str = "Example:\n  embody --config ./embody.toml config check --json";
 const SCHEMA_EXAMPLE: &str = "Example:\n  embody config schema > embody.schema.json";
 
-/// One line per key.
 fn listing(config: &Config) -> String {
     let rows: Vec<(String, &Setting)> =
         config.keys.iter().map(|setting| (as_line(&setting.value), setting)).collect();

@@ -10,7 +10,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use clap::Args;
 use embody_agent::model::{ModelError, ModelTimes, ProbeResult, cause};
 use embody_agent::telegram::{ApiError, user_for};
 use embody_prompt::{NoteKind, assemble};
@@ -37,12 +36,7 @@ use crate::{app, channels, store};
 /// The recommended size of a contract, which hosts handle together with the rest of the bootstrap result.
 const CONTRACT_BYTES: usize = 6 * 1024;
 
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  embody doctor\n  embody doctor --agent mailer --json")]
-pub(crate) struct DoctorArgs {
-    #[command(flatten)]
-    prompt: PromptArgs,
-}
+pub(super) const EXAMPLES: &str = "Examples:\n  embody doctor\n  embody doctor --agent mailer --json";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,7 +54,7 @@ struct Check {
     hint: Option<String>,
 }
 
-pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode, CliError> {
     let mut checks = vec![workspace(&context.workspace), config(context)];
     checks.extend(proxy(context));
     checks.extend(connection_checks(context));
@@ -82,8 +76,8 @@ fn has_failure(checks: &[Check]) -> bool {
     checks.iter().any(|check| check.state == State::Fail)
 }
 
-fn prompt(args: &DoctorArgs, context: &Context) -> Result<Vec<Check>, CliError> {
-    let loaded = load_prompt(context, &args.prompt)?;
+fn prompt(args: &PromptArgs, context: &Context) -> Result<Vec<Check>, CliError> {
+    let loaded = load_prompt(context, args)?;
     let prompt = assemble(&loaded.workspace.input, &loaded.layout);
     let mut checks = vec![body(&loaded), identity(&loaded), soul(&loaded)];
     checks.extend(
@@ -149,7 +143,7 @@ fn config(context: &Context) -> Check {
 
 /// Directories of agents that contain files of the workspace itself.
 fn directories(workspace: &Path) -> Vec<Check> {
-    let exposed = |(agent, path): (String, std::path::PathBuf)| {
+    let exposed = |(agent, path): (String, PathBuf)| {
         let message = format!(
             "agent `{agent}` lists `{}`, which holds files that the workspace is made of",
             path.display()
@@ -309,7 +303,7 @@ async fn model(config: &Config) -> Vec<Check> {
     };
     // A list of models is often public, so it does not prove the key. Local models seldom need one.
     let variable = &settings.api_key_env;
-    let lacks_key = non_empty(variable).is_none() && !settings.base_url.is_here();
+    let lacks_key = non_empty(variable).is_none() && !settings.base_url.is_loopback();
     let key = lacks_key.then(|| {
         let message =
             format!("the environment variable {variable} is not set: there is no key for the model");
@@ -440,7 +434,7 @@ async fn telegram(config: &Config) -> Option<Check> {
     const NAME: &str = "telegram";
     let variable = &config.telegram.token_env;
     let token = format!("check the bot's token in the environment variable {variable}");
-    let scope = ScopeArgs { user: None, agent: None };
+    let scope = ScopeArgs::default();
     let bot = match channels::bot(config, &scope.user(), &scope.agent()) {
         Ok(Some(bot)) => bot,
         Ok(None) => {

@@ -11,7 +11,7 @@ use embody_prompt::DEFAULT_SOUL;
 use serde_json::json;
 
 use crate::config::TEMPLATE;
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::output;
 
 #[derive(Args, Debug)]
@@ -23,7 +23,6 @@ pub(crate) struct InitArgs {
     dir: Option<PathBuf>,
 }
 
-/// The files of a new workspace.
 fn files() -> [(&'static str, String); 11] {
     macro_rules! template {
         ($name:literal) => {
@@ -48,8 +47,7 @@ fn files() -> [(&'static str, String); 11] {
 pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<ExitCode, CliError> {
     let folder = match &args.dir {
         None => workspace,
-        Some(dir) => std::path::absolute(dir)
-            .map_err(|error| CliError::usage(format!("`{}` is no path", dir.display())).caused_by(&error))?,
+        Some(dir) => std::path::absolute(dir).usage_context(format!("`{}` is no path", dir.display()))?,
     };
     let WrittenFiles { written, kept } = write(&folder)?;
     if json {
@@ -62,7 +60,6 @@ pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// The written files, and those that already existed.
 #[derive(Default)]
 pub(super) struct WrittenFiles {
     written: Vec<&'static str>,

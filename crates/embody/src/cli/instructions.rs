@@ -22,9 +22,9 @@ use crate::error::CliError;
 use crate::output::{self, printable};
 use crate::{store, time};
 
-/// The writer of changes from a terminal.
 const OPERATOR: &str = "operator";
 const ADDED: Style = AnsiColor::Green.on_default();
+const DIM: Style = Style::new().dimmed();
 const REMOVED: Style = AnsiColor::Red.on_default();
 const EXAMPLES: &str = "Examples:
   embody instructions set 'Answer in bullet points.'
@@ -37,7 +37,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) enum InstructionsCommand {
     /// Prints the text and nothing else
-    Show(ShowArgs),
+    Show(ScopeArgs),
     /// Replaces the text; an empty one clears it
     Set(SetArgs),
     /// Lists the versions, newest first
@@ -45,17 +45,11 @@ pub(crate) enum InstructionsCommand {
     /// Writes the text of an old version again, as a new version
     Revert(RevertArgs),
     /// Lists the changes that were wished for and wait for your word
-    Proposals(ProposalsArgs),
+    Proposals(ScopeArgs),
     /// Makes a proposal part of the instructions
     Accept(ProposalArgs),
     /// Puts a proposal away
     Dismiss(ProposalArgs),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ShowArgs {
-    #[command(flatten)]
-    scope: ScopeArgs,
 }
 
 #[derive(Args, Debug)]
@@ -89,6 +83,14 @@ pub(crate) struct RevertArgs {
     scope: ScopeArgs,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct ProposalArgs {
+    /// The proposal's id
+    id: String,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
 pub(crate) fn run(command: &InstructionsCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         InstructionsCommand::Show(args) => show(args, context),
@@ -101,8 +103,8 @@ pub(crate) fn run(command: &InstructionsCommand, context: &Context) -> Result<Ex
     }
 }
 
-fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let scope = args.scope.resolve()?;
+fn show(scope: &ScopeArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = scope.resolve()?;
     let found = store::with_existing(context, async |store| Ok(store.instructions(&scope).await?))?;
     let found = found.unwrap_or(Instructions { text: String::new(), version: 0, changed_at: 0 });
     if context.json {
@@ -209,24 +211,8 @@ fn as_json(instructions: &Instructions) -> serde_json::Value {
     json!({ "text": text, "version": version, "changed_at": (*version > 0).then(|| time::rfc3339(*changed_at)) })
 }
 
-const DIM: Style = Style::new().dimmed();
-
-#[derive(Args, Debug)]
-pub(crate) struct ProposalsArgs {
-    #[command(flatten)]
-    scope: ScopeArgs,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ProposalArgs {
-    /// The proposal's id
-    id: String,
-    #[command(flatten)]
-    scope: ScopeArgs,
-}
-
-fn list_proposals(args: &ProposalsArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let caller = owner(args.scope.resolve()?);
+fn list_proposals(scope: &ScopeArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let caller = owner(scope.resolve()?);
     let found = store::with_existing(context, async |store| {
         mind(store).open_proposals(&caller).await.map_err(from_mind_error)
     })?;

@@ -49,7 +49,7 @@ pub(crate) enum MemoryCommand {
     /// Shows every version of a memory, the present one first
     History(IdArgs),
     /// Writes every memory with its history as JSON Lines
-    Export(ExportArgs),
+    Export(ScopeArgs),
     /// Takes in what `export` wrote, all of it or nothing
     Import(ImportArgs),
     /// Lists what `reflect` was told and holds back since it reads like an order, newest first
@@ -129,12 +129,6 @@ pub(crate) struct ListArgs {
 pub(crate) struct IdArgs {
     /// The memory's id
     id: String,
-    #[command(flatten)]
-    scope: ScopeArgs,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ExportArgs {
     #[command(flatten)]
     scope: ScopeArgs,
 }
@@ -363,11 +357,10 @@ fn history_text(versions: &[Memory]) -> String {
     out
 }
 
-/// The largest file that is imported.
 const IMPORT_LIMIT: u64 = 1024 * 1024 * 1024;
 
-fn export(args: &ExportArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let scope = args.scope.resolve()?;
+fn export(scope: &ScopeArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = scope.resolve()?;
     let exported = store::with_existing(context, async |store| {
         let mut out = StdoutStream::new();
         let written = store.export_memories(&scope, &mut out).await;

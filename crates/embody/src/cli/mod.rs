@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tracing::level_filters::LevelFilter;
@@ -37,7 +37,8 @@ use self::config::ConfigCommand;
 use self::store::StoreCommand;
 use crate::config::env::{self, non_empty};
 use crate::config::{Config, Inputs, Override};
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
+use crate::prompt_loading::PromptArgs;
 use crate::{log, output};
 
 const STYLES: Styles = Styles::styled()
@@ -87,21 +88,11 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     json: bool,
     /// How much to say on stderr [default: as configured, else info]
-    #[arg(long, global = true, value_name = "LEVEL")]
-    log: Option<Level>,
+    #[arg(long, global = true, value_name = "LEVEL", value_parser = ["off", "error", "warn", "info", "debug", "trace"])]
+    log: Option<String>,
     /// The user that a flag of the command names.
     #[arg(skip)]
     user_flag: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Level {
-    Off,
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
 }
 
 #[derive(Subcommand, Debug)]
@@ -156,13 +147,15 @@ enum Command {
     #[command(after_help = mcp::BODY_EXAMPLES)]
     Body(mcp::ServeArgs),
     /// Shows what runs, what does not work, and what waits for you
-    Status(status::StatusArgs),
+    #[command(after_help = status::EXAMPLES)]
+    Status(ScopeArgs),
     /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
     Init(init::InitArgs),
     /// Shows the real thing at work, in a folder of its own: no model, no host, no set-up
     Demo(demo::DemoArgs),
     /// Checks the workspace and says what is wrong with it
-    Doctor(doctor::DoctorArgs),
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(PromptArgs),
     /// Shows and checks the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -330,8 +323,7 @@ fn workspace(global: &Global) -> Result<PathBuf, CliError> {
         return Err(CliError::usage(format!("the workspace `{}` is a file, not a folder", path.display()))
             .hint("name a folder with `--workspace` or EMBODY_WORKSPACE; a configuration file is named with `--config`"));
     }
-    std::path::absolute(&path)
-        .map_err(|error| CliError::usage(format!("`{}` is no path", path.display())).caused_by(&error))
+    std::path::absolute(&path).usage_context(format!("`{}` is no path", path.display()))
 }
 
 fn default_workspace() -> Option<PathBuf> {
@@ -343,12 +335,5 @@ fn level(global: &Global, config: &Config) -> LevelFilter {
 }
 
 fn log_flag(global: &Global) -> Option<LevelFilter> {
-    Some(match global.log? {
-        Level::Off => LevelFilter::OFF,
-        Level::Error => LevelFilter::ERROR,
-        Level::Warn => LevelFilter::WARN,
-        Level::Info => LevelFilter::INFO,
-        Level::Debug => LevelFilter::DEBUG,
-        Level::Trace => LevelFilter::TRACE,
-    })
+    global.log.as_deref()?.parse().ok()
 }

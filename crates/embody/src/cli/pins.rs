@@ -17,7 +17,7 @@ use embody_store::{AcceptPin, PinAccepted, ToolPin};
 use serde_json::json;
 
 use super::Context;
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::output::{self, pluralize, printable};
 use crate::{store, time};
 
@@ -33,8 +33,7 @@ const GONE: Style = AnsiColor::Red.on_default();
 const NEW: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Yellow.on_default();
 const DIM: Style = Style::new().dimmed();
-/// The length of a short hash.
-const SHORT: usize = 8;
+const SHORT_HASH_CHARS: usize = 8;
 
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -200,18 +199,16 @@ fn stale(now: &ToolPin, wanted: &str) -> CliError {
 fn confirmed(question: &str) -> Result<bool, CliError> {
     output::plain(&format!("{question} [y/N] "))?;
     let mut line = String::new();
-    stdin()
-        .read_line(&mut line)
-        .map_err(|error| CliError::new("the answer cannot be read").caused_by(&error))?;
+    stdin().read_line(&mut line).context("the answer cannot be read")?;
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
 fn is_same(wanted: &str, hash: &str) -> bool {
-    wanted.len() >= SHORT && hash.starts_with(wanted)
+    wanted.len() >= SHORT_HASH_CHARS && hash.starts_with(wanted)
 }
 
 fn short(hash: &str) -> &str {
-    hash.get(..SHORT).unwrap_or(hash)
+    hash.get(..SHORT_HASH_CHARS).unwrap_or(hash)
 }
 
 pub(super) fn is_waiting(pin: &ToolPin) -> bool {

@@ -38,7 +38,6 @@ const DIM: Style = Style::new().dimmed();
 const BAD: Style = AnsiColor::Yellow.on_default();
 /// More than a user may have.
 const ALL: u32 = 1000;
-/// How many due times are shown.
 const NEXT_TIMES: usize = 3;
 
 #[derive(Subcommand, Debug)]
@@ -350,7 +349,6 @@ fn span(text: &str) -> Result<SignedDuration, &'static str> {
     schedule::span(text).ok_or("write a span up to a year, such as 20m, 1h30m or 3d")
 }
 
-/// The time zone of the prompts.
 async fn prompt_zone(context: Context, store: &Store, scope: &Scope) -> Result<String, CliError> {
     let prompts = PromptService::new(context, store.clone(), scope.user().to_owned());
     prompts.load_zone(scope.agent()).await?;
@@ -361,7 +359,7 @@ async fn prompt_zone(context: Context, store: &Store, scope: &Scope) -> Result<S
 }
 
 fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let user = ScopeArgs { user: args.user.clone(), agent: None }.user();
+    let user = args.user.clone().unwrap_or_else(ScopeArgs::owner);
     let found = store::with_existing(context, async |store| {
         let mut found = Vec::new();
         for schedule in store.schedules(&user, "", ALL).await? {

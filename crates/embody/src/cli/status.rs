@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use clap::Args;
 use embody_broker::catalogue::quarantine_reason;
 use embody_broker::visible;
 use embody_store::{ApprovalFilter, BrokerSession, ContractState, Store, ToolPin};
@@ -36,12 +35,7 @@ const LIMIT: u32 = 100;
 /// How many quarantined definitions and unknown outcomes are listed.
 const LISTED: usize = 20;
 
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  embody status\n  embody status --user ann --json")]
-pub(crate) struct StatusArgs {
-    #[command(flatten)]
-    scope: ScopeArgs,
-}
+pub(super) const EXAMPLES: &str = "Examples:\n  embody status\n  embody status --user ann --json";
 
 struct Status {
     store: String,
@@ -55,8 +49,8 @@ struct Status {
     unknown_outcomes: Vec<UnknownOutcome>,
 }
 
-pub(crate) fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let user = args.scope.user();
+pub(crate) fn run(scope: &ScopeArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let user = scope.user();
     let (config, owner) = (&context.config, ScopeArgs::owner());
     let bodies = bodies(config, &user, &owner);
     let url = store::database_url(context).to_string();
@@ -86,7 +80,6 @@ pub(crate) async fn as_json(
     Ok(read(store, (user, owner), config, store.url().to_string()).await?.json())
 }
 
-/// The configured bodies that this user may use.
 fn bodies(config: &Config, user: &str, owner: &str) -> Vec<String> {
     let theirs = config.bodies.iter().filter(|body| user == owner || body.users.include(user, owner));
     theirs.map(|body| body.name.clone()).collect()

@@ -158,7 +158,6 @@ pub(crate) fn status(context: &Context) -> Result<ExitCode, CliError> {
     context.print(&json, || out)
 }
 
-/// A size in human-readable units.
 fn size(bytes: i64) -> String {
     let kibibytes = bytes / 1024;
     match kibibytes {

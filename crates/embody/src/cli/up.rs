@@ -31,7 +31,6 @@ const EXAMPLES: &str = "Examples:
   embody up --listen 0.0.0.0:80 --allow-remote --host agent.example.com
   kill -USR1 PID                            on a terminal: prints another address to open";
 
-/// How long running turns may take at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args, Debug)]
@@ -82,7 +81,6 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, CliError>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves until a signal, then gives running turns some time.
 async fn serve(
     listening: BoundListener,
     web: &Arc<WebState>,

@@ -228,7 +228,6 @@ fn unknown_in(heading: &str, names: &[&str], key: &str, path: &KeyPath, node: &N
     }
 }
 
-/// The state that the checks of all sections share.
 pub(super) struct Checks<'a> {
     pub(super) tree: &'a Node,
     /// Paths are relative to it.

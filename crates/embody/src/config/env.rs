@@ -25,13 +25,11 @@ pub(crate) fn non_empty(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The variable for the key with these parts.
 pub(crate) fn variable<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let parts: Vec<String> = parts.into_iter().map(str::to_uppercase).collect();
     format!("{PREFIX}{}", parts.join(SEPARATOR))
 }
 
-/// Overrides `tree` with the values of the environment.
 pub(super) fn apply(env: impl IntoIterator<Item = (String, String)>, tree: &mut Node, report: &mut Report) {
     let mut ours: Vec<(Vec<Part>, String, String)> = Vec::new();
     let mut shared: Vec<(String, String)> = Vec::new();
@@ -120,7 +118,6 @@ enum Legal {
     End,
 }
 
-/// Resolves a variable's parts to a key.
 fn locate<'a>(mut shape: &'a Shape, parts: &[Part]) -> Result<(KeyPath, &'a Shape), Unknown> {
     let mut path = KeyPath::default();
     for (position, part) in parts.iter().enumerate() {

@@ -14,7 +14,6 @@ const MAX_PROBLEMS: usize = 100;
 pub(crate) struct ConfigError {
     /// In the order of files, lines and variables; never empty.
     problems: Vec<Problem>,
-    /// The number of omitted problems.
     left_out: usize,
 }
 

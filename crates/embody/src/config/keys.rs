@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use super::raw::Raw;
 
-/// The JSON schema of `embody.toml`, draft 2020-12.
 pub(crate) fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<Raw>().to_value();
@@ -16,7 +15,6 @@ pub(crate) fn schema() -> Value {
     schema
 }
 
-/// The shape of the whole file.
 pub(crate) fn root() -> &'static Shape {
     static ROOT: LazyLock<Shape> = LazyLock::new(|| Shape::read(&schema()));
     &ROOT
@@ -85,7 +83,6 @@ impl Shape {
         }
     }
 
-    /// The known keys, if this is a table.
     pub(crate) fn fields(&self) -> &[Field] {
         match self {
             Self::Table(fields) => fields,
@@ -97,7 +94,6 @@ impl Shape {
         Self::List { item: Box::new(Self::Text(TextKind::Secret)), max: MAX_ITEMS }
     }
 
-    /// Whether it is or contains a secret.
     pub(crate) fn is_secret(&self) -> bool {
         match self {
             Self::Text(kind) => matches!(kind, TextKind::Secret),

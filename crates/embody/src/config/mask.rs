@@ -18,11 +18,10 @@ impl Address {
 
     /// Whether traffic to it is unencrypted: plain HTTP to another machine.
     pub(crate) fn is_open(&self) -> bool {
-        strip_scheme(&self.0, &["http"]).is_some() && !self.is_here()
+        strip_scheme(&self.0, &["http"]).is_some() && !self.is_loopback()
     }
 
-    /// Whether it is on this machine.
-    pub(crate) fn is_here(&self) -> bool {
+    pub(crate) fn is_loopback(&self) -> bool {
         let Some(rest) = strip_scheme(&self.0, &["http", "https"]) else { return false };
         let host = host_and_port(rest);
         let host = host.rsplit_once(':').filter(|_| !host.ends_with(']')).map_or(host, |(host, _)| host);
@@ -119,7 +118,6 @@ impl fmt::Debug for Address {
 
 pub(crate) const HIDDEN: &str = "***";
 
-/// The longest text that is printed completely, in characters.
 const MAX_CHARS: usize = 120;
 
 /// Makes a text printable: masks URLs, escapes control characters, truncates.
@@ -127,7 +125,6 @@ pub(crate) fn text(text: &str) -> String {
     truncate(&escape_control(&addresses(text)), MAX_CHARS)
 }
 
-/// Masks every URL in a text.
 pub(crate) fn addresses(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

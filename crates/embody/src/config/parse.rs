@@ -124,7 +124,6 @@ fn is_plain_key(name: &str) -> bool {
     !found.is_empty() && found.into_iter().all(|plain| plain)
 }
 
-/// The line starts of a text.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,

@@ -187,7 +187,6 @@ fn rule(path: &KeyPath, raw: raw::Rule, checks: &mut Checks<'_>) -> Rule {
     Rule { tools, class: raw.class, gate: raw.gate, via: raw.via, when, reason: raw.reason }
 }
 
-/// The text of a condition, if it parses.
 fn condition(path: &KeyPath, text: Option<String>, checks: &mut Checks<'_>) -> Option<String> {
     let text = checks.filled(path, text)?;
     match Condition::new(&text) {

@@ -18,11 +18,9 @@ use super::tree::Origin;
 
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// The file it was read from, if any.
     pub(crate) file: Option<PathBuf>,
     pub(crate) prompt: Prompt,
     pub(crate) persona: Persona,
-    /// `None` if no fact is set.
     pub(crate) sandbox: Option<Sandbox>,
     pub(crate) store: Store,
     pub(crate) mind: Mind,
@@ -168,7 +166,6 @@ pub(crate) struct Policy {
     pub(crate) ask_timeout: Duration,
     /// A call that arrives sooner after the contract counts as made before the model read it.
     pub(crate) contract_delay: Duration,
-    /// In the order written.
     pub(crate) rules: Vec<Rule>,
 }
 

@@ -28,7 +28,6 @@ pub(super) struct Gap {
 }
 
 impl Node {
-    /// An empty table.
     pub(super) fn empty(origin: Origin) -> Self {
         Self { origin, content: Content::Table(BTreeMap::new()) }
     }
@@ -61,7 +60,6 @@ impl Node {
         }
     }
 
-    /// The entry with this key, if this is a table.
     pub(super) fn entry(&self, key: &str) -> Option<&Self> {
         match &self.content {
             Content::Table(entries) => entries.get(key),
@@ -69,7 +67,6 @@ impl Node {
         }
     }
 
-    /// The elements, if this is a list.
     pub(super) fn items(&self) -> &[Self] {
         match &self.content {
             Content::List(items) => items,
@@ -189,7 +186,6 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One step down the tree of settings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
     Key(String),

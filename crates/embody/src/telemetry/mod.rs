@@ -21,10 +21,8 @@ use crate::config::mask::Address;
 use crate::config::resolved::Config;
 use crate::error::{CliError, chain_text};
 
-/// Limit for exporting the last spans at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
 
-/// The meter of the broker, and the task that exports its spans, if it is configured.
 pub(crate) struct Telemetry {
     meter: Arc<Meter>,
     exporting: Option<(watch::Sender<bool>, JoinHandle<()>)>,
@@ -78,7 +76,6 @@ const PATH: &str = "/v1/traces";
 struct Exporter {
     client: Client,
     url: Url,
-    /// The URL without secrets.
     display_url: String,
     headers: HeaderMap,
     proxies: Proxies,
@@ -241,7 +238,6 @@ fn fill(batch: &mut Vec<Span>, queue: &mut mpsc::Receiver<Span>) {
     }
 }
 
-/// The attributes of the OTLP resource.
 fn resource(service: &str) -> Vec<Attribute> {
     let text = |text: String| Value::Text(Cow::Owned(text));
     let mut bytes = [0; 16];

@@ -60,7 +60,6 @@ fn put_span(message: &mut Message, span: &Span) {
     message.fixed32(16, SAMPLED | HAS_IS_REMOTE | remote);
 }
 
-/// A protobuf message.
 #[derive(Default)]
 struct Message(Vec<u8>);
 

@@ -105,7 +105,6 @@ pub(super) async fn prompt(
     Ok(Json(json!(report)))
 }
 
-/// The API description, for programs.
 pub(super) async fn openapi(_: ApiCaller) -> Response {
     ([(CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }

@@ -22,7 +22,6 @@ const MAX_BODY_BYTES: usize = 512 * 1024;
 /// How long a request body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The sender of a request, and its permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ApiCaller {
     pub(super) user: String,
@@ -31,7 +30,6 @@ pub(super) struct ApiCaller {
     /// The owner, signed in with a code from the terminal, who also decides about the calls of others. A token belongs to one
     /// user, even the owner's.
     pub(super) is_owner: bool,
-    /// The token of the request, if any.
     pub(super) token: Option<Secret>,
 }
 

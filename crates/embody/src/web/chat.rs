@@ -30,7 +30,6 @@ pub(crate) const WEB: &str = "web";
 const STOPPED: &str = "[stopped]";
 /// The delay before another attempt when too many turns run.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
-/// The interval of keep-alive comments on an idle stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The longest fact about a request in a prompt, in characters.
 const FACT_CHARS: usize = 200;
@@ -52,7 +51,6 @@ pub(super) struct ResumeQuery {
     after: Option<u64>,
 }
 
-/// Starts a turn and streams its events.
 pub(super) async fn begin(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
@@ -183,7 +181,6 @@ pub(super) fn parse_turn_id(id: &str) -> Option<(&str, i64)> {
     Some((thread, first.parse().ok().filter(|first| *first > 0)?))
 }
 
-/// The stored end of the turn that began at this message.
 async fn stored_end(store: &Store, scope: &Scope, thread: &str, first: i64) -> Result<Option<End>, ApiError> {
     let messages = store.messages(scope.user(), thread, first - 1, TURN_MESSAGES).await?;
     let mut messages =

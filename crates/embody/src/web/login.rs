@@ -28,7 +28,6 @@ const MAX_CODES: usize = 8;
 /// The maximum number of sessions per user. A new one ends the user's own oldest.
 const SESSIONS_EACH: usize = 32;
 
-/// The owner of a session.
 #[derive(Debug, Clone)]
 pub(super) enum Session {
     /// Signed in with a code.
@@ -37,7 +36,6 @@ pub(super) enum Session {
     Token(Secret),
 }
 
-/// The codes and sessions of this process.
 #[derive(Debug)]
 pub(crate) struct LoginSessions {
     /// Browsers distinguish cookies by name, not by port.
@@ -65,7 +63,6 @@ impl LoginSessions {
         Self { cookie, is_secure, state: Mutex::default() }
     }
 
-    /// A one-time code with a limited lifetime.
     pub(crate) fn new_code(&self) -> Result<String, CliError> {
         let code = random().map_err(CliError::new)?;
         let mut state = self.lock();
@@ -83,7 +80,6 @@ impl LoginSessions {
         position.is_some_and(|position| state.codes.remove(position).1.elapsed() < CODE_TTL)
     }
 
-    /// The session of a request's cookie.
     pub(super) fn find(&self, headers: &HeaderMap) -> Option<Session> {
         let state = self.lock();
         let SessionEntry { until, session, .. } = state.sessions.get(&self.named(headers)?)?;
@@ -141,7 +137,6 @@ struct Login {
     token: Option<String>,
 }
 
-/// Exchanges a code or a token for a cookie.
 pub(super) async fn login(State(web): State<Arc<WebState>>, request: Request) -> Result<Response, ApiError> {
     let headers = request.headers();
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());

@@ -29,12 +29,10 @@ use crate::prompt_service::PromptService;
 const READY_TIMEOUT: Duration = Duration::from_secs(2);
 const APPROVALS: u32 = 1000;
 
-/// Returns success while the process runs.
 pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Returns success if the store responds.
 pub(super) async fn readyz(State(web): State<Arc<WebState>>) -> Response {
     let response = tokio::time::timeout(READY_TIMEOUT, web.store.thread("", "")).await;
     match response {

@@ -21,17 +21,15 @@ use super::error::ApiError;
 use crate::approvals;
 use crate::time::rfc3339;
 
-const THREADS: u32 = 200;
-/// The maximum number of messages per response.
-const MESSAGES: i64 = 200;
-/// The maximum number of pending calls.
-const WAITING: u32 = 50;
+const MAX_THREADS: u32 = 200;
+const MAX_MESSAGES: i64 = 200;
+const MAX_WAITING: u32 = 50;
 /// The maximum number of calls per response whose approvals are looked up; the newest first.
-const LOOKED_UP: usize = 50;
+const MAX_LOOKUPS: usize = 50;
 /// The state of an approval that is no longer stored, or not looked up. It may have been used.
 const UNKNOWN: &str = "unknown";
 /// The longest excerpt of a call's arguments or result, in characters.
-const EXCERPT: usize = 2000;
+const EXCERPT_CHARS: usize = 2000;
 
 #[derive(Deserialize)]
 pub(super) struct ShowQuery {
@@ -39,7 +37,6 @@ pub(super) struct ShowQuery {
     before: Option<i64>,
 }
 
-/// A stored message, parsed once.
 struct ParsedMessage {
     seq: i64,
     at: String,
@@ -53,10 +50,10 @@ pub(super) async fn list(
     caller: ApiCaller,
 ) -> Result<Json<Value>, ApiError> {
     let scope = caller.chat_scope(&web)?;
-    let threads = web.store.threads(&scope, THREADS).await?;
+    let threads = web.store.threads(&scope, MAX_THREADS).await?;
     let threads: Vec<Value> = threads.iter().map(|thread| thread_json(&web, &scope, thread)).collect();
     // Only those who decide see the content; the waiting user sees that a call waits.
-    let waiting = web.store.approvals(scope.user(), ApprovalFilter::Pending, WAITING).await?;
+    let waiting = web.store.approvals(scope.user(), ApprovalFilter::Pending, MAX_WAITING).await?;
     let waiting = waiting.iter().filter(|asked| asked.agent == scope.agent());
     let waiting = waiting.map(|asked| {
         json!({"approval": asked.id, "channel": asked.channel, "body": asked.body, "tool": asked.tool})
@@ -74,7 +71,7 @@ pub(super) async fn show(
     let scope = caller.chat_scope(&web)?;
     let thread = find(&web.store, &scope, &id).await?;
     let end = query.before.unwrap_or(i64::MAX).clamp(1, thread.messages + 1);
-    let after = (end - 1 - MESSAGES).max(0);
+    let after = (end - 1 - MAX_MESSAGES).max(0);
     let count = u32::try_from(end - 1 - after).unwrap_or_default();
     let messages = web.store.messages(scope.user(), &id, after, count).await?;
     let messages: Vec<ParsedMessage> = messages.iter().filter_map(ParsedMessage::read).collect();
@@ -114,7 +111,7 @@ async fn approval_states(
     messages: &[ParsedMessage],
 ) -> Result<HashMap<String, &'static str>, ApiError> {
     let mut states = HashMap::new();
-    for id in messages.iter().rev().filter_map(ParsedMessage::waited_for).take(LOOKED_UP) {
+    for id in messages.iter().rev().filter_map(ParsedMessage::waited_for).take(MAX_LOOKUPS) {
         if !states.contains_key(id) {
             let found = store.approval(scope.user(), id).await?;
             states.insert(id.to_owned(), found.map_or(UNKNOWN, |found| approvals::status_name(found.status)));
@@ -172,8 +169,9 @@ impl ParsedMessage {
 fn legible(text: &str) -> String {
     // JSON that exceeds the parser's nesting limit is shown unchanged.
     let is_json = matches!(serde_json::from_str(text), Ok(Value::Object(_) | Value::Array(_)));
-    let lines = if is_json { approval::shown(text) } else { show_hidden(text.chars().take(EXCERPT + 1)) };
-    truncate(&lines, EXCERPT)
+    let lines =
+        if is_json { approval::shown(text) } else { show_hidden(text.chars().take(EXCERPT_CHARS + 1)) };
+    truncate(&lines, EXCERPT_CHARS)
 }
 
 /// Replaces invisible characters with their codes.
@@ -203,8 +201,8 @@ mod tests {
             ("1.10", "1.10"),
             ("one\n\ttwo\u{2800}\u{fe0f}\u{2028}", "one\n\ttwo⟨U+2800⟩⟨U+FE0F⟩⟨U+2028⟩"),
             (r#"{"cut": "#, r#"{"cut": "#),
-            (&deep, &truncate(&deep, EXCERPT)),
-            (&"\u{200b}".repeat(3000), &truncate(&"⟨U+200B⟩".repeat(EXCERPT), EXCERPT)),
+            (&deep, &truncate(&deep, EXCERPT_CHARS)),
+            (&"\u{200b}".repeat(3000), &truncate(&"⟨U+200B⟩".repeat(EXCERPT_CHARS), EXCERPT_CHARS)),
         ] {
             assert_eq!(legible(text), seen);
         }

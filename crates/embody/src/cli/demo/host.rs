@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::transcript::Transcript;
 use super::{AGENT, USER};
 use crate::embedded::{self, Availability};
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 
 /// The timeout of a call that needs no approval.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -47,9 +47,7 @@ impl Host {
         };
         // Notifications are ignored.
         let (notifications, _) = mpsc::channel(1);
-        let link = Link::open(&options, notifications)
-            .await
-            .map_err(|error| CliError::new("the broker does not open a session").caused_by(&error))?;
+        let link = Link::open(&options, notifications).await.context("the broker does not open a session")?;
         Ok(Self { link })
     }
 
@@ -90,7 +88,7 @@ impl Host {
         let lost =
             |error: embody_wire::Error| CliError::new(format!("`{tool}` was not answered")).caused_by(&error);
         let params = to_raw_value(&json!({"name": tool, "arguments": arguments}))
-            .map_err(|error| CliError::new(format!("`{tool}` cannot be called")).caused_by(&error))?;
+            .context(format!("`{tool}` cannot be called"))?;
         let call = OutgoingCall { method: "tools/call", params: Some(&params) };
         let mut pending = self.link.begin(call).await.map_err(lost)?;
         loop {
@@ -138,8 +136,7 @@ fn answer_response(request: Request, answer: Answer) -> Response {
 }
 
 fn parse_result(result: &RawValue) -> Result<Value, CliError> {
-    serde_json::from_str(result.get())
-        .map_err(|error| CliError::new("the broker's result cannot be read").caused_by(&error))
+    serde_json::from_str(result.get()).context("the broker's result cannot be read")
 }
 
 /// A missing answer after this time counts as a denial.
@@ -159,14 +156,12 @@ pub(super) enum AnswerSource {
     Script,
 }
 
-/// The approver, who reads the question in the transcript.
 pub(super) struct Approver<'a> {
     pub(super) source: AnswerSource,
     pub(super) transcript: &'a mut Transcript,
 }
 
 impl Approver<'_> {
-    /// Shows the question of the broker and returns the answer.
     pub(super) async fn ask(&mut self, question: &str) -> Result<Answer, CliError> {
         self.transcript.quote(question)?;
         match self.source {
@@ -191,8 +186,7 @@ impl Approver<'_> {
                 self.transcript.say("Nobody answered within ten minutes. That is a no.")?;
                 return Ok(Answer::No);
             };
-            let read =
-                read.map_err(|error| CliError::new("the terminal cannot be read").caused_by(&error))?;
+            let read = read.context("the terminal cannot be read")?;
             match read? {
                 None => {
                     self.transcript.line("")?;
@@ -210,9 +204,7 @@ impl Approver<'_> {
 /// The next line; `None` at the end of input.
 fn read_line() -> Result<Option<String>, CliError> {
     let mut text = String::new();
-    let read = stdin()
-        .read_line(&mut text)
-        .map_err(|error| CliError::new("the terminal cannot be read").caused_by(&error))?;
+    let read = stdin().read_line(&mut text).context("the terminal cannot be read")?;
     text.truncate(text.floor_char_boundary(MAX_ANSWER_BYTES));
     Ok((read > 0).then_some(text))
 }

@@ -32,7 +32,7 @@ use self::transcript::Transcript;
 use super::{Context, Global, init};
 use crate::config::{Config, Inputs};
 use crate::embedded::{self, Availability};
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::prompt_service::PromptService;
 use crate::{broker_setup, log, output, serve, store};
 
@@ -46,7 +46,6 @@ const USER: &str = "owner";
 const AGENT: &str = "assistant";
 /// The only channel to other people: the demo itself.
 const CHANNEL: &str = "demo";
-/// A task that exists at the start.
 const TASK: &str = "Tell Ann that the workshop moves to Thursday";
 const MEMORY: &str = "Ann runs the workshop.";
 /// Long timeouts, for a slow person or machine. Only elicitation is allowed, so that an answer of the script counts too.
@@ -166,11 +165,6 @@ impl DemoRuntime {
         Ok(Self { store, broker: Arc::new(Broker::start(setup)), mind, prompts })
     }
 
-    /// Ends the broker and flushes everything to disk.
-    async fn end(&self) {
-        self.broker.end().await;
-    }
-
     async fn close(self) {
         let Self { store, broker, prompts, .. } = self;
         broker.end().await;
@@ -183,9 +177,7 @@ impl DemoRuntime {
 fn write_workspace(folder: &Path) -> Result<(), CliError> {
     init::write(folder)?;
     let path = folder.join("embody.toml");
-    fs::write(&path, CONFIG).map_err(|error| {
-        CliError::new(format!("`{}` could not be written", path.display())).caused_by(&error)
-    })
+    fs::write(&path, CONFIG).context(format!("`{}` could not be written", path.display()))
 }
 
 async fn add_content(store: &Store, scope: &Scope) -> Result<(), CliError> {

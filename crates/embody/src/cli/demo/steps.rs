@@ -114,7 +114,7 @@ pub(super) async fn verify(
     transcript: &mut Transcript,
 ) -> Result<AuditReport, CliError> {
     transcript.step("The record is whole")?;
-    runtime.end().await;
+    runtime.broker.end().await;
     let report = runtime.store.verify_audit().await?;
     let seen = serde_json::to_value(&report).unwrap_or_default();
     let is_whole = |chain: &embody_store::ChainReport| chain.state == ChainState::Intact && chain.records > 0;
@@ -366,7 +366,6 @@ fn record_summary(record: &AuditRecord) -> String {
     summary.unwrap_or_default()
 }
 
-/// The mind's view of the message.
 async fn view(transcript: &Transcript, host: &Host) -> Result<String, CliError> {
     let view = data(host.call("observe", &json!({"tool_name": TOOL, "args": message()})).await?);
     let reason = text(&view, "/reasons/0");

@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::{PartReport, PromptReport, SectionReport, display_source};
 use crate::cli::Context;
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::output::printable;
 use crate::prompt_loading::PromptArgs;
 
@@ -40,9 +40,7 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<ExitCode, CliError> {
     let report = PromptReport::build(&args.prompt, context)?;
     if let Some(path) = &args.html {
-        std::fs::write(path, page(&report)).map_err(|error| {
-            CliError::new(format!("`{}` could not be written", path.display())).caused_by(&error)
-        })?;
+        std::fs::write(path, page(&report)).context(format!("`{}` could not be written", path.display()))?;
     }
     let page = args.html.as_ref().map(|path| format!("\nPage: {}\n", path.display()));
     context.print(&report, || table(&report) + &page.unwrap_or_default())

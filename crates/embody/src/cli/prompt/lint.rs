@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::display_source;
 use crate::cli::Context;
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::output::{self, printable};
 use crate::prompt_loading::{LoadedPrompt, PromptArgs, load_prompt};
 
@@ -132,7 +132,6 @@ fn as_text(findings: &[Finding], fixes: &Fixes) -> String {
     out
 }
 
-/// Removes invisible characters from every file of the workspace with such a finding.
 fn fix(workspace: &Path, findings: &[Finding]) -> Result<Fixes, CliError> {
     let mut names: Vec<&str> = findings
         .iter()
@@ -143,8 +142,7 @@ fn fix(workspace: &Path, findings: &[Finding]) -> Result<Fixes, CliError> {
     names.dedup();
     let mut fixes = Fixes::default();
     for name in names {
-        let stripped = strip_invisible(workspace, name)
-            .map_err(|error| CliError::new(format!("`{name}` could not be mended")).caused_by(&error))?;
+        let stripped = strip_invisible(workspace, name).context(format!("`{name}` could not be mended"))?;
         match stripped {
             StripOutcome::Stripped => fixes.fixed.push(name.to_owned()),
             StripOutcome::Clean => {

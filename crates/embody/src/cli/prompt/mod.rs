@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::lint::findings;
 use super::{Context, ScopeArgs};
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::output::{self, printable};
 use crate::prompt_loading::{LoadedPrompt, PromptArgs, load_prompt};
 use crate::{store, time};
@@ -151,9 +151,8 @@ fn find_receipt(id: &str, user: &str, context: &Context) -> Result<PromptReport,
         let found = store.receipts(user, id, 1).await?;
         let Some(receipt) = found.first() else { return Ok(None) };
         let text = store.replay(receipt).await?;
-        let report: PromptReport = serde_json::from_str(&receipt.detail).map_err(|error| {
-            CliError::new(format!("the account of receipt `{}` cannot be read", receipt.id)).caused_by(&error)
-        })?;
+        let report: PromptReport = serde_json::from_str(&receipt.detail)
+            .context(format!("the account of receipt `{}` cannot be read", receipt.id))?;
         Ok(Some(PromptReport { text, receipt: Some(receipt.id.clone()), ..report }))
     })?
     .flatten()
@@ -171,8 +170,7 @@ pub(crate) fn new_receipt(report: &PromptReport) -> Result<NewReceipt, CliError>
     }
     parts.extend(report.text.get(end..).filter(|text| !text.is_empty()));
     let account = PromptReport { text: String::new(), ..report.clone() };
-    let detail = serde_json::to_string(&account)
-        .map_err(|error| CliError::new("the prompt's account cannot be written").caused_by(&error))?;
+    let detail = serde_json::to_string(&account).context("the prompt's account cannot be written")?;
     Ok(NewReceipt {
         layout: report.layout.clone(),
         hash: report.hash.clone(),
