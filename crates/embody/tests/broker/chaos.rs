@@ -101,7 +101,7 @@ fn a_line_of_100_megabytes_is_a_clear_error_of_one_call() {
 
 // spec: N-13
 #[test]
-fn a_body_that_hangs_stops_nobody_else() {
+fn a_hanging_body_does_not_block_others() {
     let (scene, calm) = beside_a_calm_one(&["--stays", "--child"]);
     let mut host = scene.plain_host();
     let hanging: Vec<u64> = (0..20).map(|_| host.begin_call("look", &json!({"trick": "hang"}))).collect();

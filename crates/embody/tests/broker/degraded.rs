@@ -17,7 +17,7 @@ fn is_in(mode: &str, reasons: &[String]) -> bool {
 
 // spec: N-11, N-13
 #[test]
-fn a_body_that_is_away_takes_nothing_else_with_it_and_comes_back() {
+fn an_unavailable_body_affects_no_other_and_recovers() {
     let scene = Scene::new("", &[ALLOW_ALL]);
     let here = scene.world.outside("lamp.here");
     let lamp = Unruly::new(scene.world.outside("lamp.log")).with(&["--while", here.to_str().unwrap()]);
@@ -53,7 +53,7 @@ fn a_body_that_is_away_takes_nothing_else_with_it_and_comes_back() {
 
 // spec: N-11
 #[test]
-fn without_the_mind_reads_go_on_and_writes_wait() {
+fn without_the_mind_reads_pass_and_writes_are_blocked() {
     let mind = Mind::new();
     let scene = Scene::new("", &[ALLOW_ALL]);
     mind.serve(&scene.world);
@@ -80,7 +80,7 @@ fn without_the_mind_reads_go_on_and_writes_wait() {
 
 // spec: N-11
 #[test]
-fn without_the_mind_writes_go_on_where_the_operator_says_so() {
+fn without_the_mind_writes_pass_if_configured() {
     let mind = Mind::new();
     let scene = Scene::new("", &["[policy]\nmind_down = \"warn\"\n", ALLOW_ALL]);
     mind.serve(&scene.world);
@@ -130,7 +130,7 @@ fn a_missing_bootstrap_is_shown_and_made_up_for() {
 
 // spec: N-06
 #[test]
-fn the_mind_hears_of_each_call_before_and_after() {
+fn the_mind_observes_each_call_before_and_after() {
     let mind = Mind::new();
     let scene = Scene::new("", &[ALLOW_ALL]);
     mind.serve(&scene.world);
@@ -143,13 +143,13 @@ fn the_mind_hears_of_each_call_before_and_after() {
     let failing = host.begin_call("send_note", &json!({"trick": "error"}));
     assert!(matches!(host.answer(failing), Answer::Error(_)));
     let process = mind.process(&scene.world);
-    let heard = || process.calls("observe");
+    let received = || process.calls("observe");
     let deadline = std::time::Instant::now() + super::host::SOON;
-    while heard().iter().filter(|one| one.get("result").is_some()).count() < 4 {
-        assert!(std::time::Instant::now() < deadline, "{:#?}", heard());
+    while received().iter().filter(|one| one.get("result").is_some()).count() < 4 {
+        assert!(std::time::Instant::now() < deadline, "{:#?}", received());
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    let results: Vec<_> = heard().iter().filter_map(|one| one.get("result").cloned()).collect();
+    let results: Vec<_> = received().iter().filter_map(|one| one.get("result").cloned()).collect();
     for expected in [json!({"a": 1.5}), json!({"b": 2}), json!({"value": "send_note is done"})] {
         assert_eq!(
             results.iter().filter(|result| **result == expected).count(),
@@ -158,9 +158,9 @@ fn the_mind_hears_of_each_call_before_and_after() {
         );
     }
     assert!(results.iter().any(|result| result["error"].is_string() && result["error_type"].is_string()));
-    let before = heard().into_iter().filter(|one| one.get("result").is_none());
+    let before = received().into_iter().filter(|one| one.get("result").is_none());
     assert_eq!(before.filter(|one| one["tool_name"] == "send_note").count(), 2);
-    assert!(heard().iter().all(|one| one["tool_name"] != "observe"), "{:#?}", heard());
+    assert!(received().iter().all(|one| one["tool_name"] != "observe"), "{:#?}", received());
 }
 
 // spec: N-06
@@ -184,7 +184,7 @@ fn heard_after(mind: &Mind, scene: &Scene, text: &str) -> usize {
 
 // spec: N-06
 #[test]
-fn a_session_that_ends_right_after_a_write_still_tells_the_mind() {
+fn a_session_that_ends_right_after_a_write_is_still_observed() {
     let mind = Mind::new();
     let scene = Scene::new("", &[ALLOW_ALL]);
     mind.serve(&scene.world);
@@ -219,7 +219,7 @@ fn a_mind_that_hangs_does_not_hold_up_the_end_of_a_session() {
 
 // spec: N-06
 #[test]
-fn what_a_killed_process_was_about_to_tell_the_next_one_tells_soon() {
+fn observations_of_a_killed_process_are_delivered_by_the_next_one() {
     let mind = Mind::new();
     let scene = Scene::new("", &[ALLOW_ALL]);
     mind.serve(&scene.world);
@@ -239,7 +239,7 @@ fn what_a_killed_process_was_about_to_tell_the_next_one_tells_soon() {
 
 // spec: N-06
 #[test]
-fn a_mind_that_was_away_hears_of_it_later_and_once() {
+fn observations_for_an_unavailable_mind_are_delivered_later_and_once() {
     let mind = Mind::new();
     let scene = Scene::new("", &["[policy]\nmind_down = \"warn\"\n", ALLOW_ALL]);
     mind.serve(&scene.world);
@@ -256,15 +256,15 @@ fn a_mind_that_was_away_hears_of_it_later_and_once() {
     scene.world.file_outside("mind.here", "");
     let mut second = scene.plain_host();
     until_state(&mut second, "mind", "connected");
-    let heard = || {
+    let received = || {
         let calls = mind.process(&scene.world).calls("observe").into_iter();
         calls.filter(|one| one["args"]["text"] == "remember me").count()
     };
     let deadline = std::time::Instant::now() + super::host::SOON;
-    while heard() == 0 {
+    while received() == 0 {
         assert!(std::time::Instant::now() < deadline, "the mind never heard of it");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     assert!(second.close().success());
-    assert_eq!(heard(), 1);
+    assert_eq!(received(), 1);
 }

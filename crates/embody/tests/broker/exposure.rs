@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::host::{Host, Reply};
 use super::setup::{ALLOW_ALL, Scene, broker, decision, decision_data, until};
-use crate::support::model::{Model, Speaks, calls, rule, says};
+use crate::support::model::{Model, WireFormat, calls, rule, says};
 
 const AT_ONCE: &str = "[policy]\nask_wait_s = 0\n";
 
@@ -89,7 +89,7 @@ fn in_the_console_a_change_after_a_read_is_an_approval() {
         ]),
     );
     let config = fs::read_to_string(scene.world.path("embody.toml")).unwrap();
-    scene.world.file("embody.toml", model.config(Speaks::OpenAi) + &config);
+    scene.world.file("embody.toml", model.config(WireFormat::OpenAi) + &config);
     assert_eq!(scene.world.run(&["run", "read my mail"]).ok().stdout, "I have asked.\n");
     let waiting = scene.world.run(&["approvals", "list", "--json"]).ok().json();
     let approval = &waiting["approvals"][0];
@@ -167,7 +167,7 @@ fn agent_host(scene: &Scene, agent: &str) -> Host {
     let mut command = broker(&scene.world);
     command.args(["--agent", agent]);
     let mut host = Host::start(command).answering(|_, _| Reply::Error(-32601, "no such method"));
-    host.greet(&json!({}));
+    host.initialize(&json!({}));
     host.call("runtime_bootstrap", &json!({}));
     host
 }

@@ -19,14 +19,14 @@ pub(super) struct Host {
     pub(super) process: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    complaints: Arc<Mutex<String>>,
+    stderr_text: Arc<Mutex<String>>,
     last_id: u64,
     answers: HashMap<u64, Answer>,
     script: Script,
     /// Notifications, in the order in which they came.
-    pub(super) notices: Vec<Heard>,
+    pub(super) notices: Vec<ReceivedMessages>,
     /// What was asked of this host, in the order in which it came.
-    pub(super) questions: Vec<Heard>,
+    pub(super) questions: Vec<ReceivedMessages>,
 }
 
 /// What this host answers to a method and its params.
@@ -43,7 +43,7 @@ pub(super) enum Reply {
 
 /// A notification or a question.
 #[derive(Debug, Clone)]
-pub(super) struct Heard {
+pub(super) struct ReceivedMessages {
     pub(super) method: String,
     /// As text; empty without any.
     pub(super) params: String,
@@ -51,7 +51,7 @@ pub(super) struct Heard {
     pub(super) id: Option<String>,
 }
 
-impl Heard {
+impl ReceivedMessages {
     pub(super) fn data(&self) -> Value {
         serde_json::from_str(&self.params).unwrap_or_default()
     }
@@ -106,20 +106,20 @@ impl Host {
                 }
             }
         });
-        let complaints = Arc::<Mutex<String>>::default();
+        let stderr_text = Arc::<Mutex<String>>::default();
         let mut errors = process.stderr.take().unwrap();
-        let heard = Arc::clone(&complaints);
+        let received = Arc::clone(&stderr_text);
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = errors.read(&mut bytes) {
-                heard.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+                received.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
             }
         });
         Self {
             input: process.stdin.take(),
             process,
             lines,
-            complaints,
+            stderr_text,
             last_id: 0,
             answers: HashMap::new(),
             script: Box::new(|_, _| Reply::Error(-32601, "no such method")),
@@ -135,7 +135,7 @@ impl Host {
     }
 
     /// Opens a session; gives what the server says of itself.
-    pub(super) fn greet(&mut self, capabilities: &Value) -> Value {
+    pub(super) fn initialize(&mut self, capabilities: &Value) -> Value {
         let hello = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": capabilities,
@@ -150,7 +150,7 @@ impl Host {
     /// Writes a line.
     pub(super) fn write(&mut self, line: &str) {
         let written = self.input.as_mut().unwrap().write_all(format!("{line}\n").as_bytes());
-        assert!(written.is_ok(), "nobody reads: {}", self.complaints());
+        assert!(written.is_ok(), "nobody reads: {}", self.stderr_text());
     }
 
     /// Writes several requests at once, whose ids go up to `last_id`.
@@ -205,7 +205,7 @@ impl Host {
     }
 
     /// Answers a question that was left open.
-    pub(super) fn reply(&mut self, question: &Heard, reply: &Reply) {
+    pub(super) fn reply(&mut self, question: &ReceivedMessages, reply: &Reply) {
         let id = question.id.as_deref().unwrap();
         match reply {
             Reply::Result(result) => {
@@ -223,19 +223,19 @@ impl Host {
     pub(super) fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + SOON;
         while !is_so(self) {
-            if let Err(error) = self.hear(deadline.saturating_duration_since(Instant::now())) {
+            if let Err(error) = self.receive(deadline.saturating_duration_since(Instant::now())) {
                 panic!(
                     "waiting for {what}: {error}\nnotices: {:#?}\nquestions: {:#?}\nstderr: {}",
                     self.notices,
                     self.questions,
-                    self.complaints()
+                    self.stderr_text()
                 );
             }
         }
     }
 
     /// Hears one message, if one comes in that time.
-    pub(super) fn hear(&mut self, limit: Duration) -> Result<(), RecvTimeoutError> {
+    pub(super) fn receive(&mut self, limit: Duration) -> Result<(), RecvTimeoutError> {
         let line = self.lines.recv_timeout(limit)?;
         let message: Message =
             serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: not a message: {line}"));
@@ -244,13 +244,13 @@ impl Host {
         match (id, message.method) {
             (id, Some(method)) => {
                 let params = message.params.map(|params| params.get().to_owned()).unwrap_or_default();
-                let heard = Heard { method, params, id };
-                if heard.id.is_none() {
-                    self.notices.push(heard);
+                let received = ReceivedMessages { method, params, id };
+                if received.id.is_none() {
+                    self.notices.push(received);
                 } else {
-                    let reply = (self.script)(&heard.method, &heard.data());
-                    self.reply(&heard, &reply);
-                    self.questions.push(heard);
+                    let reply = (self.script)(&received.method, &received.data());
+                    self.reply(&received, &reply);
+                    self.questions.push(received);
                 }
             }
             (Some(id), None) => {
@@ -276,7 +276,7 @@ impl Host {
             if let Some(status) = self.process.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < deadline, "it does not end: {}", self.complaints());
+            assert!(Instant::now() < deadline, "it does not end: {}", self.stderr_text());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -288,8 +288,8 @@ impl Host {
     }
 
     /// What it has said on stderr.
-    pub(super) fn complaints(&self) -> String {
-        self.complaints.lock().unwrap().clone()
+    pub(super) fn stderr_text(&self) -> String {
+        self.stderr_text.lock().unwrap().clone()
     }
 }
 

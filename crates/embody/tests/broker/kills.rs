@@ -71,7 +71,7 @@ fn killed_it_leaves_no_body_behind() {
     // Killed while it starts them: none is left, whether it was begun or not.
     for _ in 0..10 {
         let mut host = Host::start(broker(&world));
-        host.greet(&json!({}));
+        host.initialize(&json!({}));
         host.kill();
     }
     desk.gone();

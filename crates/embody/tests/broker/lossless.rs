@@ -128,7 +128,7 @@ fn unknown_methods_pass_where_the_body_lists_them() {
 }
 
 #[test]
-fn what_a_body_announces_reaches_the_host() {
+fn notifications_of_a_body_reach_the_host() {
     let scene = Scene::new("", &[]);
     let mut host = scene.plain_host();
     host.call("look", &json!({"trick": "flood", "amount": 200}));

@@ -44,7 +44,7 @@ pub(super) fn stranger(
     script: impl FnMut(&str, &Value) -> Reply + 'static,
 ) -> Host {
     let mut host = Host::start(broker(world)).answering(script);
-    host.greet(capabilities);
+    host.initialize(capabilities);
     host
 }
 

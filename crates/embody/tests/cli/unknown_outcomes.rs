@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use embody_store::{Lease, NewIncoming, NewOutgoing, NewSchedule, OutgoingEnd, RunStart, Scope, Store};
 
-use crate::support::stores::{Stored, on_each_store};
+use crate::support::stores::{StoreFixture, on_each_store};
 
-on_each_store!(what_got_lost_is_listed);
+on_each_store!(unknown_outcomes_are_listed);
 
 fn lease(duration: Duration) -> Lease {
     Lease { owner: "worker".into(), duration }
@@ -57,7 +57,7 @@ async fn lost_run(store: &Store) {
     store.renew_schedule(&claim, Duration::from_millis(1)).await.unwrap();
 }
 
-fn what_got_lost_is_listed(stored: &Stored) {
+fn unknown_outcomes_are_listed(stored: &StoreFixture) {
     stored.directly(async |store| {
         lost_messages(store, "bob").await;
     });

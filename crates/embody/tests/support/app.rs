@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::model::{Model, Speaks};
+use super::model::{Model, WireFormat};
 use super::telegram::Telegram;
 use crate::support::served::{Event, Served, token};
 use crate::support::world::World;
@@ -31,7 +31,7 @@ impl App {
         let model = Model::alone(&world, rules);
         let channel = telegram.config(&[OWNER]);
         let owner = format!("[telegram.users]\n{OWNER} = \"owner\"\n");
-        world.file("embody.toml", model.config(Speaks::OpenAi) + &channel + &owner + config);
+        world.file("embody.toml", model.config(WireFormat::OpenAi) + &channel + &owner + config);
         let chat = token(&world, "owner", "chat");
         let up = ready(&world);
         Self { telegram, model, up, world, chat }

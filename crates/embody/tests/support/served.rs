@@ -65,7 +65,7 @@ impl Served {
     }
 
     /// Waits until its stderr says this.
-    pub(crate) fn complains(&mut self, words: &str) {
+    pub(crate) fn expect_stderr(&mut self, words: &str) {
         let mut lines = BufReader::new(self.process.stderr.as_mut().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().contains(words)), "it does not say {words:?}");
     }

@@ -13,7 +13,7 @@ use super::setup::{Scene, decision, decision_data, until};
 use super::unruly::{Mind, Unruly, is_alive};
 use crate::peers::Listening;
 use crate::support::app::eventually;
-use crate::support::model::{Model, Speaks, rule, says};
+use crate::support::model::{Model, WireFormat, rule, says};
 use crate::support::world::World;
 
 /// A write without an `outputSchema`, and one with.
@@ -246,7 +246,7 @@ fn own_tools(sdk: Sdk) {
     let scene = Scene::new("", &[SHORT_WAIT]);
     let model = Model::alone(&scene.world, &json!([rule("", 0, says("Good morning."))]));
     let config = std::fs::read_to_string(scene.world.path("embody.toml")).unwrap();
-    scene.world.file("embody.toml", model.config(Speaks::OpenAi) + &config);
+    scene.world.file("embody.toml", model.config(WireFormat::OpenAi) + &config);
     // So that there is a message to read.
     scene.world.run(&["run", "hello"]).ok();
     let endpoint = Endpoint::new(&scene.world, Transport::Stdio);

@@ -5,14 +5,14 @@ use std::net::{TcpListener, TcpStream};
 
 use serde_json::json;
 
-use crate::support::model::{Model, Speaks, rule};
+use crate::support::model::{Model, WireFormat, rule};
 use crate::support::world::World;
 
 const BEGUN: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n\
                      data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\n\n";
 
 /// A model that says this to every question, and then nothing more, for as long as anybody listens.
-fn says_no_more(words: &'static str) -> String {
+fn stops_responding(words: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -45,18 +45,18 @@ fn world_with(url: &str, times: &str) -> World {
 }
 
 #[test]
-fn a_model_that_is_late_is_given_up_after_the_time_that_is_set() {
+fn a_slow_model_times_out_as_configured() {
     for (words, times, said, key) in [
         ("", "first_byte_timeout_s = 1", "no first byte within 1s", "first_byte_timeout_s"),
         (BEGUN, "idle_timeout_s = 1", "no further byte within 1s", "idle_timeout_s"),
     ] {
-        let world = world_with(&says_no_more(words), times);
+        let world = world_with(&stops_responding(words), times);
         world.run(&["run", "hello"]).ended(1).says(&["took too long", said, key]);
     }
 }
 
 #[test]
-fn a_connection_that_takes_too_long_is_given_up_after_the_time_that_is_set() {
+fn a_slow_connection_times_out_as_configured() {
     // It takes the connection and never says a word of TLS.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
@@ -65,30 +65,30 @@ fn a_connection_that_takes_too_long_is_given_up_after_the_time_that_is_set() {
 }
 
 #[test]
-fn a_model_that_never_comes_to_an_end_is_given_up_after_the_whole_time() {
+fn an_endless_response_times_out_after_the_total_time() {
     let world = World::new();
     // A piece every tenth of a second, for minutes.
     let endless = json!({"text": "word ", "repeat": 10_000, "chunk": 5, "delay_ms": 100});
-    let model = Model::start(&world, Speaks::OpenAi, &json!([rule("hello", 0, endless)]));
-    world.file("embody.toml", model.config(Speaks::OpenAi) + "total_timeout_s = 2\n");
+    let model = Model::start(&world, WireFormat::OpenAi, &json!([rule("hello", 0, endless)]));
+    world.file("embody.toml", model.config(WireFormat::OpenAi) + "total_timeout_s = 2\n");
     world.run(&["run", "hello"]).ended(1).says(&["no whole answer within 2s", "hint:", "`total_timeout_s`"]);
 }
 
 #[test]
-fn a_question_that_fails_is_not_asked_again_where_nobody_wants_it() {
+fn a_failed_request_is_not_retried_if_retries_are_off() {
     let world = World::new();
     let model = Model::start(
         &world,
-        Speaks::OpenAi,
+        WireFormat::OpenAi,
         &json!([rule("hello", 0, json!({"status": 503, "text": "no"}))]),
     );
-    world.file("embody.toml", model.config(Speaks::OpenAi) + "retry_s = 0\n");
+    world.file("embody.toml", model.config(WireFormat::OpenAi) + "retry_s = 0\n");
     world.run(&["run", "hello"]).ended(1).says(&["is not available"]);
-    assert_eq!(model.asked().len(), 1);
+    assert_eq!(model.requests().len(), 1);
 }
 
 #[test]
-fn a_time_that_cannot_be_is_refused_with_its_place() {
+fn an_impossible_timeout_is_rejected_with_its_line() {
     let world = world_with("http://127.0.0.1:1/v1", "first_byte_timeout_s = 0");
     world
         .run(&["config", "check"])

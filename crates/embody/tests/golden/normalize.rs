@@ -70,7 +70,7 @@ impl Normalizer {
         self.counts.clear();
     }
 
-    pub(super) fn normal(&mut self, text: &str) -> String {
+    pub(super) fn normalize(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for (from, to) in &self.literals {
             text = text.replace(from, to);
@@ -311,7 +311,7 @@ fn only_what_differs_between_two_runs_is_replaced() {
          {{\"pid\":123,\"kid\":123}} {{\\\"at\\\": {past}}} 1234567890123456 embody_calls_total abcdefabcdef1234 [embody q7Fz2k] q7Fz2k"
     );
     assert_eq!(
-        normalizer.normal(&text),
+        normalizer.normalize(&text),
         "[root]/a [tea]\\n[id-1] [id-1], [id…] [time] 2020-01-02T03:04:05Z [time] 2099-01-01T00:00:00+01:00 \
          {\"pid\":[number],\"kid\":123} {\\\"at\\\": [earlier]} 1234567890123456 embody_calls_total [hash-1] [embody [code-1]] q7Fz2k"
     );

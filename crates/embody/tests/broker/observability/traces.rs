@@ -53,7 +53,7 @@ fn parent(number: u8) -> String {
 }
 
 #[test]
-fn a_call_is_a_span_of_the_hosts_trace_and_what_is_sent_for_it_is_another() {
+fn a_call_is_a_span_of_the_hosts_trace_with_a_child_span_for_the_upstream_request() {
     let collector = Collector::start();
     let scene = Scene::new("", &[&telemetry(&collector.url(), "headers = { x-team = \"blue-secret\" }")]);
     let mut host = stranger(&scene.world, &json!({}), |_, _| Reply::Error(-32601, "no such method"));
@@ -165,7 +165,7 @@ fn says_resource(span: &Span) {
 }
 
 #[test]
-fn the_variables_that_programs_share_are_enough() {
+fn traces_can_be_configured_by_shared_variables_alone() {
     let collector = Collector::start();
     let mut scene = Scene::new("", &[]);
     scene.world = scene
@@ -190,7 +190,7 @@ fn the_variables_that_programs_share_are_enough() {
 }
 
 #[test]
-fn none_of_a_hundred_is_none() {
+fn a_sample_of_zero_percent_exports_nothing() {
     let collector = Collector::start();
     let scene = Scene::new("", &[&telemetry(&collector.url(), "sample_percent = 0")]);
     let mut host = scene.plain_host();
@@ -202,7 +202,7 @@ fn none_of_a_hundred_is_none() {
 }
 
 #[test]
-fn a_collector_that_is_away_or_silent_disturbs_no_call_and_no_end() {
+fn an_unavailable_collector_delays_no_call_and_no_shutdown() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let away = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for address in [silent.local_addr().unwrap(), away] {
@@ -218,7 +218,7 @@ fn a_collector_that_is_away_or_silent_disturbs_no_call_and_no_end() {
 }
 
 #[test]
-fn what_a_collector_refuses_is_counted_and_what_it_cannot_take_now_is_sent_again() {
+fn rejected_spans_are_counted_and_retryable_ones_are_sent_again() {
     let collector = Collector::start();
     collector.answer(400);
     let scene = Scene::new("", &[&telemetry(&collector.url(), "")]);
@@ -226,7 +226,7 @@ fn what_a_collector_refuses_is_counted_and_what_it_cannot_take_now_is_sent_again
     let served = Served::start(&scene.world);
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
-    let greet = || {
+    let initialize = || {
         let bearer = format!("Bearer {mcp}");
         let headers = [("authorization", bearer.as_str()), ("accept", "application/json, text/event-stream")];
         assert_eq!(begin(&served.host, "POST /mcp", &headers, Some(&initialize)).whole().status, 200);
@@ -235,11 +235,11 @@ fn what_a_collector_refuses_is_counted_and_what_it_cannot_take_now_is_sent_again
         let page = Exposition::read(&served.get("/metrics", &operate).body);
         page.get("embody_spans_total", &[("result", result)])
     };
-    greet();
+    initialize();
     until("a refusal", || count("failed") == 1.0);
     assert_eq!((collector.posts().len(), count("exported")), (1, 0.0), "it was not tried again");
     collector.answer(503);
-    greet();
+    initialize();
     until("an attempt", || collector.posts().len() == 2);
     collector.answer(200);
     until("another", || count("exported") == 1.0);

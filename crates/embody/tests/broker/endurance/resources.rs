@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// All processes that were ever seen.
-pub(super) struct Census {
+pub(super) struct Resources {
     /// What marks them.
     root: String,
     known: HashSet<Key>,
@@ -26,13 +26,13 @@ pub(super) struct Process {
     pub(super) is_zombie: bool,
 }
 
-impl Census {
+impl Resources {
     pub(super) fn new(root: &Path) -> Self {
         Self { root: root.display().to_string(), known: HashSet::new() }
     }
 
     /// Those that are there now.
-    pub(super) fn look(&mut self) -> Vec<Process> {
+    pub(super) fn inspect(&mut self) -> Vec<Process> {
         let mut others: Vec<Process> = processes().collect();
         let mut ours: Vec<Process> = Vec::new();
         let mut parents: HashSet<u32> = HashSet::new();
@@ -64,7 +64,7 @@ impl Census {
             let words = fs::read(format!("/proc/{}/cmdline", process.id)).unwrap_or_default();
             format!("{process:?} {}", String::from_utf8_lossy(&words).replace('\0', " "))
         };
-        self.look().iter().map(words).collect()
+        self.inspect().iter().map(words).collect()
     }
 }
 
@@ -89,14 +89,14 @@ fn is_marked(id: u32, root: &str) -> bool {
 
 /// What a process holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct Usage {
     pub(super) handles: usize,
     pub(super) threads: usize,
     /// Memory that is its own and no file's: what a leak fills.
     pub(super) anonymous_kib: usize,
 }
 
-impl Held {
+impl Usage {
     /// The least of each.
     pub(super) fn least(&self, other: &Self) -> Self {
         Self {

@@ -9,7 +9,7 @@ use super::super::setup::ALLOW_ALL;
 use super::super::unruly::Mind;
 use super::model::{Next, Request, Step};
 use super::program::Program;
-use super::stage::{DONE, Link, RULES, Stage, assert_decision, results};
+use super::scenario::{DONE, Link, RULES, Scenario, assert_decision, results};
 
 /// Without forms a call waits this long for the owner.
 const SHORT_WAIT: &str = "[policy]\nask_wait_s = 1\nask_timeout_s = 300\n";
@@ -27,46 +27,46 @@ const LONG_WAIT: &str = "[policy]\nask_wait_s = 50\nask_timeout_s = 300\n\
 /// that is gone.
 pub(super) fn two_conversations(program: Program, link: Link) -> [Vec<Step>; 2] {
     let dismisses = program == Program::Claude && link != Link::Http;
-    let stage = Arc::new(Stage::new(if dismisses { FORM_WAIT } else { SHORT_WAIT }));
-    let connection = stage.connect(link);
-    let first = stage.run(program, &connection, first_conversation(&stage));
-    check_first(&stage, &first);
+    let scenario = Arc::new(Scenario::new(if dismisses { FORM_WAIT } else { SHORT_WAIT }));
+    let connection = scenario.connect(link);
+    let first = scenario.run(program, &connection, first_conversation(&scenario));
+    check_first(&scenario, &first);
     if dismisses {
         let took = first[4].arrived - first[3].answered;
         assert!(took < DISMISSED_WITHIN, "a dismissed form kept the call for {took:?}");
     }
     let expires = link != Link::Http;
     if expires {
-        stage.configure(SOON_EXPIRED);
+        scenario.configure(SOON_EXPIRED);
     }
-    let second = stage.run(program, &connection, second_conversation(&stage, expires));
-    check_second(&stage, &second, expires);
+    let second = scenario.run(program, &connection, second_conversation(&scenario, expires));
+    check_second(&scenario, &second, expires);
     [first, second]
 }
 
-fn first_conversation(stage: &Arc<Stage>) -> impl FnMut(&Request) -> Next + Send + 'static {
-    let stage = Arc::clone(stage);
+fn first_conversation(scenario: &Arc<Scenario>) -> impl FnMut(&Request) -> Next + Send + 'static {
+    let scenario = Arc::clone(scenario);
     move |request| match request.results.len() {
         0 => Next::call("look", json!({})),
         1 => Next::call("measure", json!({})),
         2 | 3 => Next::call("send_parcel", text("hello")),
         4 => {
-            stage.approve("send_parcel");
+            scenario.approve("send_parcel");
             Next::call("send_parcel", text("hello"))
         }
         5 => Next::call("send_note", text("hello")),
         6 => {
-            stage.deny("send_note");
+            scenario.deny("send_note");
             Next::call("send_note", text("hello"))
         }
         _ => {
-            stage.until_observed();
+            scenario.until_observed();
             Next::Say(DONE)
         }
     }
 }
 
-fn check_first(stage: &Stage, steps: &[Step]) {
+fn check_first(scenario: &Scenario, steps: &[Step]) {
     let results = results(steps);
     let [look, measured, bounce, pending, sent, asked, denied] = results else { panic!("{results:#?}") };
     assert!(look.contains("look is done"), "{look}");
@@ -79,53 +79,56 @@ fn check_first(stage: &Stage, steps: &[Step]) {
     assert!(sent.contains("4711"), "{sent}");
     assert_decision(asked, "pending");
     assert_decision(denied, "deny");
-    assert_eq!(stage.desk.calls("send_parcel"), [text("hello")], "it is sent, and once");
-    assert!(stage.desk.calls("send_note").is_empty());
-    check_audit(stage);
+    assert_eq!(scenario.desk.calls("send_parcel"), [text("hello")], "it is sent, and once");
+    assert!(scenario.desk.calls("send_note").is_empty());
+    check_audit(scenario);
 }
 
 /// The audit has the parcel: approved, sent, done.
-fn check_audit(stage: &Stage) {
-    let intents = stage.audited("intent");
+fn check_audit(scenario: &Scenario) {
+    let intents = scenario.audited("intent");
     let [intent] = &intents[..] else { panic!("{intents:#?}") };
     assert_eq!(
         (&intent["tool"], &intent["args_excerpt"]),
         (&json!("send_parcel"), &text("hello")),
         "{intent}"
     );
-    let granted = stage.audited("operator");
+    let granted = scenario.audited("operator");
     let granted: Vec<&Value> =
         granted.iter().filter(|record| record["action"] == "approval_granted").collect();
     let [granted] = granted[..] else { panic!("{granted:#?}") };
     assert_eq!((&granted["subject"], &granted["note"]), (&intent["approval"], &json!("cli")), "{intent}");
-    let outcomes = stage.audited("outcome");
+    let outcomes = scenario.audited("outcome");
     let [outcome] = &outcomes[..] else { panic!("{outcomes:#?}") };
     assert_eq!((&outcome["call_id"], &outcome["outcome"]), (&intent["call_id"], &json!("done")), "{outcome}");
-    stage.world.run(&["audit", "verify"]).ok();
+    scenario.world.run(&["audit", "verify"]).ok();
 }
 
-fn second_conversation(stage: &Arc<Stage>, expires: bool) -> impl FnMut(&Request) -> Next + Send + 'static {
-    let stage = Arc::clone(stage);
+fn second_conversation(
+    scenario: &Arc<Scenario>,
+    expires: bool,
+) -> impl FnMut(&Request) -> Next + Send + 'static {
+    let scenario = Arc::clone(scenario);
     move |request| match request.results.len() {
         0 | 1 => Next::call("send_note", text("again")),
         2 => {
             if expires {
-                stage.until_expired("send_note");
+                scenario.until_expired("send_note");
             } else {
-                stage.approve("send_note");
+                scenario.approve("send_note");
             }
             Next::call("send_note", text("again"))
         }
         3 => {
-            stage.describe_erase("Removes everything.");
+            scenario.describe_erase("Removes everything.");
             Next::call("look", json!({"trick": "changed"}))
         }
         4 => {
-            stage.until_changed("erase");
+            scenario.until_changed("erase");
             Next::call("erase", json!({}))
         }
         5 => {
-            stage.take_desk_away();
+            scenario.stop_desk();
             Next::call("look", json!({"trick": "crash"}))
         }
         6 => Next::call("look", json!({})),
@@ -133,7 +136,7 @@ fn second_conversation(stage: &Arc<Stage>, expires: bool) -> impl FnMut(&Request
     }
 }
 
-fn check_second(stage: &Stage, steps: &[Step], expires: bool) {
+fn check_second(scenario: &Scenario, steps: &[Step], expires: bool) {
     let results = results(steps);
     let [bounce, pending, decided, look, held, lost, blocked] = results else { panic!("{results:#?}") };
     assert_decision(bounce, "bounce");
@@ -148,17 +151,17 @@ fn check_second(stage: &Stage, steps: &[Step], expires: bool) {
     assert_decision(held, "held");
     assert_decision(lost, "timeout");
     assert_decision(blocked, "blocked");
-    assert_eq!(stage.desk.calls("send_note").len(), usize::from(!expires));
-    assert!(stage.desk.calls("erase").is_empty());
+    assert_eq!(scenario.desk.calls("send_note").len(), usize::from(!expires));
+    assert!(scenario.desk.calls("erase").is_empty());
 }
 
 /// With a mind that is a server of its own and an owner who decides while the call waits.
 pub(super) fn waits_within_a_call(program: Program, link: Link) {
-    let stage = Arc::new(Stage::new(LONG_WAIT));
+    let scenario = Arc::new(Scenario::new(LONG_WAIT));
     let mind = Mind::new();
-    stage.use_mind(&mind);
-    let owner = Arc::clone(&stage);
-    let steps = stage.run(program, &stage.connect(link), move |request| match request.results.len() {
+    scenario.use_mind(&mind);
+    let owner = Arc::clone(&scenario);
+    let steps = scenario.run(program, &scenario.connect(link), move |request| match request.results.len() {
         0 => Next::call("runtime_bootstrap", json!({})),
         1 => {
             let owner = Arc::clone(&owner);
@@ -173,8 +176,8 @@ pub(super) fn waits_within_a_call(program: Program, link: Link) {
     let [packet, sent] = results(&steps) else { panic!("{steps:#?}") };
     assert!(packet.contains(RULES) && packet.contains("Speak softly."), "{packet}");
     assert!(sent.contains("send_note is done"), "{sent}");
-    assert_eq!(stage.desk.calls("send_note"), [text("hello")]);
-    let observed = mind.process(&stage.world).calls("observe");
+    assert_eq!(scenario.desk.calls("send_note"), [text("hello")]);
+    let observed = mind.process(&scenario.world).calls("observe");
     let observed: Vec<&Value> = observed.iter().filter(|call| call["tool_name"] == "send_note").collect();
     let after: Vec<&&Value> = observed.iter().filter(|call| call.get("result").is_some()).collect();
     assert!(after.len() == 1 && after[0]["args"] == text("hello"), "{observed:#?}");
@@ -183,9 +186,9 @@ pub(super) fn waits_within_a_call(program: Program, link: Link) {
 
 /// An owner who does not decide in time.
 pub(super) fn expires(program: Program, link: Link) {
-    let stage = Arc::new(Stage::new(SOON_EXPIRED));
-    let owner = Arc::clone(&stage);
-    let steps = stage.run(program, &stage.connect(link), move |request| match request.results.len() {
+    let scenario = Arc::new(Scenario::new(SOON_EXPIRED));
+    let owner = Arc::clone(&scenario);
+    let steps = scenario.run(program, &scenario.connect(link), move |request| match request.results.len() {
         0 | 1 => Next::call("send_parcel", text("hello")),
         2 => {
             owner.until_expired("send_parcel");
@@ -197,15 +200,15 @@ pub(super) fn expires(program: Program, link: Link) {
     assert_decision(bounce, "bounce");
     assert_decision(pending, "pending");
     assert_decision(expired, "timeout");
-    assert_eq!(stage.writes(), 0);
+    assert_eq!(scenario.writes(), 0);
 }
 
 /// Writes beside each other, equal ones too, and a write beside `runtime_bootstrap` bounce, also in hosts that make the
 /// calls of one answer one after the other; then they are sent.
 pub(super) fn two_writes_in_one_answer(program: Program, link: Link) {
-    let stage = Arc::new(Stage::new(ALLOW_ALL));
+    let scenario = Arc::new(Scenario::new(ALLOW_ALL));
     let (one, two) = (("send_note", text("one")), ("send_note", text("two")));
-    let steps = stage.run(program, &stage.connect(link), move |request| match request.results.len() {
+    let steps = scenario.run(program, &scenario.connect(link), move |request| match request.results.len() {
         0 => Next::Call(vec![one.clone(), one.clone()]),
         2 => Next::Call(vec![("runtime_bootstrap", json!({})), two.clone()]),
         4 => Next::Call(vec![one.clone(), two.clone()]),
@@ -216,7 +219,7 @@ pub(super) fn two_writes_in_one_answer(program: Program, link: Link) {
         assert_decision(bounce, "bounce");
     }
     assert!(packet.contains(RULES), "{packet}");
-    assert_eq!(stage.desk.calls("send_note").len(), 2, "each is sent, and once");
+    assert_eq!(scenario.desk.calls("send_note").len(), 2, "each is sent, and once");
 }
 
 fn text(text: &str) -> Value {

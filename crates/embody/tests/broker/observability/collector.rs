@@ -107,12 +107,12 @@ impl State {
 
 /// What a field holds.
 #[derive(Debug, Clone, PartialEq)]
-enum Held<'a> {
+enum ReceivedSpans<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-impl<'a> Held<'a> {
+impl<'a> ReceivedSpans<'a> {
     fn bytes(&self) -> &'a [u8] {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -137,18 +137,18 @@ impl<'a> Held<'a> {
 }
 
 /// The fields of a message, each with its number, to the last byte.
-fn fields(mut bytes: &[u8]) -> Vec<(u64, Held<'_>)> {
+fn fields(mut bytes: &[u8]) -> Vec<(u64, ReceivedSpans<'_>)> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
         let key = varint(&mut bytes);
         let held = match key & 7 {
-            0 => Held::Number(varint(&mut bytes)),
-            1 => Held::Number(u64::from_le_bytes(take(&mut bytes, 8).try_into().unwrap())),
+            0 => ReceivedSpans::Number(varint(&mut bytes)),
+            1 => ReceivedSpans::Number(u64::from_le_bytes(take(&mut bytes, 8).try_into().unwrap())),
             2 => {
                 let length = varint(&mut bytes);
-                Held::Bytes(take(&mut bytes, usize::try_from(length).unwrap()))
+                ReceivedSpans::Bytes(take(&mut bytes, usize::try_from(length).unwrap()))
             }
-            5 => Held::Number(u32::from_le_bytes(take(&mut bytes, 4).try_into().unwrap()).into()),
+            5 => ReceivedSpans::Number(u32::from_le_bytes(take(&mut bytes, 4).try_into().unwrap()).into()),
             kind => panic!("there is no kind {kind} of field"),
         };
         found.push((key >> 3, held));
@@ -174,7 +174,7 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> &'a [u8] {
     taken
 }
 
-fn all<'a>(message: &'a [u8], number: u64) -> Vec<Held<'a>> {
+fn all<'a>(message: &'a [u8], number: u64) -> Vec<ReceivedSpans<'a>> {
     fields(message).into_iter().filter(|(known, _)| *known == number).map(|(_, held)| held).collect()
 }
 
@@ -202,7 +202,7 @@ fn one(span: &[u8], resource: &BTreeMap<String, String>) -> Span {
     };
     let (trace, id) = (only(1).unwrap().hex(), only(2).unwrap().hex());
     assert_eq!((trace.len(), id.len()), (32, 16));
-    let is_error = only(15).is_some_and(|status| all(status.bytes(), 3) == [Held::Number(2)]);
+    let is_error = only(15).is_some_and(|status| all(status.bytes(), 3) == [ReceivedSpans::Number(2)]);
     Span {
         trace,
         id,
@@ -219,7 +219,7 @@ fn one(span: &[u8], resource: &BTreeMap<String, String>) -> Span {
     }
 }
 
-fn attributes(pairs: &[Held<'_>]) -> BTreeMap<String, String> {
+fn attributes(pairs: &[ReceivedSpans<'_>]) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for pair in pairs {
         let key = all(pair.bytes(), 1).pop().unwrap().text();

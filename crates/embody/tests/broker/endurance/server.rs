@@ -22,7 +22,7 @@ const KILLED: usize = 4;
 const LATE: &str = "late.here";
 
 /// Everything but the hosts.
-pub(super) struct House {
+pub(super) struct Server {
     pub(super) world: World,
     /// All that write down what they do.
     pub(super) bodies: Vec<Unruly>,
@@ -36,7 +36,7 @@ pub(super) struct House {
     pub(super) bodies_killed: AtomicUsize,
 }
 
-impl House {
+impl Server {
     /// | body | is |
     /// |---|---|
     /// | `good` | as it should be, with a child of its own |
@@ -82,7 +82,7 @@ impl House {
     }
 
     /// From now on `late` does not start.
-    pub(super) fn end_late(&self) {
+    pub(super) fn end_slowly(&self) {
         std::fs::remove_file(self.world.outside(LATE)).unwrap();
     }
 
@@ -131,12 +131,12 @@ impl House {
     }
 
     /// Notes a session whose host is gone without a word.
-    pub(super) fn lose(&self, session: String) {
+    pub(super) fn abandon(&self, session: String) {
         self.lost.lock().unwrap().push(session);
     }
 
     /// Hosts that had vanished are back, and leave properly.
-    pub(super) fn end_the_lost(&self) {
+    pub(super) fn end_abandoned(&self) {
         for session in std::mem::take(&mut *self.lost.lock().unwrap()) {
             // Or nobody has used it for so long that it is over.
             let status = self.end_session(&session).unwrap();

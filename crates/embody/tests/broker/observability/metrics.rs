@@ -13,15 +13,15 @@ use crate::support::served::{Served, begin, token};
 const PATIENT: &str = "[policy]\nask_wait_s = 0\n";
 
 /// A host with a session, over HTTP.
-struct Guest<'a> {
+struct Client<'a> {
     host: &'a str,
     token: String,
     session: String,
     last_id: u64,
 }
 
-impl<'a> Guest<'a> {
-    fn greet(host: &'a str, token: String) -> Self {
+impl<'a> Client<'a> {
+    fn initialize(host: &'a str, token: String) -> Self {
         let mut guest = Self { host, token, session: String::new(), last_id: 0 };
         let hello = json!({
             "protocolVersion": "2025-11-25",
@@ -88,14 +88,14 @@ fn decided(page: &Exposition, class: &str, decision: &str) -> f64 {
 }
 
 #[test]
-fn the_numbers_move_with_calls() {
+fn metrics_count_calls() {
     let scene = Scene::new("", &[PATIENT]);
     let (mcp, operate) = (token(&scene.world, "owner", "mcp"), token(&scene.world, "owner", "operate"));
     let served = Served::start(&scene.world);
     let before = scrape(&served.host, &operate);
     assert_eq!(before.get("embody_sessions", &[("era", "session")]), 0.0);
     assert_eq!(before.get("embody_spans_total", &[("result", "exported")]), 0.0);
-    let mut guest = Guest::greet(&served.host, mcp);
+    let mut guest = Client::initialize(&served.host, mcp);
     for _ in 0..3 {
         assert_ne!(guest.call("look", &json!({"text": "hunter2"}))["isError"], true);
     }
@@ -157,7 +157,7 @@ fn assert_labels(page: &Exposition) {
 }
 
 #[test]
-fn a_broker_that_listens_alone_shows_its_numbers_to_operators() {
+fn a_standalone_broker_serves_metrics_to_operators() {
     let scene = Scene::new("", &[]);
     let [mcp, operate] = ["mcp", "operate"].map(|scope| token(&scene.world, "owner", scope));
     let mut command = scene.world.command();
@@ -172,7 +172,7 @@ fn a_broker_that_listens_alone_shows_its_numbers_to_operators() {
     get(&[("authorization", &format!("Bearer {mcp}"))]).refused(403, "this token is for `mcp`");
     let bearer = format!("Bearer {operate}");
     get(&[("authorization", &bearer), ("host", "evil.example")]).refused(403, "");
-    let mut guest = Guest::greet(host, mcp);
+    let mut guest = Client::initialize(host, mcp);
     guest.call("look", &json!({}));
     let page = scrape(host, &operate);
     assert_eq!(ended(&page, "read", "done"), 1.0);

@@ -5,13 +5,13 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use super::house::House;
-use super::ledger::Seen;
+use super::ledger::SeenOutcome;
+use super::server::Server;
 use crate::support::served::{Reading, send};
 
 /// A host.
-pub(super) struct Guest<'a> {
-    house: &'a House,
+pub(super) struct Client<'a> {
+    server: &'a Server,
     era: Era,
     last_id: u64,
 }
@@ -24,33 +24,33 @@ enum Era {
 }
 
 /// A request that is under way.
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     stream: TcpStream,
     pub(super) id: u64,
 }
 
-impl<'a> Guest<'a> {
+impl<'a> Client<'a> {
     /// One that opens a session.
-    pub(super) fn greet(house: &'a House) -> Result<Self> {
-        let mut guest = Self { house, era: Era::Session(String::new()), last_id: 0 };
+    pub(super) fn initialize(server: &'a Server) -> Result<Self> {
+        let mut client = Self { server, era: Era::Session(String::new()), last_id: 0 };
         let hello = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {},
             "clientInfo": {"name": "guest", "version": "1"},
         });
-        let asked = guest.begin("initialize", &hello)?;
+        let asked = client.begin("initialize", &hello)?;
         let reading = Reading::new(asked.stream)?;
         assert_eq!(reading.status, 200);
         let session = reading.header("mcp-session-id").expect("a session").to_owned();
-        guest.era = Era::Session(session);
+        client.era = Era::Session(session);
         answer(reading, asked.id)?;
-        guest.notify("notifications/initialized", &json!({}))?;
-        Ok(guest)
+        client.notify("notifications/initialized", &json!({}))?;
+        Ok(client)
     }
 
     /// One that has no session on the wire.
-    pub(super) fn alone(house: &'a House, name: String) -> Self {
-        Self { house, era: Era::Stateless(name), last_id: 0 }
+    pub(super) fn alone(server: &'a Server, name: String) -> Self {
+        Self { server, era: Era::Stateless(name), last_id: 0 }
     }
 
     /// Its session's id, if it has one.
@@ -62,7 +62,7 @@ impl<'a> Guest<'a> {
     }
 
     /// Sends a request.
-    pub(super) fn begin(&mut self, method: &str, params: &Value) -> Result<Asked> {
+    pub(super) fn begin(&mut self, method: &str, params: &Value) -> Result<PendingRequest> {
         self.last_id += 1;
         let mut params = params.clone();
         if let Era::Stateless(name) = &self.era {
@@ -73,16 +73,16 @@ impl<'a> Guest<'a> {
             });
         }
         let message = json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params});
-        Ok(Asked { stream: self.post(method, &message)?, id: self.last_id })
+        Ok(PendingRequest { stream: self.post(method, &message)?, id: self.last_id })
     }
 
     /// Sends a tool call.
-    pub(super) fn begin_call(&mut self, tool: &str, arguments: &Value) -> Result<Asked> {
+    pub(super) fn begin_call(&mut self, tool: &str, arguments: &Value) -> Result<PendingRequest> {
         self.begin("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
     /// The answer to a request.
-    pub(super) fn finish(&self, asked: Asked) -> Result<Value> {
+    pub(super) fn finish(&self, asked: PendingRequest) -> Result<Value> {
         let reading = Reading::new(asked.stream)?;
         match (reading.status, &self.era) {
             (200, _) => answer(reading, asked.id),
@@ -105,7 +105,7 @@ impl<'a> Guest<'a> {
     }
 
     /// Does not want the answer to a request any more: says so in a session, hangs up without one.
-    pub(super) fn give_up(&mut self, asked: Asked) -> Result<()> {
+    pub(super) fn cancel(&mut self, asked: PendingRequest) -> Result<()> {
         if self.session().is_some() {
             self.notify("notifications/cancelled", &json!({"requestId": asked.id}))?;
             // Its stream ends, with or without a last word.
@@ -125,7 +125,7 @@ impl<'a> Guest<'a> {
     }
 
     fn post(&self, method: &str, message: &Value) -> Result<TcpStream> {
-        let bearer = format!("Bearer {}", self.house.token);
+        let bearer = format!("Bearer {}", self.server.token);
         let mut headers =
             vec![("authorization", &*bearer), ("accept", "application/json, text/event-stream")];
         match &self.era {
@@ -138,7 +138,7 @@ impl<'a> Guest<'a> {
                 headers.extend(message["params"]["name"].as_str().map(|name| ("mcp-name", name)));
             }
         }
-        send(&self.house.address().1, "POST /mcp", &headers, Some(message))
+        send(&self.server.address().1, "POST /mcp", &headers, Some(message))
     }
 }
 
@@ -156,23 +156,23 @@ fn answer(mut reading: Reading, id: u64) -> Result<Value> {
 }
 
 /// What an answer to a call of an unruly body says.
-pub(super) fn seen(tool: &str, answer: &Value) -> Seen {
+pub(super) fn seen(tool: &str, answer: &Value) -> SeenOutcome {
     let result = &answer["result"];
-    let told = &result["_meta"]["embody/decision"];
-    if told["decision"].is_string() {
-        return if told["outcome_unknown"] == true { Seen::Unknown } else { Seen::Refused };
+    let reported = &result["_meta"]["embody/decision"];
+    if reported["decision"].is_string() {
+        return if reported["outcome_unknown"] == true { SeenOutcome::Unknown } else { SeenOutcome::Refused };
     }
     // The body's tools were not known yet: a busy machine starts it slowly.
     if answer["error"]["code"] == -32602 {
-        return Seen::Refused;
+        return SeenOutcome::Refused;
     }
     let text = result["content"][0]["text"].as_str().unwrap_or_default();
     if answer["error"]["message"] == "unruly will not" || text == "unruly could not" {
-        return Seen::Failed;
+        return SeenOutcome::Failed;
     }
     // The large ones are of one letter.
     let is_done =
         text == format!("{tool} is done") || (text.len() > 1000 && text.bytes().all(|byte| byte == b'x'));
     assert!(is_done && result["isError"] != true, "{tool}: {answer}");
-    Seen::Done
+    SeenOutcome::Done
 }

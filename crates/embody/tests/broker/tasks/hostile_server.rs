@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::super::conformance::READS;
 use super::super::setup::remote_body;
-use super::{Place, Scene, TASKS, can};
+use super::{Backend, Scene, TASKS, can};
 
 /// What such a server does when it is asked how its task is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Behaviour {
     /// Nothing.
     Hangs,
     /// It asks something itself.
@@ -21,14 +21,14 @@ enum Way {
 }
 
 /// A server with one tool, whose calls it goes on with as tasks.
-struct Sly {
+struct HostileServer {
     body: String,
     /// Whether somebody waits to hear how its task is.
     is_waited_for: Arc<AtomicBool>,
 }
 
-impl Sly {
-    fn start(way: Way) -> Self {
+impl HostileServer {
+    fn start(way: Behaviour) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let is_waited_for = Arc::<AtomicBool>::default();
@@ -43,7 +43,7 @@ impl Sly {
     }
 }
 
-fn answer(mut stream: TcpStream, way: Way, is_waited_for: &AtomicBool) {
+fn answer(mut stream: TcpStream, way: Behaviour, is_waited_for: &AtomicBool) {
     let message = read(&stream).unwrap_or_default();
     let task = json!({
         "taskId": "1",
@@ -65,15 +65,15 @@ fn answer(mut stream: TcpStream, way: Way, is_waited_for: &AtomicBool) {
         "tools/call" => {
             let mut begun = task.clone();
             begun["resultType"] = "task".into();
-            let told = [
+            let reported = [
                 json!({"jsonrpc": "2.0", "method": "notifications/tasks", "params": task}),
                 json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {}}),
                 json!({"jsonrpc": "2.0", "id": message["id"], "result": begun}),
             ];
-            let events = told.map(|one| format!("event: message\ndata: {one}\n\n")).concat();
+            let events = reported.map(|one| format!("event: message\ndata: {one}\n\n")).concat();
             return respond(&mut stream, "200 OK", "text/event-stream", &events);
         }
-        "tasks/get" if way == Way::Hangs => {
+        "tasks/get" if way == Behaviour::Hangs => {
             is_waited_for.store(true, Ordering::SeqCst);
             let _ = stream.read(&mut [0]);
             return is_waited_for.store(false, Ordering::SeqCst);
@@ -117,27 +117,27 @@ fn respond(stream: &mut TcpStream, status: &str, kind: &str, body: &str) {
 }
 
 #[test]
-fn a_slow_server_holds_up_its_own_tasks_only() {
-    let sly = Sly::start(Way::Hangs);
-    let scene = Scene::new(Place::Process, &[READS, &sly.body]);
+fn a_slow_server_delays_only_its_own_tasks() {
+    let hostile_server = HostileServer::start(Behaviour::Hangs);
+    let scene = Scene::new(Backend::Process, &[READS, &hostile_server.body]);
     let ann = scene.user("ann");
     let (slow, quick) = (ann.task("begin", &json!({})), ann.task("slow_compute", &json!({"seconds": 60})));
     let wanted = json!({"notifications": {"taskIds": [slow, quick]}});
     let mut listening = ann.begin("subscriptions/listen", &wanted, &can(json!({"elicitation": {}})));
     assert_eq!(listening.message().unwrap()["params"]["notifications"], wanted["notifications"]);
-    let heard = listening.message().unwrap();
-    assert_eq!(heard["params"]["taskId"], quick, "{heard}");
+    let received = listening.message().unwrap();
+    assert_eq!(received["params"]["taskId"], quick, "{received}");
     ann.about("tasks/cancel", &json!({"taskId": quick}));
-    let heard = listening.message().unwrap();
-    assert_eq!(heard["params"]["status"], "cancelled", "{heard}");
-    assert!(sly.is_waited_for.load(Ordering::SeqCst), "it was not given up before");
+    let received = listening.message().unwrap();
+    assert_eq!(received["params"]["status"], "cancelled", "{received}");
+    assert!(hostile_server.is_waited_for.load(Ordering::SeqCst), "it was not given up before");
 }
 
 // spec: N-10
 #[test]
-fn nothing_is_asked_or_told_past_a_task() {
-    let sly = Sly::start(Way::Asks);
-    let scene = Scene::new(Place::Process, &[READS, &sly.body]);
+fn a_task_cannot_send_requests_or_notifications_outside_of_it() {
+    let hostile_server = HostileServer::start(Behaviour::Asks);
+    let scene = Scene::new(Backend::Process, &[READS, &hostile_server.body]);
     let ann = scene.user("ann");
     let able = can(json!({"elicitation": {}}));
     let mut reading = ann.begin("tools/call", &json!({"name": "begin", "arguments": {}}), &able);

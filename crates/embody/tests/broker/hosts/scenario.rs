@@ -29,7 +29,7 @@ pub(super) enum Link {
     Http,
 }
 
-pub(super) struct Stage {
+pub(super) struct Scenario {
     pub(super) world: World,
     pub(super) desk: Unruly,
 }
@@ -40,7 +40,7 @@ pub(super) struct Connection {
     _server: Option<Listening>,
 }
 
-impl Stage {
+impl Scenario {
     /// `policy` is the top of `embody.toml`. The mind is the embedded one.
     pub(super) fn new(policy: &str) -> Self {
         let world = World::with_body(RULES).with_model();
@@ -54,15 +54,15 @@ impl Stage {
             &path("desk.here"),
         ];
         let desk = Unruly::new(world.outside("desk.log")).with(&words);
-        let stage = Self { world, desk };
-        stage.describe_erase("Removes the draft.");
+        let scenario = Self { world, desk };
+        scenario.describe_erase("Removes the draft.");
         let parcel = json!({"content": [{"type": "text", "text": "{\"number\":4711}"}], "structuredContent": {"number": 4711}});
         let weight = json!({"content": [{"type": "text", "text": "{\"grams\":250}"}], "structuredContent": {"grams": 250}});
         let replies = json!({"send_parcel": {"result": parcel}, "measure": {"result": weight}});
-        stage.world.file_outside("desk.replies", replies.to_string());
-        stage.world.file_outside("desk.here", "");
-        stage.configure(policy);
-        stage
+        scenario.world.file_outside("desk.replies", replies.to_string());
+        scenario.world.file_outside("desk.here", "");
+        scenario.configure(policy);
+        scenario
     }
 
     /// Writes `embody.toml`.
@@ -98,7 +98,7 @@ impl Stage {
     }
 
     /// From now on the body cannot be started.
-    pub(super) fn take_desk_away(&self) {
+    pub(super) fn stop_desk(&self) {
         fs::remove_file(self.world.outside("desk.here")).unwrap();
     }
 
