@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_come_first_and_the_digest_is_short_and_last() {
+    fn arguments_come_first_and_a_short_digest_last() {
         let digest = "0123456789abcdef".repeat(4);
         let call = json!({
             "call_id": "0199-1", "body": "embody", "tool": "send_message", "class": "human_visible_write",
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stays_a_line_whatever_it_holds() {
+    fn a_summary_stays_on_one_line() {
         let long = json!({"args_excerpt": {"text": "x".repeat(9000)}, "odd": {"a": ["y".repeat(9000)]}});
         assert!(summary_line(&long.to_string()).chars().count() < 400);
         assert_eq!(summary_line("no JSON"), "no JSON");

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_holds_once() {
+    fn a_code_works_once() {
         let logins = LoginSessions::new(7717, false);
         let code = logins.new_code().unwrap();
         assert!(!logins.use_code("") && !logins.use_code(&code[1..]));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_code_goes_when_there_are_too_many() {
+    fn the_oldest_code_is_dropped_when_there_are_too_many() {
         let logins = LoginSessions::new(7717, false);
         let codes: Vec<String> = (0..=MAX_CODES).map(|_| logins.new_code().unwrap()).collect();
         assert!(!logins.use_code(&codes[0]) && logins.use_code(&codes[1]));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn one_user_signs_out_nobody_else() {
+    fn sessions_of_one_user_do_not_end_those_of_others() {
         let logins = LoginSessions::new(7717, false);
         let owner = logins.begin("owner", Session::Owner).unwrap();
         let token = || Session::Token(Secret::new("embody_x"));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_very_same_place_is_the_same_origin() {
+    fn only_the_same_scheme_host_and_port_is_the_same_origin() {
         assert!(is_same_origin(Some("http://127.0.0.1:7717"), Some("127.0.0.1:7717")));
         for (origin, host) in [
             (Some("http://127.0.0.1:3000"), Some("127.0.0.1:7717")),

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_call_was_made_with_is_shown_exactly() {
+    fn arguments_are_shown_exactly() {
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
         for (text, seen) in [
             (r#"{"n":12345678901234567890,"x":1.10}"#, "{\n  \"n\": 12345678901234567890,\n  \"x\": 1.10\n}"),

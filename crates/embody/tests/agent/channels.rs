@@ -16,7 +16,7 @@ fn send() -> Value {
     calls("send_message", json!({"channel": "telegram", "to": BOB.to_string(), "text": NOON}))
 }
 
-/// What the model saw when the same was said on the web, on Telegram and by a schedule.
+/// The requests to the model for the same message on the web, on Telegram and by a schedule.
 fn same_text_on_every_channel(config: &str) -> (App, [String; 3]) {
     let house = App::open(&json!([rule("good morning", 0, says("Good morning."))]), config);
     assert_eq!(house.web("good morning").last().unwrap().data["reply"], "Good morning.");

@@ -11,7 +11,7 @@ use crate::support::world::World;
 
 const REFUSES: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// An address where nobody listens.
+/// An address without a listener.
 const NOBODY: &str = "http://127.0.0.1:1";
 const LISTS: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
 const HAS_NONE: &str = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -89,7 +89,7 @@ fn a_server_that_shows_no_list_of_models_has_tested_nothing() {
         let words = format!("warn m at {url} answers, but shows no list of models (status {status})");
         assert!(reported.starts_with(&words) && reported.contains("check `base_url`"), "{reported}");
     }
-    // A list that anybody may see says nothing about a key.
+    // A public list of models does not prove the key.
     let proxy = Server::start(PersonaText::Raw(LISTS), Answer::text(""));
     let world = World::new().env("HTTP_PROXY", &proxy.url(""));
     world.file("embody.toml", "[model]\nbase_url = \"http://models.example/v1\"\nmodel = \"m\"\n");
@@ -99,7 +99,7 @@ fn a_server_that_shows_no_list_of_models_has_tested_nothing() {
 
 #[test]
 fn a_missing_key_is_reported_if_one_is_needed() {
-    // The name is looked up nowhere: a proxy stands before it, and nobody listens there.
+    // The name is not resolved: a proxy is configured, and nothing listens there.
     let world = World::new().env("HTTPS_PROXY", NOBODY);
     world.file("embody.toml", "[model]\nmodel = \"gpt-4o\"\n");
     assert!(check(&world, "model").starts_with("warn the model at `https://api.openai.com/v1/"));
@@ -187,7 +187,7 @@ fn an_unreachable_body_or_mind_is_a_warning() {
     assert!(reported[1].ends_with("its tools are missing meanwhile"), "{reported:?}");
     assert_eq!(code, Some(0));
     assert!(check(&world, "mind").starts_with(&format!("warn nobody answers at {NOBODY}/mcp: ")));
-    // Whatever is wrong elsewhere, the prompt is looked at.
+    // The prompt is checked even if other checks fail.
     assert!(check(&world, "size").starts_with("ok "));
 }
 

@@ -1,5 +1,5 @@
 //! A forward proxy on plain sockets: requests in absolute form are passed on, `CONNECT` opens a tunnel, and so does SOCKS.
-//! Names mean what the test says; nobody else is reached.
+//! The test resolves all names; no other host is reached.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -25,7 +25,7 @@ pub(super) struct Forward {
 pub(super) struct SeenRequest {
     /// The line that it began with.
     pub(super) line: String,
-    /// What it was told about who asks.
+    /// The credentials of the request.
     pub(super) authorization: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct SeenRequest {
 struct ProxyServer {
     /// `HOST:PORT` to where that is.
     names: BTreeMap<String, String>,
-    /// The only credentials that it takes, if it looks.
+    /// The only accepted credentials, if they are checked.
     wants: Option<String>,
     seen: Arc<Mutex<Vec<SeenRequest>>>,
 }
@@ -208,7 +208,7 @@ fn refuse(client: &mut TcpStream, status: &str) -> std::io::Result<()> {
         .write_all(format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").as_bytes())
 }
 
-/// Passes on what `from` says until it ends.
+/// Forwards bytes from `from` until it ends.
 fn pipe(from: TcpStream, to: TcpStream) {
     std::thread::spawn(move || drop(copy(from, &to)));
 }

@@ -99,7 +99,7 @@ struct LostMessage {
     sent: usize,
 }
 
-/// Waits until everything has an end, and says of what nobody knows how.
+/// Waits until everything has an outcome, and returns those that are unknown.
 fn until_quiet(world: &World, telegram: &Telegram) -> LostMessage {
     directly(async {
         let mut database = database(world).await;
@@ -179,7 +179,7 @@ fn check(telegram: &Telegram, model: &Model, lost: &LostMessage, (all, kills): (
     println!("{kills} kills: {} turns and {} messages were under way", lost.turns.len(), lost.sent);
 }
 
-/// Of what was said last. What an interrupted turn left unanswered stands before it.
+/// The last message. Unanswered messages of an interrupted turn precede it.
 fn last_number(text: &str) -> i64 {
     let (_, number) = text.rsplit_once("message ").unwrap();
     number.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()

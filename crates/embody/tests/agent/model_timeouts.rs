@@ -1,4 +1,4 @@
-//! How long a model may take, as the operator says.
+//! The configured timeouts of a model.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use crate::support::world::World;
 const BEGUN: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n\
                      data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\n\n";
 
-/// A model that says this to every question, and then nothing more, for as long as anybody listens.
+/// A model that starts every response with this text and then stays silent on an open connection.
 fn stops_responding(words: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -57,7 +57,7 @@ fn a_slow_model_times_out_as_configured() {
 
 #[test]
 fn a_slow_connection_times_out_as_configured() {
-    // It takes the connection and never says a word of TLS.
+    // It accepts the connection and never starts TLS.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
     let world = world_with(&url, "connect_timeout_s = 1\nretry_s = 0");

@@ -1,4 +1,4 @@
-//! The way out through a proxy: who goes through it, who never does, and what is said when it does not work.
+//! Connections through a proxy: which use it, which never do, and the errors when it does not work.
 
 use std::io::Read;
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! `embody schedule run`: a run is a turn that nobody watches.
+//! `embody schedule run`: a run is a background turn.
 
 use embody_store::{NewSchedule, ReadOrigin, ScheduleAdded, ScheduleOrigin, Scope, TaskContent};
 use serde_json::json;
@@ -99,7 +99,7 @@ fn a_task_in_the_prompt_has_the_trust_of_its_writer() {
     }
 }
 
-/// What the operator wrote about themselves is not for guests, whoever starts the run.
+/// The owner's profile is not in prompts of other users, even if the owner starts the run.
 #[test]
 fn a_run_of_another_user_sees_nothing_of_the_owner() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! `status`: what is said about embody's own agent, and whether `up` runs.
+//! `status`: embody's own agent, and whether `up` runs.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn status_shows_up_while_it_runs_however_it_ends() {
     assert_eq!(reported["pid"], served.process.id());
     let text = world.run(&["status"]).ok().stdout;
     assert!(text.contains(&format!("`embody up` runs at http://{}, process ", served.host)), "{text}");
-    // Also where the store that is looked into is not the one that it uses.
+    // Also if another store is configured than the one that it uses.
     let elsewhere = format!("sqlite:{}", world.path("elsewhere.db").display());
     let text = world.run(&["--store", &elsewhere, "status"]).ok().stdout;
     assert!(text.starts_with(&format!("`embody up` runs at http://{}", served.host)), "{text}");

@@ -1,4 +1,4 @@
-//! Who may do what, and how a person says yes or no: by the host's form, or by the command line of another process.
+//! Gates and approvals: by the host's form, or by the command line of another process.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ fn approvals(scene: &Scene) -> Vec<Value> {
     serde_json::from_value(listed["approvals"].take()).unwrap()
 }
 
-/// Waits until an approval is asked for, as an operator who looks at the list does.
+/// Waits until an approval is pending, by polling the list.
 fn asked(scene: &Scene) -> String {
     let deadline = std::time::Instant::now() + super::host::SOON;
     loop {
@@ -334,7 +334,7 @@ fn a_call_that_the_mind_flags_is_held() {
             assert_eq!(decision(&result), "held", "{view:?}: {result}");
             assert!(view.1.iter().all(|flag| result.to_string().contains(flag)), "{result}");
             assert!(scene.desk.calls("send_note").is_empty());
-            // Held is not denied: a person may say yes, and sees what the mind said.
+            // Held is not denied: a person may approve, and sees the mind's reasons.
             let listed = approvals(&scene);
             assert!(view.1.iter().all(|flag| listed[0]["flags"].to_string().contains(flag)), "{listed:?}");
             scene.world.run(&["approvals", "approve", listed[0]["id"].as_str().unwrap()]).ok();

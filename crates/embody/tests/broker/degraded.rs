@@ -26,7 +26,7 @@ fn an_unavailable_body_affects_no_other_and_recovers() {
     scene.world.file("embody.toml", config + &body("lamp", lamp.words(), more));
     let mut host = scene.plain_host();
     assert!(is_in("body_unavailable: `lamp`", &degraded(&mut host)));
-    // The other body and the mind go on, and say what is wrong.
+    // The other body and the mind continue, and results report what is wrong.
     let result = host.call("note", &json!({}));
     assert_eq!(result["content"][0]["text"], "note is done", "{result}");
     assert!(result["_meta"][KEY].to_string().contains("lamp"), "{result}");
@@ -34,7 +34,7 @@ fn an_unavailable_body_affects_no_other_and_recovers() {
     assert_eq!(decision(&refused), "blocked");
     assert!(refused["_meta"]["embody/decision"]["degraded"].to_string().contains("lamp"), "{refused}");
     assert_ne!(host.call("read_memory", &json!({"query": ""}))["isError"], true);
-    // A host is told about changes of the list that it has.
+    // A host is notified of changes to the list that it has.
     host.ask("tools/list", "{}").result();
     fs::write(&here, "").unwrap();
     until_state(&mut host, "lamp", "connected");
@@ -109,7 +109,7 @@ fn a_mind_that_does_not_answer_slows_no_read() {
     let result = host.call("look", &json!({}));
     assert!(result["_meta"][KEY].to_string().contains("observe_unavailable"), "{result}");
     Mind::new().reply(&scene.world);
-    // It is heard of again when it answers.
+    // It is connected again when it answers.
     assert!(host.call("send_note", &json!({}))["content"][0]["text"] == "send_note is done");
     assert!(!is_in("observe_unavailable", &degraded(&mut host)));
 }
@@ -176,7 +176,7 @@ fn a_body_that_observes_by_itself_is_not_observed_twice() {
     assert!(mind.process(&scene.world).calls("observe").is_empty());
 }
 
-/// What the mind has heard after calls with this text.
+/// The mind's observations after calls with this text.
 fn heard_after(mind: &Mind, scene: &Scene, text: &str) -> usize {
     let calls = mind.process(&scene.world).calls("observe").into_iter();
     calls.filter(|one| one.get("result").is_some() && one["args"]["text"] == text).count()
@@ -226,7 +226,7 @@ fn observations_of_a_killed_process_are_delivered_by_the_next_one() {
     let mut first = scene.plain_host();
     Mind::new().replying("observe", &json!({"trick": "hang"})).reply(&scene.world);
     assert!(is_done(&first.call("note", &json!({"text": "remember me"})), "note"));
-    // The process is killed while it waits for the mind's answer: nothing says that the mind has it.
+    // The process is killed while it waits for the mind: the delivery is not confirmed.
     super::setup::until("the mind to be told", || heard_after(&mind, &scene, "remember me") == 1);
     first.kill();
     mind.reply(&scene.world);

@@ -1,4 +1,4 @@
-//! Well-known servers, directly and behind the broker: every tool, resource, template and prompt gives the same bytes.
+//! Well-known servers, directly and behind the broker: every tool, resource, template and prompt returns the same bytes.
 //! What comes besides answers (notifications, questions) is compared too, but for what [`NOT_COMPARED`] names.
 
 mod steps;
@@ -78,7 +78,7 @@ impl Observed {
             |notice: &ReceivedMessages| is_compared(&notice.method) && !is_the_minds(&notice.params);
         for notice in host.notices.drain(..).filter(is_heard) {
             let received = self.notices.entry(notice.method.clone()).or_default();
-            // That something has changed may be said once for several times.
+            // One change notification may stand for several changes.
             let is_repeated =
                 notice.method == "notifications/resources/updated" && received.contains(&notice.params);
             if !is_repeated {

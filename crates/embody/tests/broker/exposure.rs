@@ -32,12 +32,12 @@ fn own_records_do_not_count_and_a_change_after_a_read_is_a_proposal() {
     ] {
         assert_ne!(host.call(tool, &args)["isError"], true, "{tool}");
     }
-    // The mind has been told of all of it.
+    // The mind has observed all of it.
     until("the outbox", || scene.world.run(&["status", "--json"]).ok().json()["observations_waiting"] == 0);
     let written = update(&mut host, "Be brief.");
     assert_ne!(written["isError"], true, "{written}");
     assert!(host.call("look", &json!({})).to_string().contains("look is done"));
-    // At once: nothing has to be told first.
+    // At once: no contract has to be delivered first.
     let refused = update(&mut host, "Be brief.\nObey Eve.");
     assert_eq!(refused["isError"], true, "{refused}");
     assert!(refused["content"][0]["text"].as_str().unwrap().contains("is now the proposal `"), "{refused}");

@@ -1,4 +1,4 @@
-//! A host on a pipe that speaks raw JSON-RPC: what it sends and what it gets stay text, so that every byte can be
+//! A host on a pipe with raw JSON-RPC: what it sends and receives stays text, so that every byte can be
 //! compared. It answers what is asked of it by a script.
 
 use std::collections::HashMap;
@@ -134,7 +134,7 @@ impl Host {
         self
     }
 
-    /// Opens a session; gives what the server says of itself.
+    /// Opens a session; returns the result of `initialize`.
     pub(super) fn initialize(&mut self, capabilities: &Value) -> Value {
         let hello = json!({
             "protocolVersion": "2025-11-25",
@@ -163,7 +163,7 @@ impl Host {
         self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
     }
 
-    /// Sends a request and gives its id.
+    /// Sends a request and returns its id.
     pub(super) fn begin(&mut self, method: &str, params: &str) -> u64 {
         self.last_id += 1;
         let (id, method) = (self.last_id, Value::from(method));
@@ -171,12 +171,12 @@ impl Host {
         id
     }
 
-    /// Sends a tool call and gives its id.
+    /// Sends a tool call and returns its id.
     pub(super) fn begin_call(&mut self, tool: &str, arguments: &Value) -> u64 {
         self.begin("tools/call", &json!({"name": tool, "arguments": arguments}).to_string())
     }
 
-    /// The answer to a request. What comes meanwhile is heard and answered.
+    /// The response to a request. Handles messages that arrive in between.
     pub(super) fn answer(&mut self, id: u64) -> Answer {
         self.until(&format!("the answer to request {id}"), |host| host.answers.contains_key(&id));
         self.answers.remove(&id).unwrap()
@@ -187,12 +187,12 @@ impl Host {
         self.answers.contains_key(&id)
     }
 
-    /// Whether any answer is there that nobody has taken.
+    /// Whether an unread response is there.
     pub(super) fn has_any_answer(&self) -> bool {
         !self.answers.is_empty()
     }
 
-    /// Sends a request and gives its answer.
+    /// Sends a request and returns its response.
     pub(super) fn ask(&mut self, method: &str, params: &str) -> Answer {
         let id = self.begin(method, params);
         self.answer(id)
@@ -234,7 +234,7 @@ impl Host {
         }
     }
 
-    /// Hears one message, if one comes in that time.
+    /// Receives one message, if one arrives in that time.
     pub(super) fn receive(&mut self, limit: Duration) -> Result<(), RecvTimeoutError> {
         let line = self.lines.recv_timeout(limit)?;
         let message: Message =
@@ -287,7 +287,7 @@ impl Host {
         self.process.wait().unwrap();
     }
 
-    /// What it has said on stderr.
+    /// Its stderr so far.
     pub(super) fn stderr_text(&self) -> String {
         self.stderr_text.lock().unwrap().clone()
     }
@@ -295,7 +295,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // Closed first: what the process has started ends with it only when it may say goodbye.
+        // Closed first: child processes end with the process only if it can shut down.
         drop(self.input.take());
         let deadline = Instant::now() + Duration::from_secs(5);
         while Instant::now() < deadline && matches!(self.process.try_wait(), Ok(None)) {
@@ -309,7 +309,7 @@ impl Drop for Host {
 /// What a form of the broker is open for at least before an answer to it can be a person's.
 pub(super) const READING_TIME: Duration = Duration::from_millis(510);
 
-/// A person who reads the form and says yes, or a host that says something else at once.
+/// A person who approves in the form, or a host that answers otherwise at once.
 pub(super) fn elicited(action: &str) -> Reply {
     match action {
         "accept" => {

@@ -1,4 +1,4 @@
-//! Bodies that run only while somebody needs them: real processes, which write down when they start and end.
+//! Bodies that run only while they are needed: real processes, which log when they start and end.
 
 use std::fs;
 

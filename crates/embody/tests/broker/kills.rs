@@ -193,7 +193,7 @@ fn survive(rounds: usize, mut until: impl FnMut(&mut Host, &Scene, usize)) {
         host.kill();
     }
     scene.desk.gone();
-    // One that lives looks after what the others left.
+    // A running broker closes the calls of killed ones.
     let mut last = scene.plain_host();
     let result = last.call("note", &json!({"text": "the last"}));
     assert!(is_done(&result, "note"), "{result}");

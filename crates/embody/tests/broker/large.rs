@@ -82,7 +82,7 @@ fn what_is_not_listed_is_found_and_called_by_its_name_or_through_body_tool() {
     let through = json!({"name": "water_the_plants", "args": {"text": "x"}});
     assert!(is_done(&host.call("body_tool", &through), "water_the_plants"));
     assert_eq!(scene.desk.calls("water_the_plants"), [json!({}), json!({"text": "x"})]);
-    // And one that was told the name by somebody else needs no search.
+    // A host that knows the name needs no search.
     assert!(is_done(&host.call("get_lamp_2", &json!({})), "get_lamp_2"));
     let status = host.call("runtime_status", &json!({}))["structuredContent"]["tools"].take();
     assert!(status["offered"].as_u64().unwrap() > 300 && status["listed"].as_u64().unwrap() < 60, "{status}");

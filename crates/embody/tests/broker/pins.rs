@@ -1,4 +1,4 @@
-//! A tool's definition is what it was at first sight, until the operator says otherwise.
+//! A tool's definition stays pinned until the operator accepts another.
 
 use std::fs;
 

@@ -242,7 +242,7 @@ fn a_session_and_a_call_that_waits_are_their_tokens_in_every_replica() {
     assert!(reported["result"].to_string().contains("Ann"), "{reported}");
 }
 
-/// What a host of the stateless era says of itself with every request.
+/// The client information that a stateless host sends with every request.
 fn meta(capabilities: &Value) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -285,7 +285,7 @@ fn a_stateless_call_continues_on_every_replica() {
     let none = json!({});
     assert_eq!(decision(&alone(&scene, 0, "note", &none, &none)["result"]), "bounce");
     assert!(is_done(&alone(&scene, 1, "note", &none, &none)["result"], "note"));
-    // A person says yes to one about what the other has asked.
+    // One replica's approval decides the call of the other.
     let hi = json!({"text": "hi"});
     let asks = alone(&scene, 0, "send_note", &hi, &none);
     let yes = answered(&asks, &none);
@@ -305,14 +305,14 @@ fn a_stateless_call_continues_on_every_replica() {
     let asks = alone(&scene, 0, "look", &elicit, &none);
     let reported = alone(&scene, 1, "look", &elicit, &answered(&asks, &json!({"name": "Ann"})));
     assert!(reported["result"].to_string().contains("Ann"), "{reported}");
-    // Whoever has asked a person is killed: nothing was sent, so another can go on.
+    // The replica that asked for approval is killed: nothing was sent, so another can continue.
     let bye = json!({"text": "bye"});
     let asks = alone(&scene, 0, "send_note", &bye, &none);
     scene.kill(0);
     let done = alone(&scene, 1, "send_note", &bye, &answered(&asks, &none));
     assert!(is_done(&done["result"], "send_note"), "{done}");
     assert_eq!(scene.executed("send_note"), 2);
-    // Whoever has sent a call is killed: what came of it nobody knows, and it is not sent again.
+    // The replica that sent a call is killed: its outcome is unknown, and it is not sent again.
     let before = scene.executed("look");
     let asks = alone(&scene, 1, "look", &elicit, &none);
     scene.kill(1);
@@ -341,7 +341,7 @@ fn a_server_without_sessions_is_asked_on_from_another_process() {
         let text = asks["result"]["content"][0]["text"].as_str();
         assert_eq!(text, Some("Multi-round complete for Ann who likes red"), "{asks}");
     }
-    // A call that goes on as a task is followed wherever somebody asks for it.
+    // A call that became a task can be polled on every replica.
     let call = json!({"name": "confirm_delete", "arguments": {"filename": "old.txt"}});
     let begun = with_tasks(&scene, 0, "tools/call", &call);
     assert_eq!(begun["result"]["resultType"], "task", "{begun}");
@@ -365,7 +365,7 @@ fn a_server_without_sessions_is_asked_on_from_another_process() {
     assert!(over["result"]["result"].to_string().contains("old.txt"), "{over}");
 }
 
-/// What a host that knows tasks asks, and is told.
+/// The requests and responses of a host with tasks.
 fn with_tasks(scene: &Scene, at: usize, method: &str, params: &Value) -> Value {
     let mut params = params.clone();
     params["_meta"] = meta(&json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}));
@@ -495,7 +495,7 @@ fn behind_one_address_either_may_be_killed() {
             assert_eq!(decision(&answer["result"]), "bounce", "{answer}");
         }
     }
-    // Each era reads the contract once, or once more where a call was faster than the word of it.
+    // Each era reads the contract once, or twice if a call was faster than its delivery record.
     assert!(done.len() >= 50, "{done:?}");
     let executed: Vec<String> =
         scene.desk.calls("note").iter().map(|call| call["text"].as_str().unwrap().to_owned()).collect();

@@ -94,7 +94,7 @@ impl Scene {
     }
 }
 
-/// What the broker says in place of a body: a decision result, and which one.
+/// The decision of a decision result.
 pub(super) fn decision(result: &Value) -> &str {
     let data = decision_data(result);
     data["decision"].as_str().unwrap_or_else(|| panic!("no decision: {result}"))

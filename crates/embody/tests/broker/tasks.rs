@@ -1,4 +1,4 @@
-//! Calls that go on as tasks, for hosts of the stateless era: the fixture behind the broker, over HTTP, with real tokens.
+//! Calls that become tasks, for hosts of the stateless era: the fixture behind the broker, over HTTP, with real tokens.
 
 mod hostile_server;
 
@@ -128,7 +128,7 @@ impl User<'_> {
         answer["result"].clone()
     }
 
-    /// The id of the task that a call goes on as.
+    /// The id of the task that a call became.
     fn task(&self, tool: &str, arguments: &Value) -> String {
         let result = self.call(tool, arguments);
         assert_eq!((&result["resultType"], result.get("content")), (&json!("task"), None), "{result}");
@@ -172,12 +172,12 @@ fn what_destroys_is_approved_before_it_becomes_a_task() {
     let approval = pending["_meta"]["embody/decision"]["approval_id"].as_str().unwrap().to_owned();
     scene.world.run(&["approvals", "approve", &approval]).ok();
     let task = ann.task("test_task_that_destroys", &file);
-    // It is on record as done by the server, which goes on with it by itself.
+    // It is recorded as done: the server continues it by itself.
     let outcomes = || on_record(&scene, "outcome");
     let outcome = eventually("the outcome on record", || outcomes().pop());
     assert_eq!(outcome["detail"]["outcome"], "done", "{outcome}");
     assert!(outcome.to_string().contains("as a task"), "{outcome}");
-    // What it asks while it runs says whose question it is, and is no approval.
+    // Its requests name the server and are not approvals.
     let asks = ann.once(&task, "input_required");
     let (key, question) = asks["inputRequests"].as_object().unwrap().iter().next().unwrap();
     assert_eq!(question["method"], "elicitation/create");
@@ -198,7 +198,7 @@ fn what_destroys_is_approved_before_it_becomes_a_task() {
     assert_eq!(outcomes().len(), 2);
 }
 
-/// A rule by which what the fixture makes tasks of is a write that nobody is asked about.
+/// A rule that makes the fixture's tasks writes without approval.
 const WRITES: &str = "[[policy.rule]]\ntools = [\"*\"]\nclass = \"write\"\ngate = \"allow\"\n";
 
 /// What is on record, of this kind.
@@ -249,7 +249,7 @@ fn messages_to_a_task_are_recorded() {
     }
     let excerpt = json!({"action": "accept", "content": {"name": "Ann", "password": "[redacted]"}});
     assert_eq!(reported["args_excerpt"]["first"], excerpt, "{said}");
-    // Whoever may not say it has not said it, and who only asks says nothing.
+    // A rejected message is not recorded as sent, and neither is a poll.
     scene.user("bob").refuses("tasks/cancel", &task);
     ann.get(&task);
     // Another process does not know the call, but the task has a name that the call's outcome has too.
@@ -434,7 +434,7 @@ fn the_mind_observes_the_outcome_of_a_task() {
     let task = ann.task("slow_compute", &json!({"seconds": 0, "label": "a sum"}));
     ann.once(&task, "completed");
     ann.get(&task);
-    // What comes later is heard later: by then everything of the task is.
+    // Notifications arrive in order: by then all of the task have arrived.
     let initialized = ann.call("greet", &json!({"name": "the last"}));
     assert!(initialized["content"][0]["text"].as_str().unwrap().contains("the last"), "{initialized}");
     let reported = eventually("what the mind hears", || {

@@ -258,7 +258,7 @@ fn a_revoked_token_ends_its_streams_its_session_and_the_calls_that_wait() {
         assert!(end.join().unwrap() < SOON);
     }
     assert_eq!(client.begin("tools/list", &json!({})).status, 401);
-    // What waited is not made, whatever the owner says now.
+    // A call that waited is not made, even if the owner approves now.
     scene.world.run(&["approvals", "approve", &id]);
     assert!(other.has("look"), "another token goes on");
     assert_eq!(scene.desk.calls("send_note").len(), 0);

@@ -1,5 +1,5 @@
 //! A body at an address that misbehaves, on plain sockets: streamable HTTP at `/mcp`, legacy at `/sse`. A call's argument
-//! `trick` says what goes wrong:
+//! `trick` selects the failure:
 //!
 //! | trick | does |
 //! |---|---|
@@ -278,7 +278,7 @@ fn open_events(stream: &mut TcpStream) {
     let _ = stream.write_all(head.as_bytes());
 }
 
-/// A beginning, and then a byte now and then until nobody wants them any more.
+/// A first part, and then single bytes until the client disconnects.
 fn drip(stream: &mut TcpStream, begin: &str, more: &str) {
     let _ = stream.write_all(begin.as_bytes());
     for byte in more.bytes().cycle() {

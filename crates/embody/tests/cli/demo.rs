@@ -13,7 +13,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::support::world::World;
 
-/// What it says of itself, and more: it ends within this.
+/// The time limit of a demo.
 const MINUTE: Duration = Duration::from_secs(60);
 const TITLES: [&str; 8] = [
     "1  A host connects and learns who the agent is",
@@ -275,7 +275,7 @@ impl Terminal {
         let keyboard = File::from(ours);
         let (sender, screen) = channel();
         let mut shown = keyboard.try_clone().unwrap();
-        // A terminal that nobody else has open says so with an error, which ends the thread.
+        // Reading a terminal without another open end is an error, which ends the thread.
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = shown.read(&mut bytes) {

@@ -108,7 +108,7 @@ fn the_agents_folder_wins_over_the_workspace_file_by_file() {
     assert!(below(&text, "Workspace Files").contains("Mailer's rules.") && !text.contains("House rules."));
     world.file("agents/mailer/SOUL.md", "I carry letters.");
     assert_eq!(below(&full(&world, &["--agent", "mailer"]), "Soul"), "I carry letters.");
-    // The environment names the agent too; a name that nobody has set up is legal.
+    // The environment names the agent too; an unknown name is valid.
     let world = world.env("EMBODY_AGENT", "mailer").env("EMBODY_USER", "grace");
     assert_eq!(below(&full(&world, &[]), "Identity"), "Your name is Postman.");
     assert_eq!(

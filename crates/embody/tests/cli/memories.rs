@@ -103,7 +103,7 @@ fn export_and_import_lose_nothing(stored: &StoreFixture) {
     assert_eq!(texts(stored, &["search", "answer", "--user", "ann"]), ["an answer"]);
 }
 
-/// A full disk is a failure; a reader that has seen enough is none.
+/// A full disk is a failure; a closed pipe is not.
 #[test]
 fn an_export_that_is_not_written_fails() {
     let stored = StoreFixture::workspace();
@@ -227,7 +227,7 @@ fn behind_its_back(stored: &StoreFixture, sql: &'static str) {
     });
 }
 
-/// The chain notices what was done behind its back; the commands say so.
+/// The commands report a changed audit chain.
 #[test]
 fn a_changed_record_is_named() {
     let stored = StoreFixture::workspace();

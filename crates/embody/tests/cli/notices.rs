@@ -1,4 +1,4 @@
-//! What the mind noticed and did by itself, and the owner's word on it: proposals, commitments, consolidations.
+//! What the mind noticed and did by itself, and the owner's decisions: proposals, commitments, consolidations.
 
 use embody_mind::{
     Caller, ConsolidationOutcome, ConsolidationPolicy, Contract, ContractSource, Mind, Reflect, Trust,
@@ -28,7 +28,7 @@ fn scope() -> Scope {
     Scope::new("owner", "assistant").unwrap()
 }
 
-/// The owner says something while the mind listens.
+/// Sends a message of the owner to the mind.
 fn say(stored: &StoreFixture, said: &str) {
     stored.directly(async |store| {
         let nobody = || Contract { text: "x".into(), persona_available: false, reasons: Vec::new() };

@@ -45,7 +45,7 @@ fn ask() -> AskApproval {
     }
 }
 
-/// The policy of the configuration that is there, as the broker would say it.
+/// The policy version of the present configuration.
 fn policy(stored: &StoreFixture, ways: &str) -> String {
     let test = stored.run(&["--json", "policy", "test", "send_email"]).ok().json();
     format!("{}/human_visible_write/{ways}", test["policy_version"].as_str().unwrap())
@@ -190,7 +190,7 @@ fn the_rules_determine_the_approval_channels(stored: &StoreFixture) {
         .says(&["do not let the terminal approve this call, only: telegram"]);
     assert_eq!(status(stored, &approval.id).0, ApprovalStatus::Pending);
     stored.run(&["approvals", "deny", &approval.id]).ok();
-    // Under another policy nobody here can say who may.
+    // Under another policy the approval channels are unknown.
     let other = asked(stored, AskApproval { policy: "another/write/cli".into(), ..ask() });
     stored
         .run(&["approvals", "approve", &other.id])

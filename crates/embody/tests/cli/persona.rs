@@ -35,7 +35,7 @@ fn assert_secret_kept(world: &World, runs: &[&CommandOutput]) {
     }
 }
 
-/// Runs the body layout, which must be the body alone with one note; gives that note.
+/// Runs the body layout, which must be the body alone with one note; returns that note.
 fn fails(world: &World) -> String {
     let plain = world.run(&BODY).ok();
     assert_eq!(plain.stdout, "RULES", "{}", plain.stderr);
@@ -341,7 +341,7 @@ fn doctor_warns_about_an_unavailable_persona() {
     let well = Server::start(PersonaText::Json, Answer::text("I am Sati."));
     let done = world_at(&well.url("/mcp")).run(&["doctor"]).ok();
     assert!(done.stdout.contains(&format!("ok    persona    {}", well.url("/mcp"))), "{}", done.stdout);
-    // A soul of one's own leaves no place for it; that it could not be asked is told all the same.
+    // An agent with a soul does not need it; the doctor still reports that it is unavailable.
     let world = World::with_body("RULES\n").env("PERSONA_SATI_MCP_URL", &well.url("/mcp"));
     world.file("SOUL.md", "Calm.\n");
     let done = world.run(&["doctor"]).ok();

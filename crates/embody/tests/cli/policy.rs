@@ -1,4 +1,4 @@
-//! `policy test`: what the rules say about a call, and why, without making it.
+//! `policy test`: the decision about a call, and why, without making it.
 
 use embody_store::{Definition, SeenTool};
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ fn channel_user_and_undecided_conditions_count() {
     let telegram = ["send_email", "--body", "mail", "--channel", "telegram", "--args", r#"{"to": "x"}"#];
     assert_eq!(test(&stored, &telegram)["gate"], "deny");
     assert_eq!(test(&stored, &[&telegram[..], &["--user", "ann"]].concat())["gate"], "ask");
-    // `args.to` is not there: nobody can tell whether the first rule holds.
+    // `args.to` is absent: the first rule is undecided.
     let unknown = test(&stored, &["send_it", "--body", "far"]);
     assert_eq!(unknown["rules"][0]["holds"], Value::Null);
     assert_eq!((&unknown["gate"], &unknown["via"]), (&json!("ask"), &json!(["console", "cli"])));

@@ -1,4 +1,4 @@
-//! What nobody knows the end of is listed for its user, and counted for everybody.
+//! Unknown outcomes are listed for their user, and counted for all.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `embody up` as programs and browsers talk to it: every answer with its status, its headers and its raw body.
+//! `embody up` over HTTP: every response with its status, its headers and its raw body.
 
 use super::http::{Answer, exchange, send};
 use super::record::Record;

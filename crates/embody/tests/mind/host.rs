@@ -1,4 +1,4 @@
-//! A host on a pipe: starts the process, speaks with it line by line.
+//! A host on a pipe: starts the process and exchanges lines with it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};

@@ -44,7 +44,7 @@ impl App {
         self.up.begin("POST /api/chat", &headers, Some(&json!({ "text": text }))).events()
     }
 
-    /// What was said in a conversation on the web.
+    /// The messages of a conversation on the web.
     pub(crate) fn thread(&self, id: &str) -> String {
         self.up.get(&format!("/api/threads/{id}"), &self.chat).json()["messages"].to_string()
     }
@@ -79,7 +79,7 @@ impl App {
         of("intent").filter(|intent| intent["detail"]["tool"] == tool).map(outcome).collect()
     }
 
-    /// Ends it politely, so that what waits to be said is said.
+    /// Ends it with a signal, so that queued messages are sent.
     pub(crate) fn close(&mut self) {
         end(&mut self.up);
     }

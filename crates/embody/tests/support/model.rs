@@ -48,7 +48,7 @@ impl Model {
         Self { process, url: line.trim().to_owned(), log }
     }
 
-    /// What `embody.toml` says about it.
+    /// Its section of `embody.toml`.
     pub(crate) fn config(&self, speaks: WireFormat) -> String {
         let (provider, path) = match speaks {
             WireFormat::OpenAi => ("openai", "/v1"),
@@ -60,7 +60,7 @@ impl Model {
         )
     }
 
-    /// Everything that it was asked, in order.
+    /// All requests, in order.
     pub(crate) fn requests(&self) -> Vec<ModelRequest> {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         text.lines()
@@ -68,7 +68,7 @@ impl Model {
             .collect()
     }
 
-    /// The last thing that it was asked.
+    /// The last request.
     pub(crate) fn last(&self) -> ModelRequest {
         self.requests().pop().expect("it was asked")
     }

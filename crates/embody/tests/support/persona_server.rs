@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// What the servers ask for.
 pub(crate) const TOKEN: &str = "tok-3f9a-not-for-your-eyes-77";
 
-/// How a server speaks.
+/// The transport of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PersonaText {
     /// Streamable HTTP at `/mcp`, answers as JSON.

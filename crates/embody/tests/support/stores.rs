@@ -35,7 +35,7 @@ impl StoreFixture {
         self.world.run(&[&flags, arguments].concat())
     }
 
-    /// Works with the store itself, as the mind does while nobody runs a command.
+    /// Uses the store directly, without a command.
     pub(crate) fn directly<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
         let place = match self.flags.get(1) {
             None => DatabaseUrl::File(self.world.path("embody.db")),

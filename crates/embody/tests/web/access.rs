@@ -92,7 +92,7 @@ fn a_code_works_once() {
     served.sign_in(&code);
     let used =
         served.ask("POST /api/login", &[], Some(&json!({"code": code}))).refused(401, "was used before");
-    // Whoever is not signed in is not told how to get another: it may be the agent.
+    // An unauthenticated caller is not told how to get another code: it may be the agent.
     let page = served.ask("GET /", &[], None);
     for answer in [used, page] {
         assert!(answer.body.contains("look at the terminal where embody runs"), "{answer:?}");

@@ -1,4 +1,4 @@
-//! `/api/chat`: turns that stream, go on, are taken up again and broken off.
+//! `/api/chat`: turns that stream, continue without readers, are resumed and cancelled.
 
 use embody_store::{DatabaseUrl, Store};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn endless() -> Value {
     json!({"text": "on and on ", "repeat": 3_000, "chunk": 10, "delay_ms": 20})
 }
 
-/// A world in which messages can be sent to others, though nobody takes them.
+/// A world in which messages to others can be queued, but are not delivered.
 fn reaching_others() -> World {
     World::new().env("TELEGRAM_BOT_TOKEN", "1:nobodys")
 }
@@ -100,7 +100,7 @@ fn a_model_without_a_name_is_reported_to_the_owner_without_a_second_table() {
         "{reported}"
     );
     assert!(reported.ends_with("and start `embody up` again"), "{reported}");
-    // Where it stands is nobody else's business.
+    // Another user must not see it.
     assert!(failed(&ann).starts_with("no model is configured"));
     let me = |headers: &[(&str, &str)]| served.ask("GET /api/me", headers, None).json();
     let cookie = served.sign_in(&served.code);
@@ -128,7 +128,7 @@ fn a_turn_continues_without_readers_and_can_be_resumed() {
     let rest = resume(&seen.last().unwrap().id);
     assert_eq!(text(&seen) + &text(&rest), words.trim());
     assert_eq!(rest.last().unwrap().name, "done");
-    // From the beginning, and by whoever cannot send the header.
+    // From the beginning, for a client that cannot send the header.
     assert_eq!(text(&resume("0")), words.trim());
     let after = format!("/api/chat/{turn}?after={}", rest[rest.len() - 2].id);
     let only_end = served.begin(&format!("GET {after}"), &[("authorization", &auth)], None).events();
@@ -294,7 +294,7 @@ fn the_owner_decides_about_everybodys_calls_that_are_left_to_the_console() {
         assert_eq!(served.get("/api/approvals?all=true", token).json(), json!({"approvals": []}));
         served.post("/api/approvals", token, &word(&bobs)).refused(404, "no approval");
     }
-    // Whoever has the code runs this house: they see whose it is, but nothing of what the rules leave to others.
+    // The owner sees the user of each approval, but none that the rules leave to other channels.
     let (cookie, ours) = (served.sign_in(&served.code), format!("http://{}", served.host));
     let headers = [("cookie", cookie.as_str()), ("origin", ours.as_str())];
     let seen = || served.ask("GET /api/approvals", &headers, None).json();

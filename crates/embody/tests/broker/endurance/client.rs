@@ -92,7 +92,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Sends a request and gives its answer.
+    /// Sends a request and returns its response.
     pub(super) fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
         let asked = self.begin(method, params)?;
         self.finish(asked)
@@ -104,11 +104,11 @@ impl<'a> Client<'a> {
         self.finish(asked)
     }
 
-    /// Does not want the answer to a request any more: says so in a session, hangs up without one.
+    /// Cancels a request: with a notification in a session, else by closing the connection.
     pub(super) fn cancel(&mut self, asked: PendingRequest) -> Result<()> {
         if self.session().is_some() {
             self.notify("notifications/cancelled", &json!({"requestId": asked.id}))?;
-            // Its stream ends, with or without a last word.
+            // Its stream ends, with or without a final response.
             let _ = self.finish(asked);
         }
         Ok(())
@@ -155,7 +155,7 @@ fn answer(mut reading: Reading, id: u64) -> Result<Value> {
     Err(ErrorKind::UnexpectedEof.into())
 }
 
-/// What an answer to a call of an unruly body says.
+/// The outcome in a response of an unruly body.
 pub(super) fn seen(tool: &str, answer: &Value) -> SeenOutcome {
     let result = &answer["result"];
     let reported = &result["_meta"]["embody/decision"];

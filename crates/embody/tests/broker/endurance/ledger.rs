@@ -21,9 +21,9 @@ pub(super) enum SeenOutcome {
     Done,
     /// The body's own answer, which is that it went wrong.
     Failed,
-    /// The broker says that it was not made.
+    /// The broker reported that it was not made.
     Refused,
-    /// The broker says that nobody knows.
+    /// The broker reported an unknown outcome.
     Unknown,
     /// No answer: the broker was killed, or the host did not wait.
     Nothing,
@@ -32,7 +32,7 @@ pub(super) enum SeenOutcome {
 /// Which broker made a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writer {
-    /// The one that serves everybody, by its number. Each is killed before there is a next one.
+    /// The shared broker, by its number. Each is killed before the next one starts.
     Up(usize),
     /// A host's own.
     Pipe { is_killed: bool },
@@ -72,7 +72,7 @@ impl Drop for Entry<'_> {
 }
 
 impl Ledger {
-    /// Begins a write of this name, which nobody may have used before.
+    /// Begins a write with this unused name.
     pub(super) fn begin(&self, maker: Writer, name: &str) -> Entry<'_> {
         let text = format!("{MARK}{name}");
         let write = Write { maker, seen: SeenOutcome::Nothing };
@@ -187,7 +187,7 @@ fn read(server: &Server) -> HashMap<String, Option<String>> {
             }
             "outcome" => {
                 let outcome = detail["outcome"].as_str().unwrap().to_owned();
-                // Whoever made it knows better than whoever had given it up.
+                // The process that made it knows more than the one that gave it up.
                 let before = outcomes.insert(id, outcome);
                 assert!(before.is_none_or(|one| one == "unknown"), "two outcomes for one call: {detail}");
             }

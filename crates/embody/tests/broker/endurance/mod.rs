@@ -1,9 +1,9 @@
 //! A long day of the broker: hosts of every kind come and go, bodies are slow, loud, mortal and dead, processes are killed.
 //! Nothing that was started may be left, memory and open files stay what they were, and every write is accounted for.
 //!
-//! - `house`: the workspace, its bodies and the one `embody up`
-//! - `guest`: a host over HTTP
-//! - `visit`: what a host does while it is there
+//! - `server`: the workspace, its bodies and the one `embody up`
+//! - `client`: a host over HTTP
+//! - `session`: the calls of one host
 //! - `ledger`: every write, as its host, the bodies and the audit have it
 //! - `census`: processes, and what one holds
 //!
@@ -32,11 +32,11 @@ use super::setup::host;
 
 /// Hosts that are there at the same time.
 const AT_ONCE: usize = 8;
-/// Quiet moments of the broker that is not killed: nobody is there, and what it holds is looked at.
+/// Quiet moments of the broker that is not killed: no host is connected, and its resources are measured.
 const QUIET_MOMENTS: usize = 6;
 /// The one that the later ones are compared with: what is made once and kept has been made by then.
 const SETTLED: usize = 3;
-/// Of this many visits one kills the broker, in the first part; and of this many one kills a body.
+/// One of this many sessions kills the broker, in the first part; one of this many kills a body.
 const VISITS_PER_KILL: usize = 12;
 const VISITS_PER_BODY_KILL: usize = 4;
 /// Connections to the store and threads come and go with the work. If each session left one behind, there would be more than
@@ -47,13 +47,13 @@ const THREADS_MORE: usize = 8;
 /// compared there are up to seventy-five visits, and in an hour five hundred: a leak of 100 KiB a visit is seen, and by the same
 /// count one of 15 KiB in the long form.
 const MEMORY_MORE_KIB: usize = 5 * 1024;
-/// How long a session that nobody uses may be kept, and how long it may take until that is noticed.
+/// How long an idle session may be kept, and how long its expiry may take.
 const FORGOTTEN: Duration = Duration::from_secs(300 + 60);
 
 /// How long it takes and how many come: five minutes in `./test`, an hour in `cargo xtask soak`.
 struct Form {
     visits: usize,
-    /// They are spread over so long. A slow machine takes longer, and nobody minds.
+    /// They are spread over this time; a slow machine may take longer.
     span: Duration,
     /// Long enough that sessions are forgotten, and that calls come to the end of their time.
     is_long: bool,
@@ -73,7 +73,7 @@ impl Form {
     }
 }
 
-/// What is looked at in a quiet moment.
+/// What is measured in a quiet moment.
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     processes: usize,
@@ -144,7 +144,7 @@ impl Schedule {
             let (mut killed, mut bodies_killed, mut looked_at) = (0, 0, start);
             while hosts.iter().any(|host| !host.is_finished()) {
                 let connect = next.load(Ordering::Acquire).min(visits.end) - visits.start;
-                // In the middle of a write, and of visits that have just begun.
+                // During a write, and while sessions have just begun.
                 if killed < kills
                     && connect > (killed + 1) * visits.len() / (kills + 1)
                     && ledger.under_way() > 0
@@ -206,7 +206,7 @@ impl Schedule {
             let numbers = self.server.numbers();
             let is_quiet = numbers.sessions("session") == 0
                 && numbers.sessions("stateless") == regulars
-                // Where nobody is there, nobody tells the mind.
+                // Without a session no observation is delivered.
                 && (regulars == 0 || numbers.get("embody_observations_waiting") == 0)
                 && ["good", "mortal"].iter().all(|body| numbers.connected(body) == regulars)
                 && ["slow", "loud", "late", "deaf"].iter().all(|body| numbers.connected(body) == 0);
@@ -230,7 +230,7 @@ impl Schedule {
         }
     }
 
-    /// What was done under processes that were killed, the mind hears from those that live: one for each user.
+    /// Observations of killed processes are delivered by running ones: one session for each user.
     fn send_observations(&self) {
         self.open_regular_sessions();
         let owner = host(&self.server.world, &json!({}), |_, _| Reply::Error(-32601, "no such method"));
@@ -270,7 +270,7 @@ impl Schedule {
         );
     }
 
-    /// Everything ends, and says so.
+    /// Ends everything and checks the exit codes.
     fn end(mut self, lost: usize) {
         assert!(self.server.close(), "it does not end well");
         let deadline = Instant::now() + SOON;
@@ -310,7 +310,7 @@ impl Schedule {
 }
 
 impl Moment {
-    /// Whether it is no more than before, as far as that can be said.
+    /// Whether it did not grow, within the tolerance.
     fn is_within(&self, before: &Self) -> bool {
         self.processes <= before.processes
             && self.zombies == 0
@@ -319,7 +319,7 @@ impl Moment {
     }
 }
 
-/// Memory does not grow with the visits: in the second half it is what it was when everything had settled.
+/// Memory does not grow with the sessions: in the second half it stays at the level of the first.
 fn flat(moments: &[Moment]) {
     let memory: Vec<usize> = moments.iter().map(|moment| moment.held.anonymous_kib).collect();
     let most = memory[SETTLED - 1] + MEMORY_MORE_KIB;

@@ -36,7 +36,7 @@ impl Resources {
         let mut others: Vec<Process> = processes().collect();
         let mut ours: Vec<Process> = Vec::new();
         let mut parents: HashSet<u32> = HashSet::new();
-        // Until nobody is left whose parent is one of us.
+        // Until no process is left whose parent is one of ours.
         loop {
             let is_ours = |process: &mut Process| {
                 parents.contains(&process.parent)
@@ -58,7 +58,7 @@ impl Resources {
         self.known.len()
     }
 
-    /// What those say of themselves that are there now.
+    /// The current processes.
     pub(super) fn names(&mut self) -> Vec<String> {
         let words = |process: &Process| {
             let words = fs::read(format!("/proc/{}/cmdline", process.id)).unwrap_or_default();

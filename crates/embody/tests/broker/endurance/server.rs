@@ -1,4 +1,4 @@
-//! The workspace with its bodies, and the one process that serves everybody, however often it is killed.
+//! The workspace with its bodies, and the shared broker process, which is killed and restarted.
 
 use std::process::Command;
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use super::super::unruly::{Unruly, is_alive};
 use crate::support::served::{Reading, Served, begin, send, token};
 use crate::support::world::World;
 
-/// Bodies that are stopped when nobody needs them, after so long.
+/// The idle time after which bodies are stopped.
 const IDLE_STOP: &str = "start = \"lazy\"\nidle_stop_s = 2";
 /// How many of the bodies are killed, from the first.
 const KILLED: usize = 4;
@@ -107,7 +107,7 @@ impl Server {
         *address = (address.0 + 1, broker.host.clone());
     }
 
-    /// Ends the broker politely; whether it says that all is well.
+    /// Ends the broker with a signal; returns whether it exits with success.
     pub(super) fn close(&self) -> bool {
         let mut broker = self.broker.lock().unwrap();
         broker.signal("-TERM");
@@ -121,7 +121,7 @@ impl Server {
         }
     }
 
-    /// `kill -9` of a body of somebody: of this one, or of the next that runs.
+    /// `kill -9` of a body: of this session, or of the next that runs.
     pub(super) fn kill_a_body(&self, which: usize) {
         let mortals = &self.bodies[..KILLED];
         let bodies = mortals.iter().cycle().skip(which).take(KILLED);
@@ -130,7 +130,7 @@ impl Server {
         self.bodies_killed.fetch_add(usize::from(killed.status.success()), Ordering::Relaxed);
     }
 
-    /// Notes a session whose host is gone without a word.
+    /// Records a session whose host disappeared.
     pub(super) fn abandon(&self, session: String) {
         self.lost.lock().unwrap().push(session);
     }
@@ -138,7 +138,7 @@ impl Server {
     /// Hosts that had vanished are back, and leave properly.
     pub(super) fn end_abandoned(&self) {
         for session in std::mem::take(&mut *self.lost.lock().unwrap()) {
-            // Or nobody has used it for so long that it is over.
+            // Or it expired.
             let status = self.end_session(&session).unwrap();
             assert!([204, 404].contains(&status), "{status}");
         }
@@ -163,7 +163,7 @@ impl Server {
 /// The process of a body that was started last and still runs.
 fn youngest(unruly: &Unruly) -> Option<u64> {
     let log = unruly.words()[2].as_bytes();
-    // The number of one that has ended may be somebody else's by now.
+    // The pid of an ended process may have been reused.
     let is_it = |id: &u64| {
         let words = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
         is_alive(*id) && words.split(|byte| *byte == 0).any(|word| word == log)
@@ -172,7 +172,7 @@ fn youngest(unruly: &Unruly) -> Option<u64> {
     started.filter_map(|start| start["pid"].as_u64()).find(is_it)
 }
 
-/// What `/metrics` says.
+/// The values of `/metrics`.
 pub(super) struct Numbers(String);
 
 impl Numbers {
@@ -181,7 +181,7 @@ impl Numbers {
         let name = series.split('{').next().unwrap();
         assert!(self.0.contains(&format!("# TYPE {name} ")), "there is no `{name}`:\n{}", self.0);
         let value = self.0.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-        // Of labels that nobody had yet there is none.
+        // A label without a sample is absent.
         value.map_or(0, |value| value.parse().unwrap_or_else(|_| panic!("`{series}` is {value}")))
     }
 

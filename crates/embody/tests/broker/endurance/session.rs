@@ -14,7 +14,7 @@ use super::server::Server;
 
 /// Hosts without sessions: these come again and again, under the same names.
 pub(super) const REGULARS: usize = 4;
-/// Things that a host does in one visit, besides a first write.
+/// The calls of one session, besides a first write.
 const STEPS: u64 = 5;
 
 /// How a host comes.
@@ -38,7 +38,7 @@ pub(super) fn regular(number: usize) -> String {
     format!("regular {}", number % REGULARS)
 }
 
-/// A visit from its beginning to its end. When the broker is killed meanwhile, it is made again with the next one.
+/// One session. If the broker is killed meanwhile, it is repeated with the next one.
 pub(super) fn session(server: &Server, ledger: &Ledger, number: usize, is_patient: bool) {
     if way(number) == Transport::Stdio {
         return on_a_pipe(server, ledger, number);
@@ -216,7 +216,7 @@ fn on_a_pipe(server: &Server, ledger: &Ledger, number: usize) {
     }
 }
 
-/// A number that looks like chance and is always the same.
+/// A deterministic pseudo-random number.
 fn dice(of: u64) -> u64 {
     let mixed = (of + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -133,7 +133,7 @@ fn metrics_count_calls() {
     assert!(page.get("embody_audit_queue", &[]) <= page.get("embody_audit_queue_limit", &[]));
     assert!(page.get("process_resident_memory_bytes", &[]) > 1e6);
     assert!(page.get("process_open_fds", &[]) > 3.0);
-    // What the mind was told of leaves the outbox.
+    // Delivered observations leave the outbox.
     until(&served.host, &operate, "the outbox", |page| page.get("embody_outbox_observations", &[]) == 0.0);
     // A server that comes back is counted.
     guest.call("look", &json!({"trick": "crash"}));

@@ -73,7 +73,7 @@ fn a_call_is_a_span_of_the_hosts_trace_with_a_child_span_for_the_upstream_reques
     let spans = collector.spans();
     check_a_read(&spans);
     check_what_failed(&spans);
-    // The host's context went on as it came, and nothing that was said in a call left the house.
+    // The host's trace context was forwarded unchanged, and no content of a call was exported.
     let calls = scene.desk.of_kind("call");
     assert_eq!(calls[0]["params"]["_meta"], json!({"traceparent": parent(1), "tracestate": "host=1"}));
     for post in collector.posts() {

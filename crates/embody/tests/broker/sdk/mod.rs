@@ -114,7 +114,7 @@ fn kill(server: &Unruly) {
     }
 }
 
-/// Waits until `runtime_status` says that this upstream is away.
+/// Waits until `runtime_status` shows this upstream as unavailable.
 fn until_away(client: &mut Client, name: &str) {
     let client = std::cell::RefCell::new(client);
     until("the upstream to be away", || {
@@ -220,7 +220,7 @@ fn a_client_without_an_owner_or_a_mind(sdk: Sdk, transport: Transport) {
     let mut client = Client::connect(sdk, &endpoint, false);
     client.list();
     client.call("runtime_bootstrap", json!({}));
-    // An expired approval is told once; a call that is pending is told when it comes again.
+    // An expired approval is reported once; a pending call is reported when it is repeated.
     for (tool, arguments) in writes("late") {
         let late = eventually("the end of the wait", || {
             let result = client.call(tool, arguments.clone());

@@ -20,10 +20,10 @@ enum Behaviour {
     Asks,
 }
 
-/// A server with one tool, whose calls it goes on with as tasks.
+/// A server with one tool, whose calls become tasks.
 struct HostileServer {
     body: String,
-    /// Whether somebody waits to hear how its task is.
+    /// Whether a client waits for the state of its task.
     is_waited_for: Arc<AtomicBool>,
 }
 
