@@ -14,7 +14,9 @@ use embody_prompt::{
     assemble, render,
 };
 use embody_store::ToolPin;
-use embody_workspace::{AgentName, LoadRequest, LoadedWorkspace, ModelFacts, RequestFacts, load};
+use embody_workspace::{
+    AgentName, LoadRequest, LoadedWorkspace, ModelFacts, RequestFacts, StoredValues, load,
+};
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -157,34 +159,35 @@ pub(crate) fn workspace_request(
         Audience::Owner if !is_for_owner => Audience::User,
         audience => audience,
     };
-    let mut request = LoadRequest::new(workspace, AgentName::new(&args.scope.agent())?, audience);
-    request.is_for_owner = is_for_owner;
-    request.body.clone_from(&config.prompt.body);
-    request.audiences = config.audience.clone();
-    request.channel.clone_from(&args.channel);
-    request.task.clone_from(&args.task);
-    request.background = args.background;
-    request.now = args.now;
-    request.timezone.clone_from(&args.timezone);
-    if !is_for_owner && request.timezone.is_none() {
-        request.timezone = TimeZone::system().iana_name().map(str::to_owned);
-    }
-    request.project.clone_from(&args.project);
-    request.facts = RequestFacts { session: args.session.clone(), ..RequestFacts::default() };
-    request.model = model(config);
-    request.native_tools = args.native_tools.unwrap_or(config.model.native_tools);
-    request.sandbox.clone_from(&config.sandbox);
-    request.instructions = args.instructions.clone().map(|text| (text, Source::fixed("--instructions")));
-    request.budget = Budget {
-        total: config.prompt.budget_tokens as usize,
-        sections: config
-            .prompt
-            .sections
-            .iter()
-            .filter_map(|(name, limit)| Some((Kind::from_name(name)?, *limit as usize)))
-            .collect(),
-    };
-    Ok(request)
+    let system_zone = || TimeZone::system().iana_name().map(str::to_owned);
+    let sections = config.prompt.sections.iter();
+    Ok(LoadRequest {
+        workspace,
+        body: config.prompt.body.clone(),
+        agent: AgentName::new(&args.scope.agent())?,
+        is_for_owner,
+        audience,
+        audiences: config.audience.clone(),
+        channel: args.channel.clone(),
+        task: args.task.clone(),
+        background: args.background,
+        now: args.now,
+        timezone: args.timezone.clone().or_else(|| if is_for_owner { None } else { system_zone() }),
+        project: args.project.clone(),
+        facts: RequestFacts { session: args.session.clone(), ..RequestFacts::default() },
+        model: model(config),
+        native_tools: args.native_tools.unwrap_or(config.model.native_tools),
+        sandbox: config.sandbox.clone(),
+        tools: Vec::new(),
+        instructions: args.instructions.clone().map(|text| (text, Source::fixed("--instructions"))),
+        stored: StoredValues::default(),
+        budget: Budget {
+            total: config.prompt.budget_tokens as usize,
+            sections: sections
+                .filter_map(|(name, limit)| Some((Kind::from_name(name)?, *limit as usize)))
+                .collect(),
+        },
+    })
 }
 
 pub(crate) fn layout(
@@ -317,7 +320,7 @@ fn offered_tools(config: &Config, pins: &[ToolPin], user: &str) -> Vec<Value<Too
     let servers = tool_servers(config, pins, user);
     let sources: Vec<catalogue::Source<'_>> = servers.iter().map(ToolServer::source).collect();
     let catalogue = Catalogue::without_pins(&sources);
-    let listed = broker_setup::listing_limit(config).apply(&catalogue, &[]);
+    let listed = config.listing_limit.apply(&catalogue, &[]);
     let own = listed.own.iter().filter_map(|definition| tool(definition, Source::fixed("broker")));
     let others = listed.tools.iter().filter_map(|offered| {
         let source = match &*offered.upstream {

@@ -203,7 +203,7 @@ mod tests {
 
     // spec: B-05
     #[test]
-    fn a_refusal_says_why_and_where() {
+    fn a_refused_include_is_noted_with_reason_and_line() {
         let expanded = expand("one\n@include no\n", &Source::file("body.md"), |_| {
             Err(ReadError::Refused("it is large".into()))
         });

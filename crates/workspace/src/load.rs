@@ -20,7 +20,8 @@ pub struct LoadRequest {
     pub agent: AgentName,
     /// Whether the user is the owner of the workspace: `USER.md`, `memories.json` and `tasks.json` are for no other user.
     pub is_for_owner: bool,
-    pub room: Audience,
+    /// Who reads the replies.
+    pub audience: Audience,
     pub audiences: Audiences,
     pub channel: Option<String>,
     pub task: Option<String>,
@@ -51,31 +52,6 @@ pub struct StoredValues {
 }
 
 impl LoadRequest {
-    pub fn new(workspace: PathBuf, agent: AgentName, room: Audience) -> Self {
-        Self {
-            workspace,
-            body: PathBuf::from("prompts/agent_system.md"),
-            agent,
-            is_for_owner: true,
-            room,
-            audiences: Audiences::default(),
-            channel: None,
-            task: None,
-            background: false,
-            now: None,
-            timezone: None,
-            project: None,
-            facts: RequestFacts::default(),
-            model: ModelFacts::default(),
-            native_tools: true,
-            sandbox: None,
-            tools: Vec::new(),
-            instructions: None,
-            stored: StoredValues::default(),
-            budget: Budget::default(),
-        }
-    }
-
     /// The audiences; values about the owner are for the owner only if the user is another.
     fn audiences_for_user(&self) -> Audiences {
         let audiences = self.audiences.clone();
@@ -201,7 +177,7 @@ pub fn load(request: &LoadRequest) -> Result<LoadedWorkspace, Error> {
     let clock = environment::now(request.now, zone.as_ref(), audiences.user, &mut notes);
     let zone_source = zone.as_ref().map_or(Source::fixed("machine"), |(_, source)| source.clone());
     let unknown_zone = zone.filter(|_| !clock.is_zone_known);
-    let mut input = PromptInput::new(clock.now, request.room);
+    let mut input = PromptInput::new(clock.now, request.audience);
     input.utc = clock.utc;
     let zone = clock.zone.clone();
     input.body = body;

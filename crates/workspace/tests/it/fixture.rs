@@ -4,13 +4,15 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use embody_prompt::{Audience, Layout, assemble, render};
-use embody_workspace::{AgentName, LoadRequest, LoadedWorkspace, load};
+use embody_prompt::{Audience, Budget, Layout, assemble, render};
+use embody_workspace::{
+    AgentName, Audiences, LoadRequest, LoadedWorkspace, ModelFacts, RequestFacts, StoredValues, load,
+};
 use tempfile::TempDir;
 
-pub(crate) struct Place(TempDir);
+pub(crate) struct TestWorkspace(TempDir);
 
-impl Place {
+impl TestWorkspace {
     pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("workspace")).unwrap();
@@ -45,7 +47,7 @@ impl Place {
     }
 
     pub(crate) fn request(&self) -> LoadRequest {
-        LoadRequest::new(self.workspace(), AgentName::new("mailer").unwrap(), Audience::Owner)
+        request(self.workspace(), "mailer")
     }
 
     pub(crate) fn load(&self) -> LoadedWorkspace {
@@ -77,4 +79,30 @@ pub(crate) fn text(loaded: &LoadedWorkspace, layout: Layout) -> String {
 
 pub(crate) fn body(loaded: &LoadedWorkspace) -> String {
     loaded.input.body.iter().flat_map(|body| &body.parts).map(|part| part.text.as_str()).collect()
+}
+
+/// A request with defaults.
+pub(crate) fn request(workspace: PathBuf, agent: &str) -> LoadRequest {
+    LoadRequest {
+        workspace,
+        body: PathBuf::from("prompts/agent_system.md"),
+        agent: AgentName::new(agent).unwrap(),
+        is_for_owner: true,
+        audience: Audience::Owner,
+        audiences: Audiences::default(),
+        channel: None,
+        task: None,
+        background: false,
+        now: None,
+        timezone: None,
+        project: None,
+        facts: RequestFacts::default(),
+        model: ModelFacts::default(),
+        native_tools: true,
+        sandbox: None,
+        tools: Vec::new(),
+        instructions: None,
+        stored: StoredValues::default(),
+        budget: Budget::default(),
+    }
 }
