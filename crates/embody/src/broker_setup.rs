@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_body::server::{BodyHandler, Principal as BodyPrincipal};
-use embody_broker::catalogue::{CatalogueCache, ListingLimit};
+use embody_broker::catalogue::CatalogueCache;
 use embody_broker::meter::Meter;
 use embody_broker::policy::{Condition, Glob, Policy, Rule, WrongCondition};
 use embody_broker::upstream::{BodySpec, BodyUsers, IdleShutdown, RawTool, Role, Roots, Spec};
@@ -22,7 +22,7 @@ use crate::cli::ScopeArgs;
 use crate::config::choices;
 use crate::config::resolved::{
     Body, Config, Dialect, Policy as ConfiguredPolicy, Roots as ConfiguredRoots, Rule as ConfiguredRule,
-    Tools, Upstream,
+    Upstream,
 };
 use crate::embedded::Availability;
 use crate::error::{CliError, ErrorContext};
@@ -91,7 +91,7 @@ pub(crate) fn build(
             receipts: config.prompt.keep_receipts,
             ..Timeouts::default()
         },
-        listing_limit: listing_limit(config),
+        listing_limit: config.listing_limit.clone(),
         catalogues: CatalogueCache::default(),
         meter,
         clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
@@ -223,7 +223,7 @@ fn body_spec(body: &Body, proxies: &Proxies, reaper: &Arc<Reaper>, store: &Store
         proxies: proxies.clone(),
         limits: Limits::default(),
         call_timeout: CALL_TIMEOUT,
-        idle_shutdown: idle_shutdown(body),
+        idle_shutdown: body.idle_shutdown,
         tools: None,
         era,
     })
@@ -240,15 +240,6 @@ pub(crate) fn visible_bodies(config: &Config, user: &str, owner: &str) -> Option
     let is_theirs = |body: &&Body| body.users.include(user, owner);
     let theirs = || config.bodies.iter().filter(is_theirs).map(|body| body.name.clone());
     (user != owner).then(|| theirs().chain(["embody", "mind"].map(str::to_owned)).collect())
-}
-
-fn idle_shutdown(body: &Body) -> IdleShutdown {
-    IdleShutdown { start: body.start.into(), idle_stop: body.idle_stop }
-}
-
-pub(crate) fn listing_limit(config: &Config) -> ListingLimit {
-    let Tools { max_listed, always_listed } = &config.tools;
-    ListingLimit { max_listed: *max_listed, always: globs(always_listed) }
 }
 
 fn globs(patterns: &[String]) -> Vec<Glob> {

@@ -314,40 +314,44 @@ async fn model(config: &Config) -> Vec<Check> {
 
 async fn mind(config: &Config) -> Option<Check> {
     let upstream = config.mind.upstream.as_ref()?;
-    Some(match reachable(upstream, (None, None), &config.proxies).await {
-        Ok(text) => ok("mind", text),
-        Err((message, Unreachable::Misconfigured)) => fail("mind", message, "check `[mind]` in embody.toml"),
-        Err((message, Unreachable::NotNow)) => warn("mind", message, "check that it runs, and `[mind] url`"),
-        Err((message, Unreachable::RelativePath)) => {
-            warn("mind", message, "write the whole path into `[mind] command`")
-        }
-    })
+    let found = reachable(upstream, (None, None), &config.proxies).await;
+    Some(found.map_or_else(
+        |(message, reason)| match reason {
+            Unreachable::Misconfigured => fail("mind", message, "check `[mind]` in embody.toml"),
+            Unreachable::NotNow => warn("mind", message, "check that it runs, and `[mind] url`"),
+            Unreachable::RelativePath => warn("mind", message, "write the whole path into `[mind] command`"),
+        },
+        |text| ok("mind", text),
+    ))
 }
 
 async fn server(body: &Body, config: &Config) -> Check {
+    const NAME: &str = "server";
     let name = &body.name;
     let path = body.env.get("PATH").map(|path| OsStr::new(path.expose()));
-    match reachable(&body.upstream, (body.cwd.as_deref(), path), &config.proxies).await {
-        Ok(text) => ok("server", format!("{name}: {text}")),
-        Err((message, Unreachable::Misconfigured)) => fail(
-            "server",
-            format!("{name}: {message}"),
-            &format!(
+    let found = reachable(&body.upstream, (body.cwd.as_deref(), path), &config.proxies).await;
+    let (message, reason) = match found {
+        Ok(text) => return ok(NAME, format!("{name}: {text}")),
+        Err((message, reason)) => (format!("{name}: {message}"), reason),
+    };
+    match reason {
+        Unreachable::Misconfigured => {
+            let hint = format!(
                 "check `command` and `cwd` of the `[[body]]` `{name}`; a program without a `/` is looked for on PATH"
-            ),
-        ),
-        Err((message, Unreachable::RelativePath)) => warn(
-            "server",
-            format!("{name}: {message}"),
-            &format!("set `cwd` of the `[[body]]` `{name}`, or write the whole path into its `command`"),
-        ),
-        Err((message, Unreachable::NotNow)) => warn(
-            "server",
-            format!("{name}: {message}"),
-            &format!(
+            );
+            fail(NAME, message, &hint)
+        }
+        Unreachable::RelativePath => {
+            let hint =
+                format!("set `cwd` of the `[[body]]` `{name}`, or write the whole path into its `command`");
+            warn(NAME, message, &hint)
+        }
+        Unreachable::NotNow => {
+            let hint = format!(
                 "check that it runs, and `url` of the `[[body]]` `{name}`; its tools are missing meanwhile"
-            ),
-        ),
+            );
+            warn(NAME, message, &hint)
+        }
     }
 }
 
@@ -432,6 +436,7 @@ async fn answers(address: &Address, proxies: &Proxies) -> Result<(), String> {
 
 async fn telegram(config: &Config) -> Option<Check> {
     const NAME: &str = "telegram";
+    const UNREACHABLE: &str = "check `api_url` in `[telegram]` and the way to it";
     let variable = &config.telegram.token_env;
     let token = format!("check the bot's token in the environment variable {variable}");
     let scope = ScopeArgs::default();
@@ -460,17 +465,11 @@ async fn telegram(config: &Config) -> Option<Check> {
         Ok(Err(error @ ApiError::Refused { status: 401 | 404, .. })) => {
             fail(NAME, error.to_string(), &format!("{token}, and `api_url` in `[telegram]`"))
         }
-        Ok(Err(ApiError::Lost(why))) => warn(
-            NAME,
-            format!("Telegram does not answer: {why}"),
-            "check `api_url` in `[telegram]` and the way to it",
-        ),
-        Ok(Err(error)) => warn(NAME, error.to_string(), "check `api_url` in `[telegram]` and the way to it"),
-        Err(_) => warn(
-            NAME,
-            format!("no answer from {} within {TIMEOUT:?}", config.telegram.api_url),
-            "check `api_url` in `[telegram]` and the way to it",
-        ),
+        Ok(Err(ApiError::Lost(why))) => warn(NAME, format!("Telegram does not answer: {why}"), UNREACHABLE),
+        Ok(Err(error)) => warn(NAME, error.to_string(), UNREACHABLE),
+        Err(_) => {
+            warn(NAME, format!("no answer from {} within {TIMEOUT:?}", config.telegram.api_url), UNREACHABLE)
+        }
     })
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use embody_broker::arguments::Arguments;
+use embody_broker::catalogue::ListingLimit;
 use embody_broker::policy::{Condition, Facts, Glob};
 use embody_prompt::Sandbox;
 use embody_wire::{Proxies, Secret};
@@ -16,7 +17,7 @@ use super::error::quoted;
 use super::mask::{self, Address};
 use super::raw::{self, ASK_TIMEOUT_S, ASK_WAIT_S, Raw, TextOrFlag};
 use super::resolved::{
-    Config, Model, ModelTimeouts, Persona, Policy, Prompt, Rule, Store, Telegram, Telemetry, Tools,
+    Config, Model, ModelTimeouts, Persona, Policy, Prompt, Rule, Store, Telegram, Telemetry,
 };
 use super::tree::{KeyPath, shown_key};
 use super::{env, upstream};
@@ -29,7 +30,7 @@ pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
     let store = store(&raw.store, checks);
     let mind = upstream::mind(raw.mind, checks);
     let bodies = upstream::bodies(raw.body, checks);
-    let tools = tools(raw.tools, checks);
+    let listing_limit = listing_limit(&raw.tools, checks);
     let policy = policy(raw.policy, checks);
     let model = model(raw.model, checks);
     let telegram = telegram(raw.telegram, checks);
@@ -42,7 +43,7 @@ pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
         store: store?,
         mind,
         bodies,
-        tools,
+        listing_limit,
         policy,
         model: model?,
         telegram: telegram?,
@@ -137,10 +138,12 @@ fn store(raw: &raw::Store, checks: &mut Checks<'_>) -> Option<Store> {
     Some(store)
 }
 
-fn tools(raw: raw::Tools, checks: &mut Checks<'_>) -> Tools {
+fn listing_limit(raw: &raw::Tools, checks: &mut Checks<'_>) -> ListingLimit {
     checks.all_filled(&KeyPath::dotted("tools.always_listed"), &raw.always_listed);
-    let max_listed = usize::try_from(raw.max_listed).unwrap_or(usize::MAX);
-    Tools { max_listed, always_listed: raw.always_listed }
+    ListingLimit {
+        max_listed: usize::try_from(raw.max_listed).unwrap_or(usize::MAX),
+        always: raw.always_listed.iter().map(|pattern| Glob::new(pattern)).collect(),
+    }
 }
 
 fn policy(raw: raw::Policy, checks: &mut Checks<'_>) -> Policy {

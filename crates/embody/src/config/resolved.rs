@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use embody_broker::upstream::BodyUsers;
+use embody_broker::catalogue::ListingLimit;
+use embody_broker::upstream::{BodyUsers, IdleShutdown};
 use embody_prompt::Sandbox;
 use embody_wire::{Proxies, Secret};
 use embody_workspace::Audiences;
 
-use super::choices::{
-    self, Class, Gate, Instructions, Layout, LogLevel, MindDown, Provider, Sampling, Start, Via,
-};
+use super::choices::{self, Class, Gate, Instructions, Layout, LogLevel, MindDown, Provider, Sampling, Via};
 use super::mask::Address;
 use super::tree::Origin;
 
@@ -25,7 +24,7 @@ pub(crate) struct Config {
     pub(crate) store: Store,
     pub(crate) mind: Mind,
     pub(crate) bodies: Vec<Body>,
-    pub(crate) tools: Tools,
+    pub(crate) listing_limit: ListingLimit,
     pub(crate) policy: Policy,
     pub(crate) model: Model,
     pub(crate) telegram: Telegram,
@@ -142,8 +141,7 @@ pub(crate) struct Body {
     pub(crate) roots: Roots,
     pub(crate) instructions: Instructions,
     pub(crate) users: BodyUsers,
-    pub(crate) start: Start,
-    pub(crate) idle_stop: Option<Duration>,
+    pub(crate) idle_shutdown: IdleShutdown,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -151,12 +149,6 @@ pub(crate) enum Roots {
     Host(choices::Roots),
     /// Absolute folders.
     Folders(Vec<PathBuf>),
-}
-
-#[derive(Debug)]
-pub(crate) struct Tools {
-    pub(crate) max_listed: usize,
-    pub(crate) always_listed: Vec<String>,
 }
 
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use embody_broker::upstream::BodyUsers;
+use embody_broker::upstream::{BodyUsers, IdleShutdown};
 use embody_wire::Secret;
 
 use super::check::Checks;
@@ -124,8 +124,10 @@ fn body(path: &KeyPath, name: Option<String>, raw: raw::Body, checks: &mut Check
         roots,
         instructions: raw.instructions,
         users,
-        start: raw.start,
-        idle_stop: (raw.idle_stop_s > 0).then(|| Duration::from_secs(raw.idle_stop_s.into())),
+        idle_shutdown: IdleShutdown {
+            start: raw.start.into(),
+            idle_stop: (raw.idle_stop_s > 0).then(|| Duration::from_secs(raw.idle_stop_s.into())),
+        },
     })
 }
 
