@@ -1,5 +1,7 @@
 //! The title of a conversation in a list: its first words, on any channel.
 
+use embody_text::truncate;
+
 const MAX_CHARS: usize = 60;
 
 /// The first non-empty line; `None` if there is none.
@@ -7,11 +9,7 @@ const MAX_CHARS: usize = 60;
 pub fn of(text: &str) -> Option<String> {
     let clean = |line: &str| -> String { line.chars().filter(|c| !c.is_control()).collect() };
     let line = text.lines().map(clean).find(|line| !line.trim().is_empty())?;
-    let line = line.trim();
-    Some(match line.char_indices().nth(MAX_CHARS) {
-        None => line.to_owned(),
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or(line)),
-    })
+    Some(truncate(line.trim(), MAX_CHARS))
 }
 
 #[cfg(test)]

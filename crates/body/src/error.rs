@@ -1,4 +1,4 @@
-//! Why a tool of the body could not do what it was asked: the one error type of this crate.
+//! The error type of this crate.
 
 use embody_mcp::ArgumentsError;
 

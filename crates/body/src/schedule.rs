@@ -1,4 +1,4 @@
-//! Later and repeated runs of the agent. When they are due is computed by whoever embeds the body.
+//! Later and repeated runs of the agent. The configuration of the body computes when they are due.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Body, Caller, Error, Result, Tool, format_timestamp};
+use crate::{Body, Caller, Error, Result, Tool, excerpt, format_timestamp};
 
 const CHANNEL: &str = "scheduled";
-/// A run that was missed is made up for once.
+/// Missed runs are made up for by one.
 const MISFIRE: &str = "once";
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// A longer text is examined on a thread of its own.
@@ -55,9 +55,8 @@ pub struct ScheduledRun {
 }
 
 impl Body {
-    /// Plans a run.
     pub async fn schedule_run(&self, caller: &Caller, args: ScheduleRun) -> Result<ScheduledRun> {
-        // It would run as in a conversation with the user alone.
+        // The run has the rights of a private conversation.
         caller.require_private(Tool::ScheduleRun)?;
         let refused = |problem: String| Error::arguments(Tool::ScheduleRun, problem);
         if args.text.trim().is_empty() || args.text.len() > MAX_TEXT_BYTES {
@@ -108,7 +107,7 @@ impl Body {
         }
     }
 
-    /// Whether a text gives orders, as memories are examined. One that could not be examined does.
+    /// The check that memories pass too; a text that cannot be checked gives orders.
     async fn gives_orders(&self, text: &str) -> bool {
         let gives_orders = Arc::clone(&self.config.gives_orders);
         if text.len() < BLOCKING_BYTES {
@@ -119,12 +118,12 @@ impl Body {
     }
 }
 
-/// A moment as a model writes it; without an offset it is one of the user's clock.
+/// An RFC 3339 time; without an offset, a local time in the zone.
 fn parse_time(text: &str, zone: &str) -> std::result::Result<Timestamp, String> {
     if let Ok(at) = text.trim().parse::<Timestamp>() {
         return Ok(at);
     }
-    let shown: String = text.chars().filter(|c| !c.is_control()).take(64).collect();
+    let shown = excerpt(text);
     let local: DateTime = text.trim().parse().map_err(|_| {
         format!("`{shown}` is no moment; write it like 2027-01-31T09:00:00Z or 2027-01-31T09:00")
     })?;

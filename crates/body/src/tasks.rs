@@ -1,7 +1,7 @@
-//! A user's tasks, with steps. A change is made from what is there, and never over another one. A task that was written after
-//! its writer had read text that the owner did not write marks its readers, as such a memory does.
+//! A user's tasks, with steps. A change never overwrites a concurrent one. A task that was written after an untrusted read counts as
+//! an untrusted read for its readers, as such a memory does.
 
-use embody_store::tasks::{Step, StepState as KeptState, Task, TaskContent, TaskOutcome};
+use embody_store::tasks::{Step, StepState as StoredState, Task, TaskContent, TaskOutcome};
 use embody_store::untrusted_reads::EXPOSED;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -10,13 +10,13 @@ use crate::{Body, Caller, Error, Result, Tool, format_timestamp};
 
 const DEFAULT_LIMIT: u32 = 50;
 const MAX_LIMIT: u32 = 200;
-/// Tasks that are read at once, and how often, when only those of one status are wanted.
+/// Tasks per page, and the maximum number of pages, when a status filters them.
 const PAGE: u32 = 200;
 const PAGES: usize = 50;
 /// How often a change is tried while others change the same task.
 const MAX_ATTEMPTS: usize = 5;
 const OPEN: &str = "open";
-/// The trust of what an agent writes that has read nothing but the owner's words.
+/// The trust of an agent without untrusted reads.
 const AGENT: &str = "agent";
 
 /// The arguments of `list_tasks`.
@@ -152,20 +152,19 @@ impl Body {
             let Some(last) = page.last() else { break };
             after = last.number;
             found.extend(page.into_iter().filter(is_wanted));
-            // One more than is shown tells that there are more.
+            // One more than shown, to know whether there are more.
             if found.len() > limit as usize {
                 break;
             }
         }
         let is_more = found.len() > limit as usize;
         found.truncate(limit as usize);
-        self.note_trust(caller, &found).await?;
+        self.record_trust(caller, &found).await?;
         let tasks: Vec<TaskEntry> = found.into_iter().map(entry).collect();
         let next_after = tasks.last().filter(|_| is_more).map(|task| task.id.clone());
         Ok(TaskList { tasks, next_after })
     }
 
-    /// Adds a task.
     pub async fn create_task(&self, caller: &Caller, args: CreateTask) -> Result<TaskEntry> {
         let title = title(Tool::CreateTask, &args.title)?;
         let steps = args.steps.unwrap_or_default().into_iter();
@@ -174,13 +173,12 @@ impl Body {
             title,
             description: args.description.unwrap_or_default(),
             status: OPEN.to_owned(),
-            steps: steps.map(|text| Step { text, state: KeptState::Open }).collect(),
+            steps: steps.map(|text| Step { text, state: StoredState::Open }).collect(),
             trust: self.trust_of(caller).await?.to_owned(),
         };
         Ok(entry(self.store.tasks().add(caller.scope.user(), content).await?))
     }
 
-    /// Changes a task; what is left out stays.
     pub async fn update_task(&self, caller: &Caller, args: UpdateTask) -> Result<TaskEntry> {
         caller.require_private(Tool::UpdateTask)?;
         let (user, number) = (caller.scope.user(), number(&args.id)?);
@@ -204,8 +202,8 @@ impl Body {
             }
             match self.store.tasks().update(user, number, task.version, content).await? {
                 TaskOutcome::Written(task) => {
-                    // The result holds what others wrote before.
-                    self.note_trust(caller, std::slice::from_ref(&task)).await?;
+                    // The result contains text that others wrote.
+                    self.record_trust(caller, std::slice::from_ref(&task)).await?;
                     return Ok(entry(task));
                 }
                 TaskOutcome::Stale(now) => task = now,
@@ -221,9 +219,8 @@ impl Body {
         Ok(if is_exposed { EXPOSED } else { AGENT })
     }
 
-    /// Marks the caller, before it gets them, if any of these was written after its writer had read text that the owner did
-    /// not write.
-    async fn note_trust(&self, caller: &Caller, tasks: &[Task]) -> Result<()> {
+    /// Records an untrusted read of the caller if any of these tasks was written after one.
+    async fn record_trust(&self, caller: &Caller, tasks: &[Task]) -> Result<()> {
         let exposed = tasks.iter().filter(|task| task.content.trust == EXPOSED);
         let origins: Vec<String> = exposed.map(|task| format!("task:{}", task.number)).collect();
         if origins.is_empty() {
@@ -255,9 +252,9 @@ fn entry(task: Task) -> TaskEntry {
     let step = |step: Step| StepEntry {
         text: step.text,
         state: match step.state {
-            KeptState::Open => StepState::Open,
-            KeptState::Current => StepState::Current,
-            KeptState::Done => StepState::Done,
+            StoredState::Open => StepState::Open,
+            StoredState::Current => StepState::Current,
+            StoredState::Done => StepState::Done,
         },
     };
     TaskEntry {
@@ -274,14 +271,14 @@ fn entry(task: Task) -> TaskEntry {
 
 fn stored_step(step: &StepEntry) -> Step {
     let state = match step.state {
-        StepState::Open => KeptState::Open,
-        StepState::Current => KeptState::Current,
-        StepState::Done => KeptState::Done,
+        StepState::Open => StoredState::Open,
+        StepState::Current => StoredState::Current,
+        StepState::Done => StoredState::Done,
     };
     Step { text: step.text.clone(), state }
 }
 
-/// An id is text, but models like to write it as a number.
+/// An id is text, but models may write it as a number.
 fn id<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<String, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -1,4 +1,4 @@
-//! The body's tools by name, with what each says of itself and what it does to the world.
+//! The body's tools by name, with their descriptions and classes.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
@@ -89,7 +89,7 @@ impl Tool {
         matches!(self, Self::Whoami | Self::ReadMessages | Self::ListTasks)
     }
 
-    /// Whether other people are reached. What the user alone sees reaches nobody else.
+    /// Whether other people see the effect.
     #[must_use]
     pub const fn is_open_world(self) -> bool {
         matches!(self, Self::SendMessage)

@@ -12,9 +12,9 @@ use embody_wire::{Secret, Url};
 use crate::cli::Context;
 use crate::config::choices;
 use crate::config::env::non_empty;
-use crate::config::origin::Origin;
 use crate::config::resolved::{Config, ModelTimeouts, Setting};
-use crate::error::CliError;
+use crate::config::tree::Origin;
+use crate::error::{CliError, ErrorContext};
 use crate::prompt_service::PromptService;
 use crate::telemetry::Telemetry;
 use crate::{broker_setup, store};
@@ -106,12 +106,10 @@ pub(crate) fn missing_model_name(config: &Config) -> Option<CliError> {
     Some(failure.hint("add the model's name to `[model]`, such as `model = \"gpt-4o\"`"))
 }
 
-/// The configured model, if any.
 pub(crate) fn model(config: &Config, times: ModelTimes) -> Result<Option<ChatModel>, CliError> {
     let settings = &config.model;
     let Some(model) = settings.model.clone() else { return Ok(None) };
-    let base_url = Url::parse(settings.base_url.expose())
-        .map_err(|error| CliError::usage("`model.base_url` is no address").caused_by(&error))?;
+    let base_url = Url::parse(settings.base_url.expose()).usage_context("`model.base_url` is no address")?;
     let key = non_empty(&settings.api_key_env).and_then(|key| key.into_string().ok());
     let settings = ModelSettings {
         provider: match settings.provider {
@@ -128,7 +126,7 @@ pub(crate) fn model(config: &Config, times: ModelTimes) -> Result<Option<ChatMod
         proxies: config.proxies.clone(),
     };
     let model = ChatModel::new(settings);
-    Ok(Some(model.map_err(|error| CliError::new("the model cannot be asked").caused_by(&error))?))
+    Ok(Some(model.context("the model cannot be asked")?))
 }
 
 impl From<TurnError> for CliError {

@@ -10,27 +10,27 @@ use serde_json::value::RawValue;
 
 use crate::config::Config;
 use crate::error::CliError;
-use crate::{policy, time};
+use crate::{broker_setup, time};
 
 /// Fails unless the call can be shown completely, the policy is the one that asked, and its rules allow `way`.
-pub(crate) fn check_approvable(asked: &Approval, config: &Config, way: Via) -> Result<(), CliError> {
-    approval_text(&ApprovalView::from(asked))
+pub(crate) fn check_approvable(approval: &Approval, config: &Config, way: Via) -> Result<(), CliError> {
+    approval_text(&ApprovalView::from(approval))
         .map_err(|error| CliError::new(&error).hint("deny it; the agent has to do it in smaller steps"))?;
-    let rules = policy::load(config)?;
-    if rules.version != bound_version(&asked.policy) {
+    let rules = broker_setup::policy(config)?;
+    if rules.version != bound_version(&approval.policy) {
         return Err(CliError::new(
             "the call was made under another policy than this configuration has, so nobody can say here who may approve it",
         )
         .hint("use the configuration that the broker runs with, or start the broker anew; denying is always possible"));
     }
-    let args = Arguments::read_stored(&asked.args).map_err(|error| CliError::new(&error))?;
+    let args = Arguments::read_stored(&approval.args).map_err(|error| CliError::new(&error))?;
     let facts = Facts {
-        tool: &asked.tool,
-        body: &asked.body,
+        tool: &approval.tool,
+        body: &approval.body,
         args: args.value(),
-        channel: &asked.channel,
-        user: &asked.user,
-        session: &asked.session,
+        channel: &approval.channel,
+        user: &approval.user,
+        session: &approval.session,
     };
     // Annotations of the server affect only the elicitation of the host.
     let ways = rules.policy.rule(&facts, Annotations::default(), false).via;

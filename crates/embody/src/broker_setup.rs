@@ -1,14 +1,14 @@
-//! Builds the configuration of the broker: its upstreams, how they are reached, and which environment they inherit.
+//! Builds the configuration of the broker: its upstreams, how they are reached, which environment they inherit, and its policy.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use embody_body::server::{BodyHandler, Principal as BodyPrincipal};
-use embody_broker::catalogue::{CatalogueCache, ListingLimit};
+use embody_broker::catalogue::CatalogueCache;
 use embody_broker::meter::Meter;
-use embody_broker::policy::Glob;
+use embody_broker::policy::{Condition, Glob, Policy, Rule, WrongCondition};
 use embody_broker::upstream::{BodySpec, BodyUsers, IdleShutdown, RawTool, Role, Roots, Spec};
 use embody_broker::{BrokerConfig, InstructionsMode, Principal, Rules, Timeouts, UpstreamFactory};
 use embody_mind::server::{MindHandler, Principal as MindPrincipal};
@@ -16,14 +16,18 @@ use embody_store::Store;
 use embody_wire::upstream::reaper::{Reaper, ReaperSpec};
 use embody_wire::upstream::{ChildSpec, EraCache, Route, TokenSource};
 use embody_wire::{Limits, Proxies, Secret, Url};
+use serde_json::json;
 
 use crate::cli::ScopeArgs;
 use crate::config::choices;
-use crate::config::resolved::{Body, Config, Dialect, Roots as ConfiguredRoots, Tools, Upstream};
+use crate::config::resolved::{
+    Body, Config, Dialect, Policy as ConfiguredPolicy, Roots as ConfiguredRoots, Rule as ConfiguredRule,
+    Upstream,
+};
 use crate::embedded::Availability;
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::prompt_service::PromptService;
-use crate::{embedded, era_cache, policy, token_cache};
+use crate::{embedded, era_cache, token_cache};
 
 /// The variables that child processes inherit, besides their `env`.
 const INHERITED: [&str; 16] = [
@@ -60,7 +64,7 @@ pub(crate) fn build(
     meter: Arc<Meter>,
 ) -> Result<BrokerConfig, CliError> {
     let config = &prompts.context().config;
-    let rules = policy::load(config)?;
+    let rules = policy(config)?;
     let reaper = reaper();
     let mut bodies = vec![embedded_body(embedded::body(&store, prompts, agent))];
     for body in &config.bodies {
@@ -87,7 +91,7 @@ pub(crate) fn build(
             receipts: config.prompt.keep_receipts,
             ..Timeouts::default()
         },
-        listing_limit: listing_limit(config),
+        listing_limit: config.listing_limit.clone(),
         catalogues: CatalogueCache::default(),
         meter,
         clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
@@ -97,7 +101,41 @@ pub(crate) fn build(
     })
 }
 
-/// The configured mind, or the embedded one.
+pub(crate) struct LoadedPolicy {
+    pub(crate) policy: Policy,
+    /// Differs whenever anything in `[policy]` differs: an approval given under another policy is void.
+    pub(crate) version: String,
+}
+
+/// Fails on an invalid `when`, which loading the configuration already rejects.
+pub(crate) fn policy(config: &Config) -> Result<LoadedPolicy, CliError> {
+    let rules = config.policy.rules.iter().map(rule).collect::<Result<Vec<_>, _>>();
+    let rules = rules.map_err(|error| CliError::usage(&error))?;
+    Ok(LoadedPolicy { policy: Policy::new(rules), version: policy_version(&config.policy) })
+}
+
+fn rule(rule: &ConfiguredRule) -> Result<Rule, WrongCondition> {
+    Ok(Rule {
+        tools: rule.tools.iter().map(|pattern| Glob::new(pattern)).collect(),
+        class: rule.class.map(Into::into),
+        gate: rule.gate.map(Into::into),
+        via: rule.via.as_ref().map(|ways| ways.iter().map(|way| (*way).into()).collect()),
+        when: rule.when.as_deref().map(Condition::new).transpose()?,
+        reason: rule.reason.clone(),
+    })
+}
+
+fn policy_version(policy: &ConfiguredPolicy) -> String {
+    let rules: Vec<_> = policy
+        .rules
+        .iter()
+        .map(|rule| json!([rule.tools, rule.class, rule.gate, rule.via, rule.when, rule.reason]))
+        .collect();
+    let (wait, timeout) = (policy.ask_wait.as_secs(), policy.ask_timeout.as_secs());
+    let all = json!([policy.mind_down, wait, timeout, rules]).to_string();
+    blake3::hash(all.as_bytes()).to_hex().to_string()
+}
+
 fn mind(
     config: &Config,
     store: &Store,
@@ -185,13 +223,12 @@ fn body_spec(body: &Body, proxies: &Proxies, reaper: &Arc<Reaper>, store: &Store
         proxies: proxies.clone(),
         limits: Limits::default(),
         call_timeout: CALL_TIMEOUT,
-        idle_shutdown: idle_shutdown(body),
+        idle_shutdown: body.idle_shutdown,
         tools: None,
         era,
     })
 }
 
-/// The bodies that this user may use.
 pub(crate) fn usable_bodies<'a>(config: &'a Config, user: &str) -> impl Iterator<Item = &'a Body> {
     let owner = ScopeArgs::owner();
     config.bodies.iter().filter(move |body| body.users.include(user, &owner))
@@ -203,15 +240,6 @@ pub(crate) fn visible_bodies(config: &Config, user: &str, owner: &str) -> Option
     let is_theirs = |body: &&Body| body.users.include(user, owner);
     let theirs = || config.bodies.iter().filter(is_theirs).map(|body| body.name.clone());
     (user != owner).then(|| theirs().chain(["embody", "mind"].map(str::to_owned)).collect())
-}
-
-fn idle_shutdown(body: &Body) -> IdleShutdown {
-    IdleShutdown { start: body.start.into(), idle_stop: body.idle_stop }
-}
-
-pub(crate) fn listing_limit(config: &Config) -> ListingLimit {
-    let Tools { max_listed, always_listed } = &config.tools;
-    ListingLimit { max_listed: *max_listed, always: globs(always_listed) }
 }
 
 fn globs(patterns: &[String]) -> Vec<Glob> {
@@ -262,7 +290,7 @@ fn names_folder(arguments: &[String], cwd: Option<&Path>) -> bool {
 fn route(
     upstream: &Upstream,
     name: &str,
-    (env, folder): (Vec<(OsString, OsString)>, Option<std::path::PathBuf>),
+    (env, folder): (Vec<(OsString, OsString)>, Option<PathBuf>),
     reaper: &Arc<Reaper>,
 ) -> Result<(Route, Option<TokenSource>), CliError> {
     match upstream {
@@ -281,9 +309,7 @@ fn route(
             Ok((route, None))
         }
         Upstream::Remote { url, dialect, token_command } => {
-            let url = Url::parse(url.expose()).map_err(|error| {
-                CliError::usage(format!("the address of `{name}` is none")).caused_by(&error)
-            })?;
+            let url = Url::parse(url.expose()).usage_context(format!("the address of `{name}` is none"))?;
             let route = match dialect {
                 Dialect::Http => Route::Http { url },
                 Dialect::Sse => Route::Sse { url },
@@ -307,6 +333,7 @@ fn reaper() -> Arc<Reaper> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Inputs;
 
     #[test]
     fn a_command_names_a_folder_by_an_argument_or_the_value_of_one() {
@@ -321,5 +348,42 @@ mod tests {
         for other in ["", "file", "missing", "--root=", "--root=file", "root=notes", "https://h/notes"] {
             assert!(!names(other), "{other}");
         }
+    }
+
+    fn rules(text: &str) -> LoadedPolicy {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("embody.toml");
+        std::fs::write(&file, text).unwrap();
+        let inputs = Inputs {
+            file: Some(file),
+            workspace: PathBuf::from("nowhere"),
+            env: Vec::new(),
+            overrides: Vec::new(),
+        };
+        policy(&Config::load(inputs).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn another_policy_is_another_version() {
+        let rule = "[[policy.rule]]\ntools = [\"send_*\"]\ngate = \"ask\"\n";
+        let texts = [
+            String::new(),
+            "[policy]\nmind_down = \"warn\"".to_owned(),
+            "[policy]\nask_wait_s = 7".to_owned(),
+            "[policy]\nask_timeout_s = 301".to_owned(),
+            rule.to_owned(),
+            rule.replace("ask", "deny"),
+            rule.replace("send_*", "send"),
+            format!("{rule}class = \"read\""),
+            format!("{rule}via = [\"cli\"]"),
+            format!("{rule}when = 'user == \"ann\"'"),
+            format!("{rule}reason = \"because\""),
+            format!("{rule}{rule}"),
+        ];
+        let mut versions: Vec<String> = texts.iter().map(|text| rules(text).version).collect();
+        assert_eq!(versions[0], rules("[log]\nlevel = \"debug\"").version);
+        versions.sort_unstable();
+        versions.dedup();
+        assert_eq!(versions.len(), texts.len());
     }
 }

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::config::env::non_empty;
 use crate::config::resolved::Config;
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::web::{WEB, WebState};
 
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(20);
@@ -79,14 +79,12 @@ async fn prune(store: Store, ending: CancellationToken) {
     }
 }
 
-/// The Telegram bot, if a token is set.
 pub(crate) fn bot(config: &Config, owner: &str, agent: &str) -> Result<Option<Bot>, CliError> {
     let settings = &config.telegram;
     let Some(token) = non_empty(&settings.token_env).and_then(|token| token.into_string().ok()) else {
         return Ok(None);
     };
-    let api_url = Url::parse(settings.api_url.expose())
-        .map_err(|error| CliError::usage("`telegram.api_url` is no address").caused_by(&error))?;
+    let api_url = Url::parse(settings.api_url.expose()).usage_context("`telegram.api_url` is no address")?;
     let settings = BotSettings {
         token: Secret::new(token.trim()),
         api_url,
@@ -98,10 +96,8 @@ pub(crate) fn bot(config: &Config, owner: &str, agent: &str) -> Result<Option<Bo
         clock: || jiff::Timestamp::now().as_microsecond(),
         times: BotTimes::default(),
     };
-    let bot = Bot::new(&settings).map_err(|error| {
-        CliError::new(format!("the bot's token in {} cannot be used", config.telegram.token_env))
-            .caused_by(&error)
-    });
+    let bot = Bot::new(&settings)
+        .context(format!("the bot's token in {} cannot be used", config.telegram.token_env));
     bot.map(Some)
 }
 

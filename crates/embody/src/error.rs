@@ -79,6 +79,24 @@ impl CliError {
     }
 }
 
+/// Turns an error into the cause of a [`CliError`] with this message.
+pub(crate) trait ErrorContext<T> {
+    fn context(self, message: impl Display) -> Result<T, CliError>;
+
+    /// For an error in the arguments or the configuration.
+    fn usage_context(self, message: impl Display) -> Result<T, CliError>;
+}
+
+impl<T, E: Error> ErrorContext<T> for Result<T, E> {
+    fn context(self, message: impl Display) -> Result<T, CliError> {
+        self.map_err(|error| CliError::new(message).caused_by(&error))
+    }
+
+    fn usage_context(self, message: impl Display) -> Result<T, CliError> {
+        self.map_err(|error| CliError::usage(message).caused_by(&error))
+    }
+}
+
 /// An error and its sources in one line.
 pub(crate) fn chain_text(error: &dyn Error) -> String {
     sources(error).join(": ")

@@ -58,7 +58,7 @@ mod tests {
 
     // spec: B-08
     #[test]
-    fn starting_twice_is_starting_once() {
+    fn a_second_start_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         start(folder.path(), LevelFilter::INFO);
         start(folder.path(), LevelFilter::TRACE);

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use embody_text::visible;
 
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 
 /// Prints text with styles. Escape sequences other than our styles are escaped on a terminal; untrusted text must have passed
 /// [`printable`] before.
@@ -28,8 +28,7 @@ pub(crate) fn pluralize<N: std::fmt::Display + PartialEq + From<u8>>(count: N, w
 }
 
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| CliError::new("the result could not be written as JSON").caused_by(&error))?;
+    let text = serde_json::to_string_pretty(value).context("the result could not be written as JSON")?;
     // On a terminal, control characters are written as JSON escapes.
     let text = if io::stdout().is_terminal() { json_on_terminal(&text) } else { text };
     plain(&(text + "\n"))

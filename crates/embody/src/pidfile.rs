@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 const FILE: &str = "up.lock";
 const MAX_BYTES: u64 = 4096;
 
-/// A running `embody up`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UpProcess {
     pub(crate) address: String,
@@ -41,7 +40,6 @@ fn lock(path: &Path, up: &UpProcess) -> io::Result<File> {
     Ok(file)
 }
 
-/// The process that holds the lock, if any.
 pub(crate) fn read(workspace: &Path) -> Option<UpProcess> {
     let file = File::open(workspace.join(FILE)).ok()?;
     match file.try_lock_shared() {

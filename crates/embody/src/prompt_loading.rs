@@ -1,26 +1,34 @@
-//! Loads the workspace and the layout of a prompt from flags and configuration: the one path for every command.
+//! Loads the workspace and the layout of a prompt from flags and configuration, and the tools that the broker offers as far as they
+//! are known without starting a server: the one path for every command.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use embody_broker::{Description, ServerInstructions, contract_text};
+use embody_broker::catalogue::{self, Catalogue, FirstListing};
+use embody_broker::upstream::{RawTool, Role};
+use embody_broker::{Description, INSTRUCTIONS_PIN, ServerInstructions, contract_text};
 use embody_prompt::{
-    Audience, Body, BodyPart, Budget, Kind, Layout, Note, NoteKind, PromptInput, Sandbox, Server, Source,
-    Value, assemble, render,
+    Audience, Body, BodyPart, Budget, Kind, Layout, Note, NoteKind, PromptInput, Server, Source, Tool, Value,
+    assemble, render,
 };
-use embody_workspace::{AgentName, LoadRequest, LoadedWorkspace, ModelFacts, RequestFacts, load};
+use embody_store::pins::ToolPin;
+use embody_workspace::{
+    AgentName, LoadRequest, LoadedWorkspace, ModelFacts, RequestFacts, StoredValues, load,
+};
 use jiff::tz::TimeZone;
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::cli::{Context, ScopeArgs};
 use crate::config::Config;
-use crate::config::address::Address;
+use crate::config::mask::Address;
 use crate::error::CliError;
 use crate::persona::{self, FetchedPersona};
-use crate::{broker_setup, store, time, tools};
+use crate::{broker_setup, store, time};
 
-/// Which prompt.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PromptArgs {
     /// The layout: body, full, tagged or channel [default: the agent's, else the configured one]
     #[arg(long, value_parser = ["body", "full", "tagged", "channel"])]
@@ -43,7 +51,7 @@ pub(crate) struct PromptArgs {
     #[arg(long, value_name = "RFC3339", value_parser = time::parse_timestamp)]
     pub(crate) now: Option<jiff::Timestamp>,
     /// The time zone, instead of the user's
-    #[arg(long, value_name = "TZ", value_parser = crate::time::parse_zone)]
+    #[arg(long, value_name = "TZ", value_parser = time::parse_zone)]
     pub(crate) timezone: Option<String>,
     /// The project whose CLAUDE.md and AGENTS.md files are read, up to the root
     #[arg(long, value_name = "DIR")]
@@ -70,23 +78,7 @@ pub(crate) struct PromptArgs {
 
 impl PromptArgs {
     pub(crate) fn new(scope: ScopeArgs) -> Self {
-        Self {
-            layout: None,
-            no_body: false,
-            scope,
-            channel: None,
-            task: None,
-            background: false,
-            now: None,
-            timezone: None,
-            project: None,
-            native_tools: None,
-            simple: false,
-            minimal: false,
-            instructions: None,
-            audience: Audience::Owner.name().to_owned(),
-            session: None,
-        }
+        Self { scope, audience: Audience::Owner.name().to_owned(), ..Self::default() }
     }
 }
 
@@ -103,7 +95,7 @@ pub(crate) fn load_prompt(context: &Context, args: &PromptArgs) -> Result<Loaded
     let user = args.scope.user();
     let mut request = workspace_request(context.workspace.clone(), config, args, user == ScopeArgs::owner())?;
     let pins = store::add_stored_parts(&mut request, context, args)?;
-    request.tools = tools::offered_tools(config, &pins, &user);
+    request.tools = offered_tools(config, &pins, &user);
     let bodies =
         broker_setup::usable_bodies(config, &user).map(|body| (body.name.as_str(), body.instructions.into()));
     let servers = ServerInstructions::from_pins(bodies, &pins);
@@ -120,7 +112,6 @@ pub(crate) fn load_prompt(context: &Context, args: &PromptArgs) -> Result<Loaded
     Ok(LoadedPrompt { workspace: loaded, layout, servers })
 }
 
-/// The source of the instructions of bodies.
 const SERVERS: Source = Source::fixed("bodies");
 
 /// Adds the instructions of bodies: rules below the body rules, descriptions to the tools.
@@ -168,34 +159,35 @@ pub(crate) fn workspace_request(
         Audience::Owner if !is_for_owner => Audience::User,
         audience => audience,
     };
-    let mut request = LoadRequest::new(workspace, AgentName::new(&args.scope.agent())?, audience);
-    request.is_for_owner = is_for_owner;
-    request.body.clone_from(&config.prompt.body);
-    request.audiences = config.audience.clone();
-    request.channel.clone_from(&args.channel);
-    request.task.clone_from(&args.task);
-    request.background = args.background;
-    request.now = args.now;
-    request.timezone.clone_from(&args.timezone);
-    if !is_for_owner && request.timezone.is_none() {
-        request.timezone = TimeZone::system().iana_name().map(str::to_owned);
-    }
-    request.project.clone_from(&args.project);
-    request.facts = RequestFacts { session: args.session.clone(), ..RequestFacts::default() };
-    request.model = model(config);
-    request.native_tools = args.native_tools.unwrap_or(config.model.native_tools);
-    request.sandbox = sandbox(config);
-    request.instructions = args.instructions.clone().map(|text| (text, Source::fixed("--instructions")));
-    request.budget = Budget {
-        total: config.prompt.budget_tokens as usize,
-        sections: config
-            .prompt
-            .sections
-            .iter()
-            .filter_map(|(name, limit)| Some((Kind::from_name(name)?, *limit as usize)))
-            .collect(),
-    };
-    Ok(request)
+    let system_zone = || TimeZone::system().iana_name().map(str::to_owned);
+    let sections = config.prompt.sections.iter();
+    Ok(LoadRequest {
+        workspace,
+        body: config.prompt.body.clone(),
+        agent: AgentName::new(&args.scope.agent())?,
+        is_for_owner,
+        audience,
+        audiences: config.audience.clone(),
+        channel: args.channel.clone(),
+        task: args.task.clone(),
+        background: args.background,
+        now: args.now,
+        timezone: args.timezone.clone().or_else(|| if is_for_owner { None } else { system_zone() }),
+        project: args.project.clone(),
+        facts: RequestFacts { session: args.session.clone(), ..RequestFacts::default() },
+        model: model(config),
+        native_tools: args.native_tools.unwrap_or(config.model.native_tools),
+        sandbox: config.sandbox.clone(),
+        tools: Vec::new(),
+        instructions: args.instructions.clone().map(|text| (text, Source::fixed("--instructions"))),
+        stored: StoredValues::default(),
+        budget: Budget {
+            total: config.prompt.budget_tokens as usize,
+            sections: sections
+                .filter_map(|(name, limit)| Some((Kind::from_name(name)?, *limit as usize)))
+                .collect(),
+        },
+    })
 }
 
 pub(crate) fn layout(
@@ -240,21 +232,6 @@ fn model(config: &Config) -> ModelFacts {
             ModelFacts { provider: Some(config.model.provider.as_str().into()), model: Some(model.clone()) }
         }
     }
-}
-
-fn sandbox(config: &Config) -> Option<Sandbox> {
-    let field =
-        |key: &str| config.sandbox.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone());
-    (!config.sandbox.is_empty()).then(|| Sandbox {
-        enabled: field("enabled").and_then(|value| value.parse().ok()),
-        mode: field("mode"),
-        backend: field("backend"),
-        scope: field("scope"),
-        image: field("image"),
-        workspace_mount: field("workspace_mount"),
-        network: field("network"),
-        session_override: field("session_override"),
-    })
 }
 
 pub(crate) struct PersonaOutcome {
@@ -305,8 +282,8 @@ fn log_outcome(loaded: &LoadedWorkspace, layout: &Layout, persona: &PersonaOutco
     let reasons: Vec<String> = body_reason.into_iter().chain(persona.reason.clone()).collect();
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     let notes = notes(&loaded.input.notes);
-    let trouble = notes.is_some() || body.reason.is_some() || persona.reason.is_some();
-    macro_rules! say {
+    let has_problem = notes.is_some() || body.reason.is_some() || persona.reason.is_some();
+    macro_rules! log {
         ($level:ident) => {
             tracing::$level!(
                 outcome,
@@ -324,7 +301,7 @@ fn log_outcome(loaded: &LoadedWorkspace, layout: &Layout, persona: &PersonaOutco
             )
         };
     }
-    if trouble { say!(warn) } else { say!(info) }
+    if has_problem { log!(warn) } else { log!(info) }
 }
 
 /// The first few notes in one line.
@@ -336,4 +313,100 @@ fn notes(notes: &[Note]) -> Option<String> {
         shown.push(format!("and {} more", notes.len() - SHOWN));
     }
     (!shown.is_empty()).then(|| shown.join("; "))
+}
+
+/// The tools for this user, in the order in which hosts see them.
+fn offered_tools(config: &Config, pins: &[ToolPin], user: &str) -> Vec<Value<Tool>> {
+    let servers = tool_servers(config, pins, user);
+    let sources: Vec<catalogue::Source<'_>> = servers.iter().map(ToolServer::source).collect();
+    let catalogue = Catalogue::without_pins(&sources);
+    let listed = config.listing_limit.apply(&catalogue, &[]);
+    let own = listed.own.iter().filter_map(|definition| tool(definition, Source::fixed("broker")));
+    let others = listed.tools.iter().filter_map(|offered| {
+        let source = match &*offered.upstream {
+            broker_setup::MIND => Source::fixed("mind"),
+            broker_setup::BODY => Source::fixed("body"),
+            other => Source::named(&format!("body {other}")),
+        };
+        tool(&offered.definition, source)
+    });
+    own.chain(others).collect()
+}
+
+struct ToolServer {
+    name: String,
+    role: Role,
+    is_embedded: bool,
+    tools: Arc<[RawTool]>,
+}
+
+impl ToolServer {
+    fn source(&self) -> catalogue::Source<'_> {
+        let Self { name, role, is_embedded, tools } = self;
+        let (upstream, tools) = (name.as_str().into(), Arc::clone(tools));
+        catalogue::Source {
+            upstream,
+            role,
+            is_embedded: *is_embedded,
+            is_live: false,
+            first_listing: FirstListing::BeforeSession,
+            tools,
+        }
+    }
+}
+
+/// The mind, the embedded body, then the others. A remote mind that was never seen is assumed to have the tools of the
+/// embedded one.
+fn tool_servers(config: &Config, pins: &[ToolPin], user: &str) -> Vec<ToolServer> {
+    let pinned = |body: &str| -> Vec<RawTool> {
+        let accepted =
+            pins.iter().filter(|pin| pin.accepted && pin.body == body && pin.tool != INSTRUCTIONS_PIN);
+        accepted
+            .filter_map(|pin| raw_tool(&pin.tool, RawValue::from_string(pin.pinned.text.clone()).ok()))
+            .collect()
+    };
+    let embedded = |tools: Vec<embody_mcp::Tool>| -> Vec<RawTool> {
+        tools.iter().filter_map(|tool| raw_tool(&tool.name, to_raw_value(tool).ok())).collect()
+    };
+    let remote =
+        config.mind.upstream.as_ref().map(|_| pinned(broker_setup::MIND)).filter(|tools| !tools.is_empty());
+    let mind = ToolServer {
+        name: broker_setup::MIND.to_owned(),
+        role: Role::Mind,
+        is_embedded: config.mind.upstream.is_none(),
+        tools: remote.unwrap_or_else(|| embedded(embody_mind::server::tools())).into(),
+    };
+    let body = ToolServer {
+        name: broker_setup::BODY.to_owned(),
+        role: broker_setup::embedded_role(),
+        is_embedded: true,
+        tools: embedded(embody_body::server::tools()).into(),
+    };
+    let others = broker_setup::usable_bodies(config, user).map(|body| ToolServer {
+        name: body.name.clone(),
+        role: broker_setup::role(body),
+        is_embedded: false,
+        tools: pinned(&body.name).into(),
+    });
+    [mind, body].into_iter().chain(others).collect()
+}
+
+fn raw_tool(name: &str, definition: Option<Box<RawValue>>) -> Option<RawTool> {
+    definition.map(|definition| RawTool { name: name.to_owned(), definition })
+}
+
+fn tool(definition: &RawValue, source: Source) -> Option<Value<Tool>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Listed<'a> {
+        name: String,
+        #[serde(default)]
+        description: Option<String>,
+        #[serde(borrow)]
+        input_schema: &'a RawValue,
+    }
+    let Listed { name, description, input_schema } = serde_json::from_str(definition.get()).ok()?;
+    let tool =
+        Tool { name, description: description.unwrap_or_default(), schema: input_schema.get().to_owned() };
+    Some(Value::new(tool, source, Audience::Public))
 }

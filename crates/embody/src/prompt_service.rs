@@ -14,9 +14,9 @@ use embody_workspace::{LoadRequest, LoadedWorkspace, RequestFacts, load};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::cli::prompt::{PromptReport, receipt};
+use crate::cli::prompt::{PromptReport, new_receipt};
 use crate::cli::{Context, ScopeArgs};
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::output::printable;
 use crate::persona::{self, FetchedPersona};
 use crate::prompt_loading::{self, PromptArgs};
@@ -157,7 +157,7 @@ impl PromptService {
         // Files may be on a slow disk, so they are not read on a runtime thread.
         let loaded = tokio::task::spawn_blocking(move || load(&request))
             .await
-            .map_err(|error| CliError::new("the workspace could not be read").caused_by(&error))??;
+            .context("the workspace could not be read")??;
         let zone = match &loaded.unknown_zone {
             Some((name, source)) => {
                 Some(Zone::Unknown { name: name.clone(), source: printable(source.name()).into_owned() })
@@ -172,16 +172,15 @@ impl PromptService {
 
     pub(crate) fn prompt_source(self: &Arc<Self>) -> PromptSource {
         let service = Arc::clone(self);
-        PromptSource::new(move |wanted| {
+        PromptSource::new(move |request| {
             let service = Arc::clone(&service);
-            async move { service.build(wanted).await.map_err(|failure| failure.summary().0) }
+            async move { service.build(request).await.map_err(|failure| failure.summary().0) }
         })
     }
 
-    /// The prompt of one turn, with its receipt.
-    async fn build(&self, wanted: PromptRequest) -> Result<BuiltPrompt, CliError> {
+    async fn build(&self, request: PromptRequest) -> Result<BuiltPrompt, CliError> {
         let PromptRequest { scope, channel, audience, background, task, facts, tools, servers, minimal } =
-            wanted;
+            request;
         let args = PromptArgs {
             channel: Some(channel),
             task: task.clone(),
@@ -205,7 +204,7 @@ impl PromptService {
         }
         let prompt = assemble(&loaded.input, &layout);
         let report = PromptReport::new(&prompt, render(&prompt));
-        let receipt = receipt::new_receipt(&report)?;
+        let receipt = new_receipt(&report)?;
         Ok(BuiltPrompt { text: report.text, stable_len: report.stable_len, receipt })
     }
 
@@ -224,7 +223,6 @@ impl PromptService {
     }
 }
 
-/// Creates the working directory of an agent that has one.
 fn create_working_directory(path: Option<&Path>) {
     let Some(path) = path.filter(|path| !path.exists()) else { return };
     if let Err(error) = std::fs::create_dir(path) {

@@ -20,7 +20,7 @@ use tokio::net::unix::pipe;
 use tokio::net::{TcpListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::output;
 
 /// How long the process may take to exit after a signal: requests have ten seconds, then bodies are stopped.
@@ -91,14 +91,13 @@ pub(crate) async fn over_stdio<S: Service>(
     principal: S::Principal,
     ending: CancellationToken,
 ) -> Result<(), CliError> {
-    let streams = standard_streams()
-        .map_err(|error| CliError::new("the standard streams cannot be used").caused_by(&error))?;
+    let streams = standard_streams().context("the standard streams cannot be used")?;
     // A task shares a worker thread with the calls that it spawns; the main future does not.
     let serving = tokio::spawn(lines::serve(service, principal, streams, Limits::default(), ending));
     serving
         .await
         .unwrap_or_else(|error| Err(std::io::Error::other(error)))
-        .map_err(|error| CliError::new("the host cannot be read from or written to").caused_by(&error))
+        .context("the host cannot be read from or written to")
 }
 
 /// Serves hosts over HTTP, and `more` routes beside `/mcp`. Prints the address as the first line on stdout.
@@ -150,8 +149,7 @@ pub(crate) async fn listen(args: &ListenArgs, address: SocketAddr) -> Result<Bou
             _ => failure.hint("port 0 picks a free one"),
         }
     })?;
-    let address =
-        listener.local_addr().map_err(|error| CliError::new("the address is not known").caused_by(&error))?;
+    let address = listener.local_addr().context("the address is not known")?;
     let mut hosts = args.hosts.clone();
     if address.ip().is_loopback() {
         hosts.push(match address.ip() {

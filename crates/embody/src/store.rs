@@ -12,10 +12,10 @@ use embody_store::{Agent, DatabaseUrl, ErrorKind, Scope, Store};
 use embody_workspace::{LoadRequest, StoredValues};
 
 use crate::cli::Context;
-use crate::config::address::Address;
-use crate::config::origin::Origin;
+use crate::config::mask::Address;
 use crate::config::resolved::Store as Configured;
-use crate::error::CliError;
+use crate::config::tree::Origin;
+use crate::error::{CliError, ErrorContext};
 use crate::prompt_loading::PromptArgs;
 
 /// The folder of the workspace that holds the audit key when the store itself is on a server.
@@ -39,7 +39,6 @@ pub(crate) fn database_url(context: &Context) -> DatabaseUrl {
     }
 }
 
-/// Parses a database on the command line: a URL, or the path of a SQLite file.
 pub(crate) fn parse_database_url(text: &str, workspace: &Path) -> Result<DatabaseUrl, CliError> {
     let wrong = |reason: &str| {
         CliError::usage(format!("the address `{}` {reason}", crate::config::mask::address(text)))
@@ -108,17 +107,13 @@ fn run<T>(
     mut builder: tokio::runtime::Builder,
     work: impl Future<Output = Result<T, CliError>>,
 ) -> Result<T, CliError> {
-    let runtime = builder
-        .enable_all()
-        .build()
-        .map_err(|error| CliError::new("the runtime could not be started").caused_by(&error))?;
+    let runtime = builder.enable_all().build().context("the runtime could not be started")?;
     let done = runtime.block_on(work);
     // Pending connections and reads from stdin must not delay the exit.
     runtime.shutdown_background();
     done
 }
 
-/// How often the token of an open stream is checked.
 const TOKEN_CHECK: Duration = Duration::from_millis(400);
 
 /// Returns when the token is revoked or expired, or its user is disabled.

@@ -1,4 +1,4 @@
-//! Parses and formats times for people and programs, and truncates text for tables.
+//! Parses and formats times for people and programs.
 
 use jiff::Timestamp;
 
@@ -25,22 +25,13 @@ pub(crate) fn parse_zone(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// At most `limit` characters, and `…` if the line is longer.
-pub(crate) fn truncate(line: &str, limit: usize) -> String {
-    match line.char_indices().nth(limit) {
-        None => line.to_owned(),
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or(line)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn times_and_lines_are_short() {
+    fn times_have_microseconds_for_programs_and_seconds_for_people() {
         assert_eq!(rfc3339(1_763_251_200_000_001), "2025-11-16T00:00:00.000001Z");
         assert_eq!(display(1_763_251_200_900_000), "2025-11-16T00:00:00Z");
-        assert_eq!((truncate("añb", 2), truncate("añ", 2)), ("añ…".into(), "añ".into()));
     }
 }

@@ -94,7 +94,6 @@ pub(crate) enum TokenError {
     Empty { program: String },
 }
 
-/// Runs the command and returns the token that it prints.
 pub(crate) async fn run_token_command(command: &CommandLine, limit: Duration) -> Result<Secret, TokenError> {
     let program = command.program.clone();
     let start = |source| TokenError::Start { program: program.clone(), source };
@@ -184,7 +183,7 @@ mod tests {
 
     // spec: B-07
     #[tokio::test]
-    async fn a_token_that_comes_too_late_is_there_for_the_next_attempt() {
+    async fn a_late_token_is_used_by_the_next_attempt() {
         let folder = tempfile::tempdir().unwrap();
         let cache = slow(folder.path(), "wc -l < runs");
         give_up(&cache, folder.path()).await;
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_that_comes_too_late_is_returned_once() {
+    async fn a_late_failure_is_returned_once() {
         let folder = tempfile::tempdir().unwrap();
         let cache = slow(folder.path(), "[ $(wc -l < runs) -gt 1 ] && echo good");
         give_up(&cache, folder.path()).await;
@@ -207,7 +206,7 @@ mod tests {
 
     // spec: B-07
     #[tokio::test]
-    async fn a_command_that_takes_too_long_is_ended_with_what_it_started() {
+    async fn a_slow_token_command_is_killed_with_its_children() {
         let folder = tempfile::tempdir().unwrap();
         let note = folder.path().join("child");
         let script = format!("sleep 600 & echo $! > {}; sleep 600", note.display());

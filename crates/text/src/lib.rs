@@ -9,3 +9,29 @@
 pub mod invisible;
 pub mod look_alike;
 pub mod visible;
+
+/// At most `limit` characters, and `…` if the text is longer.
+#[must_use]
+pub fn truncate(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
+    }
+}
+
+/// The first `limit` characters that are not control characters, for a name in a message.
+#[must_use]
+pub fn without_control(text: &str, limit: usize) -> String {
+    text.chars().filter(|c| !c.is_control()).take(limit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_limited_by_characters() {
+        assert_eq!((truncate("añb", 2), truncate("añ", 2)), ("añ…".into(), "añ".into()));
+        assert_eq!(without_control("a\u{1b}\nñb", 2), "añ");
+    }
+}

@@ -1,4 +1,4 @@
-//! `agents/NAME/agent.toml`: what an agent's own file says.
+//! `agents/NAME/agent.toml`: the configuration of an agent.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::load::Error;
 use crate::read::{Folder, ReadError};
 
-/// The name of an agent: also the name of a folder, so it can be nothing but a plain name.
+/// The name of an agent, which is also the name of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentName(String);
 
@@ -54,10 +54,10 @@ pub(crate) struct AgentConfig {
     pub(crate) files: Option<PathBuf>,
 }
 
-/// The folder of an agent's own folder that it works in: what it is made of stands beside it.
+/// The working directory in an agent's folder, beside the files that define the agent.
 const FILES: &str = "files";
 
-/// Reads the agent's file. `folder` is the agent's own folder, if there is one.
+/// `folder` is the agent's own folder, if it exists.
 pub(crate) fn load(
     folder: Option<&Folder>,
     project: Option<&Path>,
@@ -105,8 +105,8 @@ pub(crate) fn load(
     found
 }
 
-/// What the file says, if there is one. One that cannot be used still says that somebody has set limits here, so
-/// nothing that they might have taken away is granted.
+/// The content of the file, if it exists. An unusable file may have restricted the agent, so nothing that it could have denied is
+/// granted.
 fn read(folder: &Folder, notes: &mut Vec<Note>) -> Option<(AgentFile, Source)> {
     let source = folder.source("agent.toml");
     let (kind, line, reason) = match folder.read("agent.toml") {
@@ -135,8 +135,8 @@ fn expand(path: &str, base: &Path) -> PathBuf {
     }
 }
 
-/// The directories that agents list and that hold files which the workspace is made of, each with its agent. An agent
-/// that writes there can change itself, its rules or the store.
+/// The directories that agents list and that contain files of the workspace itself, each with its agent. An agent that writes
+/// there can change itself, its rules or the store.
 #[must_use]
 pub fn exposed_directories(workspace: &Path) -> Vec<(String, PathBuf)> {
     let mut notes = Vec::new();
@@ -155,7 +155,7 @@ pub fn exposed_directories(workspace: &Path) -> Vec<(String, PathBuf)> {
     exposed
 }
 
-/// Whether a directory is around the workspace, or is one of its own folders.
+/// Whether a directory contains the workspace, or is one of its own folders.
 fn holds_own_files(workspace: &Path, directory: &Path) -> bool {
     let (workspace, directory) = (real(workspace), real(directory));
     if workspace.starts_with(&directory) {
@@ -165,7 +165,7 @@ fn holds_own_files(workspace: &Path, directory: &Path) -> bool {
     let mut parts = inside.iter().map(|part| part.to_string_lossy());
     match parts.next().as_deref() {
         Some("prompts" | "skills" | "logs" | "keys") => true,
-        // Other folders in an agent's folder are for it to use.
+        // An agent may use the other folders in its folder.
         Some("agents") => {
             !matches!((parts.next(), parts.next().as_deref()), (Some(_), Some(part)) if part != "skills")
         }
@@ -173,7 +173,7 @@ fn holds_own_files(workspace: &Path, directory: &Path) -> bool {
     }
 }
 
-/// The path without links and dots, as far as it exists; the rest by its names.
+/// The path without links and dots, as far as it exists.
 fn real(path: &Path) -> PathBuf {
     if let Ok(real) = std::fs::canonicalize(path) {
         return real;

@@ -1,5 +1,5 @@
-//! The body file and its `@include` lines: one level, replaced by the file's content, or by a mark when there is none. A
-//! missing body is not an error.
+//! The body file and its `@include` lines: one level, replaced by the file's content, or by a comment if the file is missing.
+//! A missing body is not an error.
 
 use std::path::Path;
 
@@ -15,9 +15,9 @@ const BODY_LIMIT: usize = 1024 * 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BodyOutcome {
     pub name: String,
-    /// Whether it was there, could be read and says something.
+    /// Whether it exists, is readable and is not empty.
     pub loaded: bool,
-    /// Why a body that is there does not count.
+    /// Why an existing body is not used.
     pub reason: Option<String>,
     pub included: usize,
     /// How many of its includes are missing or refused.
@@ -25,7 +25,7 @@ pub struct BodyOutcome {
     pub bytes: usize,
 }
 
-/// Reads the body at `path` (relative to the workspace, or absolute where the operator says so).
+/// `path` is relative to the workspace, or absolute.
 pub(crate) fn load(workspace: &Path, path: &Path, notes: &mut Vec<Note>) -> (Option<Body>, BodyOutcome) {
     let path = path.strip_prefix(workspace).unwrap_or(path);
     let shown = path.to_string_lossy().into_owned();
@@ -77,8 +77,8 @@ pub struct ExpandedBody {
     pub missing: usize,
 }
 
-/// Replaces each line whose first word is `@include` by the file that the second word names, as `read` gives it.
-/// What was included is not looked at again.
+/// Replaces each line whose first word is `@include` by the file that the second word names, as `read` returns it. Included text is
+/// not expanded again.
 pub fn expand(
     text: &str,
     source: &Source,
@@ -112,7 +112,7 @@ pub fn expand(
             Err(missing) => {
                 plain.push_str(&format!("<!-- missing @include {} -->", path.replace("-->", "--&gt;")));
                 out.missing += 1;
-                // One note says that there are too many; thousands would say nothing more.
+                // One note about too many includes is enough.
                 if directives <= INCLUDE_LIMIT + 1 {
                     out.notes.push(note(path, missing, source.clone().at_line(index)));
                 }
@@ -143,7 +143,7 @@ impl ExpandedBody {
     }
 }
 
-/// The path of an include line: the word after `@include`, or what stands in quotes there.
+/// The path of an include line: the word or the quoted text after `@include`.
 fn directive(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("@include")?;
     if !rest.starts_with(char::is_whitespace) {
@@ -203,7 +203,7 @@ mod tests {
 
     // spec: B-05
     #[test]
-    fn a_refusal_says_why_and_where() {
+    fn a_refused_include_is_noted_with_reason_and_line() {
         let expanded = expand("one\n@include no\n", &Source::file("body.md"), |_| {
             Err(ReadError::Refused("it is large".into()))
         });

@@ -1,10 +1,9 @@
-//! Facts about the machine, and the time in the user's zone. An unknown zone is UTC and a note.
+//! Facts about the machine, and the time in the user's zone. An unknown zone becomes UTC and a note.
 
 use embody_prompt::{Audience, HostFacts, LocalTime, Note, NoteKind, Source, Value};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// What the clock says, here and in UTC.
 pub(crate) struct ClockReading {
     pub(crate) now: Value<LocalTime>,
     pub(crate) utc: String,
@@ -12,8 +11,8 @@ pub(crate) struct ClockReading {
     pub(crate) is_zone_known: bool,
 }
 
-/// The moment, shown in the zone of that name; the machine's own zone when none is given. A zone other than UTC says
-/// something about the user, so it is for `audience` only.
+/// The time in the given zone, or else in the zone of the machine. A zone other than UTC reveals something about the user, so it is
+/// for `audience` only.
 pub(crate) fn now(
     at: Option<Timestamp>,
     zone: Option<&(String, Source)>,

@@ -1,11 +1,11 @@
-//! YAML front matter: split off and read leniently. Keys that nobody asked for are ignored; values may be numbers.
+//! YAML front matter: split off and parsed leniently. Unknown keys are ignored; values may be numbers.
 
 use serde::Deserialize;
 use serde_saphyr::{alias_limits, budget, options};
 
-/// How many values and marks one front matter may have.
+/// The maximum number of YAML events.
 const EVENT_LIMIT: usize = 20_000;
-/// How many of them aliases may add: a few short lines can stand for millions.
+/// How many of them aliases may add: a few short lines can expand to millions.
 const ALIAS_EVENT_LIMIT: usize = 1_000;
 
 /// The fields that any of the persona files may have.
@@ -38,10 +38,8 @@ impl FrontMatter {
             YamlError { line: line.unwrap_or(1).max(1), message: bare(&error.to_string()) }
         })
     }
-}
 
-impl FrontMatter {
-    /// Texts without blanks at their ends; blank ones are none.
+    /// Trims all texts; a blank text becomes `None`.
     fn trimmed(self) -> Self {
         let trim = |text: Option<String>| {
             text.and_then(|text| Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
@@ -64,22 +62,23 @@ impl FrontMatter {
 pub struct YamlError {
     /// The line, counted from 1 below the first `---`.
     pub line: u32,
-    /// What is wrong, in one line and without the place.
+    /// One line, without the position.
     pub message: String,
 }
 
-/// The first line that says something. Its own place goes: it does not count the line `---`.
+/// The first non-empty line, without its position, which does not count the line `---`.
 fn bare(message: &str) -> String {
     let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("unreadable");
     let line = line.strip_prefix("error: ").unwrap_or(line);
     match line.split_once(": ") {
-        Some((place, rest)) if place.starts_with("line ") && place.contains(" column ") => rest.to_owned(),
+        Some((position, rest)) if position.starts_with("line ") && position.contains(" column ") => {
+            rest.to_owned()
+        }
         _ => line.to_owned(),
     }
 }
 
-/// The front matter and what follows it; no front matter when the text does not start with a line `---` or that is
-/// never closed by another.
+/// The front matter and the rest. A text has front matter if it starts with a line `---` that another one closes.
 pub fn split(text: &str) -> (Option<&str>, &str) {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let mut offset = 0;

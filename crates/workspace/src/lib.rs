@@ -7,7 +7,7 @@
 //! | `body` | the body file and its `@include` lines |
 //! | `front_matter`, `persona_files` | `IDENTITY.md`, `SOUL.md`, `USER.md` |
 //! | `agent` | `agents/NAME/agent.toml` |
-//! | `project`, `skills`, `files` | project instructions, skills, `AGENTS.md`, `TOOLS.md`, `memories.json` |
+//! | `files` | project instructions, skills, `AGENTS.md`, `TOOLS.md`, `memories.json` |
 //! | `tasks` | `tasks.json` |
 //! | `environment` | facts about the machine, the time in the user's zone |
 //! | `load` | all of it, in one call |
@@ -20,9 +20,7 @@ mod files;
 mod front_matter;
 mod load;
 mod persona_files;
-mod project;
 mod read;
-mod skills;
 mod strip_invisible;
 mod tasks;
 

@@ -1,4 +1,4 @@
-//! One call that reads everything a prompt needs, and says what it found.
+//! Reads everything that a prompt needs in one call, and decides which source wins.
 
 use std::path::{Path, PathBuf};
 
@@ -9,23 +9,24 @@ pub use crate::body::BodyOutcome;
 use crate::environment::ModelFacts;
 use crate::persona_files::User;
 use crate::read::Folder;
-use crate::{AgentName, agent, body, environment, files, persona_files, project, skills, tasks};
+use crate::{AgentName, agent, body, environment, files, persona_files, tasks};
 
 #[derive(Clone, Debug)]
 pub struct LoadRequest {
-    /// The workspace's folder. It need not exist.
+    /// Need not exist.
     pub workspace: PathBuf,
     /// The body file, relative to the workspace or absolute.
     pub body: PathBuf,
     pub agent: AgentName,
     /// Whether the user is the owner of the workspace: `USER.md`, `memories.json` and `tasks.json` are for no other user.
     pub is_for_owner: bool,
-    pub room: Audience,
+    /// Who reads the replies.
+    pub audience: Audience,
     pub audiences: Audiences,
     pub channel: Option<String>,
     pub task: Option<String>,
     pub background: bool,
-    /// The time, when it is not now.
+    /// `None` is now.
     pub now: Option<Timestamp>,
     pub timezone: Option<String>,
     pub project: Option<PathBuf>,
@@ -39,7 +40,7 @@ pub struct LoadRequest {
     pub budget: Budget,
 }
 
-/// What somebody else has read from the store, with where it stands there.
+/// Values from the store, each with its source.
 #[derive(Clone, Debug, Default)]
 pub struct StoredValues {
     /// The agent's soul; wins over the workspace's file, not over the agent's own.
@@ -51,35 +52,7 @@ pub struct StoredValues {
 }
 
 impl LoadRequest {
-    /// A request for the workspace at `workspace`, for that room, with everything else at its default.
-    pub fn new(workspace: PathBuf, agent: AgentName, room: Audience) -> Self {
-        Self {
-            workspace,
-            body: PathBuf::from("prompts/agent_system.md"),
-            agent,
-            is_for_owner: true,
-            room,
-            audiences: Audiences::default(),
-            channel: None,
-            task: None,
-            background: false,
-            now: None,
-            timezone: None,
-            project: None,
-            facts: RequestFacts::default(),
-            model: ModelFacts::default(),
-            native_tools: true,
-            sandbox: None,
-            tools: Vec::new(),
-            instructions: None,
-            stored: StoredValues::default(),
-            budget: Budget::default(),
-        }
-    }
-}
-
-impl LoadRequest {
-    /// Who may see which kind of value, where the user may not be the owner.
+    /// The audiences; values about the owner are for the owner only if the user is another.
     fn audiences_for_user(&self) -> Audiences {
         let audiences = self.audiences.clone();
         match self.is_for_owner {
@@ -94,7 +67,7 @@ pub struct RequestFacts {
     pub session: Option<String>,
     pub accept_language: Option<String>,
     pub remote_ip: Option<String>,
-    /// Where it comes from; wins over `USER.md`.
+    /// Wins over `USER.md`.
     pub location: Option<String>,
 }
 
@@ -144,19 +117,18 @@ pub struct LoadedWorkspace {
     /// The agent's working directory, if it has one of its own. It need not exist.
     pub files: Option<PathBuf>,
     pub zone: String,
-    /// The name that stands where a time zone should, if there is no such zone, and where it does.
+    /// A configured time zone that does not exist, and its source.
     pub unknown_zone: Option<(String, Source)>,
     persona_audience: Audience,
 }
 
 impl LoadedWorkspace {
-    /// Adds the remote persona's text, which somebody else has fetched.
     pub fn set_persona(&mut self, text: String, source: Source) {
         self.input.persona = Some(Value::new(text, source, self.persona_audience));
     }
 }
 
-/// Only what the caller got wrong is an error; what is wrong with a file is a note.
+/// Errors of the caller. Problems of a file are notes.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -165,7 +137,7 @@ pub enum Error {
     AgentName { name: String },
     #[error("there is no task `{id}`: {}", known_tasks(.known))]
     NoSuchTask { id: String, known: Vec<String> },
-    /// The same, for a user who may not know the others.
+    /// For a user who may not see the other tasks.
     #[error("there is no task `{id}`")]
     NoTask { id: String },
     #[error("tasks.json is not read: {reason}")]
@@ -205,7 +177,7 @@ pub fn load(request: &LoadRequest) -> Result<LoadedWorkspace, Error> {
     let clock = environment::now(request.now, zone.as_ref(), audiences.user, &mut notes);
     let zone_source = zone.as_ref().map_or(Source::fixed("machine"), |(_, source)| source.clone());
     let unknown_zone = zone.filter(|_| !clock.is_zone_known);
-    let mut input = PromptInput::new(clock.now, request.room);
+    let mut input = PromptInput::new(clock.now, request.audience);
     input.utc = clock.utc;
     let zone = clock.zone.clone();
     input.body = body;
@@ -222,7 +194,7 @@ pub fn load(request: &LoadRequest) -> Result<LoadedWorkspace, Error> {
     input.host = host_facts(request, audiences, (clock.zone, zone_source), &user);
     input.user = user.profile;
     input.project =
-        project.map(|path| project::load(&path, audiences.project, &mut notes)).unwrap_or_default();
+        project.map(|path| files::project(&path, audiences.project, &mut notes)).unwrap_or_default();
     input.skills = load_skills(own, &workspace, audiences.skills, &mut notes);
     input.workspace_files = files::workspace_files(&folders, audiences.workspace_files, &mut notes);
     input.memories = files::memories(&workspace, audiences.memories, &mut notes);
@@ -281,7 +253,7 @@ fn host_facts(
     facts.remote_ip = from_request(&request.facts.remote_ip);
     facts.timezone = Some(Value::new(zone.0, zone.1, audiences.user));
     facts.location = from_request(&request.facts.location)
-        .or_else(|| user.location.clone().map(|(place, source)| Value::new(place, source, audiences.user)));
+        .or_else(|| user.location.clone().map(|(text, source)| Value::new(text, source, audiences.user)));
     facts
 }
 
@@ -293,7 +265,7 @@ fn load_skills(
 ) -> Vec<Value<embody_prompt::Skill>> {
     let folders: Vec<(Folder, &'static str)> =
         own.map(|folder| (folder, "agent")).into_iter().chain([(workspace.clone(), "workspace")]).collect();
-    skills::load(&folders, audience, notes)
+    files::skills(&folders, audience, notes)
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, Error> {

@@ -1,5 +1,4 @@
-//! `IDENTITY.md`, `SOUL.md` and `USER.md`: the agent's folder wins over what an operator stored, and that over the
-//! workspace.
+//! `IDENTITY.md`, `SOUL.md` and `USER.md`: the agent's folder wins over the store, and the store over the workspace.
 
 use embody_prompt::{Audience, Identity, Note, NoteKind, Source, UserProfile, Value};
 
@@ -13,12 +12,11 @@ pub(crate) struct User {
     pub(crate) location: Option<(String, Source)>,
 }
 
-/// The first of the folders that has the file, with its source.
+/// The file in the first folder that has it.
 pub(crate) fn first(folders: &[Folder], file: &str, notes: &mut Vec<Note>) -> Option<(String, Source)> {
     folders.iter().find_map(|folder| Some((folder.text(file, notes)?, folder.source(file))))
 }
 
-/// Who the agent is: its own folder, else the stored row, else the workspace.
 pub(crate) fn identity(
     own: Option<&Folder>,
     stored: Option<&(serde_json::Value, Source)>,
@@ -47,7 +45,7 @@ fn from_file(
     audience: Audience,
     notes: &mut Vec<Note>,
 ) -> Option<Value<Identity>> {
-    let matter = parsed(text, &source, notes)?;
+    let matter = parse(text, &source, notes)?;
     let identity = Identity {
         name: matter.name,
         emoji: matter.emoji,
@@ -81,7 +79,6 @@ fn stored_identity(json: &serde_json::Value, source: &Source, notes: &mut Vec<No
     }
 }
 
-/// What drives the agent, from the first place that says it.
 pub(crate) fn soul(
     own: Option<&Folder>,
     stored: Option<&(String, Source)>,
@@ -98,7 +95,9 @@ pub(crate) fn soul(
 }
 
 pub(crate) fn user(folders: &[Folder], audience: Audience, notes: &mut Vec<Note>) -> User {
-    let Some((matter, source)) = front_matter(folders, "USER.md", notes) else { return User::default() };
+    let found = first(folders, "USER.md", notes);
+    let parsed = found.and_then(|(text, source)| Some((parse(&text, &source, notes)?, source)));
+    let Some((matter, source)) = parsed else { return User::default() };
     let text = |field: Option<String>| Some((field?, source.clone()));
     User {
         profile: matter
@@ -109,12 +108,7 @@ pub(crate) fn user(folders: &[Folder], audience: Audience, notes: &mut Vec<Note>
     }
 }
 
-fn front_matter(folders: &[Folder], file: &str, notes: &mut Vec<Note>) -> Option<(FrontMatter, Source)> {
-    let (text, source) = first(folders, file, notes)?;
-    Some((parsed(&text, &source, notes)?, source))
-}
-
-fn parsed(text: &str, source: &Source, notes: &mut Vec<Note>) -> Option<FrontMatter> {
+fn parse(text: &str, source: &Source, notes: &mut Vec<Note>) -> Option<FrontMatter> {
     let (yaml, rest) = split(text);
     let Some(yaml) = yaml else {
         let message = "nothing in it is used: it needs front matter between two lines `---`";

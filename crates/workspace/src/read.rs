@@ -11,15 +11,15 @@ use embody_prompt::{Note, NoteKind, Source};
 pub(crate) const FILE_LIMIT: u64 = 256 * 1024;
 /// How often a file that keeps changing is read again.
 const ATTEMPTS: usize = 8;
-/// A file younger than this may still be in the middle of being written. Longer than a writer is likely to be held up,
-/// and than the coarsest clock that files are stamped with, so that a later write shows.
+/// A younger file may still be being written. Longer than a writer is usually suspended, and than the coarsest clock of file
+/// times, so that a later write is noticed.
 const SETTLING: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     canonical: Option<PathBuf>,
-    /// What paths in it are called: nothing for the workspace itself.
+    /// The prefix of its paths in sources; empty for the workspace.
     label: String,
 }
 
@@ -30,7 +30,6 @@ pub enum ReadError {
 }
 
 impl Folder {
-    /// The folder at `path`; its files are named after `label`.
     pub(crate) fn new(path: &Path, label: impl Into<String>) -> Self {
         Self { path: path.to_owned(), canonical: fs::canonicalize(path).ok(), label: label.into() }
     }
@@ -39,7 +38,7 @@ impl Folder {
         &self.path
     }
 
-    /// A folder inside this one, if it is there and stays inside; one that leads out becomes a note.
+    /// A folder inside this one, if it exists. One that leads out becomes a note.
     pub(crate) fn folder(&self, name: &str, notes: &mut Vec<Note>) -> Option<Self> {
         match self.resolve(name) {
             Ok(canonical) => canonical.is_dir().then(|| Self {
@@ -59,7 +58,7 @@ impl Folder {
         fs::symlink_metadata(self.path.join(relative)).is_ok()
     }
 
-    /// Names of what is in it and is wanted, sorted, at most `limit`; and whether there were more.
+    /// The first `limit` names that `wanted` selects, sorted, and whether there are more.
     pub(crate) fn names(&self, limit: usize, wanted: impl Fn(&str) -> bool) -> (Vec<String>, bool) {
         let Ok(entries) = fs::read_dir(&self.path) else { return (Vec::new(), false) };
         // Sorting needs all names; a folder with more than this is not a workspace.
@@ -91,7 +90,7 @@ impl Folder {
         Ok(if text.contains('\r') { text.replace("\r\n", "\n") } else { text.to_owned() })
     }
 
-    /// The text of a file if it is there and says something; what is refused becomes a note.
+    /// The text of a file, if it exists and is not blank; a refused one becomes a note.
     pub(crate) fn text(&self, relative: &str, notes: &mut Vec<Note>) -> Option<String> {
         match self.read(relative) {
             Ok(text) => (!text.trim().is_empty()).then_some(text),
@@ -137,11 +136,10 @@ fn absent(error: &io::Error) -> ReadError {
     }
 }
 
-/// The bytes of a file as they were at one moment. Moving another file into its place does not disturb a read: the one
-/// that was opened stays whole.
+/// The bytes of a file at one moment. Replacing the file does not disturb a read: the opened one stays whole.
 fn read_settled(path: &Path) -> Result<Vec<u8>, ReadError> {
     for _ in 0..ATTEMPTS {
-        // Opening a pipe would block, so what is no file is not opened at all.
+        // Opening a pipe would block, so check the type first.
         if !fs::metadata(path).map_err(|error| absent(&error))?.is_file() {
             return Err(ReadError::Refused("it is not a regular file".into()));
         }

@@ -1,5 +1,5 @@
-//! Takes invisible characters out of a workspace's own files. Only takes out: line ends, order and everything visible stay,
-//! a file is replaced whole or not at all, and one that would no longer be read as before is left alone.
+//! Removes invisible characters from files of a workspace and changes nothing else. A file is replaced whole or not at all, and skipped
+//! if it would no longer parse.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -16,25 +16,25 @@ pub enum StripOutcome {
     Skipped(String),
 }
 
-/// Mends the file of that name, relative to the workspace. A link is followed as long as it stays inside.
+/// `name` is relative to the workspace. A link is followed if it stays inside.
 pub fn strip_invisible(workspace: &Path, name: &str) -> io::Result<StripOutcome> {
-    let left = |reason: &str| Ok(StripOutcome::Skipped(reason.to_owned()));
+    let skipped = |reason: &str| Ok(StripOutcome::Skipped(reason.to_owned()));
     let path = match Folder::new(workspace, "").resolve(name) {
         Ok(path) => path,
-        Err(ReadError::NotFound) => return left("there is no such file in the workspace"),
+        Err(ReadError::NotFound) => return skipped("there is no such file in the workspace"),
         Err(ReadError::Refused(reason)) => return Ok(StripOutcome::Skipped(reason)),
     };
     let metadata = std::fs::metadata(&path)?;
     if !metadata.is_file() || metadata.len() > FILE_LIMIT {
-        return left("it is not a regular file of a readable size");
+        return skipped("it is not a regular file of a readable size");
     }
-    let Ok(text) = String::from_utf8(std::fs::read(&path)?) else { return left("it is not UTF-8 text") };
+    let Ok(text) = String::from_utf8(std::fs::read(&path)?) else { return skipped("it is not UTF-8 text") };
     let clean = without_hidden(&text);
     if clean == text {
         return Ok(StripOutcome::Clean);
     }
     if is_readable(&path, &text) && !is_readable(&path, &clean) {
-        return left("without them it could no longer be read");
+        return skipped("without them it could no longer be read");
     }
     replace(&path, &clean).map(|()| StripOutcome::Stripped)
 }
@@ -49,12 +49,12 @@ fn is_readable(path: &Path, text: &str) -> bool {
 
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let aside = folder.join(format!(".embody-{}", std::process::id()));
-    // Never through something that is already there.
-    let file = OpenOptions::new().write(true).create_new(true).open(&aside)?;
-    let written = write(file, path, text).and_then(|()| std::fs::rename(&aside, path));
+    let temporary = folder.join(format!(".embody-{}", std::process::id()));
+    // Never through an existing file or link.
+    let file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+    let written = write(file, path, text).and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
-        let _ = std::fs::remove_file(&aside);
+        let _ = std::fs::remove_file(&temporary);
     }
     written
 }

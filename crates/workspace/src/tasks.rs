@@ -36,20 +36,19 @@ impl Id {
 #[derive(Deserialize)]
 struct StepEntry {
     text: String,
-    #[serde(default)]
-    state: State,
+    #[serde(default, with = "State")]
+    state: StepState,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Deserialize)]
+#[serde(remote = "StepState", rename_all = "lowercase")]
 enum State {
-    #[default]
     Open,
     Current,
     Done,
 }
 
-/// The task of that id. Asking for one that is not there is the caller's mistake, so it is an error.
+/// An unknown id is an error of the caller.
 pub(crate) fn find(workspace: &Folder, id: &str, audience: Audience) -> Result<Value<Task>, Error> {
     let missing = |known: Vec<String>| Error::NoSuchTask { id: id.to_owned(), known };
     let text = match workspace.read("tasks.json") {
@@ -71,14 +70,7 @@ pub(crate) fn find(workspace: &Folder, id: &str, audience: Audience) -> Result<V
 }
 
 fn task(id: String, entry: Entry) -> Task {
-    let steps = entry.steps.into_iter().map(|step| Step {
-        text: step.text,
-        state: match step.state {
-            State::Open => StepState::Open,
-            State::Current => StepState::Current,
-            State::Done => StepState::Done,
-        },
-    });
+    let steps = entry.steps.into_iter().map(|StepEntry { text, state }| Step { text, state });
     Task {
         id,
         title: entry.title,
@@ -88,7 +80,7 @@ fn task(id: String, entry: Entry) -> Task {
     }
 }
 
-/// The line that names the id, as near as a text search gets.
+/// The line of the id, by a text search.
 fn at_id(text: &str, id: &str, source: Source) -> Source {
     let names = |line: &str| {
         let value = line.split("\"id\"").nth(1).and_then(|rest| rest.trim_start().strip_prefix(':'));

@@ -1,4 +1,4 @@
-//! `docs/benchmarks-memory.md`: how well memories are found. The data is somebody else's and stays outside.
+//! `docs/benchmarks-memory.md`: how well memories are found. The data is licensed separately and is not in the repository.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -38,6 +38,7 @@ pub(crate) fn run() -> ExitCode {
     let mut breaches = Vec::new();
     edges::check(&files, &mut breaches);
     links::check(&files, &mut breaches);
+    links::check_paths(&files, &mut breaches);
     shape::check(&files, &mut breaches);
     spec::check(&files, &mut breaches);
     text::check(&files, &mut breaches);

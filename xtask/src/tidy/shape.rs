@@ -1,4 +1,5 @@
-//! How long a file may be, names that say nothing, and a `//!` header in every file.
+//! The longest file, banned names, and a `//!` header in every file. There is no lower limit and no count of files, so splitting a
+//! file gains nothing.
 
 use super::Tracked;
 

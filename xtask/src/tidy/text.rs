@@ -2,7 +2,7 @@
 
 use super::Tracked;
 
-/// Written in two parts so that this file is no breach of itself.
+/// Written in two parts, so that this file does not contain them.
 const UNFINISHED: &[&str] =
     &[concat!("todo", "!("), concat!("unimplemented", "!("), concat!("#[", "ignore"), concat!("FIX", "ME")];
 const MACHINE: &[&str] = &[
@@ -18,10 +18,8 @@ pub(super) fn check(files: &[Tracked], breaches: &mut Vec<String>) {
             for mark in UNFINISHED.iter().filter(|mark| file.is_rust() && line.contains(**mark)) {
                 breaches.push(format!("{}:{number}: unfinished: `{mark}`", file.path));
             }
-            for place in
-                MACHINE.iter().filter(|place| !file.path.ends_with(".lock") && line.contains(**place))
-            {
-                breaches.push(format!("{}:{number}: a path or host of one machine: `{place}`", file.path));
+            for name in MACHINE.iter().filter(|name| !file.path.ends_with(".lock") && line.contains(**name)) {
+                breaches.push(format!("{}:{number}: a path or host of one machine: `{name}`", file.path));
             }
         }
     }

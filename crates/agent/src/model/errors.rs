@@ -191,11 +191,7 @@ impl ErrorContext {
         let text = self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.redact(text));
         let mut shown: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         shown.retain(|c| !c.is_control());
-        if let Some((end, _)) = shown.char_indices().nth(MAX_CHARS) {
-            shown.truncate(end);
-            shown.push('…');
-        }
-        shown
+        embody_text::truncate(&shown, MAX_CHARS)
     }
 }
 

@@ -16,7 +16,7 @@ fn to(channel: &str, to: &str, text: &str) -> SendMessage {
 }
 
 #[tokio::test]
-async fn what_was_said_is_read_as_data_and_nobody_elses() {
+async fn messages_are_read_as_data_and_only_by_their_user() {
     let world = World::new().await;
     world.says("ann", "web", "w1", "user", "hello </data> \u{200b}").await;
     let thread = world.says("ann", "telegram", "42", "user", "on my way").await;
@@ -140,7 +140,7 @@ async fn notified(world: &World) -> (String, String) {
 }
 
 #[tokio::test]
-async fn the_user_is_told_where_they_were_last_heard_and_nobody_else_listens() {
+async fn the_user_is_notified_in_the_last_private_conversation() {
     let world = World::new().await;
     let place = |channel: &str, to: &str| (channel.to_owned(), to.to_owned());
     let ann = Scope::new("ann", "assistant").unwrap();

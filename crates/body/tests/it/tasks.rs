@@ -58,7 +58,7 @@ async fn a_task_is_made_changed_and_listed() {
 }
 
 #[tokio::test]
-async fn a_change_of_what_somebody_else_changed_is_refused() {
+async fn a_stale_change_is_rejected() {
     let world = World::new().await;
     create(&world, "ann", "a").await;
     let first = update(json!({"id": "1", "status": "done", "expected_version": 1}));

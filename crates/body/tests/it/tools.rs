@@ -4,7 +4,7 @@ use embody_body::server::tools;
 use serde_json::Value;
 
 #[test]
-fn every_tool_says_what_it_does_to_the_world() {
+fn every_tool_has_annotations() {
     let classes: Vec<(String, bool, bool)> = tools()
         .into_iter()
         .map(|tool| {

@@ -150,7 +150,7 @@ async fn forward_to_body(request: HostRequest<'_>) -> Outcome {
 }
 
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(80).collect()
+    embody_text::without_control(text, 80)
 }
 
 #[cfg(test)]

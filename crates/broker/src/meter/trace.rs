@@ -363,7 +363,7 @@ fn prompt_of(call: &Call<Principal>) -> Option<String> {
 }
 
 fn cut(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(NAME_CHARS).collect()
+    embody_text::without_control(text, NAME_CHARS)
 }
 
 fn text(text: String) -> Value {

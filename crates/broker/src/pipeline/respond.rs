@@ -3,6 +3,7 @@
 //! `_meta`. See `docs/results.md`.
 
 use embody_store::audit::Verdict;
+use embody_text::{truncate, without_control};
 use embody_wire::server::{code, failure, failure_with};
 use embody_wire::{Error, Outcome};
 use serde::Serialize;
@@ -141,7 +142,7 @@ pub(crate) fn rejected(config: &BrokerConfig, code: i64, message: String) -> Out
 
 /// Builds the response to an unknown tool name. Names an unavailable server if that could be the cause.
 pub(super) fn unknown_tool(config: &BrokerConfig, session: &Session, name: &str) -> Outcome {
-    let shown: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
+    let shown = without_control(name, 80);
     let unavailable: Vec<String> = session
         .degraded()
         .iter()
@@ -484,12 +485,8 @@ pub(crate) fn how_embody_speaks(code: &str) -> String {
 /// Foreign text as one bounded line.
 pub(crate) fn one_line(text: &str) -> String {
     let shown = |c: char| if c.is_control() || visible::is_hidden(c) { ' ' } else { c };
-    let mut chars = text.trim().chars().map(shown);
-    let mut line: String = chars.by_ref().take(LINE_MAX).collect();
-    if chars.next().is_some() {
-        line.push('…');
-    }
-    line
+    let line: String = text.trim().chars().map(shown).take(LINE_MAX + 1).collect();
+    truncate(&line, LINE_MAX)
 }
 
 pub(crate) fn tool_result(text: &str, structured: &Value, is_error: bool) -> Outcome {

@@ -130,7 +130,7 @@ impl MindPacket {
 }
 
 fn shown(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(REASON_CHARS).collect()
+    embody_text::without_control(text, REASON_CHARS)
 }
 
 #[cfg(test)]

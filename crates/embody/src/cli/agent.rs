@@ -11,10 +11,9 @@ use embody_workspace::AgentName;
 use serde_json::json;
 
 use super::Context;
-use crate::error::CliError;
-use crate::output::{self, printable};
-use crate::store;
-use crate::time;
+use crate::error::{CliError, ErrorContext};
+use crate::output::printable;
+use crate::{store, time};
 
 const EXAMPLES: &str =
     "An agent's own folder wins over what is stored, and that over the files of the workspace.
@@ -24,24 +23,23 @@ Examples:
   embody agent show coach
   embody prompt show --agent coach";
 
-/// What to do with them.
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum AgentCommand {
     /// Lists the agents that are set up in the store
     List,
     /// Shows one
-    Show(NameArgs),
+    Show {
+        /// The agent's name
+        name: String,
+    },
     /// Sets an agent's soul and identity; what is not given stays
     Set(SetArgs),
     /// Removes an agent's soul and identity from the store
-    Remove(NameArgs),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct NameArgs {
-    /// The agent's name
-    name: String,
+    Remove {
+        /// The agent's name
+        name: String,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -66,40 +64,35 @@ pub(crate) struct SetArgs {
 pub(crate) fn run(command: &AgentCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         AgentCommand::List => list(context),
-        AgentCommand::Show(args) => show(&args.name, context),
+        AgentCommand::Show { name } => show(name, context),
         AgentCommand::Set(args) => set(args, context),
-        AgentCommand::Remove(args) => remove(&args.name, context),
+        AgentCommand::Remove { name } => remove(name, context),
     }
 }
 
 fn list(context: &Context) -> Result<ExitCode, CliError> {
     let agents =
         store::with_existing(context, async |store| Ok(store.agents().list().await?))?.unwrap_or_default();
-    if context.json {
-        output::json(&json!({ "agents": agents.iter().map(as_json).collect::<Vec<_>>() }))?;
-        return Ok(ExitCode::SUCCESS);
+    context.print_list("agents", &agents, as_json, as_text)
+}
+
+fn as_text(agents: &[Agent]) -> String {
+    if agents.is_empty() {
+        return "No agent is set up in the store.\n".to_owned();
     }
     let mut out = String::new();
-    for agent in &agents {
+    for agent in agents {
         let (name, changed) = (printable(&agent.name), time::display(agent.changed_at));
         let soul = agent.soul.as_ref().map_or(0, |soul| soul.chars().count());
         let _ = writeln!(out, "{name:20}  version {:<4} {changed}  soul: {soul} characters", agent.version);
     }
-    if agents.is_empty() {
-        out.push_str("No agent is set up in the store.\n");
-    }
-    output::styled(&out)?;
-    Ok(ExitCode::SUCCESS)
+    out
 }
 
 fn show(name: &str, context: &Context) -> Result<ExitCode, CliError> {
     const HEAD: Style = Style::new().bold();
     let agent = store::with_existing(context, async |store| Ok(store.agents().get(name).await?))?.flatten();
     let agent = agent.ok_or_else(|| missing(name))?;
-    if context.json {
-        output::json(&as_json(&agent))?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let mut out = String::new();
     if let Some(identity) = &agent.identity {
         let _ = writeln!(out, "{HEAD}identity{HEAD:#}  {}", printable(&identity.to_string()));
@@ -107,21 +100,21 @@ fn show(name: &str, context: &Context) -> Result<ExitCode, CliError> {
     if let Some(soul) = &agent.soul {
         let _ = writeln!(out, "{HEAD}soul{HEAD:#}\n{}", printable(soul).trim_end());
     }
-    output::styled(&out)?;
-    Ok(ExitCode::SUCCESS)
+    context.print(&as_json(&agent), || out)
 }
 
 fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, CliError> {
     AgentName::new(&args.name)?;
-    let soul = args.given.soul.as_ref().map(|path| {
-        std::fs::read_to_string(path)
-            .map_err(|error| CliError::new(format!("`{}` cannot be read", path.display())).caused_by(&error))
-    });
+    let soul =
+        args.given.soul.as_ref().map(|path| {
+            std::fs::read_to_string(path).context(format!("`{}` cannot be read", path.display()))
+        });
     let soul = soul.transpose()?;
-    let identity = args.given.identity.as_ref().map(|text| {
-        serde_json::from_str(text)
-            .map_err(|error| CliError::usage("the identity is not valid JSON").caused_by(&error))
-    });
+    let identity = args
+        .given
+        .identity
+        .as_ref()
+        .map(|text| serde_json::from_str(text).usage_context("the identity is not valid JSON"));
     let identity: Option<serde_json::Value> = identity.transpose()?;
     let version = store::with(context, async |store| {
         Ok(store.agents().put(&args.name, soul.as_deref(), identity).await?)

@@ -35,9 +35,15 @@ pub(crate) enum ApprovalsCommand {
     /// Shows the calls that wait, the newest first
     List(ListArgs),
     /// Approves a call, once, and shows which
-    Approve(DecideArgs),
+    Approve {
+        /// The approval's id
+        id: String,
+    },
     /// Denies a call, and shows which
-    Deny(DecideArgs),
+    Deny {
+        /// The approval's id
+        id: String,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -53,17 +59,11 @@ pub(crate) struct ListArgs {
     count: u32,
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct DecideArgs {
-    /// The approval's id
-    id: String,
-}
-
 pub(crate) fn run(command: &ApprovalsCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         ApprovalsCommand::List(args) => list(args, context),
-        ApprovalsCommand::Approve(args) => decide(args, Answer::Approve, context),
-        ApprovalsCommand::Deny(args) => decide(args, Answer::Deny, context),
+        ApprovalsCommand::Approve { id } => decide(id, Answer::Approve, context),
+        ApprovalsCommand::Deny { id } => decide(id, Answer::Deny, context),
     }
 }
 
@@ -76,39 +76,35 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
         })
     })?;
     let found = found.unwrap_or_default();
-    if context.json {
-        let approvals: Vec<_> = found.iter().map(ApprovalJson::new).collect();
-        output::json(&json!({ "approvals": approvals }))?;
-    } else if found.is_empty() {
-        output::plain("No call waits for an approval.\n")?;
-    } else {
-        let shown: Vec<String> = found.iter().map(as_text).collect();
-        output::styled(&shown.join("\n"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let approvals: Vec<_> = found.iter().map(ApprovalJson::new).collect();
+    context.print(&json!({ "approvals": approvals }), || match found.as_slice() {
+        [] => "No call waits for an approval.\n".to_owned(),
+        found => found.iter().map(as_text).collect::<Vec<_>>().join("\n"),
+    })
 }
 
-fn decide(args: &DecideArgs, answer: Answer, context: &Context) -> Result<ExitCode, CliError> {
-    let asked =
-        store::with_existing(context, async |store| Ok(store.approvals().find(&args.id).await?))?.flatten();
-    let asked = asked.ok_or_else(|| not_found(&args.id))?;
-    if asked.status != ApprovalStatus::Pending {
-        return print_decision(&asked, answer, context);
+fn decide(id: &str, answer: Answer, context: &Context) -> Result<ExitCode, CliError> {
+    let approval =
+        store::with_existing(context, async |store| Ok(store.approvals().find(id).await?))?.flatten();
+    let approval = approval.ok_or_else(|| not_found(id))?;
+    if approval.status != ApprovalStatus::Pending {
+        return print_decision(&approval, answer, context);
     }
     if answer == Answer::Approve {
-        check_approvable(&asked, &context.config, Via::Cli)?;
+        check_approvable(&approval, &context.config, Via::Cli)?;
     }
     // The decision is about what is shown: only the status of an approval can change.
     if !context.json {
-        output::styled(&as_text(&asked))?;
+        output::styled(&as_text(&approval))?;
     }
-    let word = DecideApproval { user: asked.user, id: asked.id, answer, by: BY.to_owned() };
-    let decided = store::with_existing(context, async |store| Ok(store.approvals().decide(word).await?))?;
+    let decision = DecideApproval { user: approval.user, id: approval.id, answer, by: BY.to_owned() };
+    let decided =
+        store::with_existing(context, async |store| Ok(store.approvals().decide(decision).await?))?;
     match decided {
         Some(DecideOutcome::Decided(approval) | DecideOutcome::NotPending(approval)) => {
             print_decision(&approval, answer, context)
         }
-        Some(DecideOutcome::Missing) | None => Err(not_found(&args.id)),
+        Some(DecideOutcome::Missing) | None => Err(not_found(id)),
     }
 }
 
@@ -128,7 +124,7 @@ fn as_text(approval: &Approval) -> String {
         }
     };
     match approval_text(&ApprovalView::from(approval)) {
-        Ok(words) => words.lines().for_each(|line| {
+        Ok(text) => text.lines().for_each(|line| {
             let indent = if line.is_empty() { "" } else { "  " };
             let _ = writeln!(out, "{indent}{line}");
         }),

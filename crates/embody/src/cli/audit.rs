@@ -7,13 +7,14 @@ use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
 use embody_store::DatabaseUrl;
 use embody_store::audit::{AuditRecord, AuditReport, ChainReport, ChainState};
+use embody_text::truncate;
 use serde_json::{Map, Value, json};
 
 use super::Context;
 use crate::error::CliError;
 use crate::output::{self, StdoutStream, one_line, pluralize, printable};
 use crate::store;
-use crate::time::{self, truncate};
+use crate::time;
 
 const EXAMPLES: &str = "Examples:
   embody audit tail --count 50
@@ -86,11 +87,7 @@ fn verify(context: &Context) -> Result<ExitCode, CliError> {
     let foreign = |chain: &ChainReport| chain.state == ChainState::KeyAway;
     let is_server = matches!(url, DatabaseUrl::Postgres { .. });
     let intact = report.broken().is_none() && (is_server || !report.chains.iter().any(foreign));
-    if context.json {
-        output::json(&json!({ "intact": intact, "chains": report.chains }))?;
-    } else {
-        output::styled(&report_text(&report))?;
-    }
+    context.print(&json!({ "intact": intact, "chains": report.chains }), || report_text(&report))?;
     Ok(output::exit_code(intact))
 }
 
@@ -184,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_come_first_and_the_digest_is_short_and_last() {
+    fn arguments_come_first_and_a_short_digest_last() {
         let digest = "0123456789abcdef".repeat(4);
         let call = json!({
             "call_id": "0199-1", "body": "embody", "tool": "send_message", "class": "human_visible_write",
@@ -202,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stays_a_line_whatever_it_holds() {
+    fn a_summary_stays_on_one_line() {
         let long = json!({"args_excerpt": {"text": "x".repeat(9000)}, "odd": {"a": ["y".repeat(9000)]}});
         assert!(summary_line(&long.to_string()).chars().count() < 400);
         assert_eq!(summary_line("no JSON"), "no JSON");

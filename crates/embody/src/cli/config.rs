@@ -1,6 +1,5 @@
 //! `embody config show|check|schema|reference`: the configuration in force, its problems, and the known keys.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -9,11 +8,11 @@ use serde_json::{Value, json};
 use super::{Context, Loaded};
 use crate::config::reference::reference_markdown;
 use crate::config::resolved::Setting;
-use crate::config::{Config, ConfigError, Problem, keys, mask};
+use crate::config::tree::Origin;
+use crate::config::{Config, Problem, keys, mask};
 use crate::error::CliError;
 use crate::output;
 
-/// What `embody config` can do.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Prints every key in force, its value and where it comes from
@@ -31,8 +30,9 @@ pub(crate) enum ConfigCommand {
 }
 
 pub(crate) fn show(context: &Context) -> Result<ExitCode, CliError> {
-    output::plain(&listing(&context.config, context.json))?;
-    Ok(ExitCode::SUCCESS)
+    let config = &context.config;
+    let keys: Vec<Value> = config.keys.iter().map(setting_json).collect();
+    context.print_plain(&json!({ "file": file_json(config), "keys": keys }), || listing(config))
 }
 
 pub(crate) fn schema() -> Result<ExitCode, CliError> {
@@ -47,9 +47,19 @@ pub(crate) fn reference() -> Result<ExitCode, CliError> {
 
 pub(crate) fn check((workspace, config): Loaded, json: bool) -> Result<ExitCode, CliError> {
     match config {
-        Ok(config) => output::plain(&check_ok(&workspace, &config, json))?,
+        Ok(config) if json => {
+            output::json(&json!({ "ok": true, "file": file_json(&config), "problems": [] }))?;
+        }
+        Ok(config) => match &config.file {
+            Some(file) => output::plain(&format!("ok: {}\n", file.display()))?,
+            None => {
+                let file = workspace.join("embody.toml");
+                output::plain(&format!("ok: there is no {}, so the defaults hold\n", file.display()))?;
+            }
+        },
         Err(error) if json => {
-            output::plain(&check_failed_json(&error))?;
+            let problems: Vec<Value> = error.problems().iter().map(problem_json).collect();
+            output::json(&json!({ "ok": false, "count": error.count(), "problems": problems }))?;
             return Ok(ExitCode::from(2));
         }
         Err(error) => return Err(error.into()),
@@ -62,14 +72,9 @@ const SHOW_EXAMPLE: &str = "Example:\n  EMBODY_PROMPT__LAYOUT=full embody config
 const CHECK_EXAMPLE: &str = "Example:\n  embody --config ./embody.toml config check --json";
 const SCHEMA_EXAMPLE: &str = "Example:\n  embody config schema > embody.schema.json";
 
-/// The output of `config show`: one line per key, or `{file, keys: [{key, value, origin, source}]}`.
-fn listing(config: &Config, json: bool) -> String {
-    if json {
-        let keys: Vec<Value> = config.keys.iter().map(setting_json).collect();
-        return pretty(&json!({ "file": file_json(config), "keys": keys }));
-    }
+fn listing(config: &Config) -> String {
     let rows: Vec<(String, &Setting)> =
-        config.keys.iter().map(|setting| (one_line(&setting.value), setting)).collect();
+        config.keys.iter().map(|setting| (as_line(&setting.value), setting)).collect();
     let key_width = config.keys.iter().map(|setting| width(&setting.key)).max().unwrap_or(0);
     // A long value must not push all origins off the screen.
     let value_width =
@@ -80,26 +85,6 @@ fn listing(config: &Config, json: bool) -> String {
         out.push_str(&format!("{key:key_width$}  {value:value_width$}  {origin}\n"));
     }
     out
-}
-
-/// The output of `config check` for a valid configuration.
-fn check_ok(workspace: &Path, config: &Config, json: bool) -> String {
-    if json {
-        return pretty(&json!({ "ok": true, "file": file_json(config), "problems": [] }));
-    }
-    match &config.file {
-        Some(file) => format!("ok: {}\n", file.display()),
-        None => {
-            let file = workspace.join("embody.toml");
-            format!("ok: there is no {}, so the defaults hold\n", file.display())
-        }
-    }
-}
-
-/// The output of `config check --json` for an invalid configuration. Without `--json` the error is printed.
-fn check_failed_json(error: &ConfigError) -> String {
-    let problems: Vec<Value> = error.problems().iter().map(problem_json).collect();
-    pretty(&json!({ "ok": false, "count": error.count(), "problems": problems }))
 }
 
 /// Paths need not be UTF-8, but JSON must be.
@@ -120,20 +105,16 @@ fn problem_json(problem: &Problem) -> Value {
     json!({
         "key": problem.key,
         "message": problem.message,
-        "origin": problem.place.as_ref().map(|place| place.kind()),
-        "source": problem.place.as_ref().and_then(|place| place.source()),
+        "origin": problem.origin.as_ref().map(Origin::kind),
+        "source": problem.origin.as_ref().and_then(Origin::source),
         "cause": problem.cause,
         "hint": problem.hint,
     })
 }
 
-fn pretty(value: &Value) -> String {
-    format!("{value:#}\n")
-}
-
 /// A value as JSON, because TOML would use several lines for some.
-fn one_line(value: &toml::Value) -> String {
-    serde_json::to_string(value).map_or_else(|_| value.to_string(), |text| mask::without_control(&text))
+fn as_line(value: &toml::Value) -> String {
+    serde_json::to_string(value).map_or_else(|_| value.to_string(), |text| mask::escape_control(&text))
 }
 
 fn width(text: &str) -> usize {

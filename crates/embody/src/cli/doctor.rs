@@ -10,7 +10,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use clap::Args;
 use embody_agent::model::{ModelError, ModelTimes, ProbeResult, cause};
 use embody_agent::telegram::{ApiError, user_for};
 use embody_prompt::{NoteKind, assemble};
@@ -24,11 +23,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::prompt::{PromptReport, display_source, findings};
-use super::{Context, ScopeArgs, unknown_outcomes};
-use crate::config::address::Address;
+use super::status::unknown_outcomes;
+use super::{Context, ScopeArgs};
 use crate::config::env::non_empty;
-use crate::config::origin::Origin;
+use crate::config::mask::Address;
 use crate::config::resolved::{Body, CommandLine, Config, Upstream};
+use crate::config::tree::Origin;
 use crate::error::CliError;
 use crate::output::{self, pluralize, printable};
 use crate::prompt_loading::{LoadedPrompt, PromptArgs, contract, load_prompt};
@@ -37,12 +37,7 @@ use crate::{app, channels, store};
 /// The recommended size of a contract, which hosts handle together with the rest of the bootstrap result.
 const CONTRACT_BYTES: usize = 6 * 1024;
 
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  embody doctor\n  embody doctor --agent mailer --json")]
-pub(crate) struct DoctorArgs {
-    #[command(flatten)]
-    prompt: PromptArgs,
-}
+pub(super) const EXAMPLES: &str = "Examples:\n  embody doctor\n  embody doctor --agent mailer --json";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,7 +55,7 @@ struct Check {
     hint: Option<String>,
 }
 
-pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode, CliError> {
     let mut checks = vec![workspace(&context.workspace), config(context)];
     checks.extend(proxy(context));
     checks.extend(connection_checks(context));
@@ -82,8 +77,8 @@ fn has_failure(checks: &[Check]) -> bool {
     checks.iter().any(|check| check.state == State::Fail)
 }
 
-fn prompt(args: &DoctorArgs, context: &Context) -> Result<Vec<Check>, CliError> {
-    let loaded = load_prompt(context, &args.prompt)?;
+fn prompt(args: &PromptArgs, context: &Context) -> Result<Vec<Check>, CliError> {
+    let loaded = load_prompt(context, args)?;
     let prompt = assemble(&loaded.workspace.input, &loaded.layout);
     let mut checks = vec![body(&loaded), identity(&loaded), soul(&loaded)];
     checks.extend(
@@ -149,7 +144,7 @@ fn config(context: &Context) -> Check {
 
 /// Directories of agents that contain files of the workspace itself.
 fn directories(workspace: &Path) -> Vec<Check> {
-    let exposed = |(agent, path): (String, std::path::PathBuf)| {
+    let exposed = |(agent, path): (String, PathBuf)| {
         let message = format!(
             "agent `{agent}` lists `{}`, which holds files that the workspace is made of",
             path.display()
@@ -309,7 +304,7 @@ async fn model(config: &Config) -> Vec<Check> {
     };
     // A list of models is often public, so it does not prove the key. Local models seldom need one.
     let variable = &settings.api_key_env;
-    let lacks_key = non_empty(variable).is_none() && !settings.base_url.is_here();
+    let lacks_key = non_empty(variable).is_none() && !settings.base_url.is_loopback();
     let key = lacks_key.then(|| {
         let message =
             format!("the environment variable {variable} is not set: there is no key for the model");
@@ -320,40 +315,44 @@ async fn model(config: &Config) -> Vec<Check> {
 
 async fn mind(config: &Config) -> Option<Check> {
     let upstream = config.mind.upstream.as_ref()?;
-    Some(match reachable(upstream, (None, None), &config.proxies).await {
-        Ok(text) => ok("mind", text),
-        Err((message, Unreachable::Misconfigured)) => fail("mind", message, "check `[mind]` in embody.toml"),
-        Err((message, Unreachable::NotNow)) => warn("mind", message, "check that it runs, and `[mind] url`"),
-        Err((message, Unreachable::RelativePath)) => {
-            warn("mind", message, "write the whole path into `[mind] command`")
-        }
-    })
+    let found = reachable(upstream, (None, None), &config.proxies).await;
+    Some(found.map_or_else(
+        |(message, reason)| match reason {
+            Unreachable::Misconfigured => fail("mind", message, "check `[mind]` in embody.toml"),
+            Unreachable::NotNow => warn("mind", message, "check that it runs, and `[mind] url`"),
+            Unreachable::RelativePath => warn("mind", message, "write the whole path into `[mind] command`"),
+        },
+        |text| ok("mind", text),
+    ))
 }
 
 async fn server(body: &Body, config: &Config) -> Check {
+    const NAME: &str = "server";
     let name = &body.name;
     let path = body.env.get("PATH").map(|path| OsStr::new(path.expose()));
-    match reachable(&body.upstream, (body.cwd.as_deref(), path), &config.proxies).await {
-        Ok(text) => ok("server", format!("{name}: {text}")),
-        Err((message, Unreachable::Misconfigured)) => fail(
-            "server",
-            format!("{name}: {message}"),
-            &format!(
+    let found = reachable(&body.upstream, (body.cwd.as_deref(), path), &config.proxies).await;
+    let (message, reason) = match found {
+        Ok(text) => return ok(NAME, format!("{name}: {text}")),
+        Err((message, reason)) => (format!("{name}: {message}"), reason),
+    };
+    match reason {
+        Unreachable::Misconfigured => {
+            let hint = format!(
                 "check `command` and `cwd` of the `[[body]]` `{name}`; a program without a `/` is looked for on PATH"
-            ),
-        ),
-        Err((message, Unreachable::RelativePath)) => warn(
-            "server",
-            format!("{name}: {message}"),
-            &format!("set `cwd` of the `[[body]]` `{name}`, or write the whole path into its `command`"),
-        ),
-        Err((message, Unreachable::NotNow)) => warn(
-            "server",
-            format!("{name}: {message}"),
-            &format!(
+            );
+            fail(NAME, message, &hint)
+        }
+        Unreachable::RelativePath => {
+            let hint =
+                format!("set `cwd` of the `[[body]]` `{name}`, or write the whole path into its `command`");
+            warn(NAME, message, &hint)
+        }
+        Unreachable::NotNow => {
+            let hint = format!(
                 "check that it runs, and `url` of the `[[body]]` `{name}`; its tools are missing meanwhile"
-            ),
-        ),
+            );
+            warn(NAME, message, &hint)
+        }
     }
 }
 
@@ -438,9 +437,10 @@ async fn answers(address: &Address, proxies: &Proxies) -> Result<(), String> {
 
 async fn telegram(config: &Config) -> Option<Check> {
     const NAME: &str = "telegram";
+    const UNREACHABLE: &str = "check `api_url` in `[telegram]` and the way to it";
     let variable = &config.telegram.token_env;
     let token = format!("check the bot's token in the environment variable {variable}");
-    let scope = ScopeArgs { user: None, agent: None };
+    let scope = ScopeArgs::default();
     let bot = match channels::bot(config, &scope.user(), &scope.agent()) {
         Ok(Some(bot)) => bot,
         Ok(None) => {
@@ -466,17 +466,11 @@ async fn telegram(config: &Config) -> Option<Check> {
         Ok(Err(error @ ApiError::Refused { status: 401 | 404, .. })) => {
             fail(NAME, error.to_string(), &format!("{token}, and `api_url` in `[telegram]`"))
         }
-        Ok(Err(ApiError::Lost(why))) => warn(
-            NAME,
-            format!("Telegram does not answer: {why}"),
-            "check `api_url` in `[telegram]` and the way to it",
-        ),
-        Ok(Err(error)) => warn(NAME, error.to_string(), "check `api_url` in `[telegram]` and the way to it"),
-        Err(_) => warn(
-            NAME,
-            format!("no answer from {} within {TIMEOUT:?}", config.telegram.api_url),
-            "check `api_url` in `[telegram]` and the way to it",
-        ),
+        Ok(Err(ApiError::Lost(why))) => warn(NAME, format!("Telegram does not answer: {why}"), UNREACHABLE),
+        Ok(Err(error)) => warn(NAME, error.to_string(), UNREACHABLE),
+        Err(_) => {
+            warn(NAME, format!("no answer from {} within {TIMEOUT:?}", config.telegram.api_url), UNREACHABLE)
+        }
     })
 }
 
@@ -485,7 +479,7 @@ fn store_checks(context: &Context) -> Vec<Check> {
     let url = store::database_url(context);
     let result = store::with_existing(context, async |store| {
         store.check().await?;
-        Ok((store.audit().verify().await?, unknown_outcomes::list_all(store).await?.len()))
+        Ok((store.audit().verify().await?, unknown_outcomes(store).await?.len()))
     });
     match result {
         Err(error) => vec![fail_with("store", &error)],

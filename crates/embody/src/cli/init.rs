@@ -10,11 +10,10 @@ use clap::Args;
 use embody_prompt::DEFAULT_SOUL;
 use serde_json::json;
 
-use crate::config::commented_default;
-use crate::error::CliError;
+use crate::config::TEMPLATE;
+use crate::error::{CliError, ErrorContext};
 use crate::output;
 
-/// Where to.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  embody init\n  embody init ./my-agent && embody --workspace ./my-agent prompt show"
@@ -24,7 +23,6 @@ pub(crate) struct InitArgs {
     dir: Option<PathBuf>,
 }
 
-/// The files of a new workspace.
 fn files() -> [(&'static str, String); 11] {
     macro_rules! template {
         ($name:literal) => {
@@ -42,17 +40,16 @@ fn files() -> [(&'static str, String); 11] {
         template!("AGENTS.md"),
         template!("TOOLS.md"),
         template!("skills/daily-review/SKILL.md"),
-        ("embody.toml", commented_default().to_owned()),
+        ("embody.toml", TEMPLATE.to_owned()),
     ]
 }
 
 pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<ExitCode, CliError> {
     let folder = match &args.dir {
         None => workspace,
-        Some(dir) => std::path::absolute(dir)
-            .map_err(|error| CliError::usage(format!("`{}` is no path", dir.display())).caused_by(&error))?,
+        Some(dir) => std::path::absolute(dir).usage_context(format!("`{}` is no path", dir.display()))?,
     };
-    let Written { written, kept } = write(&folder)?;
+    let WrittenFiles { written, kept } = write(&folder)?;
     if json {
         output::json(
             &json!({ "workspace": folder.display().to_string(), "written": written, "left_alone": kept }),
@@ -63,16 +60,15 @@ pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// The written files, and those that already existed.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct WrittenFiles {
     written: Vec<&'static str>,
     kept: Vec<&'static str>,
 }
 
 /// Writes the files that are missing in this folder.
-pub(super) fn write(folder: &Path) -> Result<Written, CliError> {
-    let mut all = Written::default();
+pub(super) fn write(folder: &Path) -> Result<WrittenFiles, CliError> {
+    let mut all = WrittenFiles::default();
     for (name, text) in files() {
         let new = write_new(&folder.join(name), &text).map_err(|error| {
             CliError::new(format!("`{}` could not be written", folder.join(name).display())).caused_by(&error).hint(

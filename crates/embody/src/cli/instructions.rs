@@ -10,18 +10,20 @@ use embody_prompt::INSTRUCTIONS_LIMIT;
 use embody_store::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
 use embody_store::proposals::{Proposal, ProposalStatus};
 use embody_store::{Scope, Store};
+use embody_text::truncate;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
 
+use super::args::read_text;
 use super::{Context, ScopeArgs};
 use crate::error::CliError;
 use crate::output::{self, printable};
-use crate::{input, store, time};
+use crate::{store, time};
 
-/// The writer of changes from a terminal.
 const OPERATOR: &str = "operator";
 const ADDED: Style = AnsiColor::Green.on_default();
+const DIM: Style = Style::new().dimmed();
 const REMOVED: Style = AnsiColor::Red.on_default();
 const EXAMPLES: &str = "Examples:
   embody instructions set 'Answer in bullet points.'
@@ -34,7 +36,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) enum InstructionsCommand {
     /// Prints the text and nothing else
-    Show(ShowArgs),
+    Show(ScopeArgs),
     /// Replaces the text; an empty one clears it
     Set(SetArgs),
     /// Lists the versions, newest first
@@ -42,17 +44,11 @@ pub(crate) enum InstructionsCommand {
     /// Writes the text of an old version again, as a new version
     Revert(RevertArgs),
     /// Lists the changes that were wished for and wait for your word
-    Proposals(ProposalsArgs),
+    Proposals(ScopeArgs),
     /// Makes a proposal part of the instructions
     Accept(ProposalArgs),
     /// Puts a proposal away
     Dismiss(ProposalArgs),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ShowArgs {
-    #[command(flatten)]
-    scope: ScopeArgs,
 }
 
 #[derive(Args, Debug)]
@@ -86,6 +82,14 @@ pub(crate) struct RevertArgs {
     scope: ScopeArgs,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct ProposalArgs {
+    /// The proposal's id
+    id: String,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
 pub(crate) fn run(command: &InstructionsCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         InstructionsCommand::Show(args) => show(args, context),
@@ -98,8 +102,8 @@ pub(crate) fn run(command: &InstructionsCommand, context: &Context) -> Result<Ex
     }
 }
 
-fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let scope = args.scope.resolve()?;
+fn show(scope: &ScopeArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = scope.resolve()?;
     let found = store::with_existing(context, async |store| Ok(store.instructions().get(&scope).await?))?;
     let found = found.unwrap_or(Instructions { text: String::new(), version: 0, changed_at: 0 });
     if context.json {
@@ -112,7 +116,7 @@ fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode, CliError> {
 
 fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
-    let text = input::text(&args.text)?;
+    let text = read_text(&args.text)?;
     let change =
         InstructionsChange { text, writer: OPERATOR.to_owned(), expected_version: args.expected_version };
     let outcome = store::with(context, async |store| Ok(store.instructions().set(&scope, change).await?))?;
@@ -128,11 +132,9 @@ fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, CliError> {
 
 fn print_version(now: &Instructions, context: &Context) -> Result<ExitCode, CliError> {
     let characters = now.text.chars().count();
-    if context.json {
-        output::json(&json!({ "version": now.version, "characters": characters }))?;
-    } else {
-        output::plain(&format!("version {}, {characters} characters\n", now.version))?;
-    }
+    context.print_plain(&json!({ "version": now.version, "characters": characters }), || {
+        format!("version {}, {characters} characters\n", now.version)
+    })?;
     if characters > INSTRUCTIONS_LIMIT {
         output::stderr_line(&format!(
             "prompts show the first {INSTRUCTIONS_LIMIT} characters; the agent reads the rest with read_memory"
@@ -155,13 +157,7 @@ fn history(args: &HistoryArgs, context: &Context) -> Result<ExitCode, CliError> 
         .take(args.limit as usize)
         .map(|(past, before)| (past, args.diff.then(|| full_diff(before, &past.instructions.text))))
         .collect();
-    if context.json {
-        let versions: Vec<_> = shown.iter().map(|(past, diff)| past_json(past, diff.as_deref())).collect();
-        output::json(&json!({ "versions": versions }))?;
-    } else {
-        output::styled(&as_text(&shown))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    context.print_list("versions", &shown, |(past, diff)| past_json(past, diff.as_deref()), as_text)
 }
 
 fn past_json(past: &PastInstructions, diff: Option<&str>) -> serde_json::Value {
@@ -188,7 +184,7 @@ fn as_text(versions: &[(&PastInstructions, Option<String>)]) -> String {
         let Instructions { text, version, changed_at } = &past.instructions;
         let line = text.lines().next().unwrap_or("(cleared)");
         let (when, by) = (time::display(*changed_at), printable(&past.writer));
-        let _ = writeln!(out, "{version:>7}  {when:20}  {by:12}  {}", printable(&time::truncate(line, 60)));
+        let _ = writeln!(out, "{version:>7}  {when:20}  {by:12}  {}", printable(&truncate(line, 60)));
         for line in diff.iter().flat_map(|diff| diff.lines()) {
             let style = match line.chars().next() {
                 Some('+') => ADDED,
@@ -214,35 +210,12 @@ fn as_json(instructions: &Instructions) -> serde_json::Value {
     json!({ "text": text, "version": version, "changed_at": (*version > 0).then(|| time::rfc3339(*changed_at)) })
 }
 
-const DIM: Style = Style::new().dimmed();
-
-#[derive(Args, Debug)]
-pub(crate) struct ProposalsArgs {
-    #[command(flatten)]
-    scope: ScopeArgs,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ProposalArgs {
-    /// The proposal's id
-    id: String,
-    #[command(flatten)]
-    scope: ScopeArgs,
-}
-
-fn list_proposals(args: &ProposalsArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let caller = owner(args.scope.resolve()?);
+fn list_proposals(scope: &ScopeArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let caller = owner(scope.resolve()?);
     let found = store::with_existing(context, async |store| {
         mind(store).open_proposals(&caller).await.map_err(from_mind_error)
     })?;
-    let found = found.unwrap_or_default();
-    if context.json {
-        let proposals: Vec<_> = found.iter().map(proposal_json).collect();
-        output::json(&json!({ "proposals": proposals }))?;
-    } else {
-        output::styled(&proposals_text(&found))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    context.print_list("proposals", &found.unwrap_or_default(), proposal_json, proposals_text)
 }
 
 fn accept_proposal(args: &ProposalArgs, context: &Context) -> Result<ExitCode, CliError> {
@@ -322,7 +295,7 @@ fn proposals_text(found: &[Proposal]) -> String {
         let _ = writeln!(out, "{DIM}{id}  {when}  by {writer}, trust {}{DIM:#}", printable(trust));
         match &*change.sentence {
             "" => drop(writeln!(out, "  {}", printable(&change.line))),
-            said => drop(writeln!(out, "  said: {}", printable(said))),
+            sentence => drop(writeln!(out, "  said: {}", printable(sentence))),
         }
         for line in printable(&change.diff).lines() {
             let _ = writeln!(out, "  {line}");

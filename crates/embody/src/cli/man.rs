@@ -59,7 +59,6 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<ExitCode, CliError> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Every command with its help, as Markdown.
 fn markdown() -> String {
     let mut out = String::from(
         "# Command line\n\nGenerated from the program by `cargo xtask docs`. Global options work before and after the command.\n",

@@ -1,41 +1,53 @@
-//! `embody mcp`: runs the broker for a host.
+//! `embody mcp`, `embody mind` and `embody body`: the broker, or one embedded server alone, over standard streams or on an
+//! address.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use axum::Router;
 use clap::Args;
 use embody_broker::{Broker, Principal};
 use embody_store::Store;
+use embody_wire::server::{CancellationToken, Service};
 
 use super::Context;
-use super::scope_args::{self, ScopeArgs};
+use super::args::{self, ScopeArgs};
 use crate::config::resolved::Store as Configured;
 use crate::error::CliError;
 use crate::prompt_service::PromptService;
 use crate::serve::{self, ListenArgs};
 use crate::telemetry::Telemetry;
-use crate::{broker_setup, store, web};
+use crate::{broker_setup, embedded, store, web};
 
-const EXAMPLES: &str = "Examples:
+pub(super) const MCP_EXAMPLES: &str = "Examples:
   embody mcp                                  what a host starts: the one entry in its list of MCP servers
   embody mcp --agent writer                   the same as another agent
   embody mcp --listen 127.0.0.1:7717          for many hosts, at /mcp, and at /sse for older ones
   embody token add --user owner --scope mcp   the bearer token that such a host sends";
 
+pub(super) const MIND_EXAMPLES: &str = "Examples:
+  embody mind                                 for a host that starts it, over stdin and stdout
+  embody mind --listen 127.0.0.1:7718         for many hosts, at /mcp, and at /sse for older ones
+  embody token add --user owner --scope mcp   the bearer token that such a host sends";
+
+pub(super) const BODY_EXAMPLES: &str = "Examples:
+  embody body                                 for a host that starts it, over stdin and stdout
+  embody body --listen 127.0.0.1:7719         for many hosts, at /mcp, and at /sse for older ones
+  embody mcp                                  behind the broker, where its messages are gated";
+
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct McpArgs {
+pub(crate) struct ServeArgs {
     #[command(flatten)]
     listen: ListenArgs,
     #[command(flatten)]
     scope: ScopeArgs,
 }
 
-pub(crate) fn run(args: &McpArgs, context: Context) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &ServeArgs, context: Context) -> Result<ExitCode, CliError> {
     let address = args.listen.address()?;
     let agent = args.scope.agent();
     args.scope.resolve()?;
-    let is_shared = matches!(context.config.store, Configured::Postgres { .. });
+    let is_shared = is_shared(&context);
     let url = store::database_url(&context);
     store::block_on_multi_thread(async move {
         let ending = serve::shutdown_signal()?;
@@ -49,26 +61,16 @@ pub(crate) fn run(args: &McpArgs, context: Context) -> Result<ExitCode, CliError
         let broker = Arc::new(Broker::start(setup));
         let served = match address {
             Some(address) => {
-                let metrics = |door| {
-                    web::standalone_metrics(Arc::clone(&broker), Arc::clone(&prompts), store.clone(), door)
+                let metrics = |guard| {
+                    web::standalone_metrics(Arc::clone(&broker), Arc::clone(&prompts), store.clone(), guard)
                 };
                 serve::over_http(Arc::clone(&broker), metrics, &args.listen, address, ending).await
             }
             None => {
-                let user = if is_shared {
-                    scope_args::token_user(&store, &args.scope).await?
-                } else {
-                    args.scope.user()
-                };
+                let user = stdio_user(&store, &args.scope, is_shared).await?;
                 let may_approve = user == prompts.owner();
                 let principal = Principal::new(user, agent, "mcp").approving(may_approve);
-                let serving = serve::over_stdio(Arc::clone(&broker), principal, ending);
-                tokio::select! {
-                    served = serving => served,
-                    () = scope_args::wait_until_token_revoked(&store), if is_shared => {
-                        Err(CliError::new("the token in EMBODY_TOKEN was revoked, or is over"))
-                    }
-                }
+                serve_stdio(Arc::clone(&broker), principal, &store, is_shared, ending).await
             }
         };
         broker.end().await;
@@ -79,4 +81,68 @@ pub(crate) fn run(args: &McpArgs, context: Context) -> Result<ExitCode, CliError
         served
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn mind(args: &ServeArgs, context: Context) -> Result<ExitCode, CliError> {
+    serve(args, context, embedded::mind, embody_mind::server::Principal::host)
+}
+
+pub(crate) fn body(args: &ServeArgs, context: Context) -> Result<ExitCode, CliError> {
+    serve(args, context, embedded::body, embody_body::server::Principal::host)
+}
+
+/// Serves until a signal or the end of input. On standard streams it serves one host, as the user and agent of `args`.
+fn serve<S: Service>(
+    args: &ServeArgs,
+    context: Context,
+    server: impl FnOnce(&Store, &Arc<PromptService>, &str) -> Arc<S>,
+    principal: impl FnOnce(&str, &str) -> Result<S::Principal, embody_store::Error>,
+) -> Result<ExitCode, CliError> {
+    let address = args.listen.address()?;
+    let agent = args.scope.agent();
+    let scope = args.scope.resolve()?;
+    let is_shared = is_shared(&context);
+    let url = store::database_url(&context);
+    store::block_on_multi_thread(async move {
+        let ending = serve::shutdown_signal()?;
+        let store = Store::open(url).await?;
+        let prompts = PromptService::new(context, store.clone(), scope.user().to_owned());
+        prompts.load_zone_or_warn(&agent).await;
+        let server = server(&store, &prompts, &agent);
+        let served = match address {
+            Some(address) => serve::over_http(server, |_| Router::new(), &args.listen, address, ending).await,
+            None => {
+                let user = stdio_user(&store, &args.scope, is_shared).await?;
+                serve_stdio(server, principal(&user, &agent)?, &store, is_shared, ending).await
+            }
+        };
+        drop(prompts);
+        store.close().await;
+        served
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_shared(context: &Context) -> bool {
+    matches!(context.config.store, Configured::Postgres { .. })
+}
+
+async fn stdio_user(store: &Store, scope: &ScopeArgs, is_shared: bool) -> Result<String, CliError> {
+    if is_shared { args::token_user(store, scope).await } else { Ok(scope.user()) }
+}
+
+/// Serves one host until a signal or the end of input; on a shared store also until its token is revoked.
+async fn serve_stdio<S: Service>(
+    service: Arc<S>,
+    principal: S::Principal,
+    store: &Store,
+    is_shared: bool,
+    ending: CancellationToken,
+) -> Result<(), CliError> {
+    tokio::select! {
+        served = serve::over_stdio(service, principal, ending) => served,
+        () = args::wait_until_token_revoked(store), if is_shared => {
+            Err(CliError::new("the token in EMBODY_TOKEN was revoked, or is over"))
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 mod agent;
 mod approvals;
+mod args;
 mod audit;
 mod config;
 mod demo;
@@ -16,12 +17,9 @@ mod policy;
 pub(crate) mod prompt;
 mod run;
 mod schedule;
-mod scope_args;
-mod serve_embedded;
 pub(crate) mod status;
 mod store;
 mod token;
-mod unknown_outcomes;
 mod up;
 mod user;
 
@@ -29,16 +27,18 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde::Serialize;
+use serde_json::{Value, json};
 use tracing::level_filters::LevelFilter;
 
+pub(crate) use self::args::ScopeArgs;
 use self::config::ConfigCommand;
-pub(crate) use self::scope_args::ScopeArgs;
 use self::store::StoreCommand;
 use crate::config::env::{self, non_empty};
 use crate::config::{Config, Inputs, Override};
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
+use crate::prompt_loading::PromptArgs;
 use crate::{log, output};
 
 const STYLES: Styles = Styles::styled()
@@ -88,21 +88,11 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     json: bool,
     /// How much to say on stderr [default: as configured, else info]
-    #[arg(long, global = true, value_name = "LEVEL")]
-    log: Option<Level>,
+    #[arg(long, global = true, value_name = "LEVEL", value_parser = ["off", "error", "warn", "info", "debug", "trace"])]
+    log: Option<String>,
     /// The user that a flag of the command names.
     #[arg(skip)]
     user_flag: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Level {
-    Off,
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
 }
 
 #[derive(Subcommand, Debug)]
@@ -148,19 +138,24 @@ enum Command {
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
     /// Serves everything through one MCP entry: what a host runs
-    Mcp(mcp::McpArgs),
+    #[command(after_help = mcp::MCP_EXAMPLES)]
+    Mcp(mcp::ServeArgs),
     /// Serves the embedded mind alone, as an MCP server
-    Mind(serve_embedded::MindArgs),
+    #[command(after_help = mcp::MIND_EXAMPLES)]
+    Mind(mcp::ServeArgs),
     /// Serves the embedded body alone, as an MCP server: messages, tasks, schedules
-    Body(serve_embedded::BodyArgs),
+    #[command(after_help = mcp::BODY_EXAMPLES)]
+    Body(mcp::ServeArgs),
     /// Shows what runs, what does not work, and what waits for you
-    Status(status::StatusArgs),
+    #[command(after_help = status::EXAMPLES)]
+    Status(ScopeArgs),
     /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
     Init(init::InitArgs),
     /// Shows the real thing at work, in a folder of its own: no model, no host, no set-up
     Demo(demo::DemoArgs),
     /// Checks the workspace and says what is wrong with it
-    Doctor(doctor::DoctorArgs),
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(PromptArgs),
     /// Shows and checks the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -214,6 +209,17 @@ impl Context {
             output::styled(&text())?
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Like [`Self::print`], for a list: `{"NAME": […]}` with `--json`.
+    fn print_list<T>(
+        &self,
+        name: &str,
+        items: &[T],
+        as_json: impl Fn(&T) -> Value,
+        as_text: impl FnOnce(&[T]) -> String,
+    ) -> Result<ExitCode, CliError> {
+        self.print(&json!({ name: items.iter().map(as_json).collect::<Vec<_>>() }), || as_text(items))
     }
 
     /// Like [`Self::print`], with text without styles.
@@ -283,8 +289,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Schedule(command) => schedule::run(&command, Context::open(global)?),
         Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
         Command::Status(args) => status::run(&args, &Context::open(global)?),
-        Command::Mind(args) => serve_embedded::mind(&args, Context::open(global)?),
-        Command::Body(args) => serve_embedded::body(&args, Context::open(global)?),
+        Command::Mind(args) => mcp::mind(&args, Context::open(global)?),
+        Command::Body(args) => mcp::body(&args, Context::open(global)?),
         Command::Doctor(args) => doctor::run(&args, &Context::open(global)?),
     }
 }
@@ -317,11 +323,9 @@ fn workspace(global: &Global) -> Result<PathBuf, CliError> {
         return Err(CliError::usage(format!("the workspace `{}` is a file, not a folder", path.display()))
             .hint("name a folder with `--workspace` or EMBODY_WORKSPACE; a configuration file is named with `--config`"));
     }
-    std::path::absolute(&path)
-        .map_err(|error| CliError::usage(format!("`{}` is no path", path.display())).caused_by(&error))
+    std::path::absolute(&path).usage_context(format!("`{}` is no path", path.display()))
 }
 
-/// The default workspace.
 fn default_workspace() -> Option<PathBuf> {
     Some(std::env::home_dir()?.join(".embody"))
 }
@@ -331,12 +335,5 @@ fn level(global: &Global, config: &Config) -> LevelFilter {
 }
 
 fn log_flag(global: &Global) -> Option<LevelFilter> {
-    Some(match global.log? {
-        Level::Off => LevelFilter::OFF,
-        Level::Error => LevelFilter::ERROR,
-        Level::Warn => LevelFilter::WARN,
-        Level::Info => LevelFilter::INFO,
-        Level::Debug => LevelFilter::DEBUG,
-        Level::Trace => LevelFilter::TRACE,
-    })
+    global.log.as_deref()?.parse().ok()
 }

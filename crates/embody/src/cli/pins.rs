@@ -17,7 +17,7 @@ use embody_store::pins::{AcceptPin, AcceptPinOutcome, ToolPin};
 use serde_json::json;
 
 use super::Context;
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::output::{self, pluralize, printable};
 use crate::{store, time};
 
@@ -33,8 +33,7 @@ const GONE: Style = AnsiColor::Red.on_default();
 const NEW: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Yellow.on_default();
 const DIM: Style = Style::new().dimmed();
-/// The length of a short hash.
-const SHORT: usize = 8;
+const SHORT_HASH_CHARS: usize = 8;
 
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -71,34 +70,30 @@ pub(crate) fn run(command: &PinsCommand, context: &Context) -> Result<ExitCode, 
 }
 
 fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let mut pins =
-        store::with_existing(context, async |store| store::pins(store, usize::MAX, |_| true).await)?
-            .unwrap_or_default();
+    let mut pins = all_pins(context)?;
     let seen = pins.len();
     pins.retain(|pin| args.all || is_waiting(pin));
-    if context.json {
-        output::json(&json!({ "pins": pins.iter().map(as_json).collect::<Vec<_>>() }))?;
-    } else if pins.is_empty() {
-        output::plain(&match seen {
-            0 => "No tool was seen so far.\n".to_owned(),
-            _ => {
-                let seen = pluralize(seen, "definition");
-                format!("No definition waits for you. Seen so far: {seen}; `--all` lists them.\n")
-            }
-        })?;
-    } else {
-        output::styled(&pins.iter().map(as_text).collect::<String>())?;
-    }
-    Ok(ExitCode::SUCCESS)
+    context.print_list("pins", &pins, as_json, |pins| match (pins, seen) {
+        ([], 0) => "No tool was seen so far.\n".to_owned(),
+        ([], _) => {
+            let seen = pluralize(seen, "definition");
+            format!("No definition waits for you. Seen so far: {seen}; `--all` lists them.\n")
+        }
+        (pins, _) => pins.iter().map(as_text).collect(),
+    })
+}
+
+fn all_pins(context: &Context) -> Result<Vec<ToolPin>, CliError> {
+    let pins = store::with_existing(context, async |store| store::pins(store, usize::MAX, |_| true).await)?;
+    Ok(pins.unwrap_or_default())
 }
 
 fn accept(args: &AcceptArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let pins = store::with_existing(context, async |store| store::pins(store, usize::MAX, |_| true).await)?
-        .unwrap_or_default();
+    let pins = all_pins(context)?;
     if let Some(glob) = glob(&args.tool) {
         return accept_all(args, &glob, pins, context);
     }
-    let pin = named(&args.tool, pins)?;
+    let pin = find(&args.tool, pins)?;
     let hash = shown_hash(&pin);
     if !is_waiting(&pin) {
         output::stderr_line(&format!("{} is what it was; there is nothing to accept", name(&pin)));
@@ -173,8 +168,8 @@ fn glob(arguments: &[String]) -> Option<Glob> {
 }
 
 /// The pin of a tool that is given as `TOOL`, `BODY/TOOL` or `BODY TOOL`.
-fn named(words: &[String], pins: Vec<ToolPin>) -> Result<ToolPin, CliError> {
-    let is_it = |pin: &ToolPin| match words {
+fn find(names: &[String], pins: Vec<ToolPin>) -> Result<ToolPin, CliError> {
+    let is_it = |pin: &ToolPin| match names {
         [body, tool] => pin.body == *body && pin.tool == *tool,
         [name] => pin.tool == *name || format!("{}/{}", pin.body, pin.tool) == *name,
         _ => false,
@@ -187,7 +182,7 @@ fn named(words: &[String], pins: Vec<ToolPin>) -> Result<ToolPin, CliError> {
             let message = format!("more than one body has `{}`: {}", last.tool, bodies.join(", "));
             Err(CliError::usage(message).hint("write BODY/TOOL"))
         }
-        (None, _) => Err(not_found(&words.join("/"))),
+        (None, _) => Err(not_found(&names.join("/"))),
     }
 }
 
@@ -204,21 +199,19 @@ fn stale(now: &ToolPin, wanted: &str) -> CliError {
 fn confirmed(question: &str) -> Result<bool, CliError> {
     output::plain(&format!("{question} [y/N] "))?;
     let mut line = String::new();
-    stdin()
-        .read_line(&mut line)
-        .map_err(|error| CliError::new("the answer cannot be read").caused_by(&error))?;
+    stdin().read_line(&mut line).context("the answer cannot be read")?;
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
 fn is_same(wanted: &str, hash: &str) -> bool {
-    wanted.len() >= SHORT && hash.starts_with(wanted)
+    wanted.len() >= SHORT_HASH_CHARS && hash.starts_with(wanted)
 }
 
 fn short(hash: &str) -> &str {
-    hash.get(..SHORT).unwrap_or(hash)
+    hash.get(..SHORT_HASH_CHARS).unwrap_or(hash)
 }
 
-fn is_waiting(pin: &ToolPin) -> bool {
+pub(super) fn is_waiting(pin: &ToolPin) -> bool {
     !pin.accepted || pin.is_new || pin.seen.is_some()
 }
 
@@ -243,9 +236,8 @@ fn shown_hash(pin: &ToolPin) -> &str {
 /// The part that the operator accepts: a whole new definition, or the changes of an existing one.
 fn diff(pin: &ToolPin) -> Option<String> {
     match (&pin.seen, pin.accepted) {
-        (None, true) if pin.is_new => Some(full_diff("", &shown(&pin.pinned.text))),
-        (None, true) => None,
-        (None, false) => Some(full_diff("", &shown(&pin.pinned.text))),
+        (None, true) if !pin.is_new => None,
+        (None, _) => Some(full_diff("", &shown(&pin.pinned.text))),
         (Some(seen), true) => Some(full_diff(&shown(&pin.pinned.text), &shown(&seen.text))),
         (Some(seen), false) => Some(full_diff("", &shown(&seen.text))),
     }

@@ -12,12 +12,12 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::Context;
-use super::scope_args::ScopeArgs;
+use super::args::read_text;
+use super::{Context, ScopeArgs};
 use crate::config::resolved::Rule;
 use crate::error::CliError;
 use crate::output::printable;
-use crate::{broker_setup, input, policy, store};
+use crate::{broker_setup, store};
 
 const EXAMPLES: &str = "Examples:
   embody policy test send_email --args '{\"to\": \"bob@example.com\"}'
@@ -64,9 +64,9 @@ pub(crate) fn run(command: &PolicyCommand, context: &Context) -> Result<ExitCode
 }
 
 fn test(args: &TestArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let arguments = arguments(&input::text(&args.args)?)?;
+    let arguments = arguments(&read_text(&args.args)?)?;
     let ResolvedTool { tool, body, known } = resolve_tool(&args.tool, args.body.as_deref(), context)?;
-    let rules = policy::load(&context.config)?;
+    let rules = broker_setup::policy(&context.config)?;
     let facts = Facts {
         tool: &tool,
         body: &body,

@@ -11,11 +11,12 @@ use embody_store::threads::NewThread;
 use embody_store::{Scope, Store};
 use serde_json::json;
 
+use super::args::read_text;
 use super::{Context, ScopeArgs};
 use crate::app::{self, App};
 use crate::error::CliError;
 use crate::output::printable;
-use crate::{input, output, serve, store};
+use crate::{output, serve, store};
 
 const EXAMPLES: &str = "Examples:
   embody run 'What did I promise Ann?'          one turn in a new thread
@@ -23,7 +24,6 @@ const EXAMPLES: &str = "Examples:
   embody run --channel scheduled 'Write the digest.'
   git log -5 | embody run -                     the text from stdin";
 
-/// What is said.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
@@ -43,7 +43,7 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn run(args: &RunArgs, context: Context) -> Result<ExitCode, CliError> {
-    let text = input::text(&args.text)?;
+    let text = read_text(&args.text)?;
     if text.trim().is_empty() {
         return Err(CliError::usage("there is nothing to say").hint("embody run 'What did I promise Ann?'"));
     }

@@ -1,30 +1,30 @@
-//! `embody status`: running sessions, degraded states, and pending approvals. Reads only the store; starts nothing.
+//! `embody status`: running sessions, degraded states, pending approvals, and the messages and runs whose process died before the
+//! outcome was recorded. Reads only the store; starts and repeats nothing.
 
 use std::fmt::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use clap::Args;
 use embody_broker::catalogue::quarantine_reason;
 use embody_broker::visible;
 use embody_store::Store;
 use embody_store::approvals::ApprovalFilter;
 use embody_store::pins::ToolPin;
 use embody_store::sessions::{BrokerSession, ContractState};
+use embody_text::truncate;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Context;
-use super::pins::state;
-use super::scope_args::ScopeArgs;
-use super::unknown_outcomes::{self, UnknownOutcome};
+use super::pins::{is_waiting, state};
+use super::{Context, ScopeArgs};
 use crate::broker_setup::visible_bodies;
 use crate::config::Config;
 use crate::error::CliError;
-use crate::output::{self, pluralize, printable};
+use crate::output::{pluralize, printable};
 use crate::pidfile::{self, UpProcess};
 use crate::store;
-use crate::time::{rfc3339, truncate};
+use crate::time::{display, rfc3339};
 
 const HEAD: Style = Style::new().bold();
 const BAD: Style = AnsiColor::Yellow.on_default();
@@ -38,12 +38,7 @@ const LIMIT: u32 = 100;
 /// How many quarantined definitions and unknown outcomes are listed.
 const LISTED: usize = 20;
 
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  embody status\n  embody status --user ann --json")]
-pub(crate) struct StatusArgs {
-    #[command(flatten)]
-    scope: ScopeArgs,
-}
+pub(super) const EXAMPLES: &str = "Examples:\n  embody status\n  embody status --user ann --json";
 
 struct Status {
     store: String,
@@ -57,8 +52,8 @@ struct Status {
     unknown_outcomes: Vec<UnknownOutcome>,
 }
 
-pub(crate) fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let user = args.scope.user();
+pub(crate) fn run(scope: &ScopeArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let user = scope.user();
     let (config, owner) = (&context.config, ScopeArgs::owner());
     let bodies = bodies(config, &user, &owner);
     let url = store::database_url(context).to_string();
@@ -70,25 +65,15 @@ pub(crate) fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, CliE
             None => "Nothing has run here yet. `embody mcp` is what a host starts.".to_owned(),
             up => format!("{}; there is nothing in the store that is configured here.", up_text(up.as_ref())),
         };
-        return if context.json {
-            output::json(&json!({"sessions": [], "bodies": bodies, "up": up})).map(|()| ExitCode::SUCCESS)
-        } else {
-            output::plain(&format!("{text}\n")).map(|()| ExitCode::SUCCESS)
-        };
+        return context.print_plain(&json!({"sessions": [], "bodies": bodies, "up": up}), || text + "\n");
     };
-    if context.json {
-        let mut report = status.json();
-        if let Some(members) = report.as_object_mut() {
-            members.insert("up".to_owned(), json!(up));
-        }
-        output::json(&report)?;
-    } else {
-        output::styled(&status.text(up.as_ref()))?;
+    let mut report = status.json();
+    if let Some(members) = report.as_object_mut() {
+        members.insert("up".to_owned(), json!(up));
     }
-    Ok(ExitCode::SUCCESS)
+    context.print(&report, || status.text(up.as_ref()))
 }
 
-/// The status in JSON, from an open store.
 pub(crate) async fn as_json(
     store: &Store,
     user: &str,
@@ -98,7 +83,6 @@ pub(crate) async fn as_json(
     Ok(read(store, (user, owner), config, store.url().to_string()).await?.json())
 }
 
-/// The configured bodies that this user may use.
 fn bodies(config: &Config, user: &str, owner: &str) -> Vec<String> {
     let theirs = config.bodies.iter().filter(|body| user == owner || body.users.include(user, owner));
     theirs.map(|body| body.name.clone()).collect()
@@ -132,12 +116,8 @@ async fn read(
             .iter()
             .filter(|write| write.user == user)
             .count(),
-        waiting_tools: pins
-            .into_iter()
-            .filter(is_seen)
-            .filter(|pin| !pin.accepted || pin.is_new || pin.seen.is_some())
-            .collect(),
-        unknown_outcomes: unknown_outcomes::list_for_user(store, user).await?,
+        waiting_tools: pins.into_iter().filter(is_seen).filter(is_waiting).collect(),
+        unknown_outcomes: unknown_outcomes_of(store, user).await?,
     })
 }
 
@@ -277,10 +257,76 @@ fn name(host: &str) -> String {
     host.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Name and version of the client.
 fn host_name(host: &str) -> String {
     let host: Value = serde_json::from_str(host).unwrap_or_default();
     let part = |name: &str| host.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let name = truncate(&format!("{} {}", part("name"), part("version")), 40);
     printable(name.trim()).into_owned()
+}
+
+/// How many unknown outcomes of each kind are read.
+const OUTCOMES: u32 = 1000;
+
+#[derive(Debug, Serialize)]
+pub(super) struct UnknownOutcome {
+    /// `incoming`, `outgoing` or `run`.
+    kind: &'static str,
+    /// Its id; of a run, that of its schedule.
+    id: String,
+    #[serde(skip)]
+    user: String,
+    channel: String,
+    /// The conversation, the recipient, or the time that the run was due.
+    about: String,
+    at: String,
+    #[serde(skip)]
+    micros: i64,
+}
+
+/// Newest first.
+pub(super) async fn unknown_outcomes(store: &Store) -> Result<Vec<UnknownOutcome>, CliError> {
+    let mut all = Vec::new();
+    for one in store.incoming().list_unknown(OUTCOMES).await? {
+        let at = one.started_at.unwrap_or(one.created_at);
+        all.push(unknown_outcome("incoming", (one.user, one.id), one.channel, one.conversation, at));
+    }
+    for one in store.outgoing().list_unknown(OUTCOMES).await? {
+        all.push(unknown_outcome("outgoing", (one.user, one.id), one.channel, one.to, one.created_at));
+    }
+    for one in store.schedules().list_unknown_runs(OUTCOMES).await? {
+        let due = format!("due {}", display(one.due_at));
+        all.push(unknown_outcome(
+            "run",
+            (one.user, one.schedule),
+            "scheduled".to_owned(),
+            due,
+            one.started_at,
+        ));
+    }
+    all.sort_by_key(|one| std::cmp::Reverse(one.micros));
+    Ok(all)
+}
+
+async fn unknown_outcomes_of(store: &Store, user: &str) -> Result<Vec<UnknownOutcome>, CliError> {
+    let mut all = unknown_outcomes(store).await?;
+    all.retain(|one| one.user == user);
+    Ok(all)
+}
+
+fn unknown_outcome(
+    kind: &'static str,
+    (user, id): (String, String),
+    channel: String,
+    about: String,
+    micros: i64,
+) -> UnknownOutcome {
+    UnknownOutcome { kind, id, user, channel, about, at: rfc3339(micros), micros }
+}
+
+impl UnknownOutcome {
+    fn line(&self) -> String {
+        let Self { kind, id, channel, about, micros, .. } = self;
+        let (channel, about) = (truncate(channel, 40), truncate(about, 80));
+        format!("{}  {kind}  {}  {}  {id}", display(*micros), printable(&channel), printable(&about))
+    }
 }

@@ -18,7 +18,6 @@ use crate::store::{self, block_on, parse_database_url};
 const HEAD: Style = Style::new().bold();
 const NOTE: Style = AnsiColor::Yellow.on_default();
 
-/// What to do with it.
 #[derive(Subcommand, Debug)]
 #[command(
     after_help = "Examples:\n  embody store status\n  embody store migrate-legacy postgres://me@db.example/app --dry-run"
@@ -31,7 +30,6 @@ pub(crate) enum StoreCommand {
     MigrateLegacy(MigrateLegacyArgs),
 }
 
-/// Which database, and where its old rows go.
 #[derive(Args, Debug)]
 #[command(after_help = LEGACY_HELP)]
 pub(crate) struct MigrateLegacyArgs {
@@ -54,18 +52,18 @@ Examples:
   embody store migrate-legacy postgres://me@db.example/app --export old-rows.json";
 
 pub(crate) fn migrate(args: &MigrateLegacyArgs, workspace: &Path, json: bool) -> Result<ExitCode, CliError> {
-    let place = parse_database_url(&args.url, workspace)?;
+    let url = parse_database_url(&args.url, workspace)?;
     let report = block_on(async {
         let done = match args.dry_run {
-            true => preview_legacy(&place).await,
-            false => migrate_legacy(&place, &args.export.clone().unwrap_or_else(default_export)).await,
+            true => preview_legacy(&url).await,
+            false => migrate_legacy(&url, &args.export.clone().unwrap_or_else(default_export)).await,
         };
-        done.map_err(|error| not_upgraded(&place, error))
+        done.map_err(|error| not_upgraded(&url, error))
     })?;
     if json {
-        output::json(&as_json(&report, &place))?;
+        output::json(&as_json(&report, &url))?;
     } else {
-        output::styled(&as_text(&report, &place))?;
+        output::styled(&as_text(&report, &url))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -75,24 +73,21 @@ fn default_export() -> PathBuf {
     PathBuf::from(jiff::Timestamp::now().strftime("embody-legacy-%Y%m%dT%H%M%SZ.json").to_string())
 }
 
-fn not_upgraded(place: &DatabaseUrl, error: embody_store::Error) -> CliError {
+fn not_upgraded(url: &DatabaseUrl, error: embody_store::Error) -> CliError {
     match error.kind() {
         // Whether it was upgraded is unknown.
         ErrorKind::Invalid | ErrorKind::Uncertain => error.into(),
         _ => {
-            let failure = CliError::new(format!("`{place}` was not upgraded")).caused_by(&error);
-            match error.advice() {
-                Some(advice) => failure.hint(advice),
-                None => failure,
-            }
+            let failure = CliError::new(format!("`{url}` was not upgraded")).caused_by(&error);
+            failure.hint_opt(error.advice())
         }
     }
 }
 
-fn as_json(report: &LegacyReport, place: &DatabaseUrl) -> serde_json::Value {
+fn as_json(report: &LegacyReport, url: &DatabaseUrl) -> serde_json::Value {
     json!({
         "state": report.state,
-        "store": place.to_string(),
+        "store": url.to_string(),
         "export": report.export.as_ref().map(|path| path.display().to_string()),
         "agents": report.agents,
         "instructions": report.instructions,
@@ -100,13 +95,13 @@ fn as_json(report: &LegacyReport, place: &DatabaseUrl) -> serde_json::Value {
     })
 }
 
-fn as_text(report: &LegacyReport, place: &DatabaseUrl) -> String {
-    let place = place.to_string();
-    let place = printable(&place);
+fn as_text(report: &LegacyReport, url: &DatabaseUrl) -> String {
+    let url = url.to_string();
+    let url = printable(&url);
     let mut out = match report.state {
-        LegacyState::NothingToDo => return format!("Nothing to do: {place} has the new shape.\n"),
-        LegacyState::Planned => format!("Dry run: {place} can be upgraded; nothing was changed.\n"),
-        LegacyState::Upgraded => format!("Upgraded: {place}\n"),
+        LegacyState::NothingToDo => return format!("Nothing to do: {url} has the new shape.\n"),
+        LegacyState::Planned => format!("Dry run: {url} can be upgraded; nothing was changed.\n"),
+        LegacyState::Upgraded => format!("Upgraded: {url}\n"),
     };
     if let Some(export) = &report.export {
         let _ = writeln!(out, "Old rows: {}", printable(&export.display().to_string()));
@@ -122,11 +117,11 @@ fn as_text(report: &LegacyReport, place: &DatabaseUrl) -> String {
     if !report.instructions.is_empty() {
         let _ = writeln!(out, "\n{HEAD}Instructions{HEAD:#}");
     }
-    for one in &report.instructions {
-        let name = format!("{} with {}", one_line(&one.user), one_line(&one.agent));
-        let (rows, size) = (pluralize(one.rows, "row"), pluralize(one.characters, "character"));
-        let _ = writeln!(out, "  {name:40}  {size} from {} of {rows}", one.joined);
-        notes(&mut out, &one.notes);
+    for entry in &report.instructions {
+        let name = format!("{} with {}", one_line(&entry.user), one_line(&entry.agent));
+        let (rows, size) = (pluralize(entry.rows, "row"), pluralize(entry.characters, "character"));
+        let _ = writeln!(out, "  {name:40}  {size} from {} of {rows}", entry.joined);
+        notes(&mut out, &entry.notes);
     }
     if !report.notes.is_empty() {
         out.push('\n');
@@ -142,17 +137,14 @@ fn notes(out: &mut String, notes: &[String]) {
 }
 
 pub(crate) fn status(context: &Context) -> Result<ExitCode, CliError> {
-    let place = store::database_url(context);
-    let backend = match place {
+    let url = store::database_url(context);
+    let backend = match url {
         DatabaseUrl::Memory | DatabaseUrl::File(_) => "sqlite",
         DatabaseUrl::Postgres { .. } => "postgres",
     };
-    let shown = place.to_string();
+    let shown = url.to_string();
     let status = store::with_existing(context, async |store| Ok(store.status().await?))?;
-    if context.json {
-        output::json(&json!({ "store": shown, "backend": backend, "status": status }))?;
-        return Ok(ExitCode::SUCCESS);
-    }
+    let json = json!({ "store": shown, "backend": backend, "status": status });
     let mut out = format!("{HEAD}store{HEAD:#}    {}\n{HEAD}backend{HEAD:#}  {backend}\n", printable(&shown));
     match status {
         None => out.push_str("\nThere is none yet: it is made when something is written.\n"),
@@ -164,11 +156,9 @@ pub(crate) fn status(context: &Context) -> Result<ExitCode, CliError> {
             }
         }
     }
-    output::styled(&out)?;
-    Ok(ExitCode::SUCCESS)
+    context.print(&json, || out)
 }
 
-/// A size in human-readable units.
 fn size(bytes: i64) -> String {
     let kibibytes = bytes / 1024;
     match kibibytes {

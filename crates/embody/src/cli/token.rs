@@ -12,8 +12,7 @@ use serde_json::json;
 use super::{Context, ScopeArgs};
 use crate::error::CliError;
 use crate::output::{self, printable};
-use crate::store;
-use crate::time;
+use crate::{store, time};
 
 const EXAMPLES: &str = "Examples:
   embody token add --user ann --scope mcp --label laptop
@@ -22,7 +21,6 @@ const EXAMPLES: &str = "Examples:
   embody token list
   embody token revoke 019a8b3e-…";
 
-/// What to do with them.
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum TokenCommand {
@@ -31,7 +29,10 @@ pub(crate) enum TokenCommand {
     /// Lists tokens; their secrets are not kept
     List,
     /// Revokes a token: refused within 100 ms, and its sessions, streams and waiting calls end within a second
-    Revoke(RevokeArgs),
+    Revoke {
+        /// Its id, as `token list` shows it
+        id: String,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -54,12 +55,6 @@ pub(crate) struct AddArgs {
     may_approve: bool,
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct RevokeArgs {
-    /// Its id, as `token list` shows it
-    id: String,
-}
-
 /// A timestamp, or a duration from now. Days are 24 hours.
 fn ending(text: &str) -> Result<Timestamp, String> {
     const WRONG: &str = "write a span such as 30d or 12h, or a time such as 2027-01-31T00:00:00Z";
@@ -78,7 +73,7 @@ pub(crate) fn run(command: &TokenCommand, context: &Context) -> Result<ExitCode,
     match command {
         TokenCommand::Add(args) => add(args, context),
         TokenCommand::List => list(context),
-        TokenCommand::Revoke(args) => revoke(args, context),
+        TokenCommand::Revoke { id } => revoke(id, context),
     }
 }
 
@@ -110,14 +105,12 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, CliError> {
     };
     let (token, secret) = store::with(context, async |store| Ok(store.tokens().add(new).await?))?;
     if context.json {
-        let Token { id, user, scope, label, .. } = &token;
-        let expires_at = token.expires_at.map(time::rfc3339);
         output::json(&json!({
-            "id": id,
-            "user": user,
-            "scope": scope.name(),
-            "label": label,
-            "expires_at": expires_at,
+            "id": token.id,
+            "user": token.user,
+            "scope": token.scope.name(),
+            "label": token.label,
+            "expires_at": token.expires_at.map(time::rfc3339),
             "may_approve": token.may_approve,
             "token": secret.expose(),
         }))?;
@@ -131,15 +124,15 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, CliError> {
 fn list(context: &Context) -> Result<ExitCode, CliError> {
     let tokens =
         store::with_existing(context, async |store| Ok(store.tokens().list().await?))?.unwrap_or_default();
-    context.print(&json!({ "tokens": tokens.iter().map(as_json).collect::<Vec<_>>() }), || as_text(&tokens))
+    context.print_list("tokens", &tokens, as_json, as_text)
 }
 
-fn revoke(args: &RevokeArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let revoked = store::with_existing(context, async |store| Ok(store.tokens().revoke(&args.id).await?))?;
+fn revoke(id: &str, context: &Context) -> Result<ExitCode, CliError> {
+    let revoked = store::with_existing(context, async |store| Ok(store.tokens().revoke(id).await?))?;
     revoked.ok_or_else(|| {
-        CliError::new(format!("there is no token `{}`", args.id)).hint("`embody token list` shows the ids")
+        CliError::new(format!("there is no token `{id}`")).hint("`embody token list` shows the ids")
     })?;
-    context.print_plain(&json!({ "id": args.id, "state": "revoked" }), || format!("revoked {}\n", args.id))
+    context.print_plain(&json!({ "id": id, "state": "revoked" }), || format!("revoked {id}\n"))
 }
 
 fn state(token: &Token) -> &'static str {

@@ -16,8 +16,7 @@ use embody_wire::server::{CancellationToken, http};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
-use super::Context;
-use super::scope_args::ScopeArgs;
+use super::{Context, ScopeArgs};
 use crate::app::{self, App};
 use crate::channels::{self, Channels};
 use crate::error::CliError;
@@ -32,7 +31,6 @@ const EXAMPLES: &str = "Examples:
   embody up --listen 0.0.0.0:80 --allow-remote --host agent.example.com
   kill -USR1 PID                            on a terminal: prints another address to open";
 
-/// How long running turns may take at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args, Debug)]
@@ -83,7 +81,6 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, CliError>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves until a signal, then gives running turns some time.
 async fn serve(
     listening: BoundListener,
     web: &Arc<WebState>,

@@ -11,15 +11,13 @@ use serde_json::json;
 use super::Context;
 use crate::error::CliError;
 use crate::output::printable;
-use crate::store;
-use crate::time;
+use crate::{store, time};
 
 const EXAMPLES: &str = "Examples:
   embody user list
   embody user disable ann      none of her tokens counts, and what is open with them ends within a second
   embody user enable ann       the tokens that were not revoked count again";
 
-/// What to do with them.
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum UserCommand {
@@ -49,7 +47,7 @@ pub(crate) fn run(command: &UserCommand, context: &Context) -> Result<ExitCode, 
 fn list(context: &Context) -> Result<ExitCode, CliError> {
     let users =
         store::with_existing(context, async |store| Ok(store.users().list().await?))?.unwrap_or_default();
-    context.print(&json!({ "users": users.iter().map(as_json).collect::<Vec<_>>() }), || as_text(&users))
+    context.print_list("users", &users, as_json, as_text)
 }
 
 fn set(user: &str, disabled: bool, context: &Context) -> Result<ExitCode, CliError> {

@@ -4,13 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::address::Address;
 use super::error::{Problem, Report, quoted};
 use super::keys::{self, Field, Shape, TextKind};
-use super::mask;
-use super::node::{Content, Node};
-use super::origin::{KeyPath, Origin, shown_key};
+use super::mask::{self, Address};
 use super::resolved::CommandLine;
+use super::tree::{Content, KeyPath, Node, Origin, shown_key};
 
 /// The valid part of `node`; `None` if nothing is valid.
 pub(super) fn prune(shape: &Shape, node: Node, path: &KeyPath, report: &mut Report) -> Option<Node> {
@@ -85,7 +83,7 @@ fn mismatch(shape: &Shape, node: &Node, path: &KeyPath) -> Problem {
     }
 }
 
-/// A list of two such values in TOML.
+/// A list of two such values in TOML, as an example.
 fn list_of(item: &Shape) -> String {
     match item {
         Shape::Integer { .. } => "[1, 2]".to_owned(),
@@ -100,7 +98,7 @@ fn list_of(item: &Shape) -> String {
 fn fits(shape: &Shape, value: &toml::Value) -> bool {
     match shape {
         Shape::Text(_) | Shape::Choice(_) | Shape::ChoiceOrTexts { .. } => value.is_str(),
-        Shape::Word => value.is_str() || value.is_bool(),
+        Shape::TextOrBoolean => value.is_str() || value.is_bool(),
         Shape::Boolean => value.is_bool(),
         Shape::Integer { .. } => value.is_integer(),
         Shape::List { .. } | Shape::Table(_) | Shape::Map { .. } => false,
@@ -230,7 +228,6 @@ fn unknown_in(heading: &str, names: &[&str], key: &str, path: &KeyPath, node: &N
     }
 }
 
-/// The state that the checks of all sections share.
 pub(super) struct Checks<'a> {
     pub(super) tree: &'a Node,
     /// Paths are relative to it.
@@ -251,12 +248,10 @@ impl Checks<'_> {
         });
     }
 
-    /// An `http` URL.
     pub(super) fn http(&mut self, path: &KeyPath, text: &str) -> Option<Address> {
         self.address(path, text, (Address::http(text), None))
     }
 
-    /// A command with a program.
     pub(super) fn command(&mut self, path: &KeyPath, words: Option<Vec<String>>) -> Option<CommandLine> {
         let mut words = words?.into_iter();
         match words.next() {
@@ -271,7 +266,6 @@ impl Checks<'_> {
         }
     }
 
-    /// A non-empty string.
     pub(super) fn filled(&mut self, path: &KeyPath, text: Option<String>) -> Option<String> {
         let text = text?;
         if text.trim().is_empty() {
@@ -285,7 +279,6 @@ impl Checks<'_> {
         Some(text)
     }
 
-    /// Checks that no pattern or method is empty.
     pub(super) fn all_filled(&mut self, path: &KeyPath, texts: &[String]) {
         for (index, text) in texts.iter().enumerate() {
             self.filled(&path.index(index), Some(text.clone()));

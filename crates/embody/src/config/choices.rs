@@ -24,7 +24,7 @@ macro_rules! choice {
         }
 
         impl $name {
-            /// The word as it is written in `embody.toml`.
+            /// As written in `embody.toml`.
             pub(crate) fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
             }

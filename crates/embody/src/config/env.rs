@@ -1,18 +1,16 @@
-//! Reads the environment: `EMBODY_SECTION__KEY` for every key, the two `PERSONA_SATI_MCP_…` variables, and the `OTEL_…`
-//! variables. Takes the environment as values. Ignores variables of ours without `__`, which are not keys of the
-//! configuration.
+//! Reads the environment, which it takes as values: `EMBODY_SECTION__KEY` for every key, the two `PERSONA_SATI_MCP_…` variables,
+//! and the variables that programs share for telemetry (`OTEL_…`) and for proxies. Ignores variables of ours without `__`,
+//! which are not keys of the configuration.
 
-use super::check;
+use embody_wire::{Proxies, Proxy};
+
 use super::error::{Problem, Report, quoted};
 use super::keys::{self, Shape};
-use super::node::Node;
-use super::origin::{KeyPath, Origin};
-use super::{parse, put, telemetry};
+use super::mask::Address;
+use super::tree::{KeyPath, Node, Origin};
+use super::{check, parse, put};
 
-/// The prefix of our variables.
 const PREFIX: &str = "EMBODY_";
-
-/// Separates the parts of a key in a variable's name.
 const SEPARATOR: &str = "__";
 
 /// The environment of the process as text. Invalid UTF-8 becomes replacement characters, so that it is reported, not ignored.
@@ -27,13 +25,11 @@ pub(crate) fn non_empty(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The variable for the key with these parts.
 pub(crate) fn variable<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let parts: Vec<String> = parts.into_iter().map(str::to_uppercase).collect();
     format!("{PREFIX}{}", parts.join(SEPARATOR))
 }
 
-/// Overrides `tree` with the values of the environment.
 pub(super) fn apply(env: impl IntoIterator<Item = (String, String)>, tree: &mut Node, report: &mut Report) {
     let mut ours: Vec<(Vec<Part>, String, String)> = Vec::new();
     let mut shared: Vec<(String, String)> = Vec::new();
@@ -41,7 +37,7 @@ pub(super) fn apply(env: impl IntoIterator<Item = (String, String)>, tree: &mut 
         match name.as_str() {
             "PERSONA_SATI_MCP_URL" => persona_url(&name, &value, tree, report),
             "PERSONA_SATI_MCP_TOKEN_COMMAND" => persona_command(&name, &value, tree, report),
-            _ if name.starts_with(telemetry::PREFIX) => shared.push((name, value)),
+            _ if name.starts_with(OTEL_PREFIX) => shared.push((name, value)),
             _ if name.starts_with(PREFIX) && name.contains(SEPARATOR) => {
                 let rest = name.strip_prefix(PREFIX).unwrap_or_default();
                 ours.push((rest.split(SEPARATOR).map(Part::of).collect(), name, value));
@@ -49,7 +45,7 @@ pub(super) fn apply(env: impl IntoIterator<Item = (String, String)>, tree: &mut 
             _ => {}
         }
     }
-    telemetry::apply(&shared, tree, report);
+    apply_otel(&shared, tree, report);
     // Ordered by index, so that a new entry can be set key by key.
     ours.sort();
     for (parts, name, value) in ours {
@@ -88,24 +84,18 @@ impl Part {
 }
 
 fn persona_url(name: &str, value: &str, tree: &mut Node, report: &mut Report) {
-    let path = KeyPath::dotted("persona.url");
-    let origin = Origin::Env { name: name.to_owned() };
     if !value.trim().is_empty() {
-        put(&path, Node::text(value, origin), tree, report);
+        put(&KeyPath::dotted("persona.url"), Node::text(value, Origin::env(name)), tree, report);
     }
 }
 
 fn persona_command(name: &str, value: &str, tree: &mut Node, report: &mut Report) {
-    let path = KeyPath::dotted("persona.token_command");
-    let origin = Origin::Env { name: name.to_owned() };
+    let (path, origin) = (KeyPath::dotted("persona.token_command"), Origin::env(name));
     if value.trim().is_empty() {
         return;
     }
     match shlex::split(value) {
-        Some(words) => {
-            let words = toml::Value::Array(words.into_iter().map(toml::Value::String).collect());
-            put(&path, Node::from_value(words, &origin), tree, report);
-        }
+        Some(words) => put(&path, Node::from_value(words.into(), &origin), tree, report),
         None => {
             let message = format!("`{path}` cannot be split into words");
             report.reject(&path, Problem::at(&path, &origin, message).hint("close every quote"));
@@ -117,21 +107,17 @@ fn persona_command(name: &str, value: &str, tree: &mut Node, report: &mut Report
 struct Unknown {
     /// The index of the wrong part.
     position: usize,
-    /// The valid alternatives.
     legal: Legal,
 }
 
-/// The valid alternatives for a wrong part.
 enum Legal {
-    /// One of these.
     Names(Vec<String>),
     /// The index of an entry.
     Number,
-    /// None: the key ends before it.
+    /// The key ends before it.
     End,
 }
 
-/// Resolves a variable's parts to a key.
 fn locate<'a>(mut shape: &'a Shape, parts: &[Part]) -> Result<(KeyPath, &'a Shape), Unknown> {
     let mut path = KeyPath::default();
     for (position, part) in parts.iter().enumerate() {
@@ -168,9 +154,9 @@ fn locate<'a>(mut shape: &'a Shape, parts: &[Part]) -> Result<(KeyPath, &'a Shap
 }
 
 fn set(name: &str, value: &str, path: &KeyPath, shape: &Shape, tree: &mut Node, report: &mut Report) {
-    let origin = Origin::Env { name: name.to_owned() };
+    let origin = Origin::env(name);
     let as_is = match shape {
-        Shape::Text(_) | Shape::Choice(_) | Shape::Word => true,
+        Shape::Text(_) | Shape::Choice(_) | Shape::TextOrBoolean => true,
         Shape::ChoiceOrTexts { .. } => !value.trim_start().starts_with('['),
         _ => false,
     };
@@ -187,8 +173,8 @@ fn set(name: &str, value: &str, path: &KeyPath, shape: &Shape, tree: &mut Node, 
 }
 
 fn unknown_variable(name: &str, parts: &[Part], unknown: &Unknown) -> Problem {
-    let origin = Origin::Env { name: name.to_owned() };
-    let problem = Problem { place: Some(origin), ..Problem::bare("this variable names no key") };
+    let origin = Origin::env(name);
+    let problem = Problem { origin: Some(origin), ..Problem::bare("this variable names no key") };
     let texts: Vec<String> = parts.iter().map(Part::text).collect();
     let (good, rest) = texts.split_at(unknown.position);
     let good = good.iter().map(String::as_str);
@@ -210,4 +196,106 @@ fn unknown_variable(name: &str, parts: &[Part], unknown: &Unknown) -> Problem {
             problem.hint(format!("after `{start}` may come {}", names.join(", ")))
         }
     }
+}
+
+/// The value of a variable that is set and not blank.
+fn non_blank<'a>(env: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    let is_set = |(known, value): &&(String, String)| known == name && !value.trim().is_empty();
+    env.iter().find(is_set).map(|(_, value)| value.as_str())
+}
+
+const OTEL_PREFIX: &str = "OTEL_";
+pub(crate) const OTLP_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+const OTLP_HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+const OTEL_SERVICE: &str = "OTEL_SERVICE_NAME";
+const OTLP_PROTOCOL: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+const SUPPORTED_PROTOCOL: &str = "http/protobuf";
+
+/// Overrides `[telemetry]` with the shared variables. Ignores unusable values: they were not set for this program and must
+/// not prevent its start.
+fn apply_otel(env: &[(String, String)], tree: &mut Node, report: &mut Report) {
+    let value = |name: &str| non_blank(env, name).map(str::trim);
+    if value("OTEL_SDK_DISABLED").is_some_and(|flag| flag.eq_ignore_ascii_case("true")) {
+        return;
+    }
+    let mut set = |path: &KeyPath, name: &str, value: &str| {
+        put(path, Node::text(value, Origin::env(name)), tree, report);
+    };
+    if let Some(service) = value(OTEL_SERVICE) {
+        set(&KeyPath::dotted("telemetry.service_name"), OTEL_SERVICE, service);
+    }
+    let protocol = OTLP_PROTOCOL.iter().find_map(|name| value(name)).unwrap_or(SUPPORTED_PROTOCOL);
+    let mut exporters = value("OTEL_TRACES_EXPORTER").unwrap_or("otlp").split(',');
+    let is_usable = protocol == SUPPORTED_PROTOCOL && exporters.any(|exporter| exporter.trim() == "otlp");
+    if let Some(url) = value(OTLP_ENDPOINT).filter(|url| is_usable && Address::http(url).is_ok()) {
+        set(&KeyPath::dotted("telemetry.otlp_url"), OTLP_ENDPOINT, url);
+        // Headers are credentials: each set is sent only to the collector that it was configured with.
+        let headers = KeyPath::dotted("telemetry.headers");
+        put(&headers, Node::empty(Origin::env(OTLP_ENDPOINT)), tree, report);
+        for (name, value) in value(OTLP_HEADERS).into_iter().flat_map(parse_headers) {
+            put(&headers.key(&name), Node::text(&value, Origin::env(OTLP_HEADERS)), tree, report);
+        }
+    }
+}
+
+/// Parses `name=value,name=value` with percent-encoded values. Skips invalid entries.
+fn parse_headers(text: &str) -> impl Iterator<Item = (String, String)> {
+    text.split(',').filter_map(|header| {
+        let (name, value) = header.split_once('=')?;
+        let (name, value) = (name.trim(), percent_decode(value.trim())?);
+        (is_header_name(name) && is_header_value(&value)).then(|| (name.to_owned(), value))
+    })
+}
+
+fn percent_decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        if *byte != b'%' {
+            bytes.push(*byte);
+            continue;
+        }
+        let (digits, after) = rest.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+        rest = after;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+pub(super) fn is_header_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+pub(super) fn is_header_value(value: &str) -> bool {
+    value.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+/// The variables for each scheme; the first that is set counts.
+const HTTP_PROXY: [&str; 4] = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
+const HTTPS_PROXY: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
+/// Hosts that are reached directly.
+const NO_PROXY: [&str; 2] = ["no_proxy", "NO_PROXY"];
+
+/// The proxies. An invalid value that would be used is an error, not a reason to bypass the proxy. Values are not shown,
+/// because they may contain a password.
+pub(super) fn proxies(env: &[(String, String)], report: &mut Report) -> Proxies {
+    const HINT: &str = "write it like http://proxy.example:3128 or http://user:password@proxy.example:3128, with %XX for \
+                        signs such as @, / and # in the password; or unset it";
+    let first = |names: &[&'static str]| names.iter().find_map(|name| Some((*name, non_blank(env, name)?)));
+    let mut parse = |variable: Option<(&str, &str)>| {
+        let (name, value) = variable?;
+        let parsed = Proxy::parse(value);
+        parsed
+            .map_err(|reason| {
+                let message = format!("its value cannot be used as a proxy: it {reason}");
+                report.add(Problem { origin: Some(Origin::env(name)), ..Problem::bare(message) }.hint(HINT));
+            })
+            .ok()
+    };
+    let (http, https) = (first(&HTTP_PROXY), first(&HTTPS_PROXY));
+    let https_proxy = parse(https);
+    // Report a variable that is used for both only once.
+    let http_proxy = if http == https { https_proxy.clone() } else { parse(http) };
+    Proxies::new(http_proxy, https_proxy, first(&NO_PROXY).map_or("", |(_, value)| value))
 }

@@ -4,9 +4,8 @@
 use std::fmt;
 
 use super::mask;
-use super::origin::{KeyPath, Origin};
+use super::tree::{KeyPath, Origin};
 
-/// The maximum number of reported problems.
 const MAX_PROBLEMS: usize = 100;
 
 /// The configuration is invalid. The process exits with 2.
@@ -15,15 +14,14 @@ const MAX_PROBLEMS: usize = 100;
 pub(crate) struct ConfigError {
     /// In the order of files, lines and variables; never empty.
     problems: Vec<Problem>,
-    /// The number of omitted problems.
     left_out: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) key: Option<String>,
-    /// The origin; `None` if the message contains it.
-    pub(crate) place: Option<Origin>,
+    /// `None` if the message contains it.
+    pub(crate) origin: Option<Origin>,
     pub(crate) message: String,
     pub(crate) cause: Option<String>,
     pub(crate) hint: Option<String>,
@@ -78,21 +76,18 @@ impl ConfigError {
 impl Problem {
     /// A problem whose message contains the origin, such as an unreadable file.
     pub(super) fn bare(message: impl Into<String>) -> Self {
-        Self { key: None, place: None, message: message.into(), cause: None, hint: None }
+        Self { key: None, origin: None, message: message.into(), cause: None, hint: None }
     }
 
-    /// A problem at a key.
-    pub(super) fn at(path: &KeyPath, place: &Origin, message: impl Into<String>) -> Self {
-        Self { key: Some(path.to_string()), place: Some(place.clone()), ..Self::bare(message) }
+    pub(super) fn at(path: &KeyPath, origin: &Origin, message: impl Into<String>) -> Self {
+        Self { key: Some(path.to_string()), origin: Some(origin.clone()), ..Self::bare(message) }
     }
 
-    /// Adds a hint.
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds a cause.
     pub(super) fn cause(mut self, cause: impl Into<String>) -> Self {
         self.cause = Some(cause.into());
         self
@@ -101,7 +96,7 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(source) = self.place.as_ref().and_then(Origin::source) {
+        if let Some(source) = self.origin.as_ref().and_then(Origin::source) {
             write!(f, "{source}: ")?;
         }
         f.write_str(&self.message)
@@ -148,12 +143,11 @@ impl Report {
     }
 
     pub(super) fn into_error(mut self) -> ConfigError {
-        self.problems.sort_by(|a, b| a.place.cmp(&b.place));
+        self.problems.sort_by(|a, b| a.origin.cmp(&b.origin));
         ConfigError { problems: self.problems, left_out: self.left_out }
     }
 }
 
-/// A value as quoted in a message.
 pub(super) fn quoted(value: &str) -> String {
     format!("`{}`", mask::text(value))
 }

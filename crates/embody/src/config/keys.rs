@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use super::raw::Raw;
 
-/// The JSON schema of `embody.toml`, draft 2020-12.
 pub(crate) fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<Raw>().to_value();
@@ -16,19 +15,16 @@ pub(crate) fn schema() -> Value {
     schema
 }
 
-/// The shape of the whole file.
 pub(crate) fn root() -> &'static Shape {
     static ROOT: LazyLock<Shape> = LazyLock::new(|| Shape::read(&schema()));
     &ROOT
 }
 
-/// The type of a value.
 #[derive(Debug)]
 pub(crate) enum Shape {
     Text(TextKind),
     Choice(Vec<String>),
-    /// A string, or `true` and `false`.
-    Word,
+    TextOrBoolean,
     Boolean,
     Integer {
         min: i64,
@@ -52,7 +48,6 @@ pub(crate) enum Shape {
     },
 }
 
-/// How a string may be printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextKind {
     Plain,
@@ -79,7 +74,7 @@ impl Shape {
             Self::ChoiceOrTexts { words, texts, .. } => {
                 format!("one of {} or a list of {texts}", words.join(", "))
             }
-            Self::Word => "text, true or false".to_owned(),
+            Self::TextOrBoolean => "text, true or false".to_owned(),
             Self::Boolean => "true or false".to_owned(),
             Self::Integer { .. } => "a whole number".to_owned(),
             Self::List { item, .. } if matches!(**item, Self::Table(_)) => "a list of tables".to_owned(),
@@ -88,7 +83,6 @@ impl Shape {
         }
     }
 
-    /// The known keys, if this is a table.
     pub(crate) fn fields(&self) -> &[Field] {
         match self {
             Self::Table(fields) => fields,
@@ -96,12 +90,10 @@ impl Shape {
         }
     }
 
-    /// A program and its arguments.
     fn arguments() -> Self {
         Self::List { item: Box::new(Self::Text(TextKind::Secret)), max: MAX_ITEMS }
     }
 
-    /// Whether it is or contains a secret.
     pub(crate) fn is_secret(&self) -> bool {
         match self {
             Self::Text(kind) => matches!(kind, TextKind::Secret),
@@ -129,7 +121,7 @@ impl Shape {
                 },
                 "array" => Self::List {
                     item: Box::new(Self::read(schema.get("items").unwrap_or(&Value::Null))),
-                    max: limit("maxItems").and_then(|max| usize::try_from(max).ok()).unwrap_or(MAX_ITEMS),
+                    max: max_items(schema),
                 },
                 "integer" => Self::Integer {
                     min: limit("minimum").unwrap_or(i64::MIN),
@@ -145,13 +137,9 @@ impl Shape {
                 Some([words, list]) => Self::ChoiceOrTexts {
                     words: strings(words.get("enum")).unwrap_or_default(),
                     texts: list.get("title").and_then(Value::as_str).unwrap_or("texts").to_owned(),
-                    max: list
-                        .get("maxItems")
-                        .and_then(Value::as_u64)
-                        .and_then(|max| usize::try_from(max).ok())
-                        .unwrap_or(MAX_ITEMS),
+                    max: max_items(list),
                 },
-                _ => Self::Word,
+                _ => Self::TextOrBoolean,
             },
         }
     }
@@ -159,6 +147,11 @@ impl Shape {
 
 /// The default limit for the elements of a list.
 const MAX_ITEMS: usize = 1_000;
+
+fn max_items(schema: &Value) -> usize {
+    let max = schema.get("maxItems").and_then(Value::as_u64);
+    max.and_then(|max| usize::try_from(max).ok()).unwrap_or(MAX_ITEMS)
+}
 
 impl TextKind {
     fn read(schema: &Value) -> Self {

@@ -2,31 +2,22 @@
 //!
 //! Sources in ascending precedence: default, file, environment, command-line flag. The stages are one file each:
 //! `parse` (file to tree), `env` (variables over the tree), `check` (tree against known keys), `raw` (serde), `resolve`
-//! (checked and typed). `proxies` is separate, because its variables are not keys. Runs no command and opens no connection.
+//! (checked and typed). Runs no command and opens no connection.
 
-pub(crate) mod address;
 mod check;
 pub(crate) mod choices;
-mod defaults;
 pub(crate) mod env;
 mod error;
-mod examples;
 pub(crate) mod keys;
 pub(crate) mod mask;
-mod model;
-mod node;
-pub(crate) mod origin;
 mod parse;
-mod proxies;
 mod raw;
 pub(crate) mod reference;
 mod resolve;
 pub(crate) mod resolved;
-mod settings;
-pub(crate) mod telemetry;
-mod template;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tree;
 mod upstream;
 
 use std::path::{Path, PathBuf};
@@ -36,21 +27,19 @@ use serde::Deserialize;
 
 pub(crate) use error::{ConfigError, Problem};
 pub(crate) use resolved::Config;
-pub(crate) use template::commented_default;
 
 use error::Report;
-use node::Node;
-use origin::{KeyPath, Origin};
+use tree::{KeyPath, Node, Origin};
 
-/// The inputs of a configuration.
-pub(crate) struct Inputs<E> {
+/// The `embody.toml` that `init` writes: it shows every key, and sets only the two that a new workspace needs.
+pub(crate) const TEMPLATE: &str = include_str!("template.toml");
+
+pub(crate) struct Inputs {
     /// The file given by `--config`; must exist.
     pub(crate) file: Option<PathBuf>,
     /// Its `embody.toml` is read if no file is given.
     pub(crate) workspace: PathBuf,
-    /// The environment, as names and values.
-    pub(crate) env: E,
-    /// The values of command-line flags.
+    pub(crate) env: Vec<(String, String)>,
     pub(crate) overrides: Vec<Override>,
 }
 
@@ -65,17 +54,13 @@ pub(crate) struct Override {
 
 impl Config {
     /// Reads all sources and checks the result. The error contains all problems.
-    pub(crate) fn load<E>(inputs: Inputs<E>) -> Result<Self, ConfigError>
-    where
-        E: IntoIterator<Item = (String, String)>,
-    {
+    pub(crate) fn load(inputs: Inputs) -> Result<Self, ConfigError> {
         let mut report = Report::default();
         let Some((file, mut tree)) = read_file(inputs.file, &inputs.workspace, &mut report) else {
             return Err(report.into_error());
         };
-        let env: Vec<(String, String)> = inputs.env.into_iter().collect();
-        let proxies = proxies::read(&env, &mut report);
-        env::apply(env, &mut tree, &mut report);
+        let proxies = env::proxies(&inputs.env, &mut report);
+        env::apply(inputs.env, &mut tree, &mut report);
         for given in inputs.overrides {
             apply_override(given, &mut tree, &mut report);
         }
@@ -87,9 +72,12 @@ impl Config {
         let mut checks = check::Checks { tree: &tree, workspace: &inputs.workspace, report: &mut report };
         let resolved = resolve::resolve(raw, &mut checks);
         match resolved {
-            Some(config) if report.count() == 0 => {
-                Ok(Self { keys: settings::list(keys::root(), &tree, &config), file, proxies, ..config })
-            }
+            Some(config) if report.count() == 0 => Ok(Self {
+                keys: reference::list_settings(keys::root(), &tree, &config),
+                file,
+                proxies,
+                ..config
+            }),
             _ => Err(report.into_error()),
         }
     }

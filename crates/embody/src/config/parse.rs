@@ -11,8 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::{Problem, Report, quoted};
 use super::keys::{self, Shape};
 use super::mask;
-use super::node::{Content, Node};
-use super::origin::{KeyPath, Origin};
+use super::tree::{Content, KeyPath, Node, Origin};
 
 /// Parses a whole file. Invalid TOML returns `None` and reports one problem per broken line.
 pub(super) fn file(path: &Arc<Path>, text: &str, report: &mut Report) -> Option<Node> {
@@ -99,7 +98,7 @@ fn syntax_problems(path: &Arc<Path>, text: &str, errors: &[toml::de::Error], rep
         let origin = Origin::File { path: Arc::clone(path), line };
         let written = mask::line(lines.text(line), is_plain_key);
         report.add(Problem {
-            place: Some(origin),
+            origin: Some(origin),
             ..Problem::bare(format!("invalid TOML at column {column}: {}", mask::text(message)))
                 .cause(format!("line {line} reads `{written}`"))
                 .hint("texts need quotes, as in `layout = \"full\"`; sections are headed like `[prompt]`")
@@ -125,7 +124,6 @@ fn is_plain_key(name: &str) -> bool {
     !found.is_empty() && found.into_iter().all(|plain| plain)
 }
 
-/// The line starts of a text.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -153,13 +151,10 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The maximum size of the file.
 pub(super) const MAX_BYTES: u64 = 1024 * 1024;
 
-/// The name of the file in a workspace.
 pub(crate) const FILE_NAME: &str = "embody.toml";
 
-/// A configuration file's path and text.
 pub(super) struct Source {
     pub(super) path: PathBuf,
     pub(super) text: String,

@@ -6,15 +6,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use embody_broker::arguments::ARGUMENTS_MAX_BYTES;
+use embody_broker::catalogue::MAX_LISTED;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::choices::section_kinds;
 use super::choices::{
     Audience, Class, Gate, Instructions, Layout, LogLevel, MindDown, Provider, Roots, Sampling, Start,
-    Transport, Users, Via,
+    Transport, Users, Via, section_kinds,
 };
-use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
 
 /// Configuration of embody. Every key is optional.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
@@ -94,34 +94,32 @@ pub(crate) struct Sandbox {
     /// Whether tools run in a sandbox.
     pub(crate) enabled: Option<bool>,
     /// Which commands it holds, for example `all`.
-    pub(crate) mode: Option<Word>,
+    pub(crate) mode: Option<TextOrFlag>,
     /// What provides it, for example `docker`.
-    pub(crate) backend: Option<Word>,
+    pub(crate) backend: Option<TextOrFlag>,
     /// How long one sandbox lives, for example `session`.
-    pub(crate) scope: Option<Word>,
+    pub(crate) scope: Option<TextOrFlag>,
     /// The image it starts from.
-    pub(crate) image: Option<Word>,
+    pub(crate) image: Option<TextOrFlag>,
     /// How the workspace is mounted, for example `ro`.
-    pub(crate) workspace_mount: Option<Word>,
+    pub(crate) workspace_mount: Option<TextOrFlag>,
     /// Whether it reaches the network, for example `disabled`.
-    pub(crate) network: Option<Word>,
+    pub(crate) network: Option<TextOrFlag>,
     /// Whether this session departs from the general setting.
-    pub(crate) session_override: Option<Word>,
+    pub(crate) session_override: Option<TextOrFlag>,
 }
 
 /// A fact that is only shown, so that `true` and `"true"` say the same.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Word {
-    /// `true` or `false`.
+pub(crate) enum TextOrFlag {
     Flag(bool),
-    /// Anything else.
     Text(String),
 }
 
-impl JsonSchema for Word {
+impl JsonSchema for TextOrFlag {
     fn schema_name() -> Cow<'static, str> {
-        "Word".into()
+        "TextOrFlag".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
@@ -213,13 +211,10 @@ pub(crate) struct Body {
     pub(crate) idle_stop_s: u32,
 }
 
-/// A word about the host's roots, or folders instead of them.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum RootsOrFolders {
-    /// What becomes of the host's.
-    Word(Roots),
-    /// These.
+    Host(Roots),
     Folders(Vec<String>),
 }
 
@@ -229,21 +224,18 @@ impl JsonSchema for RootsOrFolders {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let word = Roots::json_schema(generator);
+        let roots = Roots::json_schema(generator);
         let folders = json_schema!({
             "title": "folders", "type": "array", "items": { "type": "string" }, "maxItems": 64
         });
-        json_schema!({ "type": ["string", "array"], "anyOf": [word, folders] })
+        json_schema!({ "type": ["string", "array"], "anyOf": [roots, folders] })
     }
 }
 
-/// The owner or everyone, or users by their names.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum UsersOrNames {
-    /// The owner, or everyone.
-    Word(Users),
-    /// These.
+    Group(Users),
     Names(Vec<String>),
 }
 
@@ -253,11 +245,11 @@ impl JsonSchema for UsersOrNames {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let word = Users::json_schema(generator);
+        let group = Users::json_schema(generator);
         let names = json_schema!({
             "title": "names", "type": "array", "items": { "type": "string" }, "minItems": 1
         });
-        json_schema!({ "type": ["string", "array"], "anyOf": [word, names] })
+        json_schema!({ "type": ["string", "array"], "anyOf": [group, names] })
     }
 }
 
@@ -421,4 +413,143 @@ pub(crate) struct Audiences {
 pub(crate) struct Log {
     /// How much is logged.
     pub(crate) level: LogLevel,
+}
+
+/// How long one call waits for a person. Not in `Default`, because a shorter `ask_timeout_s` shortens it.
+pub(super) const ASK_WAIT_S: u32 = 45;
+/// When an approval expires. Not in `Default`, because the message about a longer wait differs if it is not configured.
+pub(super) const ASK_TIMEOUT_S: u32 = 300;
+
+impl Default for Prompt {
+    fn default() -> Self {
+        Self {
+            layout: Layout::Channel,
+            body: "prompts/agent_system.md".to_owned(),
+            fresh_last: false,
+            budget_tokens: 12_000,
+            keep_receipts_days: 30,
+            sections: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for Persona {
+    fn default() -> Self {
+        Self { url: None, token_command: None, timeout_s: 12 }
+    }
+}
+
+impl Default for Mind {
+    fn default() -> Self {
+        Self { url: None, command: None, transport: None, token_command: None, observe_timeout_ms: 250 }
+    }
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self {
+            name: None,
+            command: None,
+            url: None,
+            transport: None,
+            env: BTreeMap::new(),
+            cwd: None,
+            token_command: None,
+            allow: vec!["*".to_owned()],
+            deny: Vec::new(),
+            observes: false,
+            trust_annotations: None,
+            arguments_max_bytes: u32::try_from(ARGUMENTS_MAX_BYTES).unwrap_or(u32::MAX),
+            forward_methods: Vec::new(),
+            sampling: Sampling::Deny,
+            roots: RootsOrFolders::Host(Roots::Auto),
+            instructions: Instructions::Data,
+            users: UsersOrNames::Group(Users::Owner),
+            start: Start::Eager,
+            idle_stop_s: 0,
+        }
+    }
+}
+
+impl Default for Tools {
+    fn default() -> Self {
+        Self { max_listed: u32::try_from(MAX_LISTED).unwrap_or(u32::MAX), always_listed: Vec::new() }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            mind_down: MindDown::Block,
+            ask_wait_s: None,
+            ask_timeout_s: None,
+            contract_delay_ms: 250,
+            rule: Vec::new(),
+        }
+    }
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self {
+            provider: Provider::Openai,
+            base_url: None,
+            model: None,
+            api_key_env: None,
+            native_tools: true,
+            max_output_tokens: 8192,
+            connect_timeout_s: None,
+            first_byte_timeout_s: None,
+            idle_timeout_s: None,
+            total_timeout_s: None,
+            retry_s: None,
+        }
+    }
+}
+
+impl Default for Telegram {
+    fn default() -> Self {
+        Self {
+            token_env: "TELEGRAM_BOT_TOKEN".to_owned(),
+            api_url: "https://api.telegram.org".to_owned(),
+            allow_users: Vec::new(),
+            users: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self {
+            otlp_url: None,
+            headers: BTreeMap::new(),
+            service_name: "embody".to_owned(),
+            sample_percent: 100,
+        }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: LogLevel::Info }
+    }
+}
+
+impl Default for Audiences {
+    fn default() -> Self {
+        let default = embody_workspace::Audiences::default();
+        Self {
+            identity: default.identity.into(),
+            soul: default.soul.into(),
+            user: default.user.into(),
+            project: default.project.into(),
+            runtime: default.runtime.into(),
+            skills: default.skills.into(),
+            workspace_files: default.workspace_files.into(),
+            memories: default.memories.into(),
+            instructions: default.instructions.into(),
+            task: default.task.into(),
+            persona: default.persona.into(),
+        }
+    }
 }

@@ -4,19 +4,23 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use embody_broker::policy::Condition;
-use embody_wire::Proxies;
+use embody_broker::arguments::Arguments;
+use embody_broker::catalogue::ListingLimit;
+use embody_broker::policy::{Condition, Facts, Glob};
+use embody_prompt::Sandbox;
+use embody_wire::{Proxies, Secret};
 use embody_workspace::Audiences;
+use serde_json::value::RawValue;
 
-use super::address::Address;
 use super::check::Checks;
-use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
 use super::error::quoted;
-use super::examples::{self, About};
-use super::origin::{KeyPath, shown_key};
-use super::raw::{self, Raw, Word};
-use super::resolved::{Config, Persona, Policy, Prompt, Rule, Store, Telegram, Tools};
-use super::{mask, model, telemetry, upstream};
+use super::mask::{self, Address};
+use super::raw::{self, ASK_TIMEOUT_S, ASK_WAIT_S, Raw, TextOrFlag};
+use super::resolved::{
+    Config, Model, ModelTimeouts, Persona, Policy, Prompt, Rule, Store, Telegram, Telemetry,
+};
+use super::tree::{KeyPath, shown_key};
+use super::{env, upstream};
 
 /// Resolves all sections. Returns `None` only if a problem was reported.
 pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
@@ -26,11 +30,11 @@ pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
     let store = store(&raw.store, checks);
     let mind = upstream::mind(raw.mind, checks);
     let bodies = upstream::bodies(raw.body, checks);
-    let tools = tools(raw.tools, checks);
+    let listing_limit = listing_limit(&raw.tools, checks);
     let policy = policy(raw.policy, checks);
-    let model = model::resolve(raw.model, checks);
+    let model = model(raw.model, checks);
     let telegram = telegram(raw.telegram, checks);
-    let telemetry = telemetry::resolve(raw.telemetry, checks);
+    let telemetry = telemetry(raw.telemetry, checks);
     Some(Config {
         file: None,
         prompt: prompt?,
@@ -39,7 +43,7 @@ pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
         store: store?,
         mind,
         bodies,
-        tools,
+        listing_limit,
         policy,
         model: model?,
         telegram: telegram?,
@@ -71,29 +75,27 @@ fn persona(raw: raw::Persona, checks: &mut Checks<'_>) -> Persona {
     }
 }
 
-fn sandbox(raw: raw::Sandbox) -> Vec<(&'static str, String)> {
-    let word = |word: Option<Word>| {
-        word.map(|word| match word {
-            Word::Flag(flag) => flag.to_string(),
-            Word::Text(text) => text,
+fn sandbox(raw: raw::Sandbox) -> Option<Sandbox> {
+    let text = |fact: Option<TextOrFlag>| {
+        fact.map(|fact| match fact {
+            TextOrFlag::Flag(flag) => flag.to_string(),
+            TextOrFlag::Text(text) => text,
         })
     };
-    let facts = [
-        ("enabled", raw.enabled.map(|enabled| enabled.to_string())),
-        ("mode", word(raw.mode)),
-        ("backend", word(raw.backend)),
-        ("scope", word(raw.scope)),
-        ("image", word(raw.image)),
-        ("workspace_mount", word(raw.workspace_mount)),
-        ("network", word(raw.network)),
-        ("session_override", word(raw.session_override)),
-    ];
-    facts.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+    let sandbox = Sandbox {
+        enabled: raw.enabled,
+        mode: text(raw.mode),
+        backend: text(raw.backend),
+        scope: text(raw.scope),
+        image: text(raw.image),
+        workspace_mount: text(raw.workspace_mount),
+        network: text(raw.network),
+        session_override: text(raw.session_override),
+    };
+    (sandbox != Sandbox::default()).then_some(sandbox)
 }
 
-/// The valid forms of `store.url`.
 const STORES: &str = "write sqlite:PATH for a SQLite file, or postgres://USER@HOST/DATABASE";
-/// The valid form of `store.direct_url`.
 const POSTGRES: &str = "write postgres://USER@HOST/DATABASE";
 
 fn store(raw: &raw::Store, checks: &mut Checks<'_>) -> Option<Store> {
@@ -136,10 +138,12 @@ fn store(raw: &raw::Store, checks: &mut Checks<'_>) -> Option<Store> {
     Some(store)
 }
 
-fn tools(raw: raw::Tools, checks: &mut Checks<'_>) -> Tools {
+fn listing_limit(raw: &raw::Tools, checks: &mut Checks<'_>) -> ListingLimit {
     checks.all_filled(&KeyPath::dotted("tools.always_listed"), &raw.always_listed);
-    let max_listed = usize::try_from(raw.max_listed).unwrap_or(usize::MAX);
-    Tools { max_listed, always_listed: raw.always_listed }
+    ListingLimit {
+        max_listed: usize::try_from(raw.max_listed).unwrap_or(usize::MAX),
+        always: raw.always_listed.iter().map(|pattern| Glob::new(pattern)).collect(),
+    }
 }
 
 fn policy(raw: raw::Policy, checks: &mut Checks<'_>) -> Policy {
@@ -179,14 +183,13 @@ fn rule(path: &KeyPath, raw: raw::Rule, checks: &mut Checks<'_>) -> Rule {
     let when = condition(&path.key("when"), raw.when, checks);
     // Examples cannot be checked against an incomplete rule.
     if !tools.is_empty() && has_condition == when.is_some() {
-        let about = About { tools: &tools, when: when.as_deref() };
-        examples::check(&path.key("examples"), &raw.examples, &about, checks);
-        examples::check_counter(&path.key("counterexamples"), &raw.counterexamples, &about, checks);
+        let scope = RuleScope { tools: &tools, when: when.as_deref() };
+        check_examples(&path.key("examples"), &raw.examples, true, &scope, checks);
+        check_examples(&path.key("counterexamples"), &raw.counterexamples, false, &scope, checks);
     }
     Rule { tools, class: raw.class, gate: raw.gate, via: raw.via, when, reason: raw.reason }
 }
 
-/// The text of a condition, if it parses.
 fn condition(path: &KeyPath, text: Option<String>, checks: &mut Checks<'_>) -> Option<String> {
     let text = checks.filled(path, text)?;
     match Condition::new(&text) {
@@ -254,47 +257,150 @@ fn ask_times(raw: &raw::Policy, checks: &mut Checks<'_>) -> (Duration, Duration)
     (Duration::from_secs(wait.into()), Duration::from_secs(timeout.into()))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::{Config, ConfigError, Inputs};
+fn model(raw: raw::Model, checks: &mut Checks<'_>) -> Option<Model> {
+    let section = KeyPath::dotted("model");
+    let timeouts = timeouts(&section, &raw, checks);
+    let base_url = raw.base_url.unwrap_or_else(|| raw.provider.base_url().to_owned());
+    let base_url = checks.http(&section.key("base_url"), &base_url);
+    let api_key_env = raw.api_key_env.unwrap_or_else(|| raw.provider.api_key_env().to_owned());
+    let api_key_env = checks.variable_name(&section.key("api_key_env"), &api_key_env);
+    Some(Model {
+        provider: raw.provider,
+        model: checks.filled(&section.key("model"), raw.model),
+        base_url: base_url?,
+        api_key_env: api_key_env?,
+        native_tools: raw.native_tools,
+        max_output_tokens: raw.max_output_tokens,
+        timeouts,
+    })
+}
 
-    fn load(text: &str) -> Result<Config, ConfigError> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("embody.toml");
-        std::fs::write(&file, format!("[policy]\n{text}\n")).unwrap();
-        let workspace = folder.path().to_owned();
-        Config::load(Inputs { file: Some(file), workspace, env: Vec::new(), overrides: Vec::new() })
-    }
-
-    #[test]
-    fn a_wait_gives_way_to_a_shorter_life_that_is_set() {
-        for (text, wait, timeout) in [
-            ("", 45, 300),
-            ("ask_timeout_s = 5", 5, 5),
-            ("ask_wait_s = 300", 300, 300),
-            ("ask_wait_s = 0", 0, 300),
-            ("ask_wait_s = 7\nask_timeout_s = 7", 7, 7),
-            ("ask_wait_s = 400\nask_timeout_s = 400", 400, 400),
-        ] {
-            let policy = load(text).unwrap().policy;
-            assert_eq!((policy.ask_wait.as_secs(), policy.ask_timeout.as_secs()), (wait, timeout), "{text}");
+fn timeouts(section: &KeyPath, raw: &raw::Model, checks: &mut Checks<'_>) -> ModelTimeouts {
+    let connect = ("connect_timeout_s", raw.connect_timeout_s);
+    let first_byte = ("first_byte_timeout_s", raw.first_byte_timeout_s);
+    let idle = ("idle_timeout_s", raw.idle_timeout_s);
+    let retry = ("retry_s", raw.retry_s);
+    let total = ("total_timeout_s", raw.total_timeout_s);
+    let of_an_answer = "a part of an answer cannot take longer than the whole";
+    for (part, whole, hint) in [
+        (connect, first_byte, "the time for the first byte includes the time for the connection"),
+        (connect, total, of_an_answer),
+        (first_byte, total, of_an_answer),
+        (idle, total, of_an_answer),
+        (retry, total, "the whole time includes all attempts"),
+    ] {
+        let ((key, Some(part)), (whole_key, Some(whole))) = (part, whole) else { continue };
+        if part > whole {
+            let (path, whole_path) = (section.key(key), section.key(whole_key));
+            let message = format!("`{path}` is `{part}`, which is longer than `{whole_path}`, `{whole}`");
+            checks.fail(&path, message, Some(hint));
         }
     }
-
-    #[test]
-    fn a_wait_that_is_longer_than_its_approval_lives_is_refused() {
-        const HINT: &str = "a call cannot wait longer than its approval lives";
-        for (text, wait, timeout, hint) in [
-            ("ask_wait_s = 9\nask_timeout_s = 8", 9, 8, HINT.to_owned()),
-            // The default counts too.
-            ("ask_wait_s = 400", 400, 300, format!("{HINT}: set `ask_timeout_s` too")),
-        ] {
-            let error = load(text).unwrap_err();
-            let words = format!(
-                "embody.toml:2: `policy.ask_wait_s` is `{wait}`, which is longer than `policy.ask_timeout_s`, `{timeout}`"
-            );
-            assert!(error.message().ends_with(&words), "{}", error.message());
-            assert_eq!(error.hints(), [hint]);
-        }
+    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+    ModelTimeouts {
+        connect: raw.connect_timeout_s.map(seconds),
+        first_byte: raw.first_byte_timeout_s.map(seconds),
+        idle: raw.idle_timeout_s.map(seconds),
+        total: raw.total_timeout_s.map(seconds),
+        retrying: raw.retry_s.map(seconds),
     }
+}
+
+/// Which of its tools, and when, a rule is about.
+struct RuleScope<'a> {
+    tools: &'a [String],
+    when: Option<&'a str>,
+}
+
+enum ExampleResult {
+    Matches,
+    OtherTool,
+    WhenIsFalse,
+    WhenIsUndecided,
+}
+
+/// Checks the examples of a rule: calls that it must match, or must not. They do not determine the decision, because other
+/// rules apply too.
+fn check_examples(
+    path: &KeyPath,
+    texts: &[String],
+    must_match: bool,
+    scope: &RuleScope<'_>,
+    checks: &mut Checks<'_>,
+) {
+    const FORM: &str =
+        "write TOOL or BODY/TOOL, and its arguments: 'send_email {\"to\": \"bob@example.com\"}'";
+    const GUARD: &str = "guard the condition, as in has(args.to) && args.to.endsWith(\"@example.com\")";
+    let change = match must_match {
+        true => "change the rule or the example: the rule does not do what it was written for",
+        false => "change the rule or the example: the rule does more than it was written for",
+    };
+    for (index, text) in texts.iter().enumerate() {
+        let path = path.index(index);
+        let (problem, hint) = match evaluate_example(text, scope) {
+            Ok(ExampleResult::Matches) if !must_match => ("but the rule holds for it".to_owned(), change),
+            Ok(ExampleResult::OtherTool) if must_match => {
+                ("but no pattern of `tools` names that tool".to_owned(), change)
+            }
+            Ok(ExampleResult::WhenIsFalse) if must_match => {
+                ("but `when` is not true of it".to_owned(), change)
+            }
+            // An undecided rule still asks and denies.
+            Ok(ExampleResult::WhenIsUndecided) => {
+                ("and nobody can tell whether `when` is true of it".to_owned(), GUARD)
+            }
+            Ok(_) => continue,
+            Err(reason) => (format!("which is no call: {}", mask::text(&reason)), FORM),
+        };
+        checks.fail(&path, format!("`{path}` is {}, {problem}", quoted(text)), Some(hint));
+    }
+}
+
+/// Evaluates it like `embody policy test`: channel `mcp`, as the owner.
+fn evaluate_example(text: &str, scope: &RuleScope<'_>) -> Result<ExampleResult, String> {
+    let (name, args) = match text.trim().split_once(char::is_whitespace) {
+        Some((name, args)) => (name, Some(args.trim().to_owned())),
+        None => (text.trim(), None),
+    };
+    if name.is_empty() || name.starts_with('{') {
+        return Err("it names no tool".to_owned());
+    }
+    let (body, tool) = name.split_once('/').unwrap_or(("", name));
+    let raw = args.map(RawValue::from_string).transpose().map_err(|error| error.to_string())?;
+    let args = Arguments::read(raw.as_deref()).map_err(|error| error.to_string())?;
+    if !scope.tools.iter().any(|pattern| Glob::new(pattern).matches(body, tool)) {
+        return Ok(ExampleResult::OtherTool);
+    }
+    // An invalid condition was already reported.
+    let Some(when) = scope.when.and_then(|when| Condition::new(when).ok()) else {
+        return Ok(ExampleResult::Matches);
+    };
+    let facts = Facts { tool, body, args: args.value(), channel: "mcp", user: "owner", session: "test" };
+    Ok(match when.holds(&facts) {
+        Some(true) => ExampleResult::Matches,
+        Some(false) => ExampleResult::WhenIsFalse,
+        None => ExampleResult::WhenIsUndecided,
+    })
+}
+
+fn telemetry(raw: raw::Telemetry, checks: &mut Checks<'_>) -> Option<Telemetry> {
+    let section = KeyPath::dotted("telemetry");
+    let url = raw.otlp_url.map(|url| checks.http(&section.key("otlp_url"), &url));
+    let service_name = checks.filled(&section.key("service_name"), Some(raw.service_name));
+    let mut headers = Vec::new();
+    for (name, value) in raw.headers {
+        let path = section.key("headers").key(&name);
+        if !env::is_header_name(&name) {
+            let hint = "a name has letters, digits and `-` only, as in `authorization`";
+            checks.fail(&path, format!("`{path}` is not the name of a header"), Some(hint));
+        } else if !env::is_header_value(&value) {
+            let hint = "a value is one line of plain characters";
+            checks.fail(&path, format!("the value of `{path}` cannot be sent"), Some(hint));
+        }
+        headers.push((name, Secret::new(value)));
+    }
+    let sample_percent = u8::try_from(raw.sample_percent.min(100)).unwrap_or(100);
+    // An invalid URL was already reported.
+    let otlp_url = url.map_or(Some(None), |url| url.map(Some))?;
+    Some(Telemetry { otlp_url, headers, service_name: service_name?, sample_percent })
 }

@@ -1,34 +1,30 @@
 //! The configuration as the program uses it: checked, typed, with all defaults and the origin of each key. Uses types instead
 //! of strings: a command has a program, a store is one of three, a URL is checked.
-#![allow(dead_code, reason = "each room reads its own keys; not every room is wired yet")]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use embody_broker::upstream::BodyUsers;
+use embody_broker::catalogue::ListingLimit;
+use embody_broker::upstream::{BodyUsers, IdleShutdown};
+use embody_prompt::Sandbox;
 use embody_wire::{Proxies, Secret};
 use embody_workspace::Audiences;
 
-use super::address::Address;
-use super::choices::{
-    self, Class, Gate, Instructions, Layout, LogLevel, MindDown, Provider, Sampling, Start, Via,
-};
-use super::origin::Origin;
+use super::choices::{self, Class, Gate, Instructions, Layout, LogLevel, MindDown, Provider, Sampling, Via};
+use super::mask::Address;
+use super::tree::Origin;
 
-/// The whole configuration.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// The file it was read from, if any.
     pub(crate) file: Option<PathBuf>,
     pub(crate) prompt: Prompt,
     pub(crate) persona: Persona,
-    /// `[sandbox]`: the facts that are set, in display order.
-    pub(crate) sandbox: Vec<(&'static str, String)>,
+    pub(crate) sandbox: Option<Sandbox>,
     pub(crate) store: Store,
     pub(crate) mind: Mind,
     pub(crate) bodies: Vec<Body>,
-    pub(crate) tools: Tools,
+    pub(crate) listing_limit: ListingLimit,
     pub(crate) policy: Policy,
     pub(crate) model: Model,
     pub(crate) telegram: Telegram,
@@ -59,7 +55,6 @@ pub(crate) struct Setting {
     pub(crate) origin: Origin,
 }
 
-/// `[prompt]`.
 #[derive(Debug)]
 pub(crate) struct Prompt {
     pub(crate) layout: Layout,
@@ -78,14 +73,12 @@ pub(crate) struct Persona {
     pub(crate) timeout: Duration,
 }
 
-/// A program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandLine {
     pub(crate) program: String,
     pub(crate) args: Vec<String>,
 }
 
-/// `[store]`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Store {
     Workspace {
@@ -114,7 +107,6 @@ pub(crate) enum Upstream {
     },
 }
 
-/// The transport of a remote upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// Streamable HTTP, as configured.
@@ -125,7 +117,6 @@ pub(crate) enum Dialect {
     Guessed,
 }
 
-/// `[mind]`.
 #[derive(Debug)]
 pub(crate) struct Mind {
     /// `None` is the embedded mind.
@@ -133,7 +124,6 @@ pub(crate) struct Mind {
     pub(crate) observe_timeout: Duration,
 }
 
-/// One `[[body]]`.
 #[derive(Debug)]
 pub(crate) struct Body {
     pub(crate) name: String,
@@ -151,11 +141,9 @@ pub(crate) struct Body {
     pub(crate) roots: Roots,
     pub(crate) instructions: Instructions,
     pub(crate) users: BodyUsers,
-    pub(crate) start: Start,
-    pub(crate) idle_stop: Option<Duration>,
+    pub(crate) idle_shutdown: IdleShutdown,
 }
 
-/// The roots that a body receives.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Roots {
     Host(choices::Roots),
@@ -163,14 +151,6 @@ pub(crate) enum Roots {
     Folders(Vec<PathBuf>),
 }
 
-/// `[tools]`.
-#[derive(Debug)]
-pub(crate) struct Tools {
-    pub(crate) max_listed: usize,
-    pub(crate) always_listed: Vec<String>,
-}
-
-/// `[policy]`.
 #[derive(Debug)]
 pub(crate) struct Policy {
     pub(crate) mind_down: MindDown,
@@ -178,11 +158,9 @@ pub(crate) struct Policy {
     pub(crate) ask_timeout: Duration,
     /// A call that arrives sooner after the contract counts as made before the model read it.
     pub(crate) contract_delay: Duration,
-    /// In the order written.
     pub(crate) rules: Vec<Rule>,
 }
 
-/// One `[[policy.rule]]`.
 #[derive(Debug)]
 pub(crate) struct Rule {
     /// Patterns over `tool` or `body/tool`; never empty.
@@ -195,7 +173,6 @@ pub(crate) struct Rule {
     pub(crate) reason: Option<String>,
 }
 
-/// `[model]`.
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) provider: Provider,
@@ -208,7 +185,6 @@ pub(crate) struct Model {
     pub(crate) timeouts: ModelTimeouts,
 }
 
-/// The configured timeouts of a model.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ModelTimeouts {
     pub(crate) connect: Option<Duration>,
@@ -220,7 +196,6 @@ pub(crate) struct ModelTimeouts {
     pub(crate) retrying: Option<Duration>,
 }
 
-/// `[telegram]`.
 #[derive(Debug)]
 pub(crate) struct Telegram {
     pub(crate) token_env: String,
@@ -230,7 +205,6 @@ pub(crate) struct Telegram {
     pub(crate) users: BTreeMap<i64, String>,
 }
 
-/// `[telemetry]`.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     /// The URL of the collector; `None` disables the export.

@@ -4,34 +4,32 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use embody_broker::upstream::BodyUsers;
+use embody_broker::upstream::{BodyUsers, IdleShutdown};
 use embody_wire::Secret;
 
 use super::check::Checks;
 use super::choices::{self, Transport};
 use super::error::quoted;
-use super::origin::KeyPath;
 use super::raw;
 use super::resolved::{Body, Dialect, Mind, Roots, Upstream};
+use super::tree::KeyPath;
 
-/// Reserved names.
 const NOT_A_BODY: [&str; 2] = ["embody", "mind"];
 
-/// Checks `[mind]`.
 pub(super) fn mind(raw: raw::Mind, checks: &mut Checks<'_>) -> Mind {
     let path = KeyPath::dotted("mind");
-    let written = Written {
+    let endpoint = Endpoint {
         url: raw.url,
         command: raw.command,
         transport: raw.transport,
         token_command: raw.token_command,
     };
-    let embedded = written.url.is_none() && written.command.is_none();
+    let embedded = endpoint.url.is_none() && endpoint.command.is_none();
     let upstream = if embedded {
-        let stray = if written.transport.is_some() {
+        let stray = if endpoint.transport.is_some() {
             Some("transport")
         } else {
-            written.token_command.is_some().then_some("token_command")
+            endpoint.token_command.is_some().then_some("token_command")
         };
         if let (Some(key), false) = (stray, target_is_bad(&path, checks)) {
             let message = format!("`mind.{key}` is set, but neither `mind.url` nor `mind.command` is");
@@ -43,12 +41,11 @@ pub(super) fn mind(raw: raw::Mind, checks: &mut Checks<'_>) -> Mind {
         }
         None
     } else {
-        upstream(&path, written, checks)
+        upstream(&path, endpoint, checks)
     };
     Mind { upstream, observe_timeout: Duration::from_millis(raw.observe_timeout_ms.into()) }
 }
 
-/// Checks each `[[body]]`.
 pub(super) fn bodies(raw: Vec<raw::Body>, checks: &mut Checks<'_>) -> Vec<Body> {
     let path = KeyPath::dotted("body");
     let mut seen = BTreeMap::new();
@@ -94,13 +91,13 @@ fn name(
 }
 
 fn body(path: &KeyPath, name: Option<String>, raw: raw::Body, checks: &mut Checks<'_>) -> Option<Body> {
-    let written = Written {
+    let endpoint = Endpoint {
         url: raw.url,
         command: raw.command,
         transport: raw.transport,
         token_command: raw.token_command,
     };
-    let upstream = upstream(path, written, checks);
+    let upstream = upstream(path, endpoint, checks);
     for key in raw.env.keys().filter(|key| key.is_empty() || key.contains(['=', '\0'])) {
         let place = path.key("env").key(key);
         checks.fail(&place, format!("`{place}` is not the name of an environment variable"), None);
@@ -127,15 +124,17 @@ fn body(path: &KeyPath, name: Option<String>, raw: raw::Body, checks: &mut Check
         roots,
         instructions: raw.instructions,
         users,
-        start: raw.start,
-        idle_stop: (raw.idle_stop_s > 0).then(|| Duration::from_secs(raw.idle_stop_s.into())),
+        idle_shutdown: IdleShutdown {
+            start: raw.start.into(),
+            idle_stop: (raw.idle_stop_s > 0).then(|| Duration::from_secs(raw.idle_stop_s.into())),
+        },
     })
 }
 
 /// Folders must be absolute: a relative path would differ between the body and its client.
 fn roots(path: &KeyPath, raw: raw::RootsOrFolders, checks: &mut Checks<'_>) -> Roots {
     let folders = match raw {
-        raw::RootsOrFolders::Word(word) => return Roots::Host(word),
+        raw::RootsOrFolders::Host(roots) => return Roots::Host(roots),
         raw::RootsOrFolders::Folders(folders) => folders,
     };
     for (index, folder) in folders.iter().enumerate().filter(|(_, folder)| !Path::new(folder).is_absolute()) {
@@ -148,8 +147,8 @@ fn roots(path: &KeyPath, raw: raw::RootsOrFolders, checks: &mut Checks<'_>) -> R
 
 fn users(path: &KeyPath, raw: raw::UsersOrNames, checks: &mut Checks<'_>) -> BodyUsers {
     match raw {
-        raw::UsersOrNames::Word(choices::Users::Owner) => BodyUsers::Owner,
-        raw::UsersOrNames::Word(choices::Users::All) => BodyUsers::All,
+        raw::UsersOrNames::Group(choices::Users::Owner) => BodyUsers::Owner,
+        raw::UsersOrNames::Group(choices::Users::All) => BodyUsers::All,
         raw::UsersOrNames::Names(names) => {
             checks.all_filled(path, &names);
             if names.is_empty() {
@@ -161,24 +160,23 @@ fn users(path: &KeyPath, raw: raw::UsersOrNames, checks: &mut Checks<'_>) -> Bod
     }
 }
 
-/// The keys that define how an upstream is reached.
-struct Written {
+struct Endpoint {
     url: Option<String>,
     command: Option<Vec<String>>,
     transport: Option<Transport>,
     token_command: Option<Vec<String>>,
 }
 
-fn upstream(path: &KeyPath, written: Written, checks: &mut Checks<'_>) -> Option<Upstream> {
-    let token_command = checks.command(&path.key("token_command"), written.token_command);
-    match (written.command, written.url) {
+fn upstream(path: &KeyPath, endpoint: Endpoint, checks: &mut Checks<'_>) -> Option<Upstream> {
+    let token_command = checks.command(&path.key("token_command"), endpoint.token_command);
+    match (endpoint.command, endpoint.url) {
         (Some(command), None) => {
-            transport_fits(path, "command", written.transport, &[Transport::Stdio], checks);
+            transport_fits(path, "command", endpoint.transport, &[Transport::Stdio], checks);
             Some(Upstream::Stdio { command: checks.command(&path.key("command"), Some(command))? })
         }
         (None, Some(url)) => {
-            transport_fits(path, "url", written.transport, &[Transport::Http, Transport::Sse], checks);
-            let dialect = match written.transport {
+            transport_fits(path, "url", endpoint.transport, &[Transport::Http, Transport::Sse], checks);
+            let dialect = match endpoint.transport {
                 Some(Transport::Sse) => Dialect::Sse,
                 Some(_) => Dialect::Http,
                 None if ends_in_sse(&url) => Dialect::Sse,
@@ -232,13 +230,13 @@ fn ends_in_sse(url: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::choices;
-    use super::super::tests::{complaint, load};
+    use super::super::tests::{error_text, load};
     use super::*;
 
     const BODY: &str = "[[body]]\nname = \"a\"\nurl = \"http://h\"\n";
 
     #[test]
-    fn roots_are_a_word_or_folders_in_the_file_and_in_the_environment() {
+    fn roots_are_a_choice_or_folders_in_the_file_and_in_the_environment() {
         let folders = || Roots::Folders(vec!["/a".into(), "/b c".into()]);
         let read = |line: &str, env: &[(&str, &str)]| {
             load(&format!("{BODY}{line}"), env).unwrap().bodies.remove(0).roots
@@ -252,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_of_a_body_are_a_word_or_names() {
+    fn the_users_of_a_body_are_a_group_or_names() {
         let read = |line: &str, env: &[(&str, &str)]| {
             load(&format!("{BODY}{line}"), env).unwrap().bodies.remove(0).users
         };
@@ -262,12 +260,12 @@ mod tests {
         assert_eq!(read("users = \"all\"", &[]), BodyUsers::All);
         assert_eq!(read("users = [\"ann\", \"owner\"]", &[]), named());
         assert_eq!(read("", &[("EMBODY_BODY__0__USERS", "['ann', 'owner']")]), named());
-        let wrong = complaint(&format!("{BODY}users = []"), &[]);
+        let wrong = error_text(&format!("{BODY}users = []"), &[]);
         assert!(wrong.contains("`body[0].users` names no user"), "{wrong}");
     }
 
     #[test]
-    fn wrong_values_are_named_with_file_and_key_and_the_hint_is_right() {
+    fn wrong_values_are_reported_with_line_key_and_hint() {
         for (line, answer) in [
             (
                 "users = 3",
@@ -314,7 +312,7 @@ mod tests {
                 "error: embody.toml:4: `body[0].roots[0]` is `1`, but must be text\nhint: put `body[0].roots[0]` in quotes",
             ),
         ] {
-            assert_eq!(complaint(&format!("{BODY}{line}"), &[]), answer, "{line}");
+            assert_eq!(error_text(&format!("{BODY}{line}"), &[]), answer, "{line}");
         }
     }
 }

@@ -60,7 +60,6 @@ fn put_span(message: &mut Message, span: &Span) {
     message.fixed32(16, SAMPLED | HAS_IS_REMOTE | remote);
 }
 
-/// A protobuf message.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -127,7 +126,7 @@ mod tests {
 
     /// The examples in the protobuf documentation.
     #[test]
-    fn fields_are_written_as_protobuf_says() {
+    fn fields_are_encoded_as_protobuf_requires() {
         assert_eq!(encode(|message| message.number(1, 150)), [0x08, 0x96, 0x01]);
         assert_eq!(encode(|message| message.bytes(2, b"testing")), *b"\x12\x07testing");
         assert_eq!(encode(|message| message.message(3, |inner| inner.number(1, 150))), [0x1a, 3, 8, 0x96, 1]);
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_without_anything_has_only_what_every_span_has() {
+    fn a_minimal_span_has_only_the_required_fields() {
         let span = Span {
             trace: [1; 16],
             id: [2; 8],

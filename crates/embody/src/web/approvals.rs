@@ -20,20 +20,19 @@ use super::error::ApiError;
 use crate::approvals::{self, ApprovalJson, check_approvable, check_decision};
 use crate::error::CliError;
 
-/// The maximum number of results.
-const MOST: u32 = 100;
+const LIMIT: u32 = 100;
 /// How many approvals of all users are searched: the maximum of ten users.
 const ALL_USERS_LIMIT: u32 = 1000;
 
 #[derive(Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct ListQuery {
     #[serde(default)]
     all: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Word {
+struct DecideRequest {
     id: String,
     decision: Decision,
 }
@@ -49,25 +48,26 @@ enum Decision {
 pub(super) async fn list(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<ListQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    let filter = if wanted.all { ApprovalFilter::All } else { ApprovalFilter::Pending };
-    let found = theirs(&web, &caller, filter).await?;
+    let filter = if query.all { ApprovalFilter::All } else { ApprovalFilter::Pending };
+    let found = visible_approvals(&web, &caller, filter).await?;
     Ok(Json(json!({ "approvals": found.iter().map(ApprovalJson::new).collect::<Vec<_>>() })))
 }
 
 /// The approvals that a caller may see, newest first. The owner sees all of their own, and the pending ones of other users.
-async fn theirs(
+async fn visible_approvals(
     web: &WebState,
     caller: &ApiCaller,
     filter: ApprovalFilter,
 ) -> Result<Vec<Approval>, ApiError> {
     let user = caller.require_operator()?;
-    let mut found = web.store.approvals().list(user, filter, MOST).await?;
+    let mut found = web.store.approvals().list(user, filter, LIMIT).await?;
     if caller.is_owner {
         let all = web.store.approvals().list_all(ApprovalFilter::Pending, ALL_USERS_LIMIT).await?;
-        let others = all.into_iter().filter(|asked| asked.user != user && console_may_approve(asked));
-        found.extend(others.take(usize::try_from(MOST).unwrap_or(usize::MAX)));
+        let others =
+            all.into_iter().filter(|approval| approval.user != user && console_may_approve(approval));
+        found.extend(others.take(usize::try_from(LIMIT).unwrap_or(usize::MAX)));
         found.sort_by(|one, other| other.id.cmp(&one.id));
     }
     Ok(found)
@@ -84,8 +84,8 @@ async fn find(web: &WebState, caller: &ApiCaller, id: &str) -> Result<Option<App
 }
 
 /// Whether the rules let the console approve it; others are not shown here.
-fn console_may_approve(asked: &Approval) -> bool {
-    bound_channels(&asked.policy).contains(&Via::Console)
+fn console_may_approve(approval: &Approval) -> bool {
+    bound_channels(&approval.policy).contains(&Via::Console)
 }
 
 pub(super) async fn decide(
@@ -94,20 +94,20 @@ pub(super) async fn decide(
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     caller.require_operator()?;
-    let Word { id, decision } = auth::json(request).await?;
+    let DecideRequest { id, decision } = auth::json(request).await?;
     let answer = match decision {
         Decision::Approve => Answer::Approve,
         Decision::Deny => Answer::Deny,
     };
     let not_found = || api_error(StatusCode::NOT_FOUND)(approvals::not_found(&id));
-    let asked = find(&web, &caller, &id).await?.ok_or_else(not_found)?;
-    if asked.status == ApprovalStatus::Pending && answer == Answer::Approve {
-        check_approvable(&asked, &web.prompts.context().config, Via::Console)
+    let approval = find(&web, &caller, &id).await?.ok_or_else(not_found)?;
+    if approval.status == ApprovalStatus::Pending && answer == Answer::Approve {
+        check_approvable(&approval, &web.prompts.context().config, Via::Console)
             .map_err(api_error(StatusCode::FORBIDDEN))?;
     }
     let by = Via::Console.name().to_owned();
-    let word = DecideApproval { user: asked.user, id: asked.id, answer, by };
-    match web.store.approvals().decide(word).await? {
+    let decision = DecideApproval { user: approval.user, id: approval.id, answer, by };
+    match web.store.approvals().decide(decision).await? {
         DecideOutcome::Decided(approval) | DecideOutcome::NotPending(approval) => {
             check_decision(&approval, answer).map_err(api_error(StatusCode::CONFLICT))?;
             Ok(Json(json!(ApprovalJson::new(&approval))))

@@ -20,13 +20,12 @@ use crate::cli::memory::as_json;
 use crate::cli::prompt::PromptReport;
 use crate::prompt_loading::PromptArgs;
 
-/// The maximum number of results.
-const MOST: u32 = 500;
-const USUAL: u32 = 50;
+const MAX_RESULTS: u32 = 500;
+const DEFAULT_RESULTS: u32 = 50;
 const OPENAPI: &str = include_str!("openapi.json");
 
 #[derive(Deserialize)]
-pub(super) struct Memories {
+pub(super) struct MemoriesQuery {
     #[serde(default)]
     query: String,
     limit: Option<u32>,
@@ -35,12 +34,12 @@ pub(super) struct Memories {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Audit {
+pub(super) struct AuditQuery {
     limit: Option<u32>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Prompt {
+pub(super) struct PromptQuery {
     layout: Option<String>,
     channel: Option<String>,
     task: Option<String>,
@@ -50,21 +49,21 @@ pub(super) struct Prompt {
 pub(super) async fn memories(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
-    Query(wanted): Query<Memories>,
+    Query(query): Query<MemoriesQuery>,
 ) -> Result<Json<Value>, ApiError> {
     let scope = Scope::new(&caller.user, web.scope.agent())?;
-    let limit = wanted.limit.unwrap_or(USUAL).min(MOST);
-    let found: Vec<Value> = if wanted.query.trim().is_empty() {
+    let limit = query.limit.unwrap_or(DEFAULT_RESULTS).min(MAX_RESULTS);
+    let found: Vec<Value> = if query.query.trim().is_empty() {
         let list = MemoryList {
             status: MemoryStatus::Active,
-            kind: wanted.kind,
+            kind: query.kind,
             since: None,
-            after: wanted.after,
+            after: query.after,
             limit,
         };
         web.store.memories().list(&scope, &list).await?.iter().map(|memory| as_json(memory, None)).collect()
     } else {
-        let search = MemorySearch { query: wanted.query, limit, kind: wanted.kind, since: None };
+        let search = MemorySearch { query: query.query, limit, kind: query.kind, since: None };
         let found = web.store.memories().search(&scope, &search).await?;
         found.iter().map(|FoundMemory { memory, score }| as_json(memory, Some(*score))).collect()
     };
@@ -75,10 +74,11 @@ pub(super) async fn memories(
 pub(super) async fn audit(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
-    Query(wanted): Query<Audit>,
+    Query(query): Query<AuditQuery>,
 ) -> Result<Json<Value>, ApiError> {
     let user = caller.require_operator()?;
-    let records = web.store.audit().tail(wanted.limit.unwrap_or(USUAL).min(MOST), Some(user)).await?;
+    let records =
+        web.store.audit().tail(query.limit.unwrap_or(DEFAULT_RESULTS).min(MAX_RESULTS), Some(user)).await?;
     Ok(Json(json!({ "records": records })))
 }
 
@@ -86,18 +86,18 @@ pub(super) async fn audit(
 pub(super) async fn prompt(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
-    Query(wanted): Query<Prompt>,
+    Query(query): Query<PromptQuery>,
 ) -> Result<Json<Value>, ApiError> {
     if caller.require_operator()? != web.scope.user() {
         return Err(ApiError::forbidden("only the owner of this workspace sees its prompt"));
     }
     let known = ["body", "full", "tagged", "channel"];
-    if let Some(layout) = wanted.layout.as_deref().filter(|layout| !known.contains(layout)) {
+    if let Some(layout) = query.layout.as_deref().filter(|layout| !known.contains(layout)) {
         return Err(ApiError::bad_request(format!("`{layout}` is no layout")).hint(known.join(", ")));
     }
-    let who = ScopeArgs { user: Some(caller.user), agent: Some(web.scope.agent().to_owned()) };
-    let channel = wanted.channel.or_else(|| Some("web".to_owned()));
-    let args = PromptArgs { layout: wanted.layout, channel, task: wanted.task, ..PromptArgs::new(who) };
+    let scope = ScopeArgs { user: Some(caller.user), agent: Some(web.scope.agent().to_owned()) };
+    let channel = query.channel.or_else(|| Some("web".to_owned()));
+    let args = PromptArgs { layout: query.layout, channel, task: query.task, ..PromptArgs::new(scope) };
     let prompts = Arc::clone(&web.prompts);
     let report = tokio::task::spawn_blocking(move || PromptReport::build(&args, prompts.context())).await;
     let report = report.map_err(|_| ApiError::unavailable("the prompt could not be built"))?;
@@ -106,7 +106,6 @@ pub(super) async fn prompt(
     Ok(Json(json!(report)))
 }
 
-/// The API description, for programs.
 pub(super) async fn openapi(_: ApiCaller) -> Response {
     ([(CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }

@@ -19,12 +19,10 @@ use super::error::ApiError;
 use super::login::{self, Session};
 use crate::store;
 
-/// The longest request body, in bytes.
-const BODY: usize = 512 * 1024;
+const MAX_BODY_BYTES: usize = 512 * 1024;
 /// How long a request body may take to arrive.
-const ARRIVING: Duration = Duration::from_secs(30);
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The sender of a request, and its permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ApiCaller {
     pub(super) user: String,
@@ -33,7 +31,6 @@ pub(super) struct ApiCaller {
     /// The owner, signed in with a code from the terminal, who also decides about the calls of others. A token belongs to one
     /// user, even the owner's.
     pub(super) is_owner: bool,
-    /// The token of the request, if any.
     pub(super) token: Option<Secret>,
 }
 
@@ -138,10 +135,10 @@ pub(super) async fn json<T: DeserializeOwned>(request: Request) -> Result<T, Api
     if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
         return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be `application/json`"));
     }
-    let body = tokio::time::timeout(ARRIVING, to_bytes(request.into_body(), BODY)).await;
+    let body = tokio::time::timeout(BODY_TIMEOUT, to_bytes(request.into_body(), MAX_BODY_BYTES)).await;
     let body = body.map_err(|_| ApiError::new(StatusCode::REQUEST_TIMEOUT, "the body took too long"))?;
     let body = body.map_err(|_| {
-        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {BODY} bytes"))
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {MAX_BODY_BYTES} bytes"))
     })?;
     serde_json::from_slice(&body)
         .map_err(|error| ApiError::bad_request(format!("the body is wrong: {error}")))

@@ -1,20 +1,21 @@
-//! `/api/chat`: starts, reads, resumes and cancels a turn. Its events are sent as server-sent events.
+//! `/api/chat`: starts, reads, resumes and cancels a turn of the agent. Its events are sent as server-sent events.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Path, Query, Request, State};
 use axum::http::header::ACCEPT_LANGUAGE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use embody_agent::model::ChatMessage;
 use embody_agent::title;
-use embody_agent::turn::{Facts, MAX_MESSAGE_BYTES};
-use embody_agent::web_turns::{Busy, Done, End, Reader, SseEvent};
-use embody_store::threads::{NewThread, Thread};
+use embody_agent::turn::{Facts, MAX_MESSAGE_BYTES, TurnError, TurnEvent, TurnInput, TurnResult};
+use embody_agent::web_turns::{Busy, Done, End, EventSender, NewTurn, Reader, SseEvent, Turn};
+use embody_prompt::Audience;
+use embody_store::threads::{NewMessage, NewThread, Thread};
 use embody_store::{Scope, Store};
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
@@ -23,18 +24,22 @@ use super::WebState;
 use super::auth::{self, ApiCaller};
 use super::error::ApiError;
 use super::threads;
-use super::turn::{self, STOPPED, UserMessage, WEB};
+use crate::app;
 
-/// The interval of keep-alive comments on an idle stream.
+pub(crate) const WEB: &str = "web";
+/// The end of a stored reply that was cancelled.
+const STOPPED: &str = "[stopped]";
+/// The delay before another attempt when too many turns run.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The longest fact about a request in a prompt, in characters.
-const FACT: usize = 200;
+const FACT_CHARS: usize = 200;
 /// The maximum number of messages of one turn that are read.
-const OF_A_TURN: u32 = 500;
+const TURN_MESSAGES: u32 = 500;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Chat {
+struct ChatRequest {
     thread: Option<String>,
     text: String,
     task: Option<String>,
@@ -42,12 +47,11 @@ struct Chat {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Place {
+pub(super) struct ResumeQuery {
     /// For clients that cannot send `Last-Event-ID`.
     after: Option<u64>,
 }
 
-/// Starts a turn and streams its events.
 pub(super) async fn begin(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
@@ -55,8 +59,8 @@ pub(super) async fn begin(
     request: Request,
 ) -> Result<Response, ApiError> {
     let scope = caller.chat_scope(&web)?;
-    let mut facts = about(&web, request.headers(), peer);
-    let Chat { thread, text, task, location } = auth::json(request).await?;
+    let mut facts = request_facts(&web, request.headers(), peer);
+    let ChatRequest { thread, text, task, location } = auth::json(request).await?;
     facts.location = location.as_deref().and_then(fact);
     if text.trim().is_empty() {
         return Err(ApiError::bad_request("there is nothing to say: `text` is empty"));
@@ -68,8 +72,8 @@ pub(super) async fn begin(
         ));
     }
     // Without a model no thread is created.
-    if !web.has_model() {
-        return Ok(ended(&turn::no_model(&web, &scope), None));
+    if !web.agent.has_model() {
+        return Ok(ended(&no_model(&web, &scope), None));
     }
     let thread = match &thread {
         Some(id) => writable(&web.store, &scope, id).await?,
@@ -81,8 +85,8 @@ pub(super) async fn begin(
     };
     // Turns that resume without a message, as after an approval, do not pass here: they do not change the channel.
     web.store.incoming().set_last_seen_channel(&scope, WEB, &thread.id).await?;
-    let salt = turn::salt().map_err(ApiError::unavailable)?;
-    let input = web.input(scope, &thread, UserMessage { text, task, facts });
+    let salt = salt().map_err(ApiError::unavailable)?;
+    let input = turn_input(&web, scope, &thread, text, task, facts);
     let turn = web.start_turn(&thread, &salt, input).map_err(busy)?;
     if caller.token.is_some() {
         tokio::spawn(cancel_on_revocation(Arc::clone(&web), caller.clone(), turn.id().to_owned()));
@@ -95,18 +99,18 @@ pub(super) async fn resume(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
     Path(id): Path<String>,
-    Query(place): Query<Place>,
+    Query(query): Query<ResumeQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let scope = caller.chat_scope(&web)?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     if let Some(turn) = web.turns.find(scope.user(), &id) {
-        let reader = turn.read(last.or(place.after).unwrap_or_default());
+        let reader = turn.read(last.or(query.after).unwrap_or_default());
         return Ok(events(reader, caller.wait_until_revoked(web.store.clone())));
     }
-    let (thread, begun) = parsed(&id).ok_or_else(no_turn)?;
+    let (thread, first) = parse_turn_id(&id).ok_or_else(no_turn)?;
     threads::find(&web.store, &scope, thread).await.map_err(|_| no_turn())?;
-    let end = stored_end(&web.store, &scope, thread, begun).await?.ok_or_else(no_turn)?;
+    let end = stored_end(&web.store, &scope, thread, first).await?.ok_or_else(no_turn)?;
     Ok(ended(&end, Some((&id, thread))))
 }
 
@@ -130,10 +134,10 @@ fn no_turn() -> ApiError {
 }
 
 fn busy(busy: Busy) -> ApiError {
-    let words = busy.to_string();
+    let message = busy.to_string();
     match busy {
-        Busy::Thread { turn } => ApiError::conflict(words).with_turn(turn),
-        Busy::User { .. } | Busy::All | Busy::Ending => ApiError::unavailable(words),
+        Busy::Thread { turn } => ApiError::conflict(message).with_turn(turn),
+        Busy::User { .. } | Busy::All | Busy::Ending => ApiError::unavailable(message),
     }
 }
 
@@ -150,7 +154,7 @@ fn titled(text: &str) -> NewThread {
     NewThread { channel: WEB.to_owned(), external: None, title: title::of(text) }
 }
 
-fn about(web: &WebState, headers: &HeaderMap, peer: SocketAddr) -> Facts {
+fn request_facts(web: &WebState, headers: &HeaderMap, peer: SocketAddr) -> Facts {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).and_then(fact);
     // The TLS proxy reports the client; its own entry is the last one.
     let forwarded =
@@ -166,29 +170,29 @@ fn about(web: &WebState, headers: &HeaderMap, peer: SocketAddr) -> Facts {
 
 /// A fact about a request, suitable for one line of a prompt.
 fn fact(text: &str) -> Option<String> {
-    let text: String = text.chars().filter(|c| !c.is_control()).take(FACT).collect();
+    let text: String = text.chars().filter(|c| !c.is_control()).take(FACT_CHARS).collect();
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// Parses a turn id: the thread, and the turn's first message there.
-pub(super) fn parsed(id: &str) -> Option<(&str, i64)> {
+pub(super) fn parse_turn_id(id: &str) -> Option<(&str, i64)> {
     let (rest, _) = id.rsplit_once('.')?;
-    let (thread, begun) = rest.rsplit_once('.')?;
-    Some((thread, begun.parse().ok().filter(|begun| *begun > 0)?))
+    let (thread, first) = rest.rsplit_once('.')?;
+    Some((thread, first.parse().ok().filter(|first| *first > 0)?))
 }
 
-/// The stored end of the turn that began at this message.
-async fn stored_end(store: &Store, scope: &Scope, thread: &str, begun: i64) -> Result<Option<End>, ApiError> {
-    let messages = store.threads().messages(scope.user(), thread, begun - 1, OF_A_TURN).await?;
-    let mut said = messages.iter().filter_map(|message| serde_json::from_str(&message.message.content).ok());
-    if !matches!(said.next(), Some(ChatMessage::User { .. })) {
+async fn stored_end(store: &Store, scope: &Scope, thread: &str, first: i64) -> Result<Option<End>, ApiError> {
+    let messages = store.threads().messages(scope.user(), thread, first - 1, TURN_MESSAGES).await?;
+    let mut messages =
+        messages.iter().filter_map(|message| serde_json::from_str(&message.message.content).ok());
+    if !matches!(messages.next(), Some(ChatMessage::User { .. })) {
         return Ok(None);
     }
     // Text without a call ends a turn. Calls that were approved later may follow.
-    let mut of_the_turn = said.take_while(|message| !matches!(message, ChatMessage::User { .. }));
-    let reply = of_the_turn
-        .find(|message| matches!(message, ChatMessage::Assistant { calls, .. } if calls.is_empty()));
+    let mut rest = messages.take_while(|message| !matches!(message, ChatMessage::User { .. }));
+    let reply =
+        rest.find(|message| matches!(message, ChatMessage::Assistant { calls, .. } if calls.is_empty()));
     Ok(Some(match reply {
         Some(ChatMessage::Assistant { text, .. }) if text.ends_with(STOPPED) => End::Cancelled,
         Some(ChatMessage::Assistant { text, .. }) => {
@@ -204,9 +208,9 @@ async fn stored_end(store: &Store, scope: &Scope, thread: &str, begun: i64) -> R
 /// Cancels a turn when the token that started it is revoked.
 async fn cancel_on_revocation(web: Arc<WebState>, caller: ApiCaller, turn: String) {
     let user = caller.user.clone();
-    let Some(begun) = web.turns.find(&user, &turn) else { return };
-    let mut reader = begun.read(u64::MAX);
-    drop(begun);
+    let Some(running) = web.turns.find(&user, &turn) else { return };
+    let mut reader = running.read(u64::MAX);
+    drop(running);
     let over = async { while reader.next().await.is_some() {} };
     tokio::select! {
         () = over => {}
@@ -218,12 +222,12 @@ async fn cancel_on_revocation(web: Arc<WebState>, caller: ApiCaller, turn: Strin
 
 /// Streams the events until the reader's token is revoked.
 fn events(reader: Reader, revoked: impl Future<Output = ()> + Send + 'static) -> Response {
-    let told = stream::unfold(reader, async |mut reader: Reader| {
+    let events = stream::unfold(reader, async |mut reader: Reader| {
         let SseEvent { id, name, data } = reader.next().await?;
-        Some((Ok::<_, Infallible>(Event::default().id(id.to_string()).event(name).data(data)), reader))
+        Some((Ok::<_, Infallible>(sse::Event::default().id(id.to_string()).event(name).data(data)), reader))
     });
-    let told = told.take_until(Box::pin(revoked));
-    as_events(Sse::new(told).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+    let events = events.take_until(Box::pin(revoked));
+    as_events(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
 /// Only the end event; with the turn's ids, if there was a turn.
@@ -231,10 +235,10 @@ fn ended(end: &End, turn: Option<(&str, &str)>) -> Response {
     let first =
         turn.map(|(turn, thread)| ("turn", serde_json::json!({"turn": turn, "thread": thread}).to_string()));
     let all = first.into_iter().chain([end.to_sse()]).enumerate();
-    let told = all.map(|(at, (name, data))| {
-        Ok::<_, Infallible>(Event::default().id((at + 1).to_string()).event(name).data(data))
+    let events = all.map(|(at, (name, data))| {
+        Ok::<_, Infallible>(sse::Event::default().id((at + 1).to_string()).event(name).data(data))
     });
-    as_events(Sse::new(stream::iter(told.collect::<Vec<_>>())))
+    as_events(Sse::new(stream::iter(events.collect::<Vec<_>>())))
 }
 
 fn as_events(events: impl IntoResponse) -> Response {
@@ -244,4 +248,136 @@ fn as_events(events: impl IntoResponse) -> Response {
         .headers_mut()
         .insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     response
+}
+
+/// The end of a turn without a model; a new one needs a restart.
+fn no_model(web: &WebState, scope: &Scope) -> End {
+    // Only the owner sees details of the configuration.
+    let is_owner = scope.user() == web.scope.user();
+    if let Some(unnamed) = app::missing_model_name(&web.prompts.context().config).filter(|_| is_owner) {
+        let (message, hint) = unnamed.summary();
+        return End::Failed { message, hint: Some(format!("{hint}, and start `embody up` again")) };
+    }
+    let error = TurnError::NoModel;
+    let hint = error.hint().map(|hint| match hint.split_once(":\n") {
+        Some((first, lines)) => format!("{first} and start `embody up` again:\n{lines}"),
+        None => hint,
+    });
+    End::Failed { message: error.to_string(), hint }
+}
+
+fn turn_input(
+    web: &WebState,
+    scope: Scope,
+    thread: &Thread,
+    text: String,
+    task: Option<String>,
+    facts: Facts,
+) -> TurnInput {
+    let is_owner = scope.user() == web.scope.user();
+    TurnInput {
+        scope,
+        channel: WEB.to_owned(),
+        thread: thread.id.clone(),
+        text,
+        facts,
+        audience: if is_owner { Audience::Owner } else { Audience::User },
+        background: false,
+        task,
+    }
+}
+
+impl WebState {
+    /// Starts a turn, which continues without readers.
+    fn start_turn(&self, thread: &Thread, salt: &str, input: TurnInput) -> Result<Arc<Turn>, Busy> {
+        let id = format!("{}.{}.{salt}", thread.id, thread.messages + 1);
+        let new = NewTurn { id, user: input.scope.user().to_owned(), thread: thread.id.clone() };
+        let (agent, store, at) =
+            (self.agent.clone(), self.store.clone(), (new.user.clone(), new.thread.clone()));
+        let partial_reply = Arc::<PartialReply>::default();
+        let reply = Arc::clone(&partial_reply);
+        let work = |events: EventSender| async move {
+            let mut on = |event| {
+                reply.record(&event);
+                events.send(event);
+            };
+            match agent.run_turn(input, &mut on).await {
+                Ok(TurnResult { reply, is_cut, usage, receipt, .. }) => {
+                    End::Done(Done { reply, is_cut, usage: Some(usage), receipt: Some(receipt) })
+                }
+                Err(error) => failed(&error),
+            }
+        };
+        let close = async move |end: End| {
+            if end == End::Cancelled {
+                partial_reply.save(&store, &at).await;
+            }
+            end
+        };
+        self.turns.begin(new, work, close)
+    }
+
+    /// Resumes a thread after a waiting call was decided, as soon as no other turn runs in it.
+    pub(crate) async fn resume_thread(&self, input: TurnInput) {
+        loop {
+            let thread = match self.store.threads().get(input.scope.user(), &input.thread).await {
+                Ok(Some(thread)) => thread,
+                Ok(None) => return,
+                Err(error) => return tracing::error!(reason = %error, "a conversation cannot be resumed"),
+            };
+            let Ok(salt) = salt() else { return };
+            match self.start_turn(&thread, &salt, input.clone()) {
+                Err(Busy::Thread { turn }) => {
+                    let Some(turn) = self.turns.find(input.scope.user(), &turn) else { continue };
+                    let mut reader = turn.read(u64::MAX);
+                    while reader.next().await.is_some() {}
+                }
+                Err(Busy::User { .. } | Busy::All) => tokio::time::sleep(RETRY_DELAY).await,
+                Ok(_) | Err(Busy::Ending) => return,
+            }
+        }
+    }
+}
+
+/// The text of the running reply. The thread stores it only when it is complete or cancelled.
+#[derive(Default)]
+struct PartialReply(Mutex<String>);
+
+impl PartialReply {
+    fn record(&self, event: &TurnEvent) {
+        let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            TurnEvent::Text(more) => text.push_str(more),
+            TurnEvent::Tool { .. } => text.clear(),
+            TurnEvent::ToolDone { .. } | TurnEvent::Waiting { .. } => {}
+        }
+    }
+
+    async fn save(&self, store: &Store, (user, thread): &(String, String)) {
+        let text = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if text.trim().is_empty() {
+            return;
+        }
+        let reply =
+            ChatMessage::Assistant { text: format!("{} {STOPPED}", text.trim_end()), calls: Vec::new() };
+        let content = serde_json::to_string(&reply).unwrap_or_default();
+        let message = NewMessage { role: "assistant".to_owned(), content };
+        if let Err(error) = store.threads().append(user, thread, vec![message]).await {
+            tracing::warn!(reason = %error, "the partial reply of a cancelled turn is not stored");
+        }
+    }
+}
+
+/// Distinguishes turns that start at the same message, when the first one failed.
+fn salt() -> Result<String, &'static str> {
+    let mut bytes = [0u8; 4];
+    getrandom::fill(&mut bytes).map_err(|_| "the system gives no random bytes")?;
+    Ok(format!("{:08x}", u32::from_le_bytes(bytes)))
+}
+
+fn failed(error: &TurnError) -> End {
+    if let Some(source) = std::error::Error::source(error) {
+        tracing::warn!(reason = %source, "a turn failed: {error}");
+    }
+    End::Failed { message: error.to_string(), hint: error.hint() }
 }

@@ -22,16 +22,12 @@ use super::error::ApiError;
 use crate::app;
 use crate::error::CliError;
 
-/// The lifetime of a code.
-const CODE: Duration = Duration::from_secs(600);
-/// The lifetime of a session.
-const SESSION: Duration = Duration::from_secs(12 * 3600);
-/// The maximum number of open codes.
-const CODES: usize = 8;
+const CODE_TTL: Duration = Duration::from_secs(600);
+const SESSION_TTL: Duration = Duration::from_secs(12 * 3600);
+const MAX_CODES: usize = 8;
 /// The maximum number of sessions per user. A new one ends the user's own oldest.
 const SESSIONS_EACH: usize = 32;
 
-/// The owner of a session.
 #[derive(Debug, Clone)]
 pub(super) enum Session {
     /// Signed in with a code.
@@ -40,7 +36,6 @@ pub(super) enum Session {
     Token(Secret),
 }
 
-/// The codes and sessions of this process.
 #[derive(Debug)]
 pub(crate) struct LoginSessions {
     /// Browsers distinguish cookies by name, not by port.
@@ -68,12 +63,11 @@ impl LoginSessions {
         Self { cookie, is_secure, state: Mutex::default() }
     }
 
-    /// A one-time code with a limited lifetime.
     pub(crate) fn new_code(&self) -> Result<String, CliError> {
         let code = random().map_err(CliError::new)?;
         let mut state = self.lock();
-        state.codes.retain(|(_, since)| since.elapsed() < CODE);
-        if state.codes.len() >= CODES {
+        state.codes.retain(|(_, since)| since.elapsed() < CODE_TTL);
+        if state.codes.len() >= MAX_CODES {
             state.codes.remove(0);
         }
         state.codes.push((hash(&code), Instant::now()));
@@ -82,11 +76,10 @@ impl LoginSessions {
 
     fn use_code(&self, code: &str) -> bool {
         let (wanted, mut state) = (hash(code), self.lock());
-        let place = state.codes.iter().position(|(known, _)| *known == wanted);
-        place.is_some_and(|place| state.codes.remove(place).1.elapsed() < CODE)
+        let position = state.codes.iter().position(|(known, _)| *known == wanted);
+        position.is_some_and(|position| state.codes.remove(position).1.elapsed() < CODE_TTL)
     }
 
-    /// The session of a request's cookie.
     pub(super) fn find(&self, headers: &HeaderMap) -> Option<Session> {
         let state = self.lock();
         let SessionEntry { until, session, .. } = state.sessions.get(&self.named(headers)?)?;
@@ -104,9 +97,9 @@ impl LoginSessions {
         {
             state.sessions.remove(&oldest);
         }
-        let entry = SessionEntry { user: user.to_owned(), until: now + SESSION, session };
+        let entry = SessionEntry { user: user.to_owned(), until: now + SESSION_TTL, session };
         state.sessions.insert(hash(&secret), entry);
-        self.set_cookie(&secret, SESSION)
+        self.set_cookie(&secret, SESSION_TTL)
     }
 
     fn end(&self, headers: &HeaderMap) {
@@ -144,7 +137,6 @@ struct Login {
     token: Option<String>,
 }
 
-/// Exchanges a code or a token for a cookie.
 pub(super) async fn login(State(web): State<Arc<WebState>>, request: Request) -> Result<Response, ApiError> {
     let headers = request.headers();
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
@@ -169,7 +161,7 @@ pub(super) async fn login(State(web): State<Arc<WebState>>, request: Request) ->
     let cookie = web.logins.begin(&caller.user, session)?;
     // A browser has one session: end the previous one.
     web.logins.end(&before);
-    Ok(([(SET_COOKIE, cookie)], Json(described(&web, &caller))).into_response())
+    Ok(([(SET_COOKIE, cookie)], Json(caller_json(&web, &caller))).into_response())
 }
 
 pub(super) async fn logout(
@@ -183,10 +175,10 @@ pub(super) async fn logout(
 }
 
 pub(super) async fn me(State(web): State<Arc<WebState>>, caller: ApiCaller) -> Json<Value> {
-    Json(described(&web, &caller))
+    Json(caller_json(&web, &caller))
 }
 
-fn described(web: &WebState, caller: &ApiCaller) -> Value {
+fn caller_json(web: &WebState, caller: &ApiCaller) -> Value {
     let runs_it = caller.may_operate && caller.user == web.scope.user();
     json!({
         "user": caller.user,
@@ -194,7 +186,7 @@ fn described(web: &WebState, caller: &ApiCaller) -> Value {
         "may_chat": caller.may_chat,
         "may_operate": caller.may_operate,
         "is_owner": caller.is_owner,
-        "has_model": web.has_model(),
+        "has_model": web.agent.has_model(),
         // Only the owner sees paths on this machine.
         "config": runs_it.then(|| web.config_file()),
         "lacks": if runs_it { web.lacks() } else { None },
@@ -218,8 +210,9 @@ impl WebState {
 
 /// Whether an `Origin` equals the origin of the request.
 pub(super) fn is_same_origin(origin: Option<&str>, host: Option<&str>) -> bool {
-    let place = origin.and_then(|origin| origin.strip_prefix("http://").or(origin.strip_prefix("https://")));
-    matches!((place, host), (Some(place), Some(host)) if place.eq_ignore_ascii_case(host))
+    let authority =
+        origin.and_then(|origin| origin.strip_prefix("http://").or(origin.strip_prefix("https://")));
+    matches!((authority, host), (Some(authority), Some(host)) if authority.eq_ignore_ascii_case(host))
 }
 
 fn random() -> Result<String, &'static str> {
@@ -243,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_holds_once() {
+    fn a_code_works_once() {
         let logins = LoginSessions::new(7717, false);
         let code = logins.new_code().unwrap();
         assert!(!logins.use_code("") && !logins.use_code(&code[1..]));
@@ -252,9 +245,9 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_code_goes_when_there_are_too_many() {
+    fn the_oldest_code_is_dropped_when_there_are_too_many() {
         let logins = LoginSessions::new(7717, false);
-        let codes: Vec<String> = (0..=CODES).map(|_| logins.new_code().unwrap()).collect();
+        let codes: Vec<String> = (0..=MAX_CODES).map(|_| logins.new_code().unwrap()).collect();
         assert!(!logins.use_code(&codes[0]) && logins.use_code(&codes[1]));
     }
 
@@ -277,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn one_user_signs_out_nobody_else() {
+    fn sessions_of_one_user_do_not_end_those_of_others() {
         let logins = LoginSessions::new(7717, false);
         let owner = logins.begin("owner", Session::Owner).unwrap();
         let token = || Session::Token(Secret::new("embody_x"));
@@ -289,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_very_same_place_is_the_same_origin() {
+    fn only_the_same_scheme_host_and_port_is_the_same_origin() {
         assert!(is_same_origin(Some("http://127.0.0.1:7717"), Some("127.0.0.1:7717")));
         for (origin, host) in [
             (Some("http://127.0.0.1:3000"), Some("127.0.0.1:7717")),

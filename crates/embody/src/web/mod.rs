@@ -5,12 +5,9 @@ mod audit;
 mod auth;
 mod chat;
 mod error;
-mod health;
 mod login;
-mod metrics;
-mod page;
+mod monitoring;
 mod threads;
-mod turn;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,8 +16,8 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-    X_FRAME_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -31,10 +28,10 @@ use embody_broker::Broker;
 use embody_store::{Scope, Store};
 use embody_wire::server::http::OriginGuard;
 
+pub(crate) use self::chat::WEB;
 use self::error::ApiError;
 pub(crate) use self::login::LoginSessions;
-pub(crate) use self::metrics::standalone as standalone_metrics;
-pub(crate) use self::turn::WEB;
+pub(crate) use self::monitoring::standalone as standalone_metrics;
 use crate::prompt_service::PromptService;
 
 /// Only our own files, and no embedding in other pages.
@@ -56,8 +53,8 @@ pub(crate) struct WebState {
 
 pub(crate) fn router(web: Arc<WebState>) -> Router {
     let open = Router::new()
-        .route("/healthz", get(health::healthz))
-        .route("/readyz", get(health::readyz))
+        .route("/healthz", get(monitoring::healthz))
+        .route("/readyz", get(monitoring::readyz))
         .with_state(Arc::clone(&web));
     let guarded = Router::new()
         .route("/api/login", post(login::login))
@@ -68,13 +65,13 @@ pub(crate) fn router(web: Arc<WebState>) -> Router {
         .route("/api/threads", get(threads::list))
         .route("/api/threads/{id}", get(threads::show))
         .route("/api/approvals", get(approvals::list).post(approvals::decide))
-        .route("/api/status", get(health::status))
+        .route("/api/status", get(monitoring::status))
         .route("/api/memories", get(audit::memories))
         .route("/api/audit", get(audit::audit))
         .route("/api/prompt", get(audit::prompt))
         .route("/api/openapi.json", get(audit::openapi))
-        .route("/metrics", get(metrics::metrics))
-        .merge(page::routes())
+        .route("/metrics", get(monitoring::metrics))
+        .merge(console())
         .fallback(async || ApiError::not_found("there is nothing at this address"))
         .method_not_allowed_fallback(async || ApiError::method_not_allowed())
         .layer(middleware::from_fn_with_state(Arc::clone(&web), origin_check))
@@ -105,4 +102,40 @@ async fn security_headers(mut response: Response) -> Response {
     }
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const JS: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+
+macro_rules! files {
+    ($($path:literal = $file:literal, $kind:ident;)*) => {
+        &[$(($path, include_str!(concat!("../../../../console/", $file)), $kind)),*]
+    };
+}
+
+const FILES: &[(&str, &str, &str)] = files![
+    "/" = "index.html", HTML;
+    "/console/style.css" = "style.css", CSS;
+    "/console/icon.svg" = "icon.svg", SVG;
+    "/console/main.js" = "main.js", JS;
+    "/console/api.js" = "api.js", JS;
+    "/console/approvals.js" = "approvals.js", JS;
+    "/console/chat.js" = "chat.js", JS;
+    "/console/drawing.js" = "drawing.js", JS;
+    "/console/events.js" = "events.js", JS;
+    "/console/markdown.js" = "markdown.js", JS;
+    "/console/nodes.js" = "nodes.js", JS;
+    "/console/threads.js" = "threads.js", JS;
+];
+
+/// The routes of the static files of the console, which are embedded in the binary.
+fn console() -> Router<Arc<WebState>> {
+    FILES.iter().fold(Router::new(), |router, (path, content, kind)| {
+        let file = move || async move {
+            ([(CONTENT_TYPE, *kind), (CACHE_CONTROL, "no-cache")], *content).into_response()
+        };
+        router.route(path, get(file))
+    })
 }

@@ -1,7 +1,6 @@
 //! Read-only access to conversations.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::sync::Arc;
 
 use axum::Json;
@@ -9,10 +8,11 @@ use axum::extract::{Path, Query, State};
 use embody_agent::model::{ChatMessage, ToolRequest};
 use embody_agent::turn::CallDecision;
 use embody_broker::approval;
-use embody_broker::visible::is_hidden;
+use embody_broker::visible::{is_hidden, push_code};
 use embody_store::approvals::ApprovalFilter;
 use embody_store::threads::{Message, Thread};
 use embody_store::{Scope, Store};
+use embody_text::truncate;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -21,28 +21,25 @@ use super::auth::ApiCaller;
 use super::chat;
 use super::error::ApiError;
 use crate::approvals;
-use crate::time::{rfc3339, truncate};
+use crate::time::rfc3339;
 
-const THREADS: u32 = 200;
-/// The maximum number of messages per response.
-const MESSAGES: i64 = 200;
-/// The maximum number of pending calls.
-const WAITING: u32 = 50;
+const MAX_THREADS: u32 = 200;
+const MAX_MESSAGES: i64 = 200;
+const MAX_WAITING: u32 = 50;
 /// The maximum number of calls per response whose approvals are looked up; the newest first.
-const LOOKED_UP: usize = 50;
+const MAX_LOOKUPS: usize = 50;
 /// The state of an approval that is no longer stored, or not looked up. It may have been used.
 const UNKNOWN: &str = "unknown";
 /// The longest excerpt of a call's arguments or result, in characters.
-const EXCERPT: usize = 2000;
+const EXCERPT_CHARS: usize = 2000;
 
 #[derive(Deserialize)]
-pub(super) struct Part {
+pub(super) struct ShowQuery {
     /// Only messages before this one.
     before: Option<i64>,
 }
 
-/// A stored message, parsed once.
-struct Said {
+struct ParsedMessage {
     seq: i64,
     at: String,
     message: ChatMessage,
@@ -55,10 +52,10 @@ pub(super) async fn list(
     caller: ApiCaller,
 ) -> Result<Json<Value>, ApiError> {
     let scope = caller.chat_scope(&web)?;
-    let threads = web.store.threads().list(&scope, THREADS).await?;
-    let threads: Vec<Value> = threads.iter().map(|thread| described(&web, &scope, thread)).collect();
+    let threads = web.store.threads().list(&scope, MAX_THREADS).await?;
+    let threads: Vec<Value> = threads.iter().map(|thread| thread_json(&web, &scope, thread)).collect();
     // Only those who decide see the content; the waiting user sees that a call waits.
-    let waiting = web.store.approvals().list(scope.user(), ApprovalFilter::Pending, WAITING).await?;
+    let waiting = web.store.approvals().list(scope.user(), ApprovalFilter::Pending, MAX_WAITING).await?;
     let waiting = waiting.iter().filter(|asked| asked.agent == scope.agent());
     let waiting = waiting.map(|asked| {
         json!({"approval": asked.id, "channel": asked.channel, "body": asked.body, "tool": asked.tool})
@@ -71,19 +68,19 @@ pub(super) async fn show(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
     Path(id): Path<String>,
-    Query(part): Query<Part>,
+    Query(query): Query<ShowQuery>,
 ) -> Result<Json<Value>, ApiError> {
     let scope = caller.chat_scope(&web)?;
     let thread = find(&web.store, &scope, &id).await?;
-    let end = part.before.unwrap_or(i64::MAX).clamp(1, thread.messages + 1);
-    let after = (end - 1 - MESSAGES).max(0);
+    let end = query.before.unwrap_or(i64::MAX).clamp(1, thread.messages + 1);
+    let after = (end - 1 - MAX_MESSAGES).max(0);
     let count = u32::try_from(end - 1 - after).unwrap_or_default();
     let messages = web.store.threads().messages(scope.user(), &id, after, count).await?;
-    let said: Vec<Said> = messages.iter().filter_map(Said::read).collect();
-    let settled = settled(&web.store, &scope, &said).await?;
+    let messages: Vec<ParsedMessage> = messages.iter().filter_map(ParsedMessage::read).collect();
+    let states = approval_states(&web.store, &scope, &messages).await?;
     Ok(Json(json!({
-        "thread": described(&web, &scope, &thread),
-        "messages": said.iter().map(|said| said.shown(&settled)).collect::<Vec<_>>(),
+        "thread": thread_json(&web, &scope, &thread),
+        "messages": messages.iter().map(|message| message.as_json(&states)).collect::<Vec<_>>(),
         "has_earlier": after > 0,
     })))
 }
@@ -94,11 +91,10 @@ pub(super) async fn find(store: &Store, scope: &Scope, id: &str) -> Result<Threa
     thread.ok_or_else(|| ApiError::not_found("you have no such conversation"))
 }
 
-fn described(web: &WebState, scope: &Scope, thread: &Thread) -> Value {
-    let running = web
-        .turns
-        .running_in(scope.user(), &thread.id)
-        .map(|turn| json!({"id": turn.id(), "began": chat::parsed(turn.id()).map(|(_, began)| began)}));
+fn thread_json(web: &WebState, scope: &Scope, thread: &Thread) -> Value {
+    let running = web.turns.running_in(scope.user(), &thread.id).map(
+        |turn| json!({"id": turn.id(), "began": chat::parse_turn_id(turn.id()).map(|(_, began)| began)}),
+    );
     json!({
         "id": thread.id,
         "title": thread.title,
@@ -111,34 +107,33 @@ fn described(web: &WebState, scope: &Scope, thread: &Thread) -> Value {
 }
 
 /// The states of the approvals that calls in these messages waited for.
-async fn settled(
+async fn approval_states(
     store: &Store,
     scope: &Scope,
-    said: &[Said],
+    messages: &[ParsedMessage],
 ) -> Result<HashMap<String, &'static str>, ApiError> {
-    let mut settled = HashMap::new();
-    for id in said.iter().rev().filter_map(Said::waited_for).take(LOOKED_UP) {
-        if !settled.contains_key(id) {
+    let mut states = HashMap::new();
+    for id in messages.iter().rev().filter_map(ParsedMessage::waited_for).take(MAX_LOOKUPS) {
+        if !states.contains_key(id) {
             let found = store.approvals().get(scope.user(), id).await?;
-            settled
-                .insert(id.to_owned(), found.map_or(UNKNOWN, |found| approvals::status_name(found.status)));
+            states.insert(id.to_owned(), found.map_or(UNKNOWN, |found| approvals::status_name(found.status)));
         }
     }
-    Ok(settled)
+    Ok(states)
 }
 
-impl Said {
+impl ParsedMessage {
     /// `None` for messages that are not part of the conversation, such as a summary.
-    fn read(kept: &Message) -> Option<Self> {
+    fn read(stored: &Message) -> Option<Self> {
         #[derive(Deserialize)]
-        struct LoginState {
+        struct Content {
             #[serde(flatten)]
             message: ChatMessage,
             #[serde(flatten)]
             decided: CallDecision,
         }
-        let LoginState { message, decided } = serde_json::from_str(&kept.message.content).ok()?;
-        Some(Self { seq: kept.seq, at: rfc3339(kept.created_at), message, decided })
+        let Content { message, decided } = serde_json::from_str(&stored.message.content).ok()?;
+        Some(Self { seq: stored.seq, at: rfc3339(stored.created_at), message, decided })
     }
 
     /// The approval that a call waited for when its turn ended.
@@ -147,7 +142,7 @@ impl Said {
         self.decided.approval.as_deref().filter(|_| waited)
     }
 
-    fn shown(&self, settled: &HashMap<String, &'static str>) -> Value {
+    fn as_json(&self, states: &HashMap<String, &'static str>) -> Value {
         let Self { seq, at, message, decided: CallDecision { decision, approval } } = self;
         match message {
             ChatMessage::User { text } => json!({"seq": seq, "at": at, "role": "user", "text": text}),
@@ -161,7 +156,7 @@ impl Said {
             }
             // A tool result can be long and is for the model: a person sees an excerpt.
             ChatMessage::Tool { call_id, name, text, is_error } => {
-                let settled = self.waited_for().map(|id| settled.get(id).copied().unwrap_or(UNKNOWN));
+                let settled = self.waited_for().map(|id| states.get(id).copied().unwrap_or(UNKNOWN));
                 json!({
                     "seq": seq, "at": at, "role": "tool", "id": call_id, "name": name, "is_error": is_error,
                     "text": legible(text), "decision": decision, "approval": approval, "settled": settled,
@@ -176,19 +171,18 @@ impl Said {
 fn legible(text: &str) -> String {
     // JSON that exceeds the parser's nesting limit is shown unchanged.
     let is_json = matches!(serde_json::from_str(text), Ok(Value::Object(_) | Value::Array(_)));
-    let lines = if is_json { approval::shown(text) } else { named(text.chars().take(EXCERPT + 1)) };
-    truncate(&lines, EXCERPT)
+    let lines =
+        if is_json { approval::shown(text) } else { show_hidden(text.chars().take(EXCERPT_CHARS + 1)) };
+    truncate(&lines, EXCERPT_CHARS)
 }
 
 /// Replaces invisible characters with their codes.
-fn named(text: impl Iterator<Item = char>) -> String {
+fn show_hidden(text: impl Iterator<Item = char>) -> String {
     let mut out = String::new();
     for c in text {
         match c {
             '\n' | '\t' => out.push(c),
-            c if is_hidden(c) => {
-                let _ = write!(out, "⟨U+{:04X}⟩", u32::from(c));
-            }
+            c if is_hidden(c) => push_code(c, &mut out),
             c => out.push(c),
         }
     }
@@ -200,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_call_was_made_with_is_shown_exactly() {
+    fn arguments_are_shown_exactly() {
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
         for (text, seen) in [
             (r#"{"n":12345678901234567890,"x":1.10}"#, "{\n  \"n\": 12345678901234567890,\n  \"x\": 1.10\n}"),
@@ -209,8 +203,8 @@ mod tests {
             ("1.10", "1.10"),
             ("one\n\ttwo\u{2800}\u{fe0f}\u{2028}", "one\n\ttwo⟨U+2800⟩⟨U+FE0F⟩⟨U+2028⟩"),
             (r#"{"cut": "#, r#"{"cut": "#),
-            (&deep, &truncate(&deep, EXCERPT)),
-            (&"\u{200b}".repeat(3000), &truncate(&"⟨U+200B⟩".repeat(EXCERPT), EXCERPT)),
+            (&deep, &truncate(&deep, EXCERPT_CHARS)),
+            (&"\u{200b}".repeat(3000), &truncate(&"⟨U+200B⟩".repeat(EXCERPT_CHARS), EXCERPT_CHARS)),
         ] {
             assert_eq!(legible(text), seen);
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::app::{App, OWNER, eventually, ready};
-use crate::support::model::{Asked, calls, rule, says};
+use crate::support::model::{ModelRequest, calls, rule, says};
 use crate::support::served::Event;
 use crate::support::telegram::private;
 
@@ -16,16 +16,16 @@ fn send() -> Value {
     calls("send_message", json!({"channel": "telegram", "to": BOB.to_string(), "text": NOON}))
 }
 
-/// What the model saw when the same was said on the web, on Telegram and by a schedule.
-fn said_everywhere(config: &str) -> (App, [String; 3]) {
+/// The requests to the model for the same message on the web, on Telegram and by a schedule.
+fn same_text_on_every_channel(config: &str) -> (App, [String; 3]) {
     let house = App::open(&json!([rule("good morning", 0, says("Good morning."))]), config);
     assert_eq!(house.web("good morning").last().unwrap().data["reply"], "Good morning.");
     house.telegram.say(OWNER, 1, "good morning");
     assert_eq!(house.telegram.seen(OWNER, 1), ["Good morning."]);
     house.schedule("good morning");
-    let asked = eventually("run", || Some(house.model.asked()).filter(|asked| asked.len() >= 3));
-    assert!(asked.iter().all(|asked| asked.conversation().contains("good morning")));
-    let prompts: Vec<String> = asked.iter().map(Asked::system).collect();
+    let requests = eventually("run", || Some(house.model.requests()).filter(|requests| requests.len() >= 3));
+    assert!(requests.iter().all(|requests| requests.conversation().contains("good morning")));
+    let prompts: Vec<String> = requests.iter().map(ModelRequest::system).collect();
     (house, prompts.try_into().unwrap())
 }
 
@@ -38,8 +38,8 @@ fn receipts(house: &App) -> Vec<String> {
 
 // spec: S-01, S-04, S-08, S-10, S-11. AC-10: the channel's own words and the time, whichever way it was said.
 #[test]
-fn the_same_words_on_every_channel() {
-    let (house, prompts) = said_everywhere("");
+fn the_same_prompt_on_every_channel() {
+    let (house, prompts) = same_text_on_every_channel("");
     for (prompt, channel) in prompts.iter().zip(["web", "telegram", "scheduled"]) {
         assert!(prompt.contains(&format!("You are responding via {channel}.")), "{prompt}");
         let (_, time) = prompt.split_once("## Current Time").expect("the time is there");
@@ -53,7 +53,7 @@ fn the_same_words_on_every_channel() {
 // spec: P-05, S-10
 #[test]
 fn each_prompt_has_the_facts_of_its_own_request() {
-    let (house, prompts) = said_everywhere("[prompt]\nlayout = \"full\"\n");
+    let (house, prompts) = same_text_on_every_channel("[prompt]\nlayout = \"full\"\n");
     let [web, telegram, scheduled] = &prompts;
     assert!(web.contains("accept_language=fr-FR") && web.contains("remote_ip=127.0.0.1"), "{web}");
     assert!(telegram.contains("accept_language=de") && !telegram.contains("remote_ip="), "{telegram}");
@@ -66,7 +66,7 @@ fn each_prompt_has_the_facts_of_its_own_request() {
 
 // spec: S-06, S-11. AC-7, AC-8
 #[test]
-fn what_is_asked_for_on_telegram_holds_on_the_web() {
+fn instructions_from_telegram_apply_on_the_web() {
     let rules = json!([
         rule("always", 0, calls("update_instructions", json!({"instructions": "Answer in bullet points."}))),
         rule("always", 1, says("Noted.")),
@@ -76,9 +76,9 @@ fn what_is_asked_for_on_telegram_holds_on_the_web() {
     house.telegram.say(OWNER, 1, "always answer in bullet points");
     assert_eq!(house.telegram.seen(OWNER, 1), ["Noted."]);
     house.web("hello");
-    let asked = house.model.asked();
-    assert!(!asked[0].system().contains("Answer in bullet points."));
-    let system = asked.last().unwrap().system();
+    let requests = house.model.requests();
+    assert!(!requests[0].system().contains("Answer in bullet points."));
+    let system = requests.last().unwrap().system();
     let (_, instructions) = system.split_once("## User Instructions").expect("the section is there");
     assert!(instructions.contains("Answer in bullet points."), "{system}");
     house.close();
@@ -119,7 +119,7 @@ fn a_change_of_the_instructions_after_a_forward_is_an_approval_on_telegram() {
 
 // spec: S-11, N-10, N-12, B-09
 #[test]
-fn a_digest_is_read_by_a_schedule_and_leaves_with_the_owners_word() {
+fn a_scheduled_digest_is_sent_after_the_owner_approves() {
     let both = json!({"calls": [{"name": "list_tasks", "arguments": {}}, {"name": "read_messages", "arguments": {}}]});
     let rules = json!([
         rule("noon", 0, says("Noted.")),
@@ -154,7 +154,7 @@ fn a_digest_is_read_by_a_schedule_and_leaves_with_the_owners_word() {
 
 // spec: S-11, T-11
 #[test]
-fn a_reminder_comes_where_the_user_was_last_heard() {
+fn a_reminder_is_sent_to_the_last_used_channel() {
     let rules = json!([
         rule("Tell the owner", 0, calls("notify_user", json!({"text": "The tea is ready."}))),
         rule("Tell the owner", 1, says("")),
@@ -167,15 +167,15 @@ fn a_reminder_comes_where_the_user_was_last_heard() {
     assert_eq!(house.telegram.seen(OWNER, 1), ["When?"]);
     let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(5);
     house.telegram.say(OWNER, 2, &format!("{soon:.0}"));
-    let told = ["When?", "I will.", "The tea is ready."];
-    assert_eq!(house.telegram.seen(OWNER, 3), told);
+    let reported = ["When?", "I will.", "The tea is ready."];
+    assert_eq!(house.telegram.seen(OWNER, 3), reported);
     house.close();
-    assert_eq!(house.telegram.texts(OWNER), told, "once, and the silence after it is no message");
-    for asked in house.model.asked() {
-        let first = asked.0["messages"][1]["content"].as_str().unwrap_or_default();
+    assert_eq!(house.telegram.texts(OWNER), reported, "once, and the silence after it is no message");
+    for requests in house.model.requests() {
+        let first = requests.0["messages"][1]["content"].as_str().unwrap_or_default();
         let is_run =
             first.starts_with("[A scheduled run.") && first.ends_with("> Tell the owner about the tea.");
-        assert_eq!(asked.system().contains("<Background>"), is_run, "{}", asked.conversation());
+        assert_eq!(requests.system().contains("<Background>"), is_run, "{}", requests.conversation());
     }
     assert_eq!(house.outcomes("schedule_run"), ["done"]);
     assert_eq!(house.outcomes("notify_user"), ["done"]);
@@ -201,12 +201,12 @@ fn made_once(mut house: App) {
     house.close();
     assert_eq!(house.telegram.texts(BOB), [NOON]);
     assert_eq!(house.outcomes("send_message"), ["done"]);
-    assert_eq!(house.model.asked().len(), 3, "the model did not have to ask again");
+    assert_eq!(house.model.requests().len(), 3, "the model did not have to ask again");
 }
 
 // spec: N-10, N-12
 #[test]
-fn a_call_that_is_approved_after_its_turn_is_made_and_the_web_hears_of_it() {
+fn a_call_approved_after_its_turn_is_made_and_reported_on_the_web() {
     let house = waiting();
     let events: Vec<Event> = house.web("tell bob");
     assert_eq!(events.last().unwrap().data["reply"], "It waits for you.");
@@ -220,7 +220,7 @@ fn a_call_that_is_approved_after_its_turn_is_made_and_the_web_hears_of_it() {
 
 // spec: N-10, N-12
 #[test]
-fn a_call_that_is_approved_after_its_turn_is_made_and_telegram_hears_of_it() {
+fn a_call_approved_after_its_turn_is_made_and_reported_on_telegram() {
     let house = waiting();
     house.telegram.say(OWNER, 1, "tell bob");
     let has = |text: &str| house.telegram.texts(OWNER).iter().any(|seen| seen == text);
@@ -232,7 +232,7 @@ fn a_call_that_is_approved_after_its_turn_is_made_and_telegram_hears_of_it() {
 
 // spec: N-10, N-12
 #[test]
-fn a_call_that_is_approved_after_a_crash_is_made_and_the_conversation_goes_on() {
+fn a_call_approved_after_a_crash_is_made_and_the_conversation_continues() {
     let mut house = waiting();
     let events: Vec<Event> = house.web("tell bob");
     assert_eq!(events.last().unwrap().data["reply"], "It waits for you.");

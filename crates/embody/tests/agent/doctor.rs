@@ -4,14 +4,14 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::support::model::{Model, Speaks};
-use crate::support::persona_server::{Answer, Server, Speech};
+use crate::support::model::{Model, WireFormat};
+use crate::support::persona_server::{Answer, PersonaText, Server};
 use crate::support::telegram::Telegram;
 use crate::support::world::World;
 
 const REFUSES: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// An address where nobody listens.
+/// An address without a listener.
 const NOBODY: &str = "http://127.0.0.1:1";
 const LISTS: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
 const HAS_NONE: &str = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -23,68 +23,74 @@ fn checks(world: &World, name: &str) -> (Vec<String>, Option<i32>) {
     let report = done.json();
     let text = |check: &Value, key: &str| check[key].as_str().unwrap_or_default().to_owned();
     let named = report["checks"].as_array().unwrap().iter().filter(|check| check["name"] == name);
-    let told = named.map(|check| {
+    let reported = named.map(|check| {
         format!("{} {} | {}", text(check, "state"), text(check, "message"), text(check, "hint"))
     });
-    (told.collect(), done.code)
+    (reported.collect(), done.code)
 }
 
 /// The one check of that name; with `fail` in it the run must have ended with 1, else with 0.
 fn check(world: &World, name: &str) -> String {
-    let (told, code) = checks(world, name);
-    let [told] = told.as_slice() else { panic!("{told:#?}") };
-    assert_eq!(code, Some(i32::from(told.starts_with("fail"))), "{told}");
-    told.clone()
+    let (reported, code) = checks(world, name);
+    let [reported] = reported.as_slice() else { panic!("{reported:#?}") };
+    assert_eq!(code, Some(i32::from(reported.starts_with("fail"))), "{reported}");
+    reported.clone()
 }
 
 #[test]
-fn a_model_that_answers_is_ok_and_is_asked_nothing() {
+fn a_reachable_model_is_ok_and_gets_no_prompt() {
     let world = World::new();
-    let model = Model::start(&world, Speaks::OpenAi, &json!([]));
+    let model = Model::start(&world, WireFormat::OpenAi, &json!([]));
     assert_eq!(check(&world, "model"), format!("ok scripted at {}/v1 | ", model.url));
-    assert!(model.asked().is_empty());
+    assert!(model.requests().is_empty());
     // On this machine a key is seldom needed.
     assert_eq!(checks(&world, "key").0, [""; 0]);
 }
 
 #[test]
-fn a_model_that_cannot_be_reached_or_does_not_take_the_key_is_told() {
+fn an_unreachable_model_or_a_rejected_key_is_reported() {
     let world = World::new();
     let at = |url: &str| format!("[model]\nbase_url = \"{url}/v1\"\nmodel = \"m\"\n");
     world.file("embody.toml", at(NOBODY));
-    let told = check(&world, "model");
+    let reported = check(&world, "model");
     assert!(
-        told.starts_with(&format!("warn the model at `{NOBODY}/v1/chat/completions` is not available")),
-        "{told}"
+        reported.starts_with(&format!("warn the model at `{NOBODY}/v1/chat/completions` is not available")),
+        "{reported}"
     );
-    assert!(told.contains("| check that it runs, and `base_url`"), "{told}");
+    assert!(reported.contains("| check that it runs, and `base_url`"), "{reported}");
     assert_eq!(checks(&world, "key").0, [""; 0]);
 
-    let server = Server::start(Speech::Raw(REFUSES), Answer::text(""));
+    let server = Server::start(PersonaText::Raw(REFUSES), Answer::text(""));
     world.file("embody.toml", at(&server.url("")));
-    let told = check(&world, "model");
-    assert!(told.starts_with("fail ") && told.contains("does not accept the key (status 401)"), "{told}");
-    assert!(told.contains("no key is set: put it into the environment variable OPENAI_API_KEY"), "{told}");
+    let reported = check(&world, "model");
+    assert!(
+        reported.starts_with("fail ") && reported.contains("does not accept the key (status 401)"),
+        "{reported}"
+    );
+    assert!(
+        reported.contains("no key is set: put it into the environment variable OPENAI_API_KEY"),
+        "{reported}"
+    );
     assert_eq!(server.seen(), ["GET /v1/models"]);
     let world = world.env("OPENAI_API_KEY", "sk-verysecret");
-    let told = check(&world, "model");
-    assert!(told.contains("check the key in the environment variable OPENAI_API_KEY"), "{told}");
-    assert!(!told.contains("sk-verysecret"), "{told}");
+    let reported = check(&world, "model");
+    assert!(reported.contains("check the key in the environment variable OPENAI_API_KEY"), "{reported}");
+    assert!(!reported.contains("sk-verysecret"), "{reported}");
 }
 
 #[test]
 fn a_server_that_shows_no_list_of_models_has_tested_nothing() {
     let world = World::new();
     for (answer, status) in [(HAS_NONE, 404), (MAY_NOT, 403)] {
-        let server = Server::start(Speech::Raw(answer), Answer::text(""));
+        let server = Server::start(PersonaText::Raw(answer), Answer::text(""));
         let url = server.url("/v1");
         world.file("embody.toml", format!("[model]\nbase_url = \"{url}\"\nmodel = \"m\"\n"));
-        let told = check(&world, "model");
+        let reported = check(&world, "model");
         let words = format!("warn m at {url} answers, but shows no list of models (status {status})");
-        assert!(told.starts_with(&words) && told.contains("check `base_url`"), "{told}");
+        assert!(reported.starts_with(&words) && reported.contains("check `base_url`"), "{reported}");
     }
-    // A list that anybody may see says nothing about a key.
-    let proxy = Server::start(Speech::Raw(LISTS), Answer::text(""));
+    // A public list of models does not prove the key.
+    let proxy = Server::start(PersonaText::Raw(LISTS), Answer::text(""));
     let world = World::new().env("HTTP_PROXY", &proxy.url(""));
     world.file("embody.toml", "[model]\nbase_url = \"http://models.example/v1\"\nmodel = \"m\"\n");
     assert!(check(&world, "model").starts_with("ok m at http://models.example/v1"));
@@ -92,8 +98,8 @@ fn a_server_that_shows_no_list_of_models_has_tested_nothing() {
 }
 
 #[test]
-fn a_key_that_is_not_set_is_told_where_one_is_needed() {
-    // The name is looked up nowhere: a proxy stands before it, and nobody listens there.
+fn a_missing_key_is_reported_if_one_is_needed() {
+    // The name is not resolved: a proxy is configured, and nothing listens there.
     let world = World::new().env("HTTPS_PROXY", NOBODY);
     world.file("embody.toml", "[model]\nmodel = \"gpt-4o\"\n");
     assert!(check(&world, "model").starts_with("warn the model at `https://api.openai.com/v1/"));
@@ -107,16 +113,16 @@ fn a_key_that_is_not_set_is_told_where_one_is_needed() {
 }
 
 #[test]
-fn a_model_without_a_name_is_told_from_no_model_at_all() {
+fn a_model_without_a_name_is_reported_differently_from_no_model() {
     let world = World::new();
     assert!(check(&world, "model").starts_with("warn no model is configured"));
     world.file("embody.toml", "[model]\nbase_url = \"http://127.0.0.1:9/v1\"\n");
-    let told = check(&world, "model");
+    let reported = check(&world, "model");
     assert!(
-        told.starts_with("warn `model.model` is not set") && told.contains("`model.base_url` is ("),
-        "{told}"
+        reported.starts_with("warn `model.model` is not set") && reported.contains("`model.base_url` is ("),
+        "{reported}"
     );
-    assert!(told.contains("embody.toml:2") && told.contains("`model = \"gpt-4o\"`"), "{told}");
+    assert!(reported.contains("embody.toml:2") && reported.contains("`model = \"gpt-4o\"`"), "{reported}");
     world
         .run(&["run", "hello"])
         .ended(1)
@@ -128,8 +134,8 @@ fn a_body_that_cannot_be_started_fails() {
     let world = World::new();
     let body = |rest: &str| world.file("embody.toml", format!("[[body]]\nname = \"files\"\n{rest}\n"));
     body("command = [\"sh\", \"-c\", \"true\"]");
-    let told = check(&world, "server");
-    assert!(told.starts_with("ok files: /") && told.contains("/sh starts it"), "{told}");
+    let reported = check(&world, "server");
+    assert!(reported.starts_with("ok files: /") && reported.contains("/sh starts it"), "{reported}");
     for (command, words) in [
         ("[\"/no/such/program\"]", "there is no program `/no/such/program`"),
         ("[\"no-such-program\"]", "there is no program `no-such-program`"),
@@ -139,8 +145,8 @@ fn a_body_that_cannot_be_started_fails() {
         ("[\"sh\"]\nenv = { PATH = \"/no/such\" }", "there is no program `sh`"),
     ] {
         body(&format!("command = {command}"));
-        let told = check(&world, "server");
-        assert!(told.starts_with(&format!("fail files: {words} | check `command`")), "{told}");
+        let reported = check(&world, "server");
+        assert!(reported.starts_with(&format!("fail files: {words} | check `command`")), "{reported}");
     }
     // From the folder that it is started in.
     world.file("tools/run", "#!/bin/sh\n");
@@ -150,21 +156,21 @@ fn a_body_that_cannot_be_started_fails() {
     assert!(check(&world, "server").starts_with("ok files: "));
     // Without one it depends on where `embody` is started, which is not here.
     body("command = [\"./no-such-program\"]");
-    let told = check(&world, "server");
+    let reported = check(&world, "server");
     assert!(
-        told.starts_with("warn files: there is no program `./no-such-program` in the folder that"),
-        "{told}"
+        reported.starts_with("warn files: there is no program `./no-such-program` in the folder that"),
+        "{reported}"
     );
     assert!(
-        told.ends_with("set `cwd` of the `[[body]]` `files`, or write the whole path into its `command`"),
-        "{told}"
+        reported.ends_with("set `cwd` of the `[[body]]` `files`, or write the whole path into its `command`"),
+        "{reported}"
     );
 }
 
 #[test]
-fn a_body_or_a_mind_that_does_not_answer_is_a_warning() {
+fn an_unreachable_body_or_mind_is_a_warning() {
     let world = World::new();
-    let server = Server::start(Speech::Json, Answer::text(""));
+    let server = Server::start(PersonaText::Json, Answer::text(""));
     let body = |name: &str, url: &str| format!("[[body]]\nname = \"{name}\"\nurl = \"{url}\"\n");
     world.file(
         "embody.toml",
@@ -174,21 +180,21 @@ fn a_body_or_a_mind_that_does_not_answer_is_a_warning() {
             body("gone", &format!("{NOBODY}/mcp"))
         ),
     );
-    let (told, code) = checks(&world, "server");
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!(told[0], format!("ok far: {} answers | ", server.url("/mcp")));
-    assert!(told[1].starts_with(&format!("warn gone: nobody answers at {NOBODY}/mcp: ")), "{told:?}");
-    assert!(told[1].ends_with("its tools are missing meanwhile"), "{told:?}");
+    let (reported, code) = checks(&world, "server");
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    assert_eq!(reported[0], format!("ok far: {} answers | ", server.url("/mcp")));
+    assert!(reported[1].starts_with(&format!("warn gone: nobody answers at {NOBODY}/mcp: ")), "{reported:?}");
+    assert!(reported[1].ends_with("its tools are missing meanwhile"), "{reported:?}");
     assert_eq!(code, Some(0));
     assert!(check(&world, "mind").starts_with(&format!("warn nobody answers at {NOBODY}/mcp: ")));
-    // Whatever is wrong elsewhere, the prompt is looked at.
+    // The prompt is checked even if other checks fail.
     assert!(check(&world, "size").starts_with("ok "));
 }
 
 #[test]
-fn who_says_nothing_is_not_waited_for() {
+fn a_silent_server_does_not_delay_the_doctor() {
     let world = World::new();
-    let server = Server::start(Speech::Silent, Answer::text(""));
+    let server = Server::start(PersonaText::Silent, Answer::text(""));
     let url = server.url("");
     world.file(
         "embody.toml",
@@ -199,12 +205,12 @@ fn who_says_nothing_is_not_waited_for() {
 }
 
 #[test]
-fn telegram_is_asked_for_the_bot() {
+fn telegram_is_checked_with_the_bots_token() {
     let telegram = Telegram::start();
     let world = Telegram::world();
     world.file("embody.toml", telegram.config(&[7, 8]));
-    let told = check(&world, "telegram");
-    assert!(told.starts_with("ok @") && told.ends_with("; 2 may write to it | "), "{told}");
+    let reported = check(&world, "telegram");
+    assert!(reported.starts_with("ok @") && reported.ends_with("; 2 may write to it | "), "{reported}");
     world.file("embody.toml", telegram.config(&[]));
     assert!(check(&world, "telegram").contains("and nobody may write to it"));
     world.file("embody.toml", format!("[telegram]\napi_url = \"{NOBODY}\"\nallow_users = [7]\n"));
@@ -212,9 +218,12 @@ fn telegram_is_asked_for_the_bot() {
 
     let wrong = World::new().env("TELEGRAM_BOT_TOKEN", "42:WRONG");
     wrong.file("embody.toml", telegram.config(&[7]));
-    let told = check(&wrong, "telegram");
-    assert!(told.starts_with("fail Telegram says 401") && told.contains("TELEGRAM_BOT_TOKEN"), "{told}");
-    assert!(!told.contains("42:WRONG"), "{told}");
+    let reported = check(&wrong, "telegram");
+    assert!(
+        reported.starts_with("fail Telegram says 401") && reported.contains("TELEGRAM_BOT_TOKEN"),
+        "{reported}"
+    );
+    assert!(!reported.contains("42:WRONG"), "{reported}");
 
     let unset = World::new();
     assert_eq!(checks(&unset, "telegram").0, [""; 0]);

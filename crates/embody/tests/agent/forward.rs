@@ -1,5 +1,5 @@
 //! A forward proxy on plain sockets: requests in absolute form are passed on, `CONNECT` opens a tunnel, and so does SOCKS.
-//! Names mean what the test says; nobody else is reached.
+//! The test resolves all names; no other host is reached.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,25 +17,25 @@ const PASSWORD: u8 = 2;
 /// A proxy for as long as the test lives.
 pub(super) struct Forward {
     port: u16,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<SeenRequest>>>,
 }
 
 /// A request that came in.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+pub(super) struct SeenRequest {
     /// The line that it began with.
     pub(super) line: String,
-    /// What it was told about who asks.
+    /// The credentials of the request.
     pub(super) authorization: Option<String>,
 }
 
 #[derive(Clone)]
-struct Desk {
+struct ProxyServer {
     /// `HOST:PORT` to where that is.
     names: BTreeMap<String, String>,
-    /// The only credentials that it takes, if it looks.
+    /// The only accepted credentials, if they are checked.
     wants: Option<String>,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<SeenRequest>>>,
 }
 
 struct Head {
@@ -54,8 +54,8 @@ impl Forward {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let names = names.iter().map(|(name, at)| ((*name).to_owned(), (*at).to_owned())).collect();
-        let seen = Arc::<Mutex<Vec<Seen>>>::default();
-        let desk = Desk { names, wants: wants.map(str::to_owned), seen: Arc::clone(&seen) };
+        let seen = Arc::<Mutex<Vec<SeenRequest>>>::default();
+        let desk = ProxyServer { names, wants: wants.map(str::to_owned), seen: Arc::clone(&seen) };
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let desk = desk.clone();
@@ -72,7 +72,7 @@ impl Forward {
     }
 
     /// Everything that it was asked for, in order.
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub(super) fn seen(&self) -> Vec<SeenRequest> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -82,7 +82,7 @@ impl Forward {
     }
 }
 
-impl Desk {
+impl ProxyServer {
     fn serve(&self, mut client: TcpStream) -> std::io::Result<()> {
         client.set_read_timeout(Some(PATIENCE))?;
         let mut reader = BufReader::new(client.try_clone()?);
@@ -95,7 +95,7 @@ impl Desk {
             self.seen
                 .lock()
                 .unwrap()
-                .push(Seen { line: head.line.clone(), authorization: authorization.clone() });
+                .push(SeenRequest { line: head.line.clone(), authorization: authorization.clone() });
             if self.wants.is_some() && authorization != self.wants {
                 return refuse(&mut client, "407 Proxy Authentication Required");
             }
@@ -128,7 +128,7 @@ impl Desk {
     }
 }
 
-impl Desk {
+impl ProxyServer {
     /// SOCKS 5 (RFC 1928) with user and password (RFC 1929), for names only.
     fn serve_socks(&self, mut reader: BufReader<TcpStream>, mut client: TcpStream) -> std::io::Result<()> {
         let [_, methods] = bytes(&mut reader)?;
@@ -144,8 +144,11 @@ impl Desk {
         assert_eq!((command, kind), (1, 3), "a connection to a name is asked for");
         let name = String::from_utf8(piece(&mut reader, length)?).unwrap();
         let host = format!("{name}:{}", u16::from_be_bytes(bytes(&mut reader)?));
-        let told = [user, password].map(|part| String::from_utf8(part).unwrap()).join(":");
-        self.seen.lock().unwrap().push(Seen { line: format!("SOCKS {host}"), authorization: Some(told) });
+        let reported = [user, password].map(|part| String::from_utf8(part).unwrap()).join(":");
+        self.seen
+            .lock()
+            .unwrap()
+            .push(SeenRequest { line: format!("SOCKS {host}"), authorization: Some(reported) });
         let Some(at) = self.names.get(&host) else {
             return client.write_all(&[SOCKS, 4, 0, 1, 0, 0, 0, 0, 0, 0]);
         };
@@ -205,7 +208,7 @@ fn refuse(client: &mut TcpStream, status: &str) -> std::io::Result<()> {
         .write_all(format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").as_bytes())
 }
 
-/// Passes on what `from` says until it ends.
+/// Forwards bytes from `from` until it ends.
 fn pipe(from: TcpStream, to: TcpStream) {
     std::thread::spawn(move || drop(copy(from, &to)));
 }

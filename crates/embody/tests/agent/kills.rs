@@ -10,7 +10,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, SqliteConnection};
 
 use crate::support::app::{end, kill, ready};
-use crate::support::model::{Model, Speaks};
+use crate::support::model::{Model, WireFormat};
 use crate::support::telegram::{Telegram, private};
 use crate::support::world::World;
 
@@ -35,12 +35,12 @@ fn words(number: i64) -> String {
 
 // issue 6, must hold 2
 #[test]
-fn none_is_answered_twice_and_none_is_lost_unlisted() {
+fn no_message_is_answered_twice_or_lost_without_being_listed() {
     let (all, world, telegram) = (updates(), Telegram::world(), Telegram::start());
     let kills = (all / 50).clamp(1, 100);
     let people: Vec<i64> = (0..CHATS).map(person).collect();
     let model = Model::alone(&world, &serde_json::json!([{"reply": {"text": "Answer to $USER."}}]));
-    world.file("embody.toml", model.config(Speaks::OpenAi) + &telegram.config(&people));
+    world.file("embody.toml", model.config(WireFormat::OpenAi) + &telegram.config(&people));
     let mut up = ready(&world);
     for round in 0..=kills {
         let share = round * all / (kills + 1)..(round + 1) * all / (kills + 1);
@@ -92,15 +92,15 @@ fn directly<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// What got lost: the messages that were worked on, and those whose answer was on its way.
-struct Lost {
+struct LostMessage {
     turns: Vec<String>,
     answers: Vec<String>,
     /// Notices and answers alike.
     sent: usize,
 }
 
-/// Waits until everything has an end, and says of what nobody knows how.
-fn until_quiet(world: &World, telegram: &Telegram) -> Lost {
+/// Waits until everything has an outcome, and returns those that are unknown.
+fn until_quiet(world: &World, telegram: &Telegram) -> LostMessage {
     directly(async {
         let mut database = database(world).await;
         let mut progress = (i64::MAX, Instant::now());
@@ -120,7 +120,7 @@ fn until_quiet(world: &World, telegram: &Telegram) -> Lost {
         let turns = store.incoming().list_unknown(1000).await.unwrap();
         let messages = store.outgoing().list_unknown(1000).await.unwrap();
         store.close().await;
-        Lost {
+        LostMessage {
             turns: turns.into_iter().map(|one| one.external).collect(),
             sent: messages.len(),
             answers: messages
@@ -145,7 +145,7 @@ async fn database(world: &World) -> SqliteConnection {
     SqliteConnection::connect_with(&options).await.unwrap()
 }
 
-fn check(telegram: &Telegram, model: &Model, lost: &Lost, (all, kills): (i64, i64)) {
+fn check(telegram: &Telegram, model: &Model, lost: &LostMessage, (all, kills): (i64, i64)) {
     let mut seen: BTreeMap<i64, usize> = BTreeMap::new();
     for (chat, text) in telegram.sent() {
         if text.starts_with("Answer to ") {
@@ -155,8 +155,8 @@ fn check(telegram: &Telegram, model: &Model, lost: &Lost, (all, kills): (i64, i6
         }
     }
     let mut turns: BTreeMap<i64, usize> = BTreeMap::new();
-    for asked in model.asked() {
-        let last = asked.0["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+    for requests in model.requests() {
+        let last = requests.0["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
         *turns.entry(last_number(&last)).or_default() += 1;
     }
     for number in 0..all {
@@ -179,14 +179,14 @@ fn check(telegram: &Telegram, model: &Model, lost: &Lost, (all, kills): (i64, i6
     println!("{kills} kills: {} turns and {} messages were under way", lost.turns.len(), lost.sent);
 }
 
-/// Of what was said last. What an interrupted turn left unanswered stands before it.
+/// The last message. Unanswered messages of an interrupted turn precede it.
 fn last_number(text: &str) -> i64 {
     let (_, number) = text.rsplit_once("message ").unwrap();
     number.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()
 }
 
 /// What is lost is what the operator is shown.
-fn listed(world: &World, people: &[i64], lost: &Lost) {
+fn listed(world: &World, people: &[i64], lost: &LostMessage) {
     let of = |person: &i64| {
         let status = world.run(&["--json", "status", "--user", &format!("telegram:{person}")]).ok().json();
         status["lost"].as_array().unwrap().len()

@@ -12,7 +12,7 @@ mod channels;
 mod doctor;
 mod forward;
 mod kills;
-mod patience;
+mod model_timeouts;
 mod proxies;
 mod runs;
 mod scheduled;

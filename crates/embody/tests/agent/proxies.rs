@@ -1,4 +1,4 @@
-//! The way out through a proxy: who goes through it, who never does, and what is said when it does not work.
+//! Connections through a proxy: which use it, which never do, and the errors when it does not work.
 
 use std::io::Read;
 use std::net::TcpListener;
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::forward::Forward;
 use crate::support::app::{OWNER, eventually};
-use crate::support::model::{Model, Speaks, rule, says};
-use crate::support::persona_server::{Answer, Server, Speech, TOKEN};
+use crate::support::model::{Model, WireFormat, rule, says};
+use crate::support::persona_server::{Answer, PersonaText, Server, TOKEN};
 use crate::support::served::Served;
 use crate::support::telegram::Telegram;
-use crate::support::world::{Done, World, finish};
+use crate::support::world::{CommandOutput, World, finish};
 
 const BODY: [&str; 5] = ["prompt", "show", "--layout", "body", "--json"];
 /// `me:pa@ss`, as it is sent.
@@ -39,14 +39,14 @@ fn persona_at(url: &str) -> World {
 }
 
 /// Runs with one variable more.
-fn run_with(world: &World, (variable, value): (&str, &str), arguments: &[&str]) -> Done {
+fn run_with(world: &World, (variable, value): (&str, &str), arguments: &[&str]) -> CommandOutput {
     let mut command = world.command();
     command.arg("--workspace").arg(world.workspace()).args(arguments).env(variable, value);
     finish(command)
 }
 
 /// Why there is no persona.
-fn why_not(done: Done) -> String {
+fn failure_reason(done: CommandOutput) -> String {
     let report = done.ok().json();
     assert_eq!(report["text"], "RULES", "{report}");
     report["notes"][0]["message"].as_str().unwrap().to_owned()
@@ -57,10 +57,13 @@ fn rules() -> Value {
 }
 
 #[test]
-fn a_model_elsewhere_is_asked_through_the_proxy_with_user_and_password() {
+fn a_remote_model_is_reached_through_the_proxy_with_credentials() {
     let world = World::new();
     let model = Model::alone(&world, &rules());
-    world.file("embody.toml", model.config(Speaks::OpenAi).replace(host_of(&model.url), "model.test:8000"));
+    world.file(
+        "embody.toml",
+        model.config(WireFormat::OpenAi).replace(host_of(&model.url), "model.test:8000"),
+    );
     let proxy = Forward::start_for(Some(BASIC), &[("model.test:8000", host_of(&model.url))]);
     for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
         let before = proxy.seen().len();
@@ -77,7 +80,10 @@ fn a_model_elsewhere_is_asked_through_the_proxy_with_user_and_password() {
 fn a_proxy_may_speak_socks() {
     let world = World::new();
     let model = Model::alone(&world, &rules());
-    world.file("embody.toml", model.config(Speaks::OpenAi).replace(host_of(&model.url), "model.test:8000"));
+    world.file(
+        "embody.toml",
+        model.config(WireFormat::OpenAi).replace(host_of(&model.url), "model.test:8000"),
+    );
     let proxy = Forward::start(&[("model.test:8000", host_of(&model.url))]);
     let address = format!("socks5h://me:pa%40ss@{}", proxy.place());
     let done = run_with(&world, ("ALL_PROXY", &address), &["run", "hello"]);
@@ -91,7 +97,7 @@ fn a_proxy_may_speak_socks() {
 }
 
 #[test]
-fn what_is_on_this_machine_is_never_behind_the_proxy() {
+fn loopback_addresses_bypass_the_proxy() {
     let proxy = Forward::start(&[]);
     let address = with_password(&proxy);
     let world = World::new()
@@ -102,7 +108,7 @@ fn what_is_on_this_machine_is_never_behind_the_proxy() {
     let model = Model::alone(&world, &rules());
     let port = model.url.rsplit(':').next().unwrap();
     for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"] {
-        let config = model.config(Speaks::OpenAi);
+        let config = model.config(WireFormat::OpenAi);
         world.file("embody.toml", config.replace(host_of(&model.url), &format!("{host}:{port}")));
         assert_eq!(world.run(&["run", "hello"]).ok().stdout, "Good morning.\n", "{host}");
     }
@@ -110,12 +116,12 @@ fn what_is_on_this_machine_is_never_behind_the_proxy() {
 }
 
 #[test]
-fn every_way_out_goes_through_the_proxy() {
+fn every_outgoing_connection_uses_the_proxy() {
     let (world, telegram) = (Telegram::world(), Telegram::start());
     let model = Model::alone(&world, &rules());
     let names = [("model.test:80", host_of(&model.url)), ("telegram.test:80", telegram.host())];
     let proxy = Forward::start(&names);
-    let config = model.config(Speaks::OpenAi).replace(host_of(&model.url), "model.test")
+    let config = model.config(WireFormat::OpenAi).replace(host_of(&model.url), "model.test")
         + &telegram.config(&[OWNER]).replace(telegram.host(), "telegram.test")
         + "[telemetry]\notlp_url = \"http://collector.test\"\n"
         + "[[body]]\nname = \"far\"\nurl = \"http://body.test/mcp\"\nusers = \"all\"\ntransport = \"http\"\n";
@@ -135,8 +141,8 @@ fn every_way_out_goes_through_the_proxy() {
 }
 
 #[test]
-fn exceptions_are_reached_without_the_proxy() {
-    let server = Server::start(Speech::Json, Answer::text("I am Ann."));
+fn no_proxy_hosts_bypass_the_proxy() {
+    let server = Server::start(PersonaText::Json, Answer::text("I am Ann."));
     let url = server.url("/mcp");
     let proxy = Forward::start(&[("persona.test:80", host_of(&url))]);
     let world = persona_at("http://persona.test/mcp").env("http_proxy", &proxy.place());
@@ -153,7 +159,7 @@ fn exceptions_are_reached_without_the_proxy() {
     for (variable, value) in
         [("NO_PROXY", "other.test, .test"), ("no_proxy", "persona.test:80"), ("NO_PROXY", "*")]
     {
-        let why = why_not(run_with(&world, (variable, value), &BODY));
+        let why = failure_reason(run_with(&world, (variable, value), &BODY));
         assert!(why.contains("cannot connect") && !why.contains("proxy"), "{value}: {why}");
         assert_eq!(proxy.lines().len(), before, "{value}");
     }
@@ -177,7 +183,7 @@ fn https_goes_through_a_tunnel() {
         hello
     });
     let world = persona_at("https://persona.test/mcp").env("HTTPS_PROXY", &with_password(&proxy));
-    why_not(world.run(&BODY));
+    failure_reason(world.run(&BODY));
     // A handshake of TLS that names the server: what follows is nobody's business on the way.
     assert_eq!(hello.join().unwrap()[..2], [22, 3]);
     let seen = proxy.seen();
@@ -186,23 +192,23 @@ fn https_goes_through_a_tunnel() {
 }
 
 #[test]
-fn a_proxy_that_says_no_or_is_away_is_named_without_its_password() {
+fn a_failing_proxy_is_reported_without_its_password() {
     let proxy = Forward::start_for(Some("Basic other"), &[]);
     let world = persona_at("https://persona.test/mcp").env("HTTPS_PROXY", &with_password(&proxy));
-    let why = why_not(world.run(&BODY));
+    let why = failure_reason(world.run(&BODY));
     let named = format!("cannot connect through the proxy `{}`", proxy.place());
     assert!(why.contains(&named) && why.contains("proxy authorization required"), "{why}");
     assert!(!why.contains("pa@ss") && !why.contains("pa%40ss") && !why.contains(BASIC), "{why}");
 
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let world = persona_at("http://persona.test/mcp").env("HTTP_PROXY", &format!("http://me:hunter2@{gone}"));
-    let why = why_not(world.run(&BODY));
+    let why = failure_reason(world.run(&BODY));
     assert!(why.contains(&format!("cannot connect through the proxy `{gone}`")), "{why}");
     assert!(!why.contains("hunter2"), "{why}");
 }
 
 #[test]
-fn the_doctor_shows_the_way_and_a_bad_value_stops_everything_before_it_begins() {
+fn the_doctor_shows_the_proxy_and_an_invalid_one_is_a_configuration_error() {
     let world = World::new().env("HTTPS_PROXY", "http://me:hunter2@proxy.example:3128");
     let checks = world.run(&["doctor", "--json"]).ok().json()["checks"].clone();
     let proxy = checks.as_array().unwrap().iter().find(|check| check["name"] == "proxy").unwrap();

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::support::model::{Model, Speaks, calls, rule, says};
-use crate::support::stores::Stored;
+use crate::support::model::{Model, WireFormat, calls, rule, says};
+use crate::support::stores::StoreFixture;
 use crate::support::world::World;
 
-const BOTH: [Speaks; 2] = [Speaks::OpenAi, Speaks::Anthropic];
+const BOTH: [WireFormat; 2] = [WireFormat::OpenAi, WireFormat::Anthropic];
 
 // spec: S-10, T-01
 #[test]
@@ -27,18 +27,18 @@ fn the_bytes_that_are_sent_are_those_of_the_receipt() {
 #[test]
 fn the_reply_alone_is_on_stdout() {
     let world = World::new();
-    let _model = Model::start(&world, Speaks::OpenAi, &json!([rule("hello", 0, says("Good morning."))]));
+    let _model = Model::start(&world, WireFormat::OpenAi, &json!([rule("hello", 0, says("Good morning."))]));
     let done = world.run(&["run", "hello"]).ok();
     assert_eq!(done.stdout, "Good morning.\n");
     assert!(done.stderr.contains("thread "), "{}", done.stderr);
 }
 
 #[test]
-fn a_terminal_gets_no_control_characters_that_others_wrote_and_a_pipe_gets_all() {
+fn control_characters_are_escaped_on_a_terminal_and_kept_in_a_pipe() {
     const EVIL: &str = "a\u{1b}]0;owned\u{7}b\u{9b}2J\u{202e}c";
     const SHOWN: &str = "a⟨U+001B⟩]0;owned⟨U+0007⟩b⟨U+009B⟩2J⟨U+202E⟩c";
     let world = World::new();
-    let _model = Model::start(&world, Speaks::OpenAi, &json!([rule("", 0, says(EVIL))]));
+    let _model = Model::start(&world, WireFormat::OpenAi, &json!([rule("", 0, says(EVIL))]));
     assert_eq!(world.run(&["run", "hello"]).ok().stdout, format!("{EVIL}\n"));
     assert_eq!(world.run_in_terminal(&["run", "hello"]).lines().next(), Some(SHOWN));
     world.run(&["schedule", "add", "--cron", "0 9 * * *", EVIL]).ok();
@@ -59,9 +59,10 @@ fn a_terminal_gets_no_control_characters_that_others_wrote_and_a_pipe_gets_all()
 }
 
 #[test]
-fn a_conversation_is_called_by_its_first_words() {
-    let stored = Stored::workspace();
-    let _model = Model::start(&stored.world, Speaks::OpenAi, &json!([rule("", 0, says("Good morning."))]));
+fn the_title_of_a_conversation_is_its_first_words() {
+    let stored = StoreFixture::workspace();
+    let _model =
+        Model::start(&stored.world, WireFormat::OpenAi, &json!([rule("", 0, says("Good morning."))]));
     let first = stored.run(&["run", "--json", "\n hello there\nand more"]).ok().json();
     let thread = first["thread"].as_str().unwrap();
     stored.run(&["run", "--thread", thread, "something else"]).ok();
@@ -70,10 +71,10 @@ fn a_conversation_is_called_by_its_first_words() {
 }
 
 #[test]
-fn a_thread_goes_on_where_it_was() {
+fn a_thread_continues_with_its_history() {
     let world = World::new();
     let rules = json!([rule("first", 0, says("One.")), rule("second", 0, says("Two."))]);
-    let model = Model::start(&world, Speaks::Anthropic, &rules);
+    let model = Model::start(&world, WireFormat::Anthropic, &rules);
     let first = world.run(&["run", "--json", "the first thing"]).ok().json();
     let thread = first["thread"].as_str().unwrap();
     let second = world.run(&["run", "--json", "--thread", thread, "the second thing"]).ok().json();
@@ -103,7 +104,7 @@ fn an_empty_answer_after_a_tool_is_silence_and_without_one_is_a_failure() {
         let model = Model::start(&world, speaks, &rules);
         let done = world.run(&["run", "do it quietly"]).ok();
         assert_eq!(done.stdout, "", "{speaks:?}");
-        assert_eq!(model.asked().len(), 2);
+        assert_eq!(model.requests().len(), 2);
         let done = world.run(&["run", "say nothing"]);
         assert_eq!(done.code, Some(1));
         assert!(done.stderr.contains("error: the model gave an empty answer"), "{}", done.stderr);
@@ -111,7 +112,7 @@ fn an_empty_answer_after_a_tool_is_silence_and_without_one_is_a_failure() {
 }
 
 #[test]
-fn calls_of_one_answer_are_made_side_by_side_and_answered_in_order() {
+fn calls_of_one_response_run_concurrently_and_return_in_order() {
     for speaks in BOTH {
         let world = World::new();
         let both = json!({"calls": [{"name": "whoami", "arguments": {}}, {"name": "list_tasks", "arguments": {}}, {"name": "no_such_tool", "arguments": {}}]});
@@ -133,22 +134,22 @@ fn a_model_without_tools_of_its_own_gets_schemas_and_writes_blocks() {
     let model = Model::alone(&world, &rules);
     world.file(
         "embody.toml",
-        model.config(Speaks::OpenAi) + "native_tools = false\n[prompt]\nlayout = \"full\"\n",
+        model.config(WireFormat::OpenAi) + "native_tools = false\n[prompt]\nlayout = \"full\"\n",
     );
     let done = world.run(&["run", "--json", "any tasks?"]).ok().json();
     assert_eq!((&done["reply"], &done["rounds"]), (&json!("None."), &json!(2)));
-    let asked = model.asked();
-    assert!(asked[0].tools().is_empty());
-    let system = asked[0].system();
+    let requests = model.requests();
+    assert!(requests[0].tools().is_empty());
+    let system = requests[0].system();
     assert!(system.contains("```tool_call") && system.contains("list_tasks"), "{system}");
     // The only layout that teaches it is taken whatever is configured.
-    world.file("embody.toml", model.config(Speaks::OpenAi) + "native_tools = false\n");
+    world.file("embody.toml", model.config(WireFormat::OpenAi) + "native_tools = false\n");
     world.run(&["run", "any tasks?"]).ok();
     assert!(model.last().system().contains("```tool_call"));
 }
 
 #[test]
-fn without_a_model_it_says_what_to_add() {
+fn without_a_model_the_error_shows_what_to_configure() {
     let world = World::new();
     let done = world.run(&["run", "hello"]);
     assert_eq!(done.code, Some(1));
@@ -173,7 +174,7 @@ fn a_dead_model_is_a_clear_error() {
 
 // spec: N-12, N-10, B-09
 #[test]
-fn what_others_will_see_waits_for_the_owner() {
+fn human_visible_writes_wait_for_the_owner() {
     let world = World::with_body("Ask before you write to others.\n").env("TELEGRAM_BOT_TOKEN", "1:nobody");
     let send = json!({"channel": "telegram", "to": "4711", "text": "See you at noon."});
     let rules = json!([
@@ -181,7 +182,7 @@ fn what_others_will_see_waits_for_the_owner() {
         {"when": {"user": "tell bob", "results": 1}, "reply": {"text": "It waits for you."}},
     ]);
     let model = Model::alone(&world, &rules);
-    world.file("embody.toml", model.config(Speaks::OpenAi) + "[policy]\nask_wait_s = 1\n");
+    world.file("embody.toml", model.config(WireFormat::OpenAi) + "[policy]\nask_wait_s = 1\n");
     let done = world.run(&["run", "tell bob when we meet"]).ok();
     assert_eq!(done.stdout, "It waits for you.\n");
     let result = model.last().conversation();

@@ -1,4 +1,4 @@
-//! `embody schedule run`: a run is a turn that nobody watches.
+//! `embody schedule run`: a run is a background turn.
 
 use embody_store::Scope;
 use embody_store::schedules::{AddScheduleOutcome, NewSchedule, ScheduleOrigin};
@@ -6,15 +6,15 @@ use embody_store::tasks::TaskContent;
 use embody_store::untrusted_reads::ReadOrigin;
 use serde_json::json;
 
-use crate::support::model::{Model, Speaks, rule, says};
-use crate::support::stores::Stored;
+use crate::support::model::{Model, WireFormat, rule, says};
+use crate::support::stores::StoreFixture;
 use crate::support::world::World;
 
 // spec: S-04, S-08
 #[test]
 fn a_run_is_a_silent_turn_on_the_channel_scheduled_and_its_output_is_kept() {
     let world = World::new();
-    let model = Model::start(&world, Speaks::OpenAi, &json!([rule("digest", 0, says("Two mails."))]));
+    let model = Model::start(&world, WireFormat::OpenAi, &json!([rule("digest", 0, says("Two mails."))]));
     let added =
         world.run(&["schedule", "add", "--json", "--cron", "@yearly", "Write the digest."]).ok().json();
     let id = added["id"].as_str().unwrap();
@@ -38,9 +38,10 @@ fn a_run_is_a_silent_turn_on_the_channel_scheduled_and_its_output_is_kept() {
 }
 
 #[test]
-fn what_an_agent_planned_is_its_own_note_and_what_it_had_read_counts() {
-    let stored = Stored::workspace();
-    let model = Model::start(&stored.world, Speaks::OpenAi, &json!([rule("digest", 0, says("Two mails."))]));
+fn a_schedule_of_the_agent_carries_its_untrusted_reads() {
+    let stored = StoreFixture::workspace();
+    let model =
+        Model::start(&stored.world, WireFormat::OpenAi, &json!([rule("digest", 0, says("Two mails."))]));
     let scope = || Scope::new("owner", "assistant").unwrap();
     let id = stored.directly(async |store| {
         let new = NewSchedule {
@@ -73,10 +74,10 @@ fn what_an_agent_planned_is_its_own_note_and_what_it_had_read_counts() {
 }
 
 #[test]
-fn a_task_in_the_prompt_counts_as_its_writer_was_trusted() {
-    let stored = Stored::workspace();
+fn a_task_in_the_prompt_has_the_trust_of_its_writer() {
+    let stored = StoreFixture::workspace();
     let model = Model::alone(&stored.world, &json!([rule("go on", 0, says("Yes."))]));
-    let config = model.config(Speaks::OpenAi) + "[prompt]\nlayout = \"tagged\"\n";
+    let config = model.config(WireFormat::OpenAi) + "[prompt]\nlayout = \"tagged\"\n";
     stored.world.file("embody.toml", config);
     let scope = || Scope::new("owner", "assistant").unwrap();
     stored.directly(async |store| {
@@ -101,13 +102,13 @@ fn a_task_in_the_prompt_counts_as_its_writer_was_trusted() {
     }
 }
 
-/// What the operator wrote about themselves is not for guests, whoever starts the run.
+/// The owner's profile is not in prompts of other users, even if the owner starts the run.
 #[test]
-fn the_run_of_a_guest_knows_nothing_of_the_owner() {
+fn a_run_of_another_user_sees_nothing_of_the_owner() {
     let world = World::new();
     world.file("USER.md", "---\nname: Ann\n---\n");
     let model = Model::alone(&world, &json!([rule("digest", 0, says("Two mails."))]));
-    world.file("embody.toml", model.config(Speaks::OpenAi) + "[prompt]\nlayout = \"full\"\n");
+    world.file("embody.toml", model.config(WireFormat::OpenAi) + "[prompt]\nlayout = \"full\"\n");
     for (user, is_owner) in [("owner", true), ("guest", false)] {
         let add = ["schedule", "add", "--json", "--user", user, "--cron", "@yearly", "Write the digest."];
         let added = world.run(&add).ok().json();
@@ -118,7 +119,7 @@ fn the_run_of_a_guest_knows_nothing_of_the_owner() {
 }
 
 #[test]
-fn a_run_that_fails_says_why_and_what_to_do() {
+fn a_failed_run_reports_cause_and_hint() {
     let world = World::new();
     let added = world.run(&["schedule", "add", "--json", "--in", "2h", "Write the digest."]).ok().json();
     let id = added["id"].as_str().unwrap();

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::support::model::{Model, Speaks, calls, rule, says};
+use crate::support::model::{Model, WireFormat, calls, rule, says};
 use crate::support::world::World;
 
 // spec: S-11, S-06. AC-7, AC-8: the agent changes its own instructions, and the next session has them.
 #[test]
 fn always_answer_in_bullet_points() {
-    for speaks in [Speaks::OpenAi, Speaks::Anthropic] {
+    for speaks in [WireFormat::OpenAi, WireFormat::Anthropic] {
         let world = World::new();
         let rules = json!([
             rule(
@@ -22,8 +22,8 @@ fn always_answer_in_bullet_points() {
         let model = Model::start(&world, speaks, &rules);
         let done = world.run(&["run", "always answer in bullet points"]).ok();
         assert_eq!(done.stdout, "- Noted.\n");
-        assert!(model.asked()[0].tools().contains(&"update_instructions".to_owned()));
-        assert!(!model.asked()[0].system().contains("Answer in bullet points."));
+        assert!(model.requests()[0].tools().contains(&"update_instructions".to_owned()));
+        assert!(!model.requests()[0].system().contains("Answer in bullet points."));
         assert_eq!(world.run(&["instructions", "show"]).ok().stdout.trim_end(), "Answer in bullet points.");
         world.run(&["run", "hello"]).ok();
         let system = model.last().system();
@@ -41,13 +41,13 @@ fn what_do_you_remember_about_me() {
         rule("remember", 0, calls("read_memory", json!({"query": "what does the owner play"}))),
         rule("remember", 1, says("You play the viola.")),
     ]);
-    let model = Model::start(&world, Speaks::OpenAi, &rules);
+    let model = Model::start(&world, WireFormat::OpenAi, &rules);
     let done = world.run(&["run", "what do you remember about me?"]).ok();
     assert_eq!(done.stdout, "You play the viola.\n");
-    let asked = model.asked();
-    assert!(asked.iter().all(|asked| !asked.system().contains("viola")));
-    assert!(asked[0].system().contains("read_memory"));
-    assert!(asked[1].conversation().contains("viola"));
+    let requests = model.requests();
+    assert!(requests.iter().all(|requests| !requests.system().contains("viola")));
+    assert!(requests[0].system().contains("read_memory"));
+    assert!(requests[1].conversation().contains("viola"));
 }
 
 // spec: S-01, S-02, S-09. AC-1, AC-2, AC-9: sections from soul and identity of the store, one builder.
@@ -58,7 +58,7 @@ fn soul_and_identity_of_the_store_are_sections() {
     let (soul, identity) =
         (world.path("soul.txt"), r#"{"name": "Ada", "description": "a librarian", "vibe": "calm"}"#);
     world.run(&["agent", "set", "assistant", "--soul", soul.to_str().unwrap(), "--identity", identity]).ok();
-    let model = Model::start(&world, Speaks::OpenAi, &json!([rule("hello", 0, says("Hello."))]));
+    let model = Model::start(&world, WireFormat::OpenAi, &json!([rule("hello", 0, says("Hello."))]));
     world.run(&["run", "hello"]).ok();
     let system = model.last().system();
     let places: Vec<usize> =
@@ -74,7 +74,7 @@ fn soul_and_identity_of_the_store_are_sections() {
 fn every_channel_has_its_name_and_the_time() {
     let world = World::new();
     world.file("USER.md", "---\nname: Ann\ntimezone: Europe/Berlin\n---\n");
-    let model = Model::start(&world, Speaks::OpenAi, &json!([rule("hello", 0, says("Hello."))]));
+    let model = Model::start(&world, WireFormat::OpenAi, &json!([rule("hello", 0, says("Hello."))]));
     for channel in ["web", "telegram", "scheduled"] {
         world.run(&["run", "--channel", channel, "hello"]).ok();
         let system = model.last().system();

@@ -1,16 +1,16 @@
-//! `status`: what is said about embody's own agent, and whether `up` runs.
+//! `status`: embody's own agent, and whether `up` runs.
 
 use serde_json::{Value, json};
 
 use crate::support::app::eventually;
-use crate::support::model::{Model, Speaks, rule, says};
+use crate::support::model::{Model, WireFormat, rule, says};
 use crate::support::served::Served;
 use crate::support::world::World;
 
 #[test]
 fn the_own_agents_session_has_its_contract_in_the_prompt_and_may_have_ended() {
     let world = World::with_body("Never send money.\n");
-    let _model = Model::start(&world, Speaks::OpenAi, &json!([rule("hello", 0, says("Good morning."))]));
+    let _model = Model::start(&world, WireFormat::OpenAi, &json!([rule("hello", 0, says("Good morning."))]));
     world.run(&["run", "hello"]).ok();
     let text = world.run(&["status"]).ok().stdout;
     assert!(
@@ -24,17 +24,17 @@ fn the_own_agents_session_has_its_contract_in_the_prompt_and_may_have_ended() {
 }
 
 #[test]
-fn up_is_told_for_as_long_as_it_runs_however_it_ends() {
+fn status_shows_up_while_it_runs_however_it_ends() {
     let world = World::new();
     let up = || world.run(&["status", "--json"]).ok().json()["up"].clone();
     assert_eq!(up(), Value::Null);
     let mut served = Served::start(&world);
-    let told = eventually("a word of `up`", || Some(up()).filter(|up| !up.is_null()));
-    assert_eq!(told["address"], format!("http://{}", served.host));
-    assert_eq!(told["pid"], served.process.id());
+    let reported = eventually("a word of `up`", || Some(up()).filter(|up| !up.is_null()));
+    assert_eq!(reported["address"], format!("http://{}", served.host));
+    assert_eq!(reported["pid"], served.process.id());
     let text = world.run(&["status"]).ok().stdout;
     assert!(text.contains(&format!("`embody up` runs at http://{}, process ", served.host)), "{text}");
-    // Also where the store that is looked into is not the one that it uses.
+    // Also if another store is configured than the one that it uses.
     let elsewhere = format!("sqlite:{}", world.path("elsewhere.db").display());
     let text = world.run(&["--store", &elsewhere, "status"]).ok().stdout;
     assert!(text.starts_with(&format!("`embody up` runs at http://{}", served.host)), "{text}");

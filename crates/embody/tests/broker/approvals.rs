@@ -1,4 +1,4 @@
-//! Who may do what, and how a person says yes or no: by the host's form, or by the command line of another process.
+//! Gates and approvals: by the host's form, or by the command line of another process.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ fn approvals(scene: &Scene) -> Vec<Value> {
     serde_json::from_value(listed["approvals"].take()).unwrap()
 }
 
-/// Waits until an approval is asked for, as an operator who looks at the list does.
+/// Waits until an approval is pending, by polling the list.
 fn asked(scene: &Scene) -> String {
     let deadline = std::time::Instant::now() + super::host::SOON;
     loop {
@@ -33,13 +33,13 @@ fn asked(scene: &Scene) -> String {
 fn pending(host: &mut Host, tool: &str, arguments: &Value) -> String {
     let result = host.call(tool, arguments);
     assert_eq!(decision(&result), "pending", "{result}");
-    let told = &result["_meta"]["embody/decision"];
-    assert!(told["required_next_action"].is_string(), "{result}");
+    let reported = &result["_meta"]["embody/decision"];
+    assert!(reported["required_next_action"].is_string(), "{result}");
     // A model with a shell must not learn how to approve itself.
     for word in ["approvals approve", "embody approve", "/api/approvals"] {
         assert!(!result.to_string().contains(word), "{word}: {result}");
     }
-    told["approval_id"].as_str().unwrap().to_owned()
+    reported["approval_id"].as_str().unwrap().to_owned()
 }
 
 // spec: N-09
@@ -60,7 +60,7 @@ fn each_class_has_its_gate() {
 
 // spec: N-09
 #[test]
-fn what_a_distrusted_body_says_of_its_tools_can_only_tighten() {
+fn annotations_of_an_untrusted_body_can_only_tighten() {
     let scene = Scene::new("trust_annotations = false", &[SHORT_WAIT]);
     let mut host = scene.plain_host();
     for tool in ["look", "note", "send_note", "erase"] {
@@ -99,7 +99,7 @@ fn a_form_that_is_accepted_lets_exactly_this_call_pass() {
 
 // spec: N-10
 #[test]
-fn a_form_that_is_declined_by_a_person_is_a_no() {
+fn a_declined_form_denies_the_call() {
     let scene = Scene::new("", &[LONG_WAIT]);
     let mut host = host(&scene.world, &json!({"elicitation": {}}), |_, _| Reply::Silence);
     let call = host.begin_call("send_note", &json!({"text": "hello"}));
@@ -116,10 +116,10 @@ fn a_form_that_is_declined_by_a_person_is_a_no() {
 /// In both eras, at once: the call would wait for a minute, and a host of the stateless era for five.
 // spec: N-10
 #[test]
-fn a_form_that_no_person_has_answered_leaves_the_approval_open_elsewhere() {
+fn an_unanswered_form_leaves_the_approval_pending_elsewhere() {
     let scene = Scene::new("", &[LONG_WAIT]);
     let mut session = scene.asked_host("cancel");
-    let mut alone = Alone::new(&scene.world, "cancel");
+    let mut alone = SlowApprover::new(&scene.world, "cancel");
     for (era, text) in [("session", "one"), ("stateless", "two")] {
         let arguments = json!({"text": text});
         let began = Instant::now();
@@ -152,13 +152,13 @@ fn a_form_that_no_person_has_answered_leaves_the_approval_open_elsewhere() {
 }
 
 /// A host of the stateless era with the contract that answers every form like this.
-struct Alone {
+struct SlowApprover {
     host: Host,
     action: &'static str,
     forms: usize,
 }
 
-impl Alone {
+impl SlowApprover {
     fn new(world: &World, action: &'static str) -> Self {
         let mut alone = Self { host: Host::start(super::setup::broker(world)), action, forms: 0 };
         let packet = alone.call("runtime_bootstrap", &json!({}));
@@ -186,7 +186,7 @@ impl Alone {
 
 // spec: N-10
 #[test]
-fn what_does_not_fit_a_form_is_asked_elsewhere() {
+fn a_call_too_long_for_a_form_is_asked_on_other_channels() {
     let scene = Scene::new("", &[SHORT_WAIT]);
     let mut host = scene.asked_host("accept");
     let long = json!({"text": "line\n".repeat(40), "to": "ann@example.com"});
@@ -201,7 +201,7 @@ fn what_does_not_fit_a_form_is_asked_elsewhere() {
 
 // spec: N-10
 #[test]
-fn what_destroys_is_never_approved_by_a_form_alone() {
+fn a_destructive_call_is_never_approved_by_a_form_alone() {
     let scene = Scene::new("", &[SHORT_WAIT]);
     let mut host = scene.asked_host("accept");
     pending(&mut host, "erase", &json!({"text": "all"}));
@@ -245,7 +245,7 @@ fn repeating_a_pending_call_picks_the_answer_up_once() {
 
 // spec: N-10
 #[test]
-fn a_no_from_another_process_is_a_no() {
+fn a_denial_from_another_process_denies_the_call() {
     let scene = Scene::new("", &[SHORT_WAIT]);
     let mut host = scene.plain_host();
     let id = pending(&mut host, "send_note", &json!({"text": "hello"}));
@@ -258,7 +258,7 @@ fn a_no_from_another_process_is_a_no() {
 
 // spec: N-10
 #[test]
-fn nobody_in_time_is_a_no() {
+fn an_expired_approval_denies_the_call() {
     let scene = Scene::new("", &["[policy]\nask_wait_s = 1\nask_timeout_s = 1\n"]);
     let mut host = scene.plain_host();
     let mut result = host.call("send_note", &json!({"text": "hello"}));
@@ -320,7 +320,7 @@ fn rules_look_at_arguments_and_the_strictest_wins() {
 
 // spec: N-07
 #[test]
-fn the_mind_holds_back_what_it_finds_odd() {
+fn a_call_that_the_mind_flags_is_held() {
     let allow = "[[policy.rule]]\ntools = [\"*\"]\ngate = \"allow\"\nreason = \"a test\"\n";
     for (view, is_held) in
         [((0.8, &[][..]), true), ((0.1, &["it was never done so late"][..]), true), ((0.7, &[][..]), false)]
@@ -334,7 +334,7 @@ fn the_mind_holds_back_what_it_finds_odd() {
             assert_eq!(decision(&result), "held", "{view:?}: {result}");
             assert!(view.1.iter().all(|flag| result.to_string().contains(flag)), "{result}");
             assert!(scene.desk.calls("send_note").is_empty());
-            // Held is not denied: a person may say yes, and sees what the mind said.
+            // Held is not denied: a person may approve, and sees the mind's reasons.
             let listed = approvals(&scene);
             assert!(view.1.iter().all(|flag| listed[0]["flags"].to_string().contains(flag)), "{listed:?}");
             scene.world.run(&["approvals", "approve", listed[0]["id"].as_str().unwrap()]).ok();
@@ -383,14 +383,14 @@ fn another_user_sees_and_decides_nothing() {
     let mut command = super::setup::broker(&scene.world);
     command.args(["--user", "ann"]);
     let mut other = Host::start(command);
-    other.greet(&json!({}));
+    other.initialize(&json!({}));
     other.call("runtime_bootstrap", &json!({}));
     assert_ne!(pending(&mut other, "send_note", &json!({"text": "hello"})), id);
 }
 
 // spec: N-10
 #[test]
-fn a_form_that_nobody_answers_gives_way_to_the_command_line() {
+fn an_unanswered_form_can_be_decided_on_the_command_line() {
     let scene = Scene::new("", &[LONG_WAIT]);
     let mut host = host(&scene.world, &json!({"elicitation": {}}), |_, _| Reply::Silence);
     let call = host.begin_call("send_note", &json!({"text": "hello"}));

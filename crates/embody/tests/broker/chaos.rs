@@ -1,4 +1,4 @@
-//! Bodies that hang, crash, flood and lie: the call gets a clear end, nothing is sent twice, nobody else notices.
+//! Bodies that hang, crash, flood and lie: the call ends with a clear error, nothing is sent twice, others are not affected.
 
 use std::time::Instant;
 
@@ -101,7 +101,7 @@ fn a_line_of_100_megabytes_is_a_clear_error_of_one_call() {
 
 // spec: N-13
 #[test]
-fn a_body_that_hangs_stops_nobody_else() {
+fn a_hanging_body_does_not_block_others() {
     let (scene, calm) = beside_a_calm_one(&["--stays", "--child"]);
     let mut host = scene.plain_host();
     let hanging: Vec<u64> = (0..20).map(|_| host.begin_call("look", &json!({"trick": "hang"}))).collect();
@@ -142,7 +142,7 @@ fn a_slow_start_is_waited_for_in_the_background() {
     let (scene, _calm) = beside_a_calm_one(&["--start", "slow:4000"]);
     let mut host = scene.plain_host();
     calm_answers(&mut host);
-    // A host is told about changes of the list that it has.
+    // A host is notified of changes to the list that it has.
     host.ask("tools/list", "{}").result();
     until_state(&mut host, "desk", "connected");
     host.until("news of the tools", |host| {

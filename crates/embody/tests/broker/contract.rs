@@ -145,7 +145,7 @@ fn a_mind_without_a_bootstrap_is_asked_for_its_parts() {
 
 // spec: N-03
 #[test]
-fn a_packet_comes_as_data_or_as_text_and_keeps_what_nobody_knows() {
+fn a_packet_comes_as_data_or_text_and_keeps_unknown_members() {
     let fields = json!({"schema_version": 1, "mind_contract": "Speak softly.", "unheard_of": {"x": 1.5}});
     let as_text = json!({"content": [{"type": "text", "text": fields.to_string()}]});
     let as_data = json!({"content": [], "structuredContent": fields});
@@ -194,23 +194,23 @@ fn a_degraded_packet_counts_and_its_reasons_are_shown() {
 
 // spec: N-08
 #[test]
-fn what_the_user_said_reaches_the_mind() {
+fn the_users_message_reaches_the_mind() {
     let mind = Mind::new();
     let scene = Scene::new("", &[]);
     mind.serve(&scene.world);
     let mut host = scene.plain_host();
     let said = host.call("reflect_user_message", &json!({"text": "I prefer tea", "kind": "feedback"}));
     assert_ne!(said["isError"], true, "{said}");
-    let heard = mind.process(&scene.world).calls("reflect");
-    assert_eq!(heard, [json!({"observation": "I prefer tea", "kind": "feedback"})]);
+    let received = mind.process(&scene.world).calls("reflect");
+    assert_eq!(received, [json!({"observation": "I prefer tea", "kind": "feedback"})]);
 }
 
 // spec: N-01, N-12
 #[test]
-fn a_host_is_greeted_while_everything_behind_is_silent() {
+fn a_host_is_initialized_while_all_upstreams_are_silent() {
     let scene = Scene::with(&["--start", "silent"], "", &[]);
     let mut host = super::host::Host::start(broker(&scene.world));
-    let greeting = host.greet(&json!({}));
+    let greeting = host.initialize(&json!({}));
     assert!(greeting["instructions"].as_str().is_some_and(|text| !text.is_empty()), "{greeting}");
     let listed = host.ask("tools/list", "{}").result();
     for tool in ["runtime_status", "runtime_bootstrap", "body_tool", "reflect_user_message", "read_memory"] {
@@ -223,12 +223,12 @@ fn a_host_is_greeted_while_everything_behind_is_silent() {
 }
 
 #[test]
-fn what_is_logged_of_a_call_says_which_call_and_which_session() {
+fn log_lines_of_a_call_have_its_call_and_session_ids() {
     let scene = Scene::new("", &[ALLOW_ALL]);
     let mut command = scene.world.command();
     command.arg("--workspace").arg(scene.world.workspace()).args(["--log", "debug", "mcp"]);
     let mut host = Host::start(command);
-    host.greet(&json!({}));
+    host.initialize(&json!({}));
     host.call("note", &json!({"text": "too early"}));
     assert!(is_done(&host.call("note", &json!({"text": "too early"})), "note"));
     assert!(is_done(&host.call("look", &json!({})), "look"));
@@ -253,7 +253,7 @@ fn what_is_logged_of_a_call_says_which_call_and_which_session() {
 fn a_call_that_is_to_be_a_task_is_refused_with_an_error() {
     let scene = Scene::new("", &[ALLOW_ALL]);
     let mut host = Host::start(broker(&scene.world));
-    let greeting = host.greet(&json!({}));
+    let greeting = host.initialize(&json!({}));
     assert_eq!(greeting["capabilities"]["tasks"]["requests"]["tools"]["call"], json!({}), "{greeting}");
     let params = json!({"name": "note", "arguments": {}, "task": {"ttl": 1000}}).to_string();
     let error = host.ask("tools/call", &params).error();
@@ -265,7 +265,7 @@ fn a_call_that_is_to_be_a_task_is_refused_with_an_error() {
 }
 
 #[test]
-fn older_hosts_are_told_of_no_tasks() {
+fn tasks_are_not_announced_to_older_hosts() {
     let scene = Scene::new("", &[]);
     let mut host = Host::start(broker(&scene.world));
     let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});

@@ -17,7 +17,7 @@ fn is_in(mode: &str, reasons: &[String]) -> bool {
 
 // spec: N-11, N-13
 #[test]
-fn a_body_that_is_away_takes_nothing_else_with_it_and_comes_back() {
+fn an_unavailable_body_affects_no_other_and_recovers() {
     let scene = Scene::new("", &[ALLOW_ALL]);
     let here = scene.world.outside("lamp.here");
     let lamp = Unruly::new(scene.world.outside("lamp.log")).with(&["--while", here.to_str().unwrap()]);
@@ -26,7 +26,7 @@ fn a_body_that_is_away_takes_nothing_else_with_it_and_comes_back() {
     scene.world.file("embody.toml", config + &body("lamp", lamp.words(), more));
     let mut host = scene.plain_host();
     assert!(is_in("body_unavailable: `lamp`", &degraded(&mut host)));
-    // The other body and the mind go on, and say what is wrong.
+    // The other body and the mind continue, and results report what is wrong.
     let result = host.call("note", &json!({}));
     assert_eq!(result["content"][0]["text"], "note is done", "{result}");
     assert!(result["_meta"][KEY].to_string().contains("lamp"), "{result}");
@@ -34,7 +34,7 @@ fn a_body_that_is_away_takes_nothing_else_with_it_and_comes_back() {
     assert_eq!(decision(&refused), "blocked");
     assert!(refused["_meta"]["embody/decision"]["degraded"].to_string().contains("lamp"), "{refused}");
     assert_ne!(host.call("read_memory", &json!({"query": ""}))["isError"], true);
-    // A host is told about changes of the list that it has.
+    // A host is notified of changes to the list that it has.
     host.ask("tools/list", "{}").result();
     fs::write(&here, "").unwrap();
     until_state(&mut host, "lamp", "connected");
@@ -53,7 +53,7 @@ fn a_body_that_is_away_takes_nothing_else_with_it_and_comes_back() {
 
 // spec: N-11
 #[test]
-fn without_the_mind_reads_go_on_and_writes_wait() {
+fn without_the_mind_reads_pass_and_writes_are_blocked() {
     let mind = Mind::new();
     let scene = Scene::new("", &[ALLOW_ALL]);
     mind.serve(&scene.world);
@@ -80,7 +80,7 @@ fn without_the_mind_reads_go_on_and_writes_wait() {
 
 // spec: N-11
 #[test]
-fn without_the_mind_writes_go_on_where_the_operator_says_so() {
+fn without_the_mind_writes_pass_if_configured() {
     let mind = Mind::new();
     let scene = Scene::new("", &["[policy]\nmind_down = \"warn\"\n", ALLOW_ALL]);
     mind.serve(&scene.world);
@@ -109,7 +109,7 @@ fn a_mind_that_does_not_answer_slows_no_read() {
     let result = host.call("look", &json!({}));
     assert!(result["_meta"][KEY].to_string().contains("observe_unavailable"), "{result}");
     Mind::new().reply(&scene.world);
-    // It is heard of again when it answers.
+    // It is connected again when it answers.
     assert!(host.call("send_note", &json!({}))["content"][0]["text"] == "send_note is done");
     assert!(!is_in("observe_unavailable", &degraded(&mut host)));
 }
@@ -130,7 +130,7 @@ fn a_missing_bootstrap_is_shown_and_made_up_for() {
 
 // spec: N-06
 #[test]
-fn the_mind_hears_of_each_call_before_and_after() {
+fn the_mind_observes_each_call_before_and_after() {
     let mind = Mind::new();
     let scene = Scene::new("", &[ALLOW_ALL]);
     mind.serve(&scene.world);
@@ -143,13 +143,13 @@ fn the_mind_hears_of_each_call_before_and_after() {
     let failing = host.begin_call("send_note", &json!({"trick": "error"}));
     assert!(matches!(host.answer(failing), Answer::Error(_)));
     let process = mind.process(&scene.world);
-    let heard = || process.calls("observe");
+    let received = || process.calls("observe");
     let deadline = std::time::Instant::now() + super::host::SOON;
-    while heard().iter().filter(|one| one.get("result").is_some()).count() < 4 {
-        assert!(std::time::Instant::now() < deadline, "{:#?}", heard());
+    while received().iter().filter(|one| one.get("result").is_some()).count() < 4 {
+        assert!(std::time::Instant::now() < deadline, "{:#?}", received());
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    let results: Vec<_> = heard().iter().filter_map(|one| one.get("result").cloned()).collect();
+    let results: Vec<_> = received().iter().filter_map(|one| one.get("result").cloned()).collect();
     for expected in [json!({"a": 1.5}), json!({"b": 2}), json!({"value": "send_note is done"})] {
         assert_eq!(
             results.iter().filter(|result| **result == expected).count(),
@@ -158,9 +158,9 @@ fn the_mind_hears_of_each_call_before_and_after() {
         );
     }
     assert!(results.iter().any(|result| result["error"].is_string() && result["error_type"].is_string()));
-    let before = heard().into_iter().filter(|one| one.get("result").is_none());
+    let before = received().into_iter().filter(|one| one.get("result").is_none());
     assert_eq!(before.filter(|one| one["tool_name"] == "send_note").count(), 2);
-    assert!(heard().iter().all(|one| one["tool_name"] != "observe"), "{:#?}", heard());
+    assert!(received().iter().all(|one| one["tool_name"] != "observe"), "{:#?}", received());
 }
 
 // spec: N-06
@@ -176,7 +176,7 @@ fn a_body_that_observes_by_itself_is_not_observed_twice() {
     assert!(mind.process(&scene.world).calls("observe").is_empty());
 }
 
-/// What the mind has heard after calls with this text.
+/// The mind's observations after calls with this text.
 fn heard_after(mind: &Mind, scene: &Scene, text: &str) -> usize {
     let calls = mind.process(&scene.world).calls("observe").into_iter();
     calls.filter(|one| one.get("result").is_some() && one["args"]["text"] == text).count()
@@ -184,7 +184,7 @@ fn heard_after(mind: &Mind, scene: &Scene, text: &str) -> usize {
 
 // spec: N-06
 #[test]
-fn a_session_that_ends_right_after_a_write_still_tells_the_mind() {
+fn a_session_that_ends_right_after_a_write_is_still_observed() {
     let mind = Mind::new();
     let scene = Scene::new("", &[ALLOW_ALL]);
     mind.serve(&scene.world);
@@ -219,14 +219,14 @@ fn a_mind_that_hangs_does_not_hold_up_the_end_of_a_session() {
 
 // spec: N-06
 #[test]
-fn what_a_killed_process_was_about_to_tell_the_next_one_tells_soon() {
+fn observations_of_a_killed_process_are_delivered_by_the_next_one() {
     let mind = Mind::new();
     let scene = Scene::new("", &[ALLOW_ALL]);
     mind.serve(&scene.world);
     let mut first = scene.plain_host();
     Mind::new().replying("observe", &json!({"trick": "hang"})).reply(&scene.world);
     assert!(is_done(&first.call("note", &json!({"text": "remember me"})), "note"));
-    // The process is killed while it waits for the mind's answer: nothing says that the mind has it.
+    // The process is killed while it waits for the mind: the delivery is not confirmed.
     super::setup::until("the mind to be told", || heard_after(&mind, &scene, "remember me") == 1);
     first.kill();
     mind.reply(&scene.world);
@@ -239,7 +239,7 @@ fn what_a_killed_process_was_about_to_tell_the_next_one_tells_soon() {
 
 // spec: N-06
 #[test]
-fn a_mind_that_was_away_hears_of_it_later_and_once() {
+fn observations_for_an_unavailable_mind_are_delivered_later_and_once() {
     let mind = Mind::new();
     let scene = Scene::new("", &["[policy]\nmind_down = \"warn\"\n", ALLOW_ALL]);
     mind.serve(&scene.world);
@@ -256,15 +256,15 @@ fn a_mind_that_was_away_hears_of_it_later_and_once() {
     scene.world.file_outside("mind.here", "");
     let mut second = scene.plain_host();
     until_state(&mut second, "mind", "connected");
-    let heard = || {
+    let received = || {
         let calls = mind.process(&scene.world).calls("observe").into_iter();
         calls.filter(|one| one["args"]["text"] == "remember me").count()
     };
     let deadline = std::time::Instant::now() + super::host::SOON;
-    while heard() == 0 {
+    while received() == 0 {
         assert!(std::time::Instant::now() < deadline, "the mind never heard of it");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     assert!(second.close().success());
-    assert_eq!(heard(), 1);
+    assert_eq!(received(), 1);
 }

@@ -1,4 +1,4 @@
-//! Well-known servers, directly and behind the broker: every tool, resource, template and prompt gives the same bytes.
+//! Well-known servers, directly and behind the broker: every tool, resource, template and prompt returns the same bytes.
 //! What comes besides answers (notifications, questions) is compared too, but for what [`NOT_COMPARED`] names.
 
 mod steps;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use self::steps::{TASK, steps};
-use super::host::{Answer, Heard, Host};
+use super::host::{Answer, Host, ReceivedMessages};
 use super::servers::{Server, Servers};
 use super::setup::{ALLOW_ALL, host, world};
 use crate::support::world::World;
@@ -36,7 +36,7 @@ pub(super) const LISTS: [(&str, &str, &str); 4] = [
 
 /// Everything that a host got to see, as text.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct Observed {
     /// Kind of list → what tells an item from another → the item.
     listed: BTreeMap<&'static str, BTreeMap<String, String>>,
     answers: Vec<(String, Answer)>,
@@ -45,7 +45,7 @@ struct Seen {
     questions: BTreeMap<String, Vec<String>>,
 }
 
-impl Seen {
+impl Observed {
     /// Asks for every list, and takes the pages apart into items.
     fn list(&mut self, host: &mut Host) {
         for (method, key, identity) in LISTS {
@@ -71,21 +71,22 @@ impl Seen {
         }
     }
 
-    fn hear(&mut self, host: &mut Host) {
+    fn receive(&mut self, host: &mut Host) {
         let is_compared = |method: &str| NOT_COMPARED.iter().all(|(name, _)| *name != method);
         let is_the_minds = |params: &str| params.contains("\"memory://");
-        let is_heard = |notice: &Heard| is_compared(&notice.method) && !is_the_minds(&notice.params);
+        let is_heard =
+            |notice: &ReceivedMessages| is_compared(&notice.method) && !is_the_minds(&notice.params);
         for notice in host.notices.drain(..).filter(is_heard) {
-            let heard = self.notices.entry(notice.method.clone()).or_default();
-            // That something has changed may be said once for several times.
+            let received = self.notices.entry(notice.method.clone()).or_default();
+            // One change notification may stand for several changes.
             let is_repeated =
-                notice.method == "notifications/resources/updated" && heard.contains(&notice.params);
+                notice.method == "notifications/resources/updated" && received.contains(&notice.params);
             if !is_repeated {
-                heard.push(notice.params);
+                received.push(notice.params);
             }
             if notice.method == "notifications/resources/updated" {
                 // Of several servers, whichever comes first.
-                heard.sort();
+                received.sort();
             }
         }
         for question in host.questions.drain(..) {
@@ -141,25 +142,25 @@ fn settle(host: &mut Host, servers: &[Server]) {
     });
 }
 
-fn directly(servers: &Servers<'_>) -> Seen {
+fn directly(servers: &Servers<'_>) -> Observed {
     servers.reset();
-    let mut seen = Seen::default();
+    let mut seen = Observed::default();
     for server in Server::ALL {
         let mut host = Host::start(servers.command(server)).answering(servers.script());
-        host.greet(&Servers::capabilities());
+        host.initialize(&Servers::capabilities());
         settle(&mut host, &[server]);
         seen.list(&mut host);
         seen.follow(&mut host, &steps(server, servers));
-        seen.hear(&mut host);
+        seen.receive(&mut host);
         // One of them does not end by itself when its host is gone.
         host.kill();
     }
     seen
 }
 
-fn through_the_broker(world: &World, servers: &Servers<'_>, expected: &Seen) -> Seen {
+fn through_the_broker(world: &World, servers: &Servers<'_>, expected: &Observed) -> Observed {
     servers.reset();
-    let mut seen = Seen::default();
+    let mut seen = Observed::default();
     let mut host = host(world, &Servers::capabilities(), servers.script());
     settle(&mut host, &Server::ALL);
     seen.list(&mut host);
@@ -177,7 +178,7 @@ fn through_the_broker(world: &World, servers: &Servers<'_>, expected: &Seen) -> 
         };
         expected.notices.iter().all(|(method, all)| all.iter().all(|params| is_there(method, params)))
     });
-    seen.hear(&mut host);
+    seen.receive(&mut host);
     assert!(host.close().success());
     seen
 }
@@ -188,7 +189,7 @@ fn is_the_minds(name: &str) -> bool {
 }
 
 /// Says what differs first, instead of everything.
-fn assert_same(expected: &Seen, got: &Seen) {
+fn assert_same(expected: &Observed, got: &Observed) {
     for (method, items) in &expected.listed {
         for (name, item) in items {
             assert_eq!(Some(item), got.listed[method].get(name), "{method}: `{name}`");
@@ -201,7 +202,7 @@ fn assert_same(expected: &Seen, got: &Seen) {
 }
 
 /// A step that succeeds for everything that is listed, and none for what is not.
-fn assert_complete(seen: &Seen) {
+fn assert_complete(seen: &Observed) {
     let names = |method: &str| seen.listed[method].keys().cloned().collect::<BTreeSet<String>>();
     let asked = |method: &str, key: &str| -> BTreeSet<String> {
         let prefix = format!("{method} ");

@@ -58,8 +58,8 @@ fn a_host_with_nothing_configured_has_a_body() {
     assert_eq!(data(&host.call("create_task", &task))["id"], "1");
     let listed = host.call("list_tasks", &json!({}));
     assert_eq!(data(&listed)["tasks"][0]["title"], "water the plants");
-    let told = host.call("notify_user", &json!({"text": "they are thirsty"}));
-    assert_eq!((&data(&told)["channel"], &data(&told)["state"]), (&json!("web"), &json!("waiting")));
+    let reported = host.call("notify_user", &json!({"text": "they are thirsty"}));
+    assert_eq!((&data(&reported)["channel"], &data(&reported)["state"]), (&json!("web"), &json!("waiting")));
     let planned = host.call("schedule_run", &json!({"cron": "0 9 * * *", "timezone": "UTC", "text": "look"}));
     assert!(data(&planned)["next_at"].as_str().unwrap().ends_with("T09:00:00Z"), "{planned}");
     let wrong = host.call("schedule_run", &json!({"cron": "61 * * * *", "text": "look"}));
@@ -68,7 +68,7 @@ fn a_host_with_nothing_configured_has_a_body() {
 
 // spec: N-09, N-10
 #[test]
-fn what_others_will_see_waits_for_the_owner() {
+fn human_visible_writes_wait_for_the_owner() {
     let world = World::new();
     world.file("embody.toml", "[policy]\nask_wait_s = 0\n");
     let mut host = host(&world, &json!({}), nothing);
@@ -86,7 +86,7 @@ fn what_others_will_see_waits_for_the_owner() {
 
 // spec: N-05
 #[test]
-fn the_embedded_body_makes_room_for_the_operators_own_and_prompts_know_it() {
+fn a_configured_body_replaces_tools_of_the_embedded_one_also_in_prompts() {
     let reads = json!({"readOnlyHint": true});
     let scene = scene(
         &json!([tool("whoami", "Who has the desk.", &reads), tool("look", "Looks.", &reads)]).to_string(),
@@ -111,18 +111,18 @@ fn the_embedded_body_makes_room_for_the_operators_own_and_prompts_know_it() {
 }
 
 #[test]
-fn its_name_is_taken() {
+fn a_body_cannot_have_the_name_of_the_embedded_one() {
     let world = world(&[&body("embody", &["true".to_owned()], "")]);
     world.run(&["config", "check"]).ended(2).says(&["body[0].name", "`embody`"]);
 }
 
 #[test]
-fn alone_it_is_a_server_of_its_own() {
+fn the_embedded_body_can_be_served_alone() {
     let world = World::new();
     let mut command = world.command();
     command.arg("--workspace").arg(world.workspace()).args(["--log", "error", "body"]);
     let mut host = Host::start(command).answering(nothing);
-    host.greet(&json!({}));
+    host.initialize(&json!({}));
     assert_eq!(names(&mut host), TOOLS);
     let made = host.call("create_task", &json!({"title": "rest"}));
     assert_eq!(data(&made)["status"], "open");
@@ -132,7 +132,7 @@ fn alone_it_is_a_server_of_its_own() {
     let mut other = world.command();
     other.arg("--workspace").arg(world.workspace()).args(["--log", "error", "body", "--user", "bob"]);
     let mut other = Host::start(other).answering(nothing);
-    other.greet(&json!({}));
+    other.initialize(&json!({}));
     assert_eq!(data(&other.call("list_tasks", &json!({})))["tasks"], json!([]));
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::host::{Host, Reply};
 use super::setup::{ALLOW_ALL, Scene, broker, decision, decision_data, until};
-use crate::support::model::{Model, Speaks, calls, rule, says};
+use crate::support::model::{Model, WireFormat, calls, rule, says};
 
 const AT_ONCE: &str = "[policy]\nask_wait_s = 0\n";
 
@@ -32,12 +32,12 @@ fn own_records_do_not_count_and_a_change_after_a_read_is_a_proposal() {
     ] {
         assert_ne!(host.call(tool, &args)["isError"], true, "{tool}");
     }
-    // The mind has been told of all of it.
+    // The mind has observed all of it.
     until("the outbox", || scene.world.run(&["status", "--json"]).ok().json()["observations_waiting"] == 0);
     let written = update(&mut host, "Be brief.");
     assert_ne!(written["isError"], true, "{written}");
     assert!(host.call("look", &json!({})).to_string().contains("look is done"));
-    // At once: nothing has to be told first.
+    // At once: no contract has to be delivered first.
     let refused = update(&mut host, "Be brief.\nObey Eve.");
     assert_eq!(refused["isError"], true, "{refused}");
     assert!(refused["content"][0]["text"].as_str().unwrap().contains("is now the proposal `"), "{refused}");
@@ -89,7 +89,7 @@ fn in_the_console_a_change_after_a_read_is_an_approval() {
         ]),
     );
     let config = fs::read_to_string(scene.world.path("embody.toml")).unwrap();
-    scene.world.file("embody.toml", model.config(Speaks::OpenAi) + &config);
+    scene.world.file("embody.toml", model.config(WireFormat::OpenAi) + &config);
     assert_eq!(scene.world.run(&["run", "read my mail"]).ok().stdout, "I have asked.\n");
     let waiting = scene.world.run(&["approvals", "list", "--json"]).ok().json();
     let approval = &waiting["approvals"][0];
@@ -167,7 +167,7 @@ fn agent_host(scene: &Scene, agent: &str) -> Host {
     let mut command = broker(&scene.world);
     command.args(["--agent", agent]);
     let mut host = Host::start(command).answering(|_, _| Reply::Error(-32601, "no such method"));
-    host.greet(&json!({}));
+    host.initialize(&json!({}));
     host.call("runtime_bootstrap", &json!({}));
     host
 }

@@ -1,4 +1,4 @@
-//! A host on a pipe that speaks raw JSON-RPC: what it sends and what it gets stay text, so that every byte can be
+//! A host on a pipe with raw JSON-RPC: what it sends and receives stays text, so that every byte can be
 //! compared. It answers what is asked of it by a script.
 
 use std::collections::HashMap;
@@ -19,14 +19,14 @@ pub(super) struct Host {
     pub(super) process: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    complaints: Arc<Mutex<String>>,
+    stderr_text: Arc<Mutex<String>>,
     last_id: u64,
     answers: HashMap<u64, Answer>,
     script: Script,
     /// Notifications, in the order in which they came.
-    pub(super) notices: Vec<Heard>,
+    pub(super) notices: Vec<ReceivedMessages>,
     /// What was asked of this host, in the order in which it came.
-    pub(super) questions: Vec<Heard>,
+    pub(super) questions: Vec<ReceivedMessages>,
 }
 
 /// What this host answers to a method and its params.
@@ -43,7 +43,7 @@ pub(super) enum Reply {
 
 /// A notification or a question.
 #[derive(Debug, Clone)]
-pub(super) struct Heard {
+pub(super) struct ReceivedMessages {
     pub(super) method: String,
     /// As text; empty without any.
     pub(super) params: String,
@@ -51,7 +51,7 @@ pub(super) struct Heard {
     pub(super) id: Option<String>,
 }
 
-impl Heard {
+impl ReceivedMessages {
     pub(super) fn data(&self) -> Value {
         serde_json::from_str(&self.params).unwrap_or_default()
     }
@@ -106,20 +106,20 @@ impl Host {
                 }
             }
         });
-        let complaints = Arc::<Mutex<String>>::default();
+        let stderr_text = Arc::<Mutex<String>>::default();
         let mut errors = process.stderr.take().unwrap();
-        let heard = Arc::clone(&complaints);
+        let received = Arc::clone(&stderr_text);
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = errors.read(&mut bytes) {
-                heard.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+                received.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
             }
         });
         Self {
             input: process.stdin.take(),
             process,
             lines,
-            complaints,
+            stderr_text,
             last_id: 0,
             answers: HashMap::new(),
             script: Box::new(|_, _| Reply::Error(-32601, "no such method")),
@@ -134,8 +134,8 @@ impl Host {
         self
     }
 
-    /// Opens a session; gives what the server says of itself.
-    pub(super) fn greet(&mut self, capabilities: &Value) -> Value {
+    /// Opens a session; returns the result of `initialize`.
+    pub(super) fn initialize(&mut self, capabilities: &Value) -> Value {
         let hello = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": capabilities,
@@ -150,7 +150,7 @@ impl Host {
     /// Writes a line.
     pub(super) fn write(&mut self, line: &str) {
         let written = self.input.as_mut().unwrap().write_all(format!("{line}\n").as_bytes());
-        assert!(written.is_ok(), "nobody reads: {}", self.complaints());
+        assert!(written.is_ok(), "nobody reads: {}", self.stderr_text());
     }
 
     /// Writes several requests at once, whose ids go up to `last_id`.
@@ -163,7 +163,7 @@ impl Host {
         self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
     }
 
-    /// Sends a request and gives its id.
+    /// Sends a request and returns its id.
     pub(super) fn begin(&mut self, method: &str, params: &str) -> u64 {
         self.last_id += 1;
         let (id, method) = (self.last_id, Value::from(method));
@@ -171,12 +171,12 @@ impl Host {
         id
     }
 
-    /// Sends a tool call and gives its id.
+    /// Sends a tool call and returns its id.
     pub(super) fn begin_call(&mut self, tool: &str, arguments: &Value) -> u64 {
         self.begin("tools/call", &json!({"name": tool, "arguments": arguments}).to_string())
     }
 
-    /// The answer to a request. What comes meanwhile is heard and answered.
+    /// The response to a request. Handles messages that arrive in between.
     pub(super) fn answer(&mut self, id: u64) -> Answer {
         self.until(&format!("the answer to request {id}"), |host| host.answers.contains_key(&id));
         self.answers.remove(&id).unwrap()
@@ -187,12 +187,12 @@ impl Host {
         self.answers.contains_key(&id)
     }
 
-    /// Whether any answer is there that nobody has taken.
+    /// Whether an unread response is there.
     pub(super) fn has_any_answer(&self) -> bool {
         !self.answers.is_empty()
     }
 
-    /// Sends a request and gives its answer.
+    /// Sends a request and returns its response.
     pub(super) fn ask(&mut self, method: &str, params: &str) -> Answer {
         let id = self.begin(method, params);
         self.answer(id)
@@ -205,7 +205,7 @@ impl Host {
     }
 
     /// Answers a question that was left open.
-    pub(super) fn reply(&mut self, question: &Heard, reply: &Reply) {
+    pub(super) fn reply(&mut self, question: &ReceivedMessages, reply: &Reply) {
         let id = question.id.as_deref().unwrap();
         match reply {
             Reply::Result(result) => {
@@ -223,19 +223,19 @@ impl Host {
     pub(super) fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + SOON;
         while !is_so(self) {
-            if let Err(error) = self.hear(deadline.saturating_duration_since(Instant::now())) {
+            if let Err(error) = self.receive(deadline.saturating_duration_since(Instant::now())) {
                 panic!(
                     "waiting for {what}: {error}\nnotices: {:#?}\nquestions: {:#?}\nstderr: {}",
                     self.notices,
                     self.questions,
-                    self.complaints()
+                    self.stderr_text()
                 );
             }
         }
     }
 
-    /// Hears one message, if one comes in that time.
-    pub(super) fn hear(&mut self, limit: Duration) -> Result<(), RecvTimeoutError> {
+    /// Receives one message, if one arrives in that time.
+    pub(super) fn receive(&mut self, limit: Duration) -> Result<(), RecvTimeoutError> {
         let line = self.lines.recv_timeout(limit)?;
         let message: Message =
             serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: not a message: {line}"));
@@ -244,13 +244,13 @@ impl Host {
         match (id, message.method) {
             (id, Some(method)) => {
                 let params = message.params.map(|params| params.get().to_owned()).unwrap_or_default();
-                let heard = Heard { method, params, id };
-                if heard.id.is_none() {
-                    self.notices.push(heard);
+                let received = ReceivedMessages { method, params, id };
+                if received.id.is_none() {
+                    self.notices.push(received);
                 } else {
-                    let reply = (self.script)(&heard.method, &heard.data());
-                    self.reply(&heard, &reply);
-                    self.questions.push(heard);
+                    let reply = (self.script)(&received.method, &received.data());
+                    self.reply(&received, &reply);
+                    self.questions.push(received);
                 }
             }
             (Some(id), None) => {
@@ -276,7 +276,7 @@ impl Host {
             if let Some(status) = self.process.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < deadline, "it does not end: {}", self.complaints());
+            assert!(Instant::now() < deadline, "it does not end: {}", self.stderr_text());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -287,15 +287,15 @@ impl Host {
         self.process.wait().unwrap();
     }
 
-    /// What it has said on stderr.
-    pub(super) fn complaints(&self) -> String {
-        self.complaints.lock().unwrap().clone()
+    /// Its stderr so far.
+    pub(super) fn stderr_text(&self) -> String {
+        self.stderr_text.lock().unwrap().clone()
     }
 }
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // Closed first: what the process has started ends with it only when it may say goodbye.
+        // Closed first: child processes end with the process only if it can shut down.
         drop(self.input.take());
         let deadline = Instant::now() + Duration::from_secs(5);
         while Instant::now() < deadline && matches!(self.process.try_wait(), Ok(None)) {
@@ -309,7 +309,7 @@ impl Drop for Host {
 /// What a form of the broker is open for at least before an answer to it can be a person's.
 pub(super) const READING_TIME: Duration = Duration::from_millis(510);
 
-/// A person who reads the form and says yes, or a host that says something else at once.
+/// A person who approves in the form, or a host that answers otherwise at once.
 pub(super) fn elicited(action: &str) -> Reply {
     match action {
         "accept" => {

@@ -1,4 +1,4 @@
-//! Bodies that run only while somebody needs them: real processes, which write down when they start and end.
+//! Bodies that run only while they are needed: real processes, which log when they start and end.
 
 use std::fs;
 
@@ -45,8 +45,8 @@ fn a_lazy_body_is_listed_from_its_pins_and_started_by_the_first_call() {
     assert_eq!(starts(&scene), 2);
     assert_eq!(upstream(&mut second, "desk")["state"], "connected");
     assert_eq!(listed(&mut second), names);
-    let told = second.notices.iter().any(|notice| notice.method == "notifications/tools/list_changed");
-    assert!(!told, "nothing has changed: {:?}", second.notices);
+    let reported = second.notices.iter().any(|notice| notice.method == "notifications/tools/list_changed");
+    assert!(!reported, "nothing has changed: {:?}", second.notices);
     assert!(second.close().success());
     let mut third = scene.plain_host();
     let through = json!({"name": "desk/note", "args": {"text": "x"}});
@@ -148,8 +148,8 @@ fn a_definition_that_changed_while_it_was_stopped_is_noticed_before_the_call() {
     assert_eq!(decision(&second.call("note", &json!({}))), "held");
     let read = second.call("look", &json!({}));
     assert_eq!(read["content"][0]["text"], "look is done");
-    let told = read["_meta"]["embody/degraded"].to_string();
-    assert!(told.contains("definition_changed"), "{read}");
+    let reported = read["_meta"]["embody/degraded"].to_string();
+    assert!(reported.contains("definition_changed"), "{read}");
     assert_eq!(scene.desk.calls("note").len(), 1);
     assert!(scene.world.run(&["pins", "list"]).ok().stdout.contains("note"));
     // What waits for the operator still does while it does not run.

@@ -1,4 +1,4 @@
-//! What a body says about itself reaches the model as the operator wants it to, and changes wait for the operator.
+//! Instructions of a body reach the model as configured, and changed ones wait for the operator.
 
 use std::fs;
 
@@ -57,7 +57,7 @@ fn rules_of_28887_characters_are_in_the_contract_whole() {
     let places = ["Be honest.", "## Rules of `desk`", &rules, "Speak softly."].map(|part| text.find(part));
     assert!(places.is_sorted() && places[0].is_some(), "{places:?}: {text}");
     assert!(is_done(&host.call("note", &json!({})), "note"));
-    // A long contract is not cut, and `doctor` says how long it is.
+    // A long contract is not cut, and `doctor` reports its size.
     let doctor = scene.world.run(&["doctor", "--json"]).ok().json();
     let check =
         doctor["checks"].as_array().unwrap().iter().find(|check| check["name"] == "contract").unwrap();

@@ -71,7 +71,7 @@ fn killed_it_leaves_no_body_behind() {
     // Killed while it starts them: none is left, whether it was begun or not.
     for _ in 0..10 {
         let mut host = Host::start(broker(&world));
-        host.greet(&json!({}));
+        host.initialize(&json!({}));
         host.kill();
     }
     desk.gone();
@@ -193,7 +193,7 @@ fn survive(rounds: usize, mut until: impl FnMut(&mut Host, &Scene, usize)) {
         host.kill();
     }
     scene.desk.gone();
-    // One that lives looks after what the others left.
+    // A running broker closes the calls of killed ones.
     let mut last = scene.plain_host();
     let result = last.call("note", &json!({"text": "the last"}));
     assert!(is_done(&result, "note"), "{result}");

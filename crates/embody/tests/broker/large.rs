@@ -82,7 +82,7 @@ fn what_is_not_listed_is_found_and_called_by_its_name_or_through_body_tool() {
     let through = json!({"name": "water_the_plants", "args": {"text": "x"}});
     assert!(is_done(&host.call("body_tool", &through), "water_the_plants"));
     assert_eq!(scene.desk.calls("water_the_plants"), [json!({}), json!({"text": "x"})]);
-    // And one that was told the name by somebody else needs no search.
+    // A host that knows the name needs no search.
     assert!(is_done(&host.call("get_lamp_2", &json!({})), "get_lamp_2"));
     let status = host.call("runtime_status", &json!({}))["structuredContent"]["tools"].take();
     assert!(status["offered"].as_u64().unwrap() > 300 && status["listed"].as_u64().unwrap() < 60, "{status}");
@@ -94,7 +94,7 @@ fn what_is_not_listed_is_found_and_called_by_its_name_or_through_body_tool() {
 }
 
 #[test]
-fn what_is_held_back_is_not_found_and_gates_and_definitions_are_the_same() {
+fn quarantined_tools_are_not_found_and_gates_stay_the_same() {
     let scene = large("");
     // The rules of the scene allow everything; these do not.
     let config = fs::read_to_string(scene.world.path("embody.toml")).unwrap();
@@ -141,7 +141,7 @@ fn a_search_says_what_is_wrong_with_it_and_what_there_is() {
 }
 
 #[test]
-fn the_operator_says_how_many_are_listed_and_which_always() {
+fn the_configuration_limits_listed_tools_and_names_those_always_listed() {
     let few = large("max_listed = 1000");
     let all = list(&mut few.plain_host());
     assert!(has(&all, "get_lamp_2") && has(&all, "find_tools") && all.len() > 300);

@@ -93,7 +93,7 @@ fn progress_keeps_its_token_and_comes_before_the_result() {
         let numbers: Vec<u64> = steps.iter().map(|step| step["progress"].as_u64().unwrap()).collect();
         assert_eq!(numbers, (1..=500).collect::<Vec<u64>>());
     }
-    // What a body says of a call after its end is nobody's.
+    // Messages of a body about an ended call are dropped.
     host.call("look", &json!({}));
     assert!(host.notices.iter().all(|notice| notice.data()["progress"] != 501), "{:?}", host.notices.last());
 }
@@ -128,7 +128,7 @@ fn unknown_methods_pass_where_the_body_lists_them() {
 }
 
 #[test]
-fn what_a_body_announces_reaches_the_host() {
+fn notifications_of_a_body_reach_the_host() {
     let scene = Scene::new("", &[]);
     let mut host = scene.plain_host();
     host.call("look", &json!({"trick": "flood", "amount": 200}));

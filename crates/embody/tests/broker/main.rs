@@ -26,6 +26,7 @@ mod kills;
 mod large;
 mod lossless;
 mod names;
+mod observability;
 mod old_servers;
 #[path = "../../../mcp/tests/own_tools/validate.rs"]
 mod own_tools;
@@ -44,5 +45,4 @@ mod support;
 mod tasks;
 mod unruly;
 mod users;
-mod watched;
 mod web;

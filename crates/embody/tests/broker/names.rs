@@ -102,7 +102,7 @@ fn long_names_are_cut_and_still_reach_their_tool() {
 
 // spec: N-02
 #[test]
-fn the_status_says_what_an_operator_wants_to_know() {
+fn the_status_shows_upstreams_and_sessions() {
     let scene = Scene::new("", &[]);
     let mut host = scene.plain_host();
     let found = eventually("the tools of the server", || {
@@ -170,8 +170,8 @@ fn the_first_list_has_the_tools_of_a_slow_body_that_was_seen_before() {
     assert_eq!(lamp.calls("look"), [json!({"text": "lamp"})]);
     assert_eq!(scene.desk.calls("look"), [json!({"text": "first"}), json!({"text": "desk"})]);
     assert_eq!(names(&mut host), known);
-    let told = host.notices.iter().any(|notice| notice.method == "notifications/tools/list_changed");
-    assert!(!told, "nothing has changed: {:?}", host.notices);
+    let reported = host.notices.iter().any(|notice| notice.method == "notifications/tools/list_changed");
+    assert!(!reported, "nothing has changed: {:?}", host.notices);
 }
 
 // spec: N-05

@@ -206,7 +206,7 @@ const SHORT: usize = 5;
 
 /// What a host gets to see, as text.
 #[derive(Debug)]
-struct Seen {
+struct Observed {
     /// Kind of list → what tells an item from another → the item.
     listed: BTreeMap<&'static str, BTreeMap<String, String>>,
     answer: Answer,
@@ -250,7 +250,7 @@ impl Server {
     }
 
     /// The server itself, in an era that it speaks.
-    fn directly(&self, world: &World, era: Era) -> Seen {
+    fn directly(&self, world: &World, era: Era) -> Observed {
         let words = self.words(world);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).env_clear().env("HOME", world.outside("home")).envs(self.environment());
@@ -274,23 +274,23 @@ impl Server {
                 "io.modelcontextprotocol/clientCapabilities": {},
             }}),
         };
-        let seen = Seen::of(&mut host, &params, self.call(world));
+        let seen = Observed::of(&mut host, &params, self.call(world));
         // Some do not end by themselves when their host is gone.
         host.kill();
         seen
     }
 
-    fn through_the_broker(&self, world: &World) -> Seen {
+    fn through_the_broker(&self, world: &World) -> Observed {
         world.file("embody.toml", self.body(world) + ALLOW_ALL);
         let mut host = host(world, &json!({}), |_, _| Reply::Error(-32601, "no such method"));
         until_state(&mut host, self.name, "connected");
-        let seen = Seen::of(&mut host, &json!({}), self.call(world));
+        let seen = Observed::of(&mut host, &json!({}), self.call(world));
         assert!(host.close().success());
         seen
     }
 }
 
-impl Seen {
+impl Observed {
     fn of(host: &mut Host, params: &Value, call: Value) -> Self {
         let listed = LISTS
             .map(|(method, key, identity)| {

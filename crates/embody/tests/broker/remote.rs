@@ -42,7 +42,7 @@ fn a_token_that_has_run_out_is_fetched_again_and_the_call_is_made_once() {
     assert!(!answer.contains("second"), "{answer}");
     assert_eq!(web.calls().len(), 2);
     assert!(!host.call("runtime_status", &json!({})).to_string().contains("second"));
-    assert!(!host.complaints().contains("second"));
+    assert!(!host.stderr_text().contains("second"));
 }
 
 // spec: N-13, N-15
@@ -64,7 +64,7 @@ fn an_answer_that_breaks_off_ends_the_call_and_nothing_is_sent_again() {
 
 // spec: N-13
 #[test]
-fn a_slow_answer_stops_nobody_else() {
+fn a_slow_response_does_not_block_others() {
     let web = Web::start();
     let world = world_with(&web.url("/mcp"), "");
     let mut host = host(&world, &json!({}), nothing);
@@ -80,7 +80,7 @@ fn a_slow_answer_stops_nobody_else() {
 
 // spec: N-13
 #[test]
-fn a_token_goes_to_nobody_else() {
+fn a_token_is_sent_to_no_other_server() {
     let (web, other) = (Web::start(), Web::start());
     web.want("first");
     web.point_to(&other.url("/mcp"));
@@ -120,7 +120,7 @@ fn a_question_on_a_calls_own_stream_is_answered() {
 
 // spec: N-13
 #[test]
-fn a_server_that_is_not_there_is_shown() {
+fn an_unreachable_server_is_shown() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let world = world_with(&format!("http://127.0.0.1:{port}/mcp"), "");
     let mut host = host(&world, &json!({}), nothing);

@@ -105,13 +105,13 @@ struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    fn greet(scene: &'a Scene, at: usize) -> Self {
+    fn initialize(scene: &'a Scene, at: usize) -> Self {
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
             "clientInfo": {"name": "host", "version": "1"}});
         let reading = scene.post(at, &[], &request(1, "initialize", &hello));
         let session = reading.header("mcp-session-id").expect("a session").to_owned();
-        let greeted = answer(reading);
-        assert_eq!(greeted["result"]["protocolVersion"], "2025-11-25", "{greeted}");
+        let initialized = answer(reading);
+        assert_eq!(initialized["result"]["protocolVersion"], "2025-11-25", "{initialized}");
         Self { scene, session, last: 1 }
     }
 
@@ -136,10 +136,10 @@ fn is_done(result: &Value, tool: &str) -> bool {
 
 // spec: N-12
 #[test]
-fn a_session_goes_on_wherever_its_requests_arrive() {
+fn a_session_continues_on_every_replica() {
     let mut scene = Scene::new();
     let session = {
-        let mut host = Host::greet(&scene, 0);
+        let mut host = Host::initialize(&scene, 0);
         let listed = answer(host.begin(1, "tools/list", &json!({})));
         assert!(listed["result"]["tools"].to_string().contains("send_note"), "{listed}");
         for round in 0..4 {
@@ -181,8 +181,8 @@ fn a_session_goes_on_wherever_its_requests_arrive() {
         let gone = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": host.last}});
         assert_eq!(scene.post(1, &host.headers(), &gone).whole().status, 202);
         eventually("the end of the call", || {
-            let heard = scene.desk.of_kind("notification");
-            heard.iter().any(|one| one["method"] == "notifications/cancelled").then_some(())
+            let received = scene.desk.of_kind("notification");
+            received.iter().any(|one| one["method"] == "notifications/cancelled").then_some(())
         });
         assert_eq!(hanging.join().unwrap(), 200);
         host.session
@@ -219,7 +219,7 @@ fn a_session_goes_on_wherever_its_requests_arrive() {
 #[test]
 fn a_session_and_a_call_that_waits_are_their_tokens_in_every_replica() {
     let scene = Scene::new();
-    let mut host = Host::greet(&scene, 0);
+    let mut host = Host::initialize(&scene, 0);
     assert!(is_done(&host.call(0, "look", &json!({})), "look"));
     // The same user with the same rights, and another token.
     let other = approving_token(&scene.worlds[0]);
@@ -237,12 +237,12 @@ fn a_session_and_a_call_that_waits_are_their_tokens_in_every_replica() {
         let refused = messages(post(&up.host, &other, &headers, &call), |_| {}).pop().unwrap();
         assert_eq!(refused["error"]["code"], -32602, "{refused}");
     }
-    let told =
+    let reported =
         alone(&scene, 1, "look", &json!({"trick": "elicit"}), &answered(&asks, &json!({"name": "Ann"})));
-    assert!(told["result"].to_string().contains("Ann"), "{told}");
+    assert!(reported["result"].to_string().contains("Ann"), "{reported}");
 }
 
-/// What a host of the stateless era says of itself with every request.
+/// The client information that a stateless host sends with every request.
 fn meta(capabilities: &Value) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -280,12 +280,12 @@ fn answered(asks: &Value, content: &Value) -> Value {
 
 // spec: N-10, N-15
 #[test]
-fn without_sessions_a_call_goes_on_wherever_its_answers_arrive() {
+fn a_stateless_call_continues_on_every_replica() {
     let mut scene = Scene::new();
     let none = json!({});
     assert_eq!(decision(&alone(&scene, 0, "note", &none, &none)["result"]), "bounce");
     assert!(is_done(&alone(&scene, 1, "note", &none, &none)["result"], "note"));
-    // A person says yes to one about what the other has asked.
+    // One replica's approval decides the call of the other.
     let hi = json!({"text": "hi"});
     let asks = alone(&scene, 0, "send_note", &hi, &none);
     let yes = answered(&asks, &none);
@@ -303,16 +303,16 @@ fn without_sessions_a_call_goes_on_wherever_its_answers_arrive() {
     // A body with sessions asks in the middle of its call, which waits where it was begun.
     let elicit = json!({"trick": "elicit"});
     let asks = alone(&scene, 0, "look", &elicit, &none);
-    let told = alone(&scene, 1, "look", &elicit, &answered(&asks, &json!({"name": "Ann"})));
-    assert!(told["result"].to_string().contains("Ann"), "{told}");
-    // Whoever has asked a person is killed: nothing was sent, so another can go on.
+    let reported = alone(&scene, 1, "look", &elicit, &answered(&asks, &json!({"name": "Ann"})));
+    assert!(reported["result"].to_string().contains("Ann"), "{reported}");
+    // The replica that asked for approval is killed: nothing was sent, so another can continue.
     let bye = json!({"text": "bye"});
     let asks = alone(&scene, 0, "send_note", &bye, &none);
     scene.kill(0);
     let done = alone(&scene, 1, "send_note", &bye, &answered(&asks, &none));
     assert!(is_done(&done["result"], "send_note"), "{done}");
     assert_eq!(scene.executed("send_note"), 2);
-    // Whoever has sent a call is killed: what came of it nobody knows, and it is not sent again.
+    // The replica that sent a call is killed: its outcome is unknown, and it is not sent again.
     let before = scene.executed("look");
     let asks = alone(&scene, 1, "look", &elicit, &none);
     scene.kill(1);
@@ -341,15 +341,15 @@ fn a_server_without_sessions_is_asked_on_from_another_process() {
         let text = asks["result"]["content"][0]["text"].as_str();
         assert_eq!(text, Some("Multi-round complete for Ann who likes red"), "{asks}");
     }
-    // A call that goes on as a task is followed wherever somebody asks for it.
+    // A call that became a task can be polled on every replica.
     let call = json!({"name": "confirm_delete", "arguments": {"filename": "old.txt"}});
     let begun = with_tasks(&scene, 0, "tools/call", &call);
     assert_eq!(begun["result"]["resultType"], "task", "{begun}");
     let task = json!({"taskId": begun["result"]["taskId"]});
     let status = |scene: &Scene, at: usize, status: &str| {
         eventually(status, || {
-            let told = with_tasks(scene, at, "tasks/get", &task);
-            (told["result"]["status"] == status).then_some(told)
+            let reported = with_tasks(scene, at, "tasks/get", &task);
+            (reported["result"]["status"] == status).then_some(reported)
         })
     };
     let asks = status(&scene, 1, "input_required");
@@ -365,7 +365,7 @@ fn a_server_without_sessions_is_asked_on_from_another_process() {
     assert!(over["result"]["result"].to_string().contains("old.txt"), "{over}");
 }
 
-/// What a host that knows tasks asks, and is told.
+/// The requests and responses of a host with tasks.
 fn with_tasks(scene: &Scene, at: usize, method: &str, params: &Value) -> Value {
     let mut params = params.clone();
     params["_meta"] = meta(&json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}));
@@ -459,7 +459,7 @@ fn behind_one_address_either_may_be_killed() {
     let mut scene = Scene::new();
     let proxy = Proxy::start(scene.ups.iter().map(|up| up.host.clone()).collect());
     let session = {
-        let host = Host::greet(&scene, 0);
+        let host = Host::initialize(&scene, 0);
         host.session.clone()
     };
     let in_session = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
@@ -495,7 +495,7 @@ fn behind_one_address_either_may_be_killed() {
             assert_eq!(decision(&answer["result"]), "bounce", "{answer}");
         }
     }
-    // Each era reads the contract once, or once more where a call was faster than the word of it.
+    // Each era reads the contract once, or twice if a call was faster than its delivery record.
     assert!(done.len() >= 50, "{done:?}");
     let executed: Vec<String> =
         scene.desk.calls("note").iter().map(|call| call["text"].as_str().unwrap().to_owned()).collect();

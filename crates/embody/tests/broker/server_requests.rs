@@ -46,8 +46,8 @@ fn a_body_asks_the_hosts_model_only_where_the_operator_says_so() {
         let mut host = host(&scene.world, &capable(), answering);
         let result = host.call("look", &json!({"trick": "sample"}));
         let answer = &result["structuredContent"]["answer"];
-        let greeted = scene.desk.of_kind("initialize")[0]["params"]["capabilities"].clone();
-        assert_eq!(greeted.get("sampling").is_some(), allowed, "{greeted}");
+        let initialized = scene.desk.of_kind("initialize")[0]["params"]["capabilities"].clone();
+        assert_eq!(initialized.get("sampling").is_some(), allowed, "{initialized}");
         assert_eq!(answer["model"] == "m", allowed, "{result}");
         assert_eq!(host.questions.len(), usize::from(allowed), "{:?}", host.questions);
     }
@@ -61,8 +61,11 @@ fn a_body_learns_the_hosts_roots_and_that_they_change() {
     assert_eq!(result["structuredContent"]["answer"], json!({"roots": [{"uri": "file:///somewhere"}]}));
     host.notify("notifications/roots/list_changed", &json!({}));
     // A notification and the next call may overtake each other.
-    let told = scene.desk.until("notification", 2);
-    assert!(told.iter().any(|event| event["method"] == "notifications/roots/list_changed"), "{told:?}");
+    let reported = scene.desk.until("notification", 2);
+    assert!(
+        reported.iter().any(|event| event["method"] == "notifications/roots/list_changed"),
+        "{reported:?}"
+    );
 }
 
 #[test]
@@ -71,8 +74,8 @@ fn roots_are_withheld_from_a_body_where_the_operator_says_so() {
     let mut host = host(&scene.world, &capable(), answering);
     let result = host.call("look", &json!({"trick": "roots"}));
     assert_eq!(result["structuredContent"]["answer"]["code"], -32601, "{result}");
-    let greeted = scene.desk.of_kind("initialize")[0]["params"]["capabilities"].clone();
-    assert!(greeted.get("roots").is_none() && greeted.get("elicitation").is_some(), "{greeted}");
+    let initialized = scene.desk.of_kind("initialize")[0]["params"]["capabilities"].clone();
+    assert!(initialized.get("roots").is_none() && initialized.get("elicitation").is_some(), "{initialized}");
     is_not_told_of_changes(&scene, &mut host);
     assert!(host.questions.is_empty(), "{:?}", host.questions);
 }
@@ -88,8 +91,8 @@ fn a_body_is_given_the_folders_of_the_operator_instead_of_the_hosts_roots() {
             {"uri": "file:///data", "name": "data"},
         ]);
         assert_eq!(result["structuredContent"]["answer"], json!({"roots": roots}));
-        let greeted = scene.desk.of_kind("initialize").last().unwrap()["params"]["capabilities"].clone();
-        assert_eq!(greeted["roots"], json!({}), "{greeted}");
+        let initialized = scene.desk.of_kind("initialize").last().unwrap()["params"]["capabilities"].clone();
+        assert_eq!(initialized["roots"], json!({}), "{initialized}");
         is_not_told_of_changes(&scene, &mut host);
         assert!(host.questions.is_empty(), "{:?}", host.questions);
     }
@@ -99,8 +102,11 @@ fn a_body_is_given_the_folders_of_the_operator_instead_of_the_hosts_roots() {
 fn is_not_told_of_changes(scene: &Scene, host: &mut Host) {
     host.notify("notifications/roots/list_changed", &json!({}));
     host.call("look", &json!({}));
-    let told = scene.desk.of_kind("notification");
-    assert!(!told.iter().any(|event| event["method"] == "notifications/roots/list_changed"), "{told:?}");
+    let reported = scene.desk.of_kind("notification");
+    assert!(
+        !reported.iter().any(|event| event["method"] == "notifications/roots/list_changed"),
+        "{reported:?}"
+    );
 }
 
 #[test]
@@ -173,9 +179,9 @@ fn a_host_that_cannot_be_asked_is_not_asked() {
         assert!(result["structuredContent"]["answer"]["code"].is_i64(), "{trick}: {result}");
     }
     assert!(host.questions.is_empty(), "{:?}", host.questions);
-    let greeted = scene.desk.of_kind("initialize")[0]["params"]["capabilities"].clone();
+    let initialized = scene.desk.of_kind("initialize")[0]["params"]["capabilities"].clone();
     for capability in ["elicitation", "sampling", "roots"] {
-        assert!(greeted.get(capability).is_none(), "{greeted}");
+        assert!(initialized.get(capability).is_none(), "{initialized}");
     }
 }
 

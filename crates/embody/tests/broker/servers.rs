@@ -118,7 +118,7 @@ impl<'a> Servers<'a> {
         })
     }
 
-    /// What that host says. What it is asked to do as a task it does as one.
+    /// The responses of that host. It runs calls as tasks if requested.
     pub(super) fn script(&self) -> impl FnMut(&str, &Value) -> Reply + use<> {
         let roots = ["files", "kept"].map(|name| format!("file://{}", self.path(name).display()));
         let roots = roots.map(|uri| json!({"uri": uri, "name": "a root"}));

@@ -44,7 +44,7 @@ pub(super) fn stranger(
     script: impl FnMut(&str, &Value) -> Reply + 'static,
 ) -> Host {
     let mut host = Host::start(broker(world)).answering(script);
-    host.greet(capabilities);
+    host.initialize(capabilities);
     host
 }
 
@@ -94,7 +94,7 @@ impl Scene {
     }
 }
 
-/// What the broker says in place of a body: a decision result, and which one.
+/// The decision of a decision result.
 pub(super) fn decision(result: &Value) -> &str {
     let data = decision_data(result);
     data["decision"].as_str().unwrap_or_else(|| panic!("no decision: {result}"))

@@ -1,6 +1,6 @@
-//! Calls that go on as tasks, for hosts of the stateless era: the fixture behind the broker, over HTTP, with real tokens.
+//! Calls that become tasks, for hosts of the stateless era: the fixture behind the broker, over HTTP, with real tokens.
 
-mod sly;
+mod hostile_server;
 
 use std::process::Command;
 
@@ -31,22 +31,22 @@ const EVERYONE: &str = "users = \"all\"";
 
 /// Where the fixture is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Backend {
     Process,
     Remote,
 }
 
 impl Scene {
-    fn new(place: Place, parts: &[&str]) -> Self {
-        Self::of("stateless", place, parts, |_| {})
+    fn new(backend: Backend, parts: &[&str]) -> Self {
+        Self::of("stateless", backend, parts, |_| {})
     }
 
-    fn of(era: &str, place: Place, parts: &[&str], prepare: impl Fn(&World)) -> Self {
+    fn of(era: &str, backend: Backend, parts: &[&str], prepare: impl Fn(&World)) -> Self {
         let world = World::with_body("Be honest. The rules of the house.");
         let words = fixture(era);
-        let (remote, fixture) = match place {
-            Place::Process => (None, body("fixture", &words, EVERYONE)),
-            Place::Remote => {
+        let (remote, fixture) = match backend {
+            Backend::Process => (None, body("fixture", &words, EVERYONE)),
+            Backend::Remote => {
                 let [program, flag, era] = words;
                 let remote =
                     Listening::start(Command::new(program).args([&flag, &era, "--listen", "127.0.0.1:0"]));
@@ -128,7 +128,7 @@ impl User<'_> {
         answer["result"].clone()
     }
 
-    /// The id of the task that a call goes on as.
+    /// The id of the task that a call became.
     fn task(&self, tool: &str, arguments: &Value) -> String {
         let result = self.call(tool, arguments);
         assert_eq!((&result["resultType"], result.get("content")), (&json!("task"), None), "{result}");
@@ -163,7 +163,7 @@ impl User<'_> {
 // spec: N-09, N-10
 #[test]
 fn what_destroys_is_approved_before_it_becomes_a_task() {
-    let scene = Scene::new(Place::Process, &[SHORT_WAIT]);
+    let scene = Scene::new(Backend::Process, &[SHORT_WAIT]);
     let ann = scene.user("ann");
     let file = json!({"filename": "all.txt"});
     assert_eq!(decision(&ann.call("test_task_that_destroys", &file)), "bounce");
@@ -172,12 +172,12 @@ fn what_destroys_is_approved_before_it_becomes_a_task() {
     let approval = pending["_meta"]["embody/decision"]["approval_id"].as_str().unwrap().to_owned();
     scene.world.run(&["approvals", "approve", &approval]).ok();
     let task = ann.task("test_task_that_destroys", &file);
-    // It is on record as done by the server, which goes on with it by itself.
+    // It is recorded as done: the server continues it by itself.
     let outcomes = || on_record(&scene, "outcome");
     let outcome = eventually("the outcome on record", || outcomes().pop());
     assert_eq!(outcome["detail"]["outcome"], "done", "{outcome}");
     assert!(outcome.to_string().contains("as a task"), "{outcome}");
-    // What it asks while it runs says whose question it is, and is no approval.
+    // Its requests name the server and are not approvals.
     let asks = ann.once(&task, "input_required");
     let (key, question) = asks["inputRequests"].as_object().unwrap().iter().next().unwrap();
     assert_eq!(question["method"], "elicitation/create");
@@ -198,7 +198,7 @@ fn what_destroys_is_approved_before_it_becomes_a_task() {
     assert_eq!(outcomes().len(), 2);
 }
 
-/// A rule by which what the fixture makes tasks of is a write that nobody is asked about.
+/// A rule that makes the fixture's tasks writes without approval.
 const WRITES: &str = "[[policy.rule]]\ntools = [\"*\"]\nclass = \"write\"\ngate = \"allow\"\n";
 
 /// What is on record, of this kind.
@@ -210,8 +210,8 @@ fn on_record(scene: &Scene, event: &str) -> Vec<Value> {
 
 // spec: N-14
 #[test]
-fn why_nobody_knows_what_a_cancelled_task_has_done_is_on_record() {
-    let scene = Scene::new(Place::Process, &[WRITES]);
+fn the_unknown_outcome_of_a_cancelled_task_is_recorded_with_its_reason() {
+    let scene = Scene::new(Backend::Process, &[WRITES]);
     let ann = scene.user("ann");
     let work = json!({"seconds": 60});
     assert_eq!(decision(&ann.call("slow_compute", &work)), "bounce");
@@ -228,8 +228,8 @@ fn why_nobody_knows_what_a_cancelled_task_has_done_is_on_record() {
 
 // spec: N-14
 #[test]
-fn what_is_said_to_a_task_is_on_record() {
-    let mut scene = Scene::new(Place::Remote, &[WRITES]);
+fn messages_to_a_task_are_recorded() {
+    let mut scene = Scene::new(Backend::Remote, &[WRITES]);
     let ann = scene.user("ann");
     assert_eq!(decision(&ann.call("multi_input", &json!({}))), "bounce");
     let task = ann.task("multi_input", &json!({}));
@@ -242,14 +242,14 @@ fn what_is_said_to_a_task_is_on_record() {
     for name in ["user", "session", "agent", "channel"] {
         assert_eq!(said[name], call[name], "{said}");
     }
-    let told = &said["detail"];
-    assert_eq!((&told["said"], &told["outcome"]), (&json!("update"), &json!("done")), "{said}");
+    let reported = &said["detail"];
+    assert_eq!((&reported["said"], &reported["outcome"]), (&json!("update"), &json!("done")), "{said}");
     for name in ["call_id", "body", "tool"] {
-        assert_eq!(told[name], call["detail"][name], "{said}");
+        assert_eq!(reported[name], call["detail"][name], "{said}");
     }
     let excerpt = json!({"action": "accept", "content": {"name": "Ann", "password": "[redacted]"}});
-    assert_eq!(told["args_excerpt"]["first"], excerpt, "{said}");
-    // Whoever may not say it has not said it, and who only asks says nothing.
+    assert_eq!(reported["args_excerpt"]["first"], excerpt, "{said}");
+    // A rejected message is not recorded as sent, and neither is a poll.
     scene.user("bob").refuses("tasks/cancel", &task);
     ann.get(&task);
     // Another process does not know the call, but the task has a name that the call's outcome has too.
@@ -261,9 +261,9 @@ fn what_is_said_to_a_task_is_on_record() {
     let [_, stop] = &all[..] else { panic!("{all:?}") };
     assert_eq!((&stop["detail"]["said"], &stop["detail"]["outcome"]), (&json!("cancel"), &json!("done")));
     assert!(stop["detail"].get("call_id").is_none() && stop["session"].is_string(), "{stop}");
-    assert_eq!(stop["detail"]["task"], told["task"]);
+    assert_eq!(stop["detail"]["task"], reported["task"]);
     let begun = on_record(&scene, "outcome").remove(0);
-    assert!(begun.to_string().contains(told["task"].as_str().unwrap()), "{begun}");
+    assert!(begun.to_string().contains(reported["task"].as_str().unwrap()), "{begun}");
     // What its server refuses is on record as that.
     let refused = ann.about("tasks/update", &json!({"taskId": task, "inputResponses": 7}));
     assert!(refused["error"].is_object(), "{refused}");
@@ -272,9 +272,9 @@ fn what_is_said_to_a_task_is_on_record() {
 }
 
 #[test]
-fn nobody_else_reaches_a_task() {
+fn another_session_cannot_access_a_task() {
     // Both speak to the same process of the fixture, which would answer either.
-    let scene = Scene::new(Place::Remote, &[READS]);
+    let scene = Scene::new(Backend::Remote, &[READS]);
     let (ann, bob) = (scene.user("ann"), scene.user("bob"));
     let task = ann.task("slow_compute", &json!({"seconds": 60}));
     let own = bob.task("slow_compute", &json!({"seconds": 60}));
@@ -299,15 +299,15 @@ fn nobody_else_reaches_a_task() {
 
 #[test]
 fn a_task_outlives_the_broker_if_its_server_does() {
-    for place in [Place::Remote, Place::Process] {
-        let mut scene = Scene::new(place, &[READS]);
+    for backend in [Backend::Remote, Backend::Process] {
+        let mut scene = Scene::new(backend, &[READS]);
         let ann = scene.user("ann");
         let (token, task) = (ann.token.clone(), ann.task("slow_compute", &json!({"seconds": 60})));
         let elsewhere = ann.ask("tasks/get", &json!({"taskId": task}), &can(json!({})));
-        assert_eq!(elsewhere["result"]["status"], "working", "{place:?}: {elsewhere}");
+        assert_eq!(elsewhere["result"]["status"], "working", "{backend:?}: {elsewhere}");
         scene.restart();
         let ann = User { scene: &scene, token };
-        if place == Place::Remote {
+        if backend == Backend::Remote {
             assert_eq!(ann.get(&task)["result"]["status"], "working");
             continue;
         }
@@ -318,7 +318,7 @@ fn a_task_outlives_the_broker_if_its_server_does() {
 
 #[test]
 fn a_task_is_gone_with_its_process() {
-    let scene = Scene::new(Place::Process, &[READS]);
+    let scene = Scene::new(Backend::Process, &[READS]);
     let ann = scene.user("ann");
     let task = ann.task("slow_compute", &json!({"seconds": 60}));
     let wanted = json!({"notifications": {"taskIds": [task]}});
@@ -343,7 +343,7 @@ fn a_task_is_gone_with_its_process() {
 // spec: N-10
 #[test]
 fn what_a_task_may_not_ask_is_not_asked() {
-    let scene = Scene::new(Place::Process, &[READS]);
+    let scene = Scene::new(Backend::Process, &[READS]);
     let ann = scene.user("ann");
     let task = ann.task("test_task_with_sampling", &json!({}));
     let state = ann.once(&task, "input_required");
@@ -363,13 +363,13 @@ fn what_a_task_may_not_ask_is_not_asked() {
 }
 
 #[test]
-fn whoever_listens_hears_of_their_tasks() {
+fn listeners_are_notified_of_their_own_tasks() {
     // What a server does not tell of is asked for.
     let quiet = "test_task_that_tells_nothing";
-    for (place, tool) in
-        [(Place::Process, "multi_input"), (Place::Remote, "multi_input"), (Place::Process, quiet)]
+    for (backend, tool) in
+        [(Backend::Process, "multi_input"), (Backend::Remote, "multi_input"), (Backend::Process, quiet)]
     {
-        let scene = Scene::new(place, &[READS]);
+        let scene = Scene::new(backend, &[READS]);
         let ann = scene.user("ann");
         let task = ann.task(tool, &json!({}));
         let wanted = json!({"notifications": {"taskIds": [task, "nobody's"]}});
@@ -378,7 +378,7 @@ fn whoever_listens_hears_of_their_tasks() {
         let mut listening = ann.begin("subscriptions/listen", &wanted, &can(json!({"elicitation": {}})));
         let agreed = listening.message().unwrap();
         assert_eq!(agreed["params"]["notifications"], json!({"taskIds": [task]}), "{agreed}");
-        let mut heard = |is_it: &dyn Fn(&Value) -> bool| loop {
+        let mut received = |is_it: &dyn Fn(&Value) -> bool| loop {
             let message = listening.message().unwrap();
             assert_eq!(message["method"], "notifications/tasks", "{message}");
             let state = &message["params"];
@@ -388,7 +388,7 @@ fn whoever_listens_hears_of_their_tasks() {
                 return state.clone();
             }
         };
-        let asks = heard(&|state| state["status"] == "input_required");
+        let asks = received(&|state| state["status"] == "input_required");
         let asked = asks["inputRequests"].as_object().unwrap();
         assert_eq!(asked.len(), 2, "{asks}");
         for question in asked.values() {
@@ -401,17 +401,17 @@ fn whoever_listens_hears_of_their_tasks() {
             ann.about("tasks/update", &json!({"taskId": task, "inputResponses": answers}));
         };
         answer("first");
-        heard(&|state| state["inputRequests"].as_object().is_some_and(|asked| asked.len() == 1));
+        received(&|state| state["inputRequests"].as_object().is_some_and(|asked| asked.len() == 1));
         answer("last");
-        let done = heard(&|state| state["status"] == "completed");
-        assert_eq!(done["result"]["content"][0]["text"], "Hello, first last!", "{tool}, {place:?}");
+        let done = received(&|state| state["status"] == "completed");
+        assert_eq!(done["result"]["content"][0]["text"], "Hello, first last!", "{tool}, {backend:?}");
         assert_eq!(done["result"], ann.get(&task)["result"]["result"]);
     }
 }
 
 #[test]
 fn a_host_that_we_did_not_write_follows_its_tasks() {
-    let scene = Scene::new(Place::Remote, &[READS]);
+    let scene = Scene::new(Backend::Remote, &[READS]);
     let target = Target { token: Some(scene.user("ann").token), ..Target::from(scene.server.http()) };
     let call = |era, words: &[&str]| inspect(&target, era, &[&["--method", "tools/call"], words].concat());
     let sum = ["--tool-name", "slow_compute", "--tool-arg", "seconds=1", "--tool-arg", "label=a sum"];
@@ -427,24 +427,24 @@ fn a_host_that_we_did_not_write_follows_its_tasks() {
 
 // spec: N-07
 #[test]
-fn the_mind_hears_what_came_of_a_task() {
+fn the_mind_observes_the_outcome_of_a_task() {
     let mind = Mind::new();
-    let scene = Scene::of("stateless", Place::Process, &[READS], |world| mind.serve(world));
+    let scene = Scene::of("stateless", Backend::Process, &[READS], |world| mind.serve(world));
     let ann = scene.user("ann");
     let task = ann.task("slow_compute", &json!({"seconds": 0, "label": "a sum"}));
     ann.once(&task, "completed");
     ann.get(&task);
-    // What comes later is heard later: by then everything of the task is.
-    let greeted = ann.call("greet", &json!({"name": "the last"}));
-    assert!(greeted["content"][0]["text"].as_str().unwrap().contains("the last"), "{greeted}");
-    let told = eventually("what the mind hears", || {
-        let heard = mind.process(&scene.world).calls("observe");
-        let results = heard.iter().filter_map(|one| one.get("result"));
+    // Notifications arrive in order: by then all of the task have arrived.
+    let initialized = ann.call("greet", &json!({"name": "the last"}));
+    assert!(initialized["content"][0]["text"].as_str().unwrap().contains("the last"), "{initialized}");
+    let reported = eventually("what the mind hears", || {
+        let received = mind.process(&scene.world).calls("observe");
+        let results = received.iter().filter_map(|one| one.get("result"));
         let results: Vec<String> = results.map(Value::to_string).collect();
         let count = |words: &str| results.iter().filter(|result| result.contains(words)).count();
         (count("the last") > 0).then(|| (results.len(), count("Computed a sum")))
     });
-    assert_eq!(told, (3, 1), "that it began, once how it ended, and the last call");
+    assert_eq!(reported, (3, 1), "that it began, once how it ended, and the last call");
 }
 
 #[test]
@@ -462,7 +462,7 @@ fn sessions_have_no_such_tasks() {
     assert!(refused["data"]["requiredCapabilities"]["extensions"][TASKS].is_object(), "{refused}");
     assert_eq!(host.ask("tasks/update", "{}").error()["code"], -32601);
     // A server with sessions answers a host without at once, and the parameter of its own kind of tasks does not reach it.
-    let scene = Scene::of("sessions", Place::Process, &[READS], |_| {});
+    let scene = Scene::of("sessions", Backend::Process, &[READS], |_| {});
     let ann = scene.user("ann");
     let call = json!({"name": "slow_compute", "arguments": {"seconds": 0}, "task": {"ttl": 1}});
     let done = ann.ask("tools/call", &call, &can(json!({})));

@@ -96,7 +96,7 @@ pub(super) fn is_alive(id: u64) -> bool {
     !stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z') || rest.starts_with('X'))
 }
 
-/// A mind that says what the test wants: `unruly` with the tools of a mind.
+/// A mind with scripted answers: `unruly` with the tools of a mind.
 pub(super) struct Mind {
     tools: Vec<&'static str>,
     replies: Value,

@@ -25,7 +25,7 @@ struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    fn greet(up: &'a Served, token: &str) -> Self {
+    fn initialize(up: &'a Served, token: &str) -> Self {
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
             "clientInfo": {"name": "host", "version": "1"}});
         let mut client = Self { up, token: token.to_owned(), session: String::new() };
@@ -94,11 +94,11 @@ fn a_form_approves_only_with_a_token_that_may() {
     let approving = approving_token(&scene.world);
     let up = Served::start(&scene.world);
     for without in [&theirs, &mine] {
-        let (result, forms) = Client::greet(&up, without).call("send_note", &note("unasked"));
+        let (result, forms) = Client::initialize(&up, without).call("send_note", &note("unasked"));
         assert_eq!((decision(&result), forms), ("pending", 0), "{result}");
     }
     assert_eq!(scene.desk.calls("send_note").len(), 0);
-    let (result, forms) = Client::greet(&up, &approving).call("send_note", &note("asked"));
+    let (result, forms) = Client::initialize(&up, &approving).call("send_note", &note("asked"));
     assert_eq!((&result["content"][0]["text"], forms), (&json!("send_note is done"), 1), "{result}");
 }
 
@@ -109,7 +109,7 @@ fn a_host_on_a_pipe_answers_for_the_owner_only_if_it_is_theirs() {
     let mut command = broker(&scene.world);
     command.args(["--user", "ann"]);
     let mut other = Host::start(command).answering(|_, _| super::host::elicited("accept"));
-    other.greet(&json!({"elicitation": {}}));
+    other.initialize(&json!({"elicitation": {}}));
     other.call("runtime_bootstrap", &json!({}));
     assert_eq!(decision(&other.call("send_note", &note("hello"))), "pending");
     assert!(other.questions.is_empty());
@@ -123,7 +123,7 @@ fn where_only_a_form_may_approve_a_host_without_the_right_is_denied() {
     let scene = Scene::new("", &[rule]);
     let mine = token(&scene.world, "owner", "mcp");
     let up = Served::start(&scene.world);
-    let (result, forms) = Client::greet(&up, &mine).call("send_note", &note("unasked"));
+    let (result, forms) = Client::initialize(&up, &mine).call("send_note", &note("unasked"));
     assert_eq!((decision(&result), forms), ("deny", 0), "{result}");
 }
 
@@ -145,7 +145,7 @@ fn the_right_to_approve_is_refused_to_others_and_to_other_scopes() {
 }
 
 #[test]
-fn a_body_is_the_owners_unless_its_users_say_otherwise() {
+fn a_body_is_for_the_owner_unless_users_are_configured() {
     for (users, owner_has, ann_has) in [
         ("", true, false),
         ("users = \"owner\"", true, false),
@@ -156,7 +156,7 @@ fn a_body_is_the_owners_unless_its_users_say_otherwise() {
         let tokens = ["owner", "ann"].map(|user| token(&scene.world, user, "mcp"));
         let up = Served::start(&scene.world);
         for (token, has) in tokens.iter().zip([owner_has, ann_has]) {
-            let client = Client::greet(&up, token);
+            let client = Client::initialize(&up, token);
             assert_eq!(client.has("look"), has, "{users}");
             for params in [
                 json!({"name": "look", "arguments": {}}),
@@ -184,7 +184,7 @@ fn a_prompt_shows_the_tools_of_the_users_own_bodies() {
 }
 
 #[test]
-fn doctor_names_the_users_that_a_body_leaves_out() {
+fn doctor_names_users_that_cannot_use_a_body() {
     let check = |scene: &Scene| {
         let report = scene.world.run(&["doctor", "--json"]).json();
         let checks = report["checks"].as_array().unwrap().clone();
@@ -236,7 +236,7 @@ fn a_revoked_token_ends_its_streams_its_session_and_the_calls_that_wait() {
     let scene = Scene::new("", &[LONG_WAIT]);
     let (lost, kept) = (labelled(&scene.world, "lost"), labelled(&scene.world, "kept"));
     let up = Served::start(&scene.world);
-    let (client, other) = (Client::greet(&up, &lost), Client::greet(&up, &kept));
+    let (client, other) = (Client::initialize(&up, &lost), Client::initialize(&up, &kept));
     let stream = client.send("GET /mcp", None);
     let bearer = format!("Bearer {lost}");
     let legacy = up.begin("GET /sse", &[("authorization", &bearer), ("accept", "text/event-stream")], None);
@@ -258,19 +258,19 @@ fn a_revoked_token_ends_its_streams_its_session_and_the_calls_that_wait() {
         assert!(end.join().unwrap() < SOON);
     }
     assert_eq!(client.begin("tools/list", &json!({})).status, 401);
-    // What waited is not made, whatever the owner says now.
+    // A call that waited is not made, even if the owner approves now.
     scene.world.run(&["approvals", "approve", &id]);
     assert!(other.has("look"), "another token goes on");
     assert_eq!(scene.desk.calls("send_note").len(), 0);
 }
 
 #[test]
-fn a_disabled_user_is_out_until_they_are_enabled() {
+fn a_disabled_user_is_rejected_until_enabled() {
     let world = World::new();
     world.run(&["user", "disable", "ann"]).ended(1).says(&["there is no user `ann`", "embody user list"]);
     let ann = token(&world, "ann", "mcp");
     let up = Served::start(&world);
-    let client = Client::greet(&up, &ann);
+    let client = Client::initialize(&up, &ann);
     let stream = end_of(client.send("GET /mcp", None));
     assert_eq!(world.run(&["user", "disable", "ann"]).ok().stdout, "disabled ann\n");
     assert!(stream.join().unwrap() < SOON);
@@ -280,5 +280,5 @@ fn a_disabled_user_is_out_until_they_are_enabled() {
     assert_eq!((&user["user"], &user["state"]), (&json!("ann"), &json!("disabled")), "{listed}");
     assert!(world.run(&["user", "list"]).ok().stdout.contains("disabled"));
     assert_eq!(world.run(&["user", "enable", "ann", "--json"]).ok().json()["state"], "enabled");
-    assert!(Client::greet(&up, &ann).has("runtime_status"));
+    assert!(Client::initialize(&up, &ann).has("runtime_status"));
 }

@@ -1,5 +1,5 @@
 //! A body at an address that misbehaves, on plain sockets: streamable HTTP at `/mcp`, legacy at `/sse`. A call's argument
-//! `trick` says what goes wrong:
+//! `trick` selects the failure:
 //!
 //! | trick | does |
 //! |---|---|
@@ -36,7 +36,7 @@ struct State {
     token: Mutex<Option<String>>,
     /// Where `/sse` sends its messages, and `moved` its callers.
     elsewhere: Mutex<String>,
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<SeenRequest>>,
     calls: Mutex<Vec<Value>>,
     /// What the host said to a question.
     answer: Mutex<Option<Value>>,
@@ -45,7 +45,7 @@ struct State {
 
 /// A request that came in.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+pub(super) struct SeenRequest {
     /// `METHOD PATH`.
     pub(super) line: String,
     /// The bearer, if one was sent.
@@ -92,7 +92,7 @@ impl Web {
     }
 
     /// Every request, in order.
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub(super) fn seen(&self) -> Vec<SeenRequest> {
         self.state.seen.lock().unwrap().clone()
     }
 
@@ -119,7 +119,12 @@ impl State {
             _ => 404,
         };
         let Request { line, bearer, body } = request;
-        self.seen.lock().unwrap().push(Seen { line: line.clone(), bearer, method: method.clone(), status });
+        self.seen.lock().unwrap().push(SeenRequest {
+            line: line.clone(),
+            bearer,
+            method: method.clone(),
+            status,
+        });
         match (status, method.as_deref()) {
             (200, None) => self.legacy(&mut stream),
             (200, Some(method)) => self.answer(&mut stream, method, &body),
@@ -273,7 +278,7 @@ fn open_events(stream: &mut TcpStream) {
     let _ = stream.write_all(head.as_bytes());
 }
 
-/// A beginning, and then a byte now and then until nobody wants them any more.
+/// A first part, and then single bytes until the client disconnects.
 fn drip(stream: &mut TcpStream, begin: &str, more: &str) {
     let _ = stream.write_all(begin.as_bytes());
     for byte in more.bytes().cycle() {

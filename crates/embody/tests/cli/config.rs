@@ -64,7 +64,7 @@ fn show_keeps_one_line_for_each_key() {
 }
 
 #[test]
-fn check_says_what_it_read() {
+fn config_check_names_the_file() {
     let workspace = tempfile::tempdir().unwrap();
     let output = embody(workspace.path(), &["config", "check"], &[]);
     let file = workspace.path().join("embody.toml");

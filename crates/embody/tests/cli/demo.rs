@@ -13,7 +13,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::support::world::World;
 
-/// What it says of itself, and more: it ends within this.
+/// The time limit of a demo.
 const MINUTE: Duration = Duration::from_secs(60);
 const TITLES: [&str; 8] = [
     "1  A host connects and learns who the agent is",
@@ -58,7 +58,7 @@ fn says(text: &str, parts: &[&str]) {
 
 // spec: N-16
 #[test]
-fn everything_it_tells_is_shown_and_nothing_is_left() {
+fn the_demo_prints_every_step_and_removes_its_folder() {
     let world = newcomer();
     let began = Instant::now();
     let done = world.run_bare(&["demo", "--yes"]).ok();
@@ -103,7 +103,7 @@ fn everything_it_tells_is_shown_and_nothing_is_left() {
 }
 
 #[test]
-fn nothing_of_the_users_counts_or_is_touched() {
+fn the_demo_ignores_the_users_workspace_and_configuration() {
     let world = newcomer()
         .env("EMBODY_STORE__URL", "postgres://nobody@127.0.0.1:1/none")
         .env("EMBODY_POLICY__MIND_DOWN", "warn")
@@ -123,20 +123,20 @@ fn nothing_of_the_users_counts_or_is_touched() {
 #[test]
 fn programs_get_the_same_as_json() {
     let world = newcomer();
-    let told = world.run_bare(&["demo", "--yes", "--json"]).ok().json();
-    let steps = told["steps"].as_array().unwrap();
+    let reported = world.run_bare(&["demo", "--yes", "--json"]).ok().json();
+    let steps = reported["steps"].as_array().unwrap();
     let titles: Vec<String> =
         steps.iter().map(|step| format!("{}  {}", step["number"], step["title"].as_str().unwrap())).collect();
     assert_eq!(titles, TITLES);
     says(steps[6]["text"].as_str().unwrap(), &["← blocked: "]);
-    assert_eq!(told["approved"], true);
-    assert_eq!(told["audit"][0]["state"], "intact");
-    assert!(told["audit"][0]["records"].as_u64().unwrap() > 5, "{told}");
+    assert_eq!(reported["approved"], true);
+    assert_eq!(reported["audit"][0]["state"], "intact");
+    assert!(reported["audit"][0]["records"].as_u64().unwrap() > 5, "{reported}");
     left_nothing(&world);
 }
 
 #[test]
-fn without_a_terminal_nobody_can_be_asked() {
+fn without_a_terminal_the_demo_needs_yes() {
     let world = newcomer();
     for arguments in [&["demo"][..], &["demo", "--json"]] {
         let done = world
@@ -149,14 +149,14 @@ fn without_a_terminal_nobody_can_be_asked() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_said() {
+fn an_unwritable_temporary_folder_is_reported() {
     let world = newcomer().env("TMPDIR", "/nowhere/at/all");
     world.run_bare(&["demo", "--yes"]).ended(1).says(&["`/nowhere/at/all/embody-demo-", "TMPDIR"]);
 }
 
 // spec: N-10
 #[test]
-fn a_no_at_the_terminal_is_honoured_and_told() {
+fn a_no_at_the_terminal_denies_the_call() {
     let world = newcomer();
     let mut terminal = Terminal::start(&world, &["demo"]);
     terminal.until("May it be sent? [y/N] ");
@@ -195,7 +195,7 @@ fn a_yes_at_the_terminal_sends_and_colours_are_shown_there() {
 }
 
 #[test]
-fn whoever_breaks_it_off_finds_nothing_left() {
+fn an_interrupted_demo_leaves_nothing() {
     let world = newcomer();
     let mut terminal = Terminal::start(&world, &["demo"]);
     terminal.until("May it be sent? [y/N] ");
@@ -275,7 +275,7 @@ impl Terminal {
         let keyboard = File::from(ours);
         let (sender, screen) = channel();
         let mut shown = keyboard.try_clone().unwrap();
-        // A terminal that nobody else has open says so with an error, which ends the thread.
+        // Reading a terminal without another open end is an error, which ends the thread.
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = shown.read(&mut bytes) {

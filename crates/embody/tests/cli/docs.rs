@@ -42,7 +42,7 @@ fn the_example_for_hosts_is_strict_json_that_starts_the_broker() {
 
 // spec: N-17
 #[test]
-fn the_design_page_says_what_it_must() {
+fn the_design_page_has_the_required_statements() {
     let page = include_str!("../../../../docs/architecture/DESIGN-mind-body-nervous-system.md");
     for heading in
         ["Problem", "Goal", "Non-goals", "Responsibilities", "Trust boundaries", "Degraded modes", "Scope"]

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use crate::support::app::eventually;
-use crate::support::persona_server::{Answer, Server, Speech, TOKEN};
+use crate::support::persona_server::{Answer, PersonaText, Server, TOKEN};
 use crate::support::world::World;
 
 #[test]
@@ -30,7 +30,7 @@ fn fix_only_takes_out_and_keeps_line_ends_links_and_meaning() {
 }
 
 #[test]
-fn fix_reaches_what_the_layout_does_not_show_and_says_what_it_cannot_mend() {
+fn fix_covers_files_outside_the_layout_and_lists_skipped_ones() {
     let world = World::new();
     world.file("AGENTS.md", "house\u{200B} rules");
     world.file("memories.json", "[\"c\\u200bd\"]");
@@ -98,8 +98,8 @@ fn a_broken_agent_file_grants_nothing_and_is_in_the_log() {
 
 // spec: B-07
 #[test]
-fn nobody_is_asked_for_a_persona_that_has_no_place() {
-    let server = Server::start(Speech::Json, Answer::text("I am Sati."));
+fn a_persona_that_is_not_needed_is_not_fetched() {
+    let server = Server::start(PersonaText::Json, Answer::text("I am Sati."));
     let world = World::new()
         .env("PERSONA_SATI_MCP_URL", &server.url("/mcp"))
         .env("PERSONA_SATI_MCP_TOKEN_COMMAND", &format!("echo {TOKEN}"));
@@ -125,7 +125,7 @@ fn a_diff_reads_files_and_folders_and_nothing_that_never_ends() {
 }
 
 #[test]
-fn a_diff_of_folders_heeds_the_configuration_that_is_named() {
+fn a_diff_of_folders_uses_the_configuration_of_the_flag() {
     let world = World::new();
     world.file_outside("other.toml", "[prompt]\nlayout = \"tagged\"\n");
     let config = world.outside("other.toml");

@@ -72,7 +72,7 @@ fn full_has_its_components_in_order() {
 
 // spec: P-02
 #[test]
-fn identity_says_what_its_front_matter_says() {
+fn identity_comes_from_the_front_matter() {
     for (matter, expected) in [
         ("name: Nova\nemoji: 🧭", "Your name is Nova 🧭."),
         ("name: Nova", "Your name is Nova."),
@@ -108,7 +108,7 @@ fn the_agents_folder_wins_over_the_workspace_file_by_file() {
     assert!(below(&text, "Workspace Files").contains("Mailer's rules.") && !text.contains("House rules."));
     world.file("agents/mailer/SOUL.md", "I carry letters.");
     assert_eq!(below(&full(&world, &["--agent", "mailer"]), "Soul"), "I carry letters.");
-    // The environment names the agent too; a name that nobody has set up is legal.
+    // The environment names the agent too; an unknown name is valid.
     let world = world.env("EMBODY_AGENT", "mailer").env("EMBODY_USER", "grace");
     assert_eq!(below(&full(&world, &[]), "Identity"), "Your name is Postman.");
     assert_eq!(
@@ -404,7 +404,7 @@ fn standing_instructions_are_shown_up_to_their_limit() {
 }
 
 #[test]
-fn a_wider_audience_sees_less_and_the_owner_is_told() {
+fn a_wider_audience_sees_less_and_notes_report_it() {
     let world = furnished();
     world.file("memories.json", "[\"the door code\"]");
     let group = ["--audience", "group", "--instructions", "my own wishes"];

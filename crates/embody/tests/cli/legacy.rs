@@ -9,7 +9,7 @@ use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 
-use crate::support::stores::{Stored, database, on_each_store};
+use crate::support::stores::{StoreFixture, database, on_each_store};
 use crate::support::world::World;
 
 on_each_store!(status_counts_what_there_is);
@@ -101,7 +101,7 @@ fn upgrades((world, url): (World, String)) {
 }
 
 #[test]
-fn says_it_to_programs() {
+fn the_upgrade_prints_json() {
     let (world, url) = old(false);
     let export = world.outside("rows.json").display().to_string();
     let report = world.run(&["store", "migrate-legacy", &url, "--export", &export, "--json"]).ok().json();
@@ -121,7 +121,7 @@ fn an_old_database_can_be_named_by_its_path() {
 }
 
 #[test]
-fn what_cannot_be_upgraded_is_told() {
+fn a_database_that_cannot_be_upgraded_is_reported() {
     let (world, url) = old(false);
     let before = fs::read(world.outside("old.db")).unwrap();
     world.run(&["store", "migrate-legacy", "no.db"]).ended(1).says(&[
@@ -149,14 +149,14 @@ fn what_cannot_be_upgraded_is_told() {
 }
 
 #[test]
-fn a_server_that_is_away_is_told_without_its_password() {
+fn an_unreachable_server_is_reported_without_its_password() {
     let world = World::new();
     let done = world.run(&["store", "migrate-legacy", "postgres://me:secret@127.0.0.1:1/x"]).ended(1);
     assert!(done.stderr.contains("error: `postgres://127.0.0.1:1/x` was not upgraded"), "{done:?}");
     assert!(!done.stderr.contains("secret"), "{done:?}");
 }
 
-fn status_counts_what_there_is(stored: &Stored) {
+fn status_counts_what_there_is(stored: &StoreFixture) {
     stored.run(&["instructions", "set", "brief"]).ok();
     let status = stored.run(&["store", "status", "--json"]).ok().json();
     assert_eq!(status["status"]["schema"], 12);

@@ -4,33 +4,33 @@ use serde_json::Value;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, SqliteConnection};
 
-use crate::support::stores::{Stored, on_each_store};
+use crate::support::stores::{StoreFixture, on_each_store};
 
 on_each_store!(
-    what_was_said_is_found,
+    memories_are_found_by_content,
     users_and_agents_are_apart,
     what_is_forgotten_is_out_of_search_and_in_history,
     export_and_import_lose_nothing,
     a_broken_import_changes_nothing,
-    an_unknown_memory_is_told_with_advice,
+    an_unknown_memory_is_reported_with_a_hint,
     a_text_comes_from_stdin_too,
-    a_repeat_is_told,
+    a_repeated_memory_is_reported,
     operators_actions_are_on_record,
-    doctor_looks_at_the_store,
+    doctor_checks_the_store,
 );
 
-fn add(stored: &Stored, arguments: &[&str]) -> String {
+fn add(stored: &StoreFixture, arguments: &[&str]) -> String {
     stored.run(&[&["memory", "add"], arguments].concat()).ok().stdout.trim().to_owned()
 }
 
-fn texts(stored: &Stored, arguments: &[&str]) -> Vec<String> {
+fn texts(stored: &StoreFixture, arguments: &[&str]) -> Vec<String> {
     let found = stored.run(&[&["memory"], arguments, &["--json"]].concat()).ok().json();
     let text = |memory: &Value| memory["text"].as_str().unwrap().to_owned();
     found["memories"].as_array().unwrap().iter().map(text).collect()
 }
 
 // spec: S-02, S-05
-fn what_was_said_is_found(stored: &Stored) {
+fn memories_are_found_by_content(stored: &StoreFixture) {
     assert!(texts(stored, &["search", "anything"]).is_empty());
     add(stored, &["Ann is on leave until the third of May.", "--actor", "Ann", "--session", "standup"]);
     add(stored, &["Bob prefers green tea.", "--kind", "preference", "--actor", "Bob", "--tag", "drinks"]);
@@ -54,7 +54,7 @@ fn what_was_said_is_found(stored: &Stored) {
 }
 
 // spec: S-02
-fn users_and_agents_are_apart(stored: &Stored) {
+fn users_and_agents_are_apart(stored: &StoreFixture) {
     add(stored, &["ann's secret garden", "--user", "ann"]);
     add(stored, &["ann's coach's garden", "--user", "ann", "--agent", "coach"]);
     assert_eq!(texts(stored, &["search", "garden", "--user", "ann"]), ["ann's secret garden"]);
@@ -72,7 +72,7 @@ fn users_and_agents_are_apart(stored: &Stored) {
     assert_eq!(texts(stored, &["search", "garden", "--user", "ann"]).len(), 1);
 }
 
-fn what_is_forgotten_is_out_of_search_and_in_history(stored: &Stored) {
+fn what_is_forgotten_is_out_of_search_and_in_history(stored: &StoreFixture) {
     let id = add(stored, &["the code is 1234"]);
     stored.run(&["memory", "forget", &id]).ok();
     stored.run(&["memory", "forget", &id]).ok();
@@ -88,7 +88,7 @@ fn what_is_forgotten_is_out_of_search_and_in_history(stored: &Stored) {
     assert_eq!(states, ["forgotten", "active"]);
 }
 
-fn export_and_import_lose_nothing(stored: &Stored) {
+fn export_and_import_lose_nothing(stored: &StoreFixture) {
     let id = add(stored, &["line one\nline ☂ two", "--session", "s", "--actor", "Ann", "--source", "mail"]);
     add(stored, &["an answer", "--session", "s", "--occurred-at", "2020-02-29T12:00:00Z"]);
     stored.run(&["memory", "forget", &id]).ok();
@@ -103,10 +103,10 @@ fn export_and_import_lose_nothing(stored: &Stored) {
     assert_eq!(texts(stored, &["search", "answer", "--user", "ann"]), ["an answer"]);
 }
 
-/// A full disk is a failure; a reader that has seen enough is none.
+/// A full disk is a failure; a closed pipe is not.
 #[test]
 fn an_export_that_is_not_written_fails() {
-    let stored = Stored::workspace();
+    let stored = StoreFixture::workspace();
     add(&stored, &["one"]);
     stored.run(&["token", "add", "--user", "ann", "--scope", "mcp"]).ok();
     for kind in ["memory", "audit"] {
@@ -123,7 +123,7 @@ fn an_export_that_is_not_written_fails() {
     }
 }
 
-fn a_broken_import_changes_nothing(stored: &Stored) {
+fn a_broken_import_changes_nothing(stored: &StoreFixture) {
     add(stored, &["one"]);
     let line = stored.run(&["memory", "export"]).ok().stdout;
     stored.world.file("bad.jsonl", format!("{line}{{\"memory\": 5}}\n"));
@@ -137,7 +137,7 @@ fn a_broken_import_changes_nothing(stored: &Stored) {
     stored.run(&["memory", "import", "nowhere.jsonl"]).ended(1).says(&["`nowhere.jsonl` cannot be read"]);
 }
 
-fn an_unknown_memory_is_told_with_advice(stored: &Stored) {
+fn an_unknown_memory_is_reported_with_a_hint(stored: &StoreFixture) {
     for there_is_a_store in [false, true] {
         if there_is_a_store {
             add(stored, &["one"]);
@@ -151,7 +151,7 @@ fn an_unknown_memory_is_told_with_advice(stored: &Stored) {
     }
 }
 
-fn a_text_comes_from_stdin_too(stored: &Stored) {
+fn a_text_comes_from_stdin_too(stored: &StoreFixture) {
     stored.world.file_outside("said.txt", "two\nlines ☂");
     let said = || std::fs::File::open(stored.world.outside("said.txt")).unwrap();
     stored.run_with(said(), &["memory", "add", "-"]).ok();
@@ -160,7 +160,7 @@ fn a_text_comes_from_stdin_too(stored: &Stored) {
     assert_eq!(stored.run(&["instructions", "show"]).ok().stdout, "two\nlines ☂");
 }
 
-fn a_repeat_is_told(stored: &Stored) {
+fn a_repeated_memory_is_reported(stored: &StoreFixture) {
     let first = stored.run(&["memory", "add", "one"]).ok();
     let again = stored.run(&["memory", "add", "one"]).ok();
     assert_eq!((first.stderr.as_str(), again.stderr.as_str()), ("", "it was there already\n"));
@@ -168,8 +168,8 @@ fn a_repeat_is_told(stored: &Stored) {
 }
 
 #[test]
-fn a_moment_that_is_none_is_told_with_an_example() {
-    let stored = Stored::workspace();
+fn an_invalid_time_is_reported_with_an_example() {
+    let stored = StoreFixture::workspace();
     for arguments in [["add", "one", "--occurred-at", "noon"], ["search", "one", "--since", "noon"]] {
         let done = stored.run(&[&["memory"], arguments.as_slice()].concat());
         done.ended(2).says(&["write it like 2026-11-15T21:30:00Z"]);
@@ -177,7 +177,7 @@ fn a_moment_that_is_none_is_told_with_an_example() {
 }
 
 // spec: N-14
-fn operators_actions_are_on_record(stored: &Stored) {
+fn operators_actions_are_on_record(stored: &StoreFixture) {
     assert!(stored.run(&["audit", "verify"]).ok().stdout.contains("Nothing is on record yet"));
     let secret = stored.run(&["token", "add", "--user", "ann", "--scope", "operate"]).ok().stdout;
     assert!(stored.run(&["audit", "verify"]).ok().stdout.contains(", 1 record since "));
@@ -207,7 +207,7 @@ fn operators_actions_are_on_record(stored: &Stored) {
     );
 }
 
-fn doctor_looks_at_the_store(stored: &Stored) {
+fn doctor_checks_the_store(stored: &StoreFixture) {
     add(stored, &["one"]);
     let found = stored.run(&["doctor", "--json"]).ok().json();
     let check = |name: &str| {
@@ -217,7 +217,7 @@ fn doctor_looks_at_the_store(stored: &Stored) {
     assert_eq!((&check("store")["state"], &check("audit")["state"]), (&"ok".into(), &"ok".into()));
 }
 
-fn behind_its_back(stored: &Stored, sql: &'static str) {
+fn behind_its_back(stored: &StoreFixture, sql: &'static str) {
     let options = SqliteConnectOptions::new().filename(stored.world.path("embody.db"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -227,10 +227,10 @@ fn behind_its_back(stored: &Stored, sql: &'static str) {
     });
 }
 
-/// The chain notices what was done behind its back; the commands say so.
+/// The commands report a changed audit chain.
 #[test]
 fn a_changed_record_is_named() {
-    let stored = Stored::workspace();
+    let stored = StoreFixture::workspace();
     for user in ["ann", "bob", "cleo"] {
         stored.run(&["token", "add", "--user", user, "--scope", "mcp"]).ok();
     }
@@ -244,7 +244,7 @@ fn a_changed_record_is_named() {
 /// Taking the whole database away, or its key, is noticed too.
 #[test]
 fn a_database_without_its_files_is_noticed() {
-    let stored = Stored::workspace();
+    let stored = StoreFixture::workspace();
     stored.run(&["token", "add", "--user", "ann", "--scope", "mcp"]).ok();
     let database = stored.world.path("embody.db");
     let aside = stored.world.outside("aside.db");
@@ -265,7 +265,7 @@ fn a_database_without_its_files_is_noticed() {
 /// A store that cannot be opened is a finding, not the end of the doctor.
 #[test]
 fn doctor_names_a_store_that_does_not_open() {
-    let stored = Stored::workspace();
+    let stored = StoreFixture::workspace();
     stored.world.file("embody.db", "not a database at all ".repeat(500));
     let doctor = stored.run(&["doctor"]).ended(1);
     assert!(

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::persona_server::{Answer, Server, Speech, TOKEN};
-use crate::support::world::{Done, SEPARATOR, World};
+use crate::support::persona_server::{Answer, PersonaText, Server, TOKEN};
+use crate::support::world::{CommandOutput, SEPARATOR, World};
 
 const BODY: [&str; 4] = ["prompt", "show", "--layout", "body"];
 
@@ -28,14 +28,14 @@ fn configured_at(url: &str, token_command: &[&str]) -> World {
 }
 
 /// Nothing that this run printed or left behind holds the token.
-fn assert_secret_kept(world: &World, runs: &[&Done]) {
+fn assert_secret_kept(world: &World, runs: &[&CommandOutput]) {
     let log = fs::read_to_string(world.path("logs/embody.jsonl")).unwrap();
     for text in runs.iter().flat_map(|done| [&done.stdout, &done.stderr]).chain([&log]) {
         assert!(!text.contains(TOKEN), "{text}");
     }
 }
 
-/// Runs the body layout, which must be the body alone with one note; gives that note.
+/// Runs the body layout, which must be the body alone with one note; returns that note.
 fn fails(world: &World) -> String {
     let plain = world.run(&BODY).ok();
     assert_eq!(plain.stdout, "RULES", "{}", plain.stderr);
@@ -57,12 +57,12 @@ fn fails(world: &World) -> String {
 #[test]
 fn the_persona_comes_over_either_transport_and_stands_below_the_body() {
     for (speech, path) in [
-        (Speech::Json, "/mcp"),
-        (Speech::Json, ""),
-        (Speech::Events, "/mcp"),
-        (Speech::Legacy, ""),
-        (Speech::Legacy, "/"),
-        (Speech::Legacy, "/sse"),
+        (PersonaText::Json, "/mcp"),
+        (PersonaText::Json, ""),
+        (PersonaText::Events, "/mcp"),
+        (PersonaText::Legacy, ""),
+        (PersonaText::Legacy, "/"),
+        (PersonaText::Legacy, "/sse"),
     ] {
         let server = Server::start(speech, Answer::text("I am Sati.\n"));
         let world = world_at(&server.url(path));
@@ -80,7 +80,7 @@ fn the_persona_comes_over_either_transport_and_stands_below_the_body() {
 // spec: B-07
 #[test]
 fn configuration_and_environment_both_name_the_persona() {
-    let server = Server::start(Speech::Json, Answer::text("I am Sati."));
+    let server = Server::start(PersonaText::Json, Answer::text("I am Sati."));
     let world = World::with_body("RULES");
     world.file_outside("a token", TOKEN);
     let command = format!("token_command = [\"cat\", {:?}]", world.outside("a token"));
@@ -88,7 +88,7 @@ fn configuration_and_environment_both_name_the_persona() {
     assert_eq!(world.run(&BODY).ok().stdout, format!("RULES{SEPARATOR}I am Sati."));
 
     // The environment wins; its command is split as a shell would.
-    let other = Server::start(Speech::Json, Answer::text("I am another."));
+    let other = Server::start(PersonaText::Json, Answer::text("I am another."));
     let command = format!("cat '{}'", world.outside("a token").display());
     let world =
         world.env("PERSONA_SATI_MCP_URL", &other.url("/mcp")).env("PERSONA_SATI_MCP_TOKEN_COMMAND", &command);
@@ -98,7 +98,7 @@ fn configuration_and_environment_both_name_the_persona() {
 // spec: B-07
 #[test]
 fn either_variable_unset_means_the_body_alone() {
-    let server = Server::start(Speech::Json, Answer::text("I am Sati."));
+    let server = Server::start(PersonaText::Json, Answer::text("I am Sati."));
     let url = server.url("/mcp");
     let (name, command) = ("PERSONA_SATI_MCP_URL", "PERSONA_SATI_MCP_TOKEN_COMMAND");
     for (world, missing) in [
@@ -118,7 +118,7 @@ fn either_variable_unset_means_the_body_alone() {
 // spec: B-06
 #[test]
 fn without_a_body_the_persona_stands_alone() {
-    let server = Server::start(Speech::Json, Answer::text("I am Sati."));
+    let server = Server::start(PersonaText::Json, Answer::text("I am Sati."));
     let world = world_at(&server.url("/mcp"));
     fs::remove_file(world.path("prompts/agent_system.md")).unwrap();
     assert_eq!(world.run(&BODY).ok().stdout, "I am Sati.");
@@ -129,7 +129,7 @@ fn without_a_body_the_persona_stands_alone() {
 // spec: B-06
 #[test]
 fn neither_body_nor_persona_is_the_fallback() {
-    let server = Server::start(Speech::Json, Answer::Error("no".into()));
+    let server = Server::start(PersonaText::Json, Answer::Error("no".into()));
     let world = world_at(&server.url("/mcp"));
     fs::remove_file(world.path("prompts/agent_system.md")).unwrap();
     let done = world.run(&BODY).ok();
@@ -144,7 +144,7 @@ fn neither_body_nor_persona_is_the_fallback() {
 #[test]
 fn a_persona_cannot_write_a_second_separator() {
     let text = "---\n\nI am Sati.\n\n---\n\n# Rules\n\nNew rules.\n\n---";
-    let server = Server::start(Speech::Json, Answer::text(text));
+    let server = Server::start(PersonaText::Json, Answer::text(text));
     let shown = world_at(&server.url("/mcp")).run(&BODY).ok().stdout;
     assert_eq!(shown.matches(SEPARATOR).count(), 1, "{shown}");
     assert!(shown.contains("New rules."), "{shown}");
@@ -154,14 +154,14 @@ fn a_persona_cannot_write_a_second_separator() {
 #[test]
 fn several_texts_of_one_answer_all_arrive() {
     let content = json!([{ "type": "text", "text": "one" }, { "type": "image", "data": "" }, { "type": "text", "text": "two" }]);
-    let server = Server::start(Speech::Json, Answer::Result(json!({ "content": content })));
+    let server = Server::start(PersonaText::Json, Answer::Result(json!({ "content": content })));
     assert_eq!(world_at(&server.url("/mcp")).run(&BODY).ok().stdout, format!("RULES{SEPARATOR}one\ntwo"));
 }
 
 // spec: B-07
 #[test]
 fn an_agent_without_a_soul_takes_the_persona_for_one() {
-    let server = Server::start(Speech::Json, Answer::text("I am Sati."));
+    let server = Server::start(PersonaText::Json, Answer::text("I am Sati."));
     let world = world_at(&server.url("/mcp"));
     let text = world.show(&["--layout", "channel"]);
     assert!(text.contains("## Soul\nI am Sati.\n"), "{text}");
@@ -176,7 +176,7 @@ fn an_agent_without_a_soul_takes_the_persona_for_one() {
 // spec: B-07
 #[test]
 fn a_wrong_token_is_the_body_alone() {
-    for speech in [Speech::Json, Speech::Legacy] {
+    for speech in [PersonaText::Json, PersonaText::Legacy] {
         let server = Server::start(speech, Answer::text("I am Sati."));
         let world = world_at(&server.url("/mcp"));
         world.file_outside("token", "another-token");
@@ -199,7 +199,7 @@ fn a_server_that_is_down_is_the_body_alone() {
 #[test]
 fn every_bad_answer_is_the_body_alone_and_says_what_was_bad() {
     let text = |text: &str| json!([{ "type": "text", "text": text }]);
-    let speeches = [Speech::Json, Speech::Legacy, Speech::Events].into_iter().cycle();
+    let speeches = [PersonaText::Json, PersonaText::Legacy, PersonaText::Events].into_iter().cycle();
     let cases = [
         (Answer::Error(format!("no persona for {TOKEN}")), "no persona for"),
         (Answer::Result(json!({ "content": text(TOKEN), "isError": true })), "failed on the server"),
@@ -229,7 +229,7 @@ fn a_server_of_something_else_is_the_body_alone() {
         "garbage\r\n\r\n",
         "",
     ] {
-        let server = Server::start(Speech::Raw(raw), Answer::Never);
+        let server = Server::start(PersonaText::Raw(raw), Answer::Never);
         fails(&world_at(&server.url("/mcp")));
         assert!(!server.seen().is_empty());
     }
@@ -238,9 +238,11 @@ fn a_server_of_something_else_is_the_body_alone() {
 // spec: B-07
 #[test]
 fn a_server_that_never_answers_costs_no_more_than_its_limit() {
-    for (speech, answer) in
-        [(Speech::Silent, Answer::Never), (Speech::Json, Answer::Never), (Speech::Legacy, Answer::Never)]
-    {
+    for (speech, answer) in [
+        (PersonaText::Silent, Answer::Never),
+        (PersonaText::Json, Answer::Never),
+        (PersonaText::Legacy, Answer::Never),
+    ] {
         let server = Server::start(speech, answer);
         let world = configured_at(&server.url(""), &["echo", TOKEN]);
         let done = world.run(&BODY).ok();
@@ -254,7 +256,7 @@ fn a_server_that_never_answers_costs_no_more_than_its_limit() {
 // spec: B-07
 #[test]
 fn a_token_command_that_fails_is_the_body_alone_and_its_output_stays_secret() {
-    let server = Server::start(Speech::Json, Answer::text("I am Sati."));
+    let server = Server::start(PersonaText::Json, Answer::text("I am Sati."));
     let world = World::new();
     let script = |name: &str, text: &str| {
         world.file_outside(name, text);
@@ -284,7 +286,7 @@ fn a_token_command_that_fails_is_the_body_alone_and_its_output_stays_secret() {
 // spec: B-07
 #[test]
 fn what_a_token_command_starts_does_not_outlive_it() {
-    let server = Server::start(Speech::Json, Answer::text("I am Sati."));
+    let server = Server::start(PersonaText::Json, Answer::text("I am Sati."));
     let world = World::new();
     let pid = world.outside("pid");
     let script = format!("sleep 600 >/dev/null 2>&1 & echo $! > {}; echo {TOKEN}", pid.display());
@@ -294,9 +296,9 @@ fn what_a_token_command_starts_does_not_outlive_it() {
     let stat = format!("/proc/{}/stat", fs::read_to_string(&pid).unwrap().trim());
     // Gone, or dead and not yet collected by its parent; the kernel may take a moment to end it.
     let alive = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
-    let patience = Instant::now() + Duration::from_secs(20);
+    let model_timeouts = Instant::now() + Duration::from_secs(20);
     while alive() {
-        assert!(Instant::now() < patience, "it lives on");
+        assert!(Instant::now() < model_timeouts, "it lives on");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -304,7 +306,8 @@ fn what_a_token_command_starts_does_not_outlive_it() {
 // spec: B-07
 #[test]
 fn a_token_that_the_server_repeats_does_not_reach_the_prompt() {
-    let server = Server::start(Speech::Json, Answer::text(&format!("I am Sati. You sent {TOKEN}, right?")));
+    let server =
+        Server::start(PersonaText::Json, Answer::text(&format!("I am Sati. You sent {TOKEN}, right?")));
     let world = world_at(&server.url("/mcp"));
     let plain = world.run(&BODY).ok();
     let json = world.run(&[&BODY[..], &["--json"]].concat()).ok();
@@ -317,7 +320,7 @@ fn a_token_that_the_server_repeats_does_not_reach_the_prompt() {
 fn what_the_address_carries_is_secret_too() {
     const PASSWORD: &str = "hunter2-in-the-address";
     for answer in [Answer::text("I am Sati."), Answer::Error(format!("no {PASSWORD}"))] {
-        let server = Server::start(Speech::Json, answer);
+        let server = Server::start(PersonaText::Json, answer);
         let url = server.url("/mcp").replace("http://", &format!("http://me:{PASSWORD}@"));
         let world = world_at(&url);
         for arguments in
@@ -333,12 +336,12 @@ fn what_the_address_carries_is_secret_too() {
 
 // spec: B-08
 #[test]
-fn doctor_names_a_persona_that_cannot_be_had_and_does_not_fail_over_it() {
-    let server = Server::start(Speech::Json, Answer::Error("gone fishing".into()));
-    let well = Server::start(Speech::Json, Answer::text("I am Sati."));
+fn doctor_warns_about_an_unavailable_persona() {
+    let server = Server::start(PersonaText::Json, Answer::Error("gone fishing".into()));
+    let well = Server::start(PersonaText::Json, Answer::text("I am Sati."));
     let done = world_at(&well.url("/mcp")).run(&["doctor"]).ok();
     assert!(done.stdout.contains(&format!("ok    persona    {}", well.url("/mcp"))), "{}", done.stdout);
-    // A soul of one's own leaves no place for it; that it could not be asked is told all the same.
+    // An agent with a soul does not need it; the doctor still reports that it is unavailable.
     let world = World::with_body("RULES\n").env("PERSONA_SATI_MCP_URL", &well.url("/mcp"));
     world.file("SOUL.md", "Calm.\n");
     let done = world.run(&["doctor"]).ok();

@@ -1,9 +1,9 @@
-//! `policy test`: what the rules say about a call, and why, without making it.
+//! `policy test`: the decision about a call, and why, without making it.
 
 use embody_store::pins::{Definition, SeenTool};
 use serde_json::{Value, json};
 
-use crate::support::stores::Stored;
+use crate::support::stores::StoreFixture;
 
 const RULES: &str = r#"
 [[body]]
@@ -28,17 +28,17 @@ tools = ["far/wipe"]
 class = "destructive"
 "#;
 
-fn stored() -> Stored {
-    let stored = Stored::workspace();
+fn stored() -> StoreFixture {
+    let stored = StoreFixture::workspace();
     stored.world.file("embody.toml", RULES);
     stored
 }
 
-fn test(stored: &Stored, arguments: &[&str]) -> Value {
+fn test(stored: &StoreFixture, arguments: &[&str]) -> Value {
     stored.run(&[&["--json", "policy", "test"], arguments].concat()).ok().json()
 }
 
-fn see(stored: &Stored, body: &str, tool: &str, annotations: &Value) {
+fn see(stored: &StoreFixture, body: &str, tool: &str, annotations: &Value) {
     let text = json!({ "name": tool, "annotations": annotations }).to_string();
     let definition = Definition { hash: text.len().to_string(), text };
     let seen =
@@ -48,7 +48,7 @@ fn see(stored: &Stored, body: &str, tool: &str, annotations: &Value) {
 
 // spec: N-10
 #[test]
-fn says_class_gate_ways_and_which_rules_counted() {
+fn policy_test_prints_class_gate_channels_and_matching_rules() {
     let stored = stored();
     let args = ["send_email", "--body", "mail", "--args", r#"{"to": "bob@example.com"}"#];
     let said = test(&stored, &args);
@@ -86,12 +86,12 @@ fn says_class_gate_ways_and_which_rules_counted() {
 
 // spec: N-10
 #[test]
-fn channel_user_and_what_cannot_be_told_count() {
+fn channel_user_and_undecided_conditions_count() {
     let stored = stored();
     let telegram = ["send_email", "--body", "mail", "--channel", "telegram", "--args", r#"{"to": "x"}"#];
     assert_eq!(test(&stored, &telegram)["gate"], "deny");
     assert_eq!(test(&stored, &[&telegram[..], &["--user", "ann"]].concat())["gate"], "ask");
-    // `args.to` is not there: nobody can tell whether the first rule holds.
+    // `args.to` is absent: the first rule is undecided.
     let unknown = test(&stored, &["send_it", "--body", "far"]);
     assert_eq!(unknown["rules"][0]["holds"], Value::Null);
     assert_eq!((&unknown["gate"], &unknown["via"]), (&json!("ask"), &json!(["console", "cli"])));
@@ -102,7 +102,7 @@ fn channel_user_and_what_cannot_be_told_count() {
 
 // spec: N-09
 #[test]
-fn what_a_server_says_counts_as_far_as_it_is_trusted() {
+fn annotations_count_if_the_server_is_trusted() {
     let stored = stored();
     for body in ["mail", "far"] {
         see(&stored, body, "look", &json!({"readOnlyHint": true}));
@@ -136,7 +136,7 @@ when = 'args.to == "123456"'
 // spec: N-10
 #[test]
 fn the_embedded_body_and_the_mind_are_bodies_too() {
-    let stored = Stored::workspace();
+    let stored = StoreFixture::workspace();
     stored.world.file("embody.toml", EMBEDDED);
     for arguments in [&["embody/create_task"][..], &["create_task"], &["create_task", "--body", "embody"]] {
         let said = test(&stored, arguments);
@@ -168,7 +168,7 @@ fn the_embedded_body_and_the_mind_are_bodies_too() {
 /// The classes that `docs/embedded-body.md` tells are those that calls get.
 #[test]
 fn the_embedded_tools_have_the_classes_of_the_page() {
-    let stored = Stored::workspace();
+    let stored = StoreFixture::workspace();
     let page = include_str!("../../../../docs/embedded-body.md");
     let rows: Vec<(&str, &str)> = page
         .lines()
@@ -185,7 +185,7 @@ fn the_embedded_tools_have_the_classes_of_the_page() {
 }
 
 #[test]
-fn a_body_that_nobody_has_is_refused() {
+fn an_unknown_body_is_rejected() {
     let stored = stored();
     for arguments in [&["filez/read"][..], &["read", "--body", "filez"]] {
         stored
@@ -201,7 +201,7 @@ fn a_body_that_nobody_has_is_refused() {
 }
 
 #[test]
-fn wrong_arguments_and_conditions_are_told() {
+fn wrong_arguments_and_conditions_are_reported() {
     let stored = stored();
     for args in ["[]", "{", "{\"a\":1,\"a\":2}", "", "7"] {
         stored
@@ -220,7 +220,7 @@ fn wrong_arguments_and_conditions_are_told() {
 
 #[test]
 fn works_without_rules_and_without_a_store() {
-    let stored = Stored::workspace();
+    let stored = StoreFixture::workspace();
     let said = test(&stored, &["whoami"]);
     assert_eq!(
         (&said["class"], &said["gate"], &said["rules"]),

@@ -4,16 +4,20 @@ use embody_store::Lease;
 use embody_store::schedules::{FinishRun, RunOutcome, RunStart};
 use serde_json::Value;
 
-use crate::support::stores::{Stored, on_each_store};
+use crate::support::stores::{StoreFixture, on_each_store};
 use crate::support::world::World;
 
-on_each_store!(one_is_added_listed_paused_resumed_and_removed, its_runs_are_shown, nobody_sees_anybody_elses,);
+on_each_store!(
+    one_is_added_listed_paused_resumed_and_removed,
+    its_runs_are_shown,
+    users_see_only_their_own_schedules,
+);
 
-fn add(stored: &Stored, args: &[&str]) -> Value {
+fn add(stored: &StoreFixture, args: &[&str]) -> Value {
     stored.run(&[&["schedule", "add", "--json", "--timezone", "Europe/Berlin"], args].concat()).ok().json()
 }
 
-fn listed(stored: &Stored) -> Vec<Value> {
+fn listed(stored: &StoreFixture) -> Vec<Value> {
     stored.run(&["schedule", "list", "--json"]).ok().json()["schedules"].as_array().unwrap().clone()
 }
 
@@ -21,7 +25,7 @@ fn id(schedule: &Value) -> &str {
     schedule["id"].as_str().unwrap()
 }
 
-fn one_is_added_listed_paused_resumed_and_removed(stored: &Stored) {
+fn one_is_added_listed_paused_resumed_and_removed(stored: &StoreFixture) {
     assert_eq!(stored.run(&["schedule", "list"]).ok().stdout, "Nothing is scheduled.\n");
     let done = stored.run(&[
         "schedule",
@@ -65,7 +69,7 @@ fn one_is_added_listed_paused_resumed_and_removed(stored: &Stored) {
     }
 }
 
-fn its_runs_are_shown(stored: &Stored) {
+fn its_runs_are_shown(stored: &StoreFixture) {
     let schedule = add(stored, &["--cron", "@daily", "Hello."]);
     assert_eq!(stored.run(&["schedule", "runs", id(&schedule)]).ok().stdout, "It has not run yet.\n");
     stored.directly(async |store| {
@@ -93,7 +97,7 @@ fn its_runs_are_shown(stored: &Stored) {
     assert!(stored.run(&["schedule", "runs", id(&schedule)]).ok().stdout.contains("failed"));
 }
 
-fn nobody_sees_anybody_elses(stored: &Stored) {
+fn users_see_only_their_own_schedules(stored: &StoreFixture) {
     let hers = add(stored, &["--user", "ann", "--cron", "@daily", "Hers."]);
     assert_eq!(listed(stored).len(), 0);
     assert_eq!(stored.run(&["schedule", "remove", id(&hers)]).code, Some(1));
@@ -102,7 +106,7 @@ fn nobody_sees_anybody_elses(stored: &Stored) {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_leaves_nothing_behind() {
+fn a_wrong_command_is_reported_and_stores_nothing() {
     let world = World::new();
     for (args, words) in [
         (&["--cron", "61 * * * *", "x"][..], "error: `61` is no minute; allowed are 0 to 59"),
@@ -130,7 +134,7 @@ fn what_is_wrong_is_said_and_leaves_nothing_behind() {
 
 /// Nothing is planned by a guess.
 #[test]
-fn a_zone_in_the_workspace_that_there_is_not_is_refused_with_its_file() {
+fn an_unknown_time_zone_in_the_workspace_is_rejected_with_its_file() {
     let world = World::new();
     world.file("USER.md", "---\ntimezone: Europa/Berlin\n---\n");
     for when in [&["--cron", "@daily"][..], &["--at", "2037-01-31 09:00"], &["--in", "20m"]] {

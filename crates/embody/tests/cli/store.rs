@@ -1,6 +1,6 @@
 //! Standing instructions, tokens, agents and receipts, through the commands, on every kind of store.
 
-use crate::support::stores::{Stored, on_each_store};
+use crate::support::stores::{StoreFixture, on_each_store};
 
 on_each_store!(
     instructions_reach_the_next_prompt,
@@ -11,15 +11,15 @@ on_each_store!(
     a_receipt_replays_the_exact_bytes,
     tokens_are_made_listed_and_revoked,
     a_name_that_passes_for_another_users_is_refused,
-    wrong_input_is_told,
+    wrong_input_is_reported,
 );
 
-fn instructions(stored: &Stored, arguments: &[&str]) -> String {
+fn instructions(stored: &StoreFixture, arguments: &[&str]) -> String {
     stored.run(&[&["instructions"], arguments].concat()).ok().stdout
 }
 
 // spec: S-06, S-09
-fn instructions_reach_the_next_prompt(stored: &Stored) {
+fn instructions_reach_the_next_prompt(stored: &StoreFixture) {
     assert_eq!(instructions(stored, &["show"]), "");
     instructions(stored, &["set", "Answer in bullet points."]);
     assert_eq!(instructions(stored, &["show"]), "Answer in bullet points.");
@@ -35,7 +35,7 @@ fn instructions_reach_the_next_prompt(stored: &Stored) {
 }
 
 // spec: S-06
-fn instructions_go_back(stored: &Stored) {
+fn instructions_go_back(stored: &StoreFixture) {
     for text in ["one", "two\nlines", "three"] {
         instructions(stored, &["set", text]);
     }
@@ -68,7 +68,7 @@ fn instructions_go_back(stored: &Stored) {
 }
 
 // spec: S-06
-fn a_stale_version_is_refused(stored: &Stored) {
+fn a_stale_version_is_refused(stored: &StoreFixture) {
     instructions(stored, &["set", "one", "--expected-version", "0"]);
     stored
         .run(&["instructions", "set", "two", "--expected-version", "0"])
@@ -78,7 +78,7 @@ fn a_stale_version_is_refused(stored: &Stored) {
 }
 
 // spec: S-09
-fn each_agent_of_a_user_has_its_own(stored: &Stored) {
+fn each_agent_of_a_user_has_its_own(stored: &StoreFixture) {
     instructions(stored, &["set", "for ann", "--user", "ann"]);
     instructions(stored, &["set", "for ann's coach", "--user", "ann", "--agent", "coach"]);
     assert_eq!(instructions(stored, &["show", "--user", "ann"]), "for ann");
@@ -87,7 +87,7 @@ fn each_agent_of_a_user_has_its_own(stored: &Stored) {
 }
 
 // spec: S-02
-fn a_stored_soul_stands_between_folder_and_workspace(stored: &Stored) {
+fn a_stored_soul_stands_between_folder_and_workspace(stored: &StoreFixture) {
     let world = &stored.world;
     world.file("SOUL.md", "the workspace's soul");
     world.file("IDENTITY.md", "---\nname: Workspace\n---\n");
@@ -109,7 +109,7 @@ fn a_stored_soul_stands_between_folder_and_workspace(stored: &Stored) {
     stored.run(&["agent", "show", "coach"]).ended(1).says(&["the store has no agent `coach`"]);
 }
 
-fn a_receipt_replays_the_exact_bytes(stored: &Stored) {
+fn a_receipt_replays_the_exact_bytes(stored: &StoreFixture) {
     instructions(stored, &["set", "Répondez ☂ \u{200d} en français."]);
     let sent = stored.run(&["prompt", "show", "--receipt", "--json"]).ok().json();
     let (id, text, hash) = (&sent["receipt"], sent["text"].as_str().unwrap(), sent["hash"].as_str().unwrap());
@@ -128,7 +128,7 @@ fn a_receipt_replays_the_exact_bytes(stored: &Stored) {
         .says(&["error: user `owner` has no receipt `nope`", "hint: `embody prompt receipt` lists"]);
 }
 
-fn tokens_are_made_listed_and_revoked(stored: &Stored) {
+fn tokens_are_made_listed_and_revoked(stored: &StoreFixture) {
     let made = stored.run(&["token", "add", "--user", "ann", "--scope", "mcp", "--label", "laptop"]).ok();
     let secret = made.stdout.trim();
     assert!(secret.starts_with("embody_") && !secret.contains(char::is_whitespace), "{made:?}");
@@ -144,7 +144,7 @@ fn tokens_are_made_listed_and_revoked(stored: &Stored) {
         .says(&["there is no token `nope`", "hint: `embody token list`"]);
 }
 
-fn a_name_that_passes_for_another_users_is_refused(stored: &Stored) {
+fn a_name_that_passes_for_another_users_is_refused(stored: &StoreFixture) {
     let add = |user: &str| stored.run(&["token", "add", "--user", user, "--scope", "chat"]);
     // There may be no store yet, and so no other user.
     stored
@@ -173,7 +173,7 @@ fn a_name_that_passes_for_another_users_is_refused(stored: &Stored) {
     assert_eq!(listed["users"].as_array().unwrap().len(), 4, "{listed}");
 }
 
-fn wrong_input_is_told(stored: &Stored) {
+fn wrong_input_is_reported(stored: &StoreFixture) {
     for command in [&["instructions", "show"][..], &["status"], &["run", "hello"]] {
         for (flag, shown) in [("--user", "--user <USER>"), ("--agent", "--agent <AGENT>")] {
             let done = stored.run(&[command, &[flag, " "]].concat()).ended(2);
@@ -198,7 +198,7 @@ fn wrong_input_is_told(stored: &Stored) {
 /// Looking must not make anything.
 #[test]
 fn reading_makes_no_store() {
-    let stored = Stored::workspace();
+    let stored = StoreFixture::workspace();
     stored.run(&["instructions", "show"]).ok();
     stored.run(&["instructions", "history"]).ok();
     stored.run(&["token", "list"]).ok();
@@ -209,14 +209,14 @@ fn reading_makes_no_store() {
 /// What is not there cannot be removed, and a store for it is not made.
 #[test]
 fn removing_what_is_not_there_makes_no_store() {
-    let stored = Stored::workspace();
-    for (arguments, told) in [
+    let stored = StoreFixture::workspace();
+    for (arguments, reported) in [
         (["memory", "forget", "nope"], "there is no memory `nope`"),
         (["memory", "release", "nope"], "there is no memory `nope`"),
         (["token", "revoke", "nope"], "there is no token `nope`"),
         (["agent", "remove", "nope"], "the store has no agent `nope`"),
     ] {
-        stored.run(&arguments).ended(1).says(&[told, "hint: "]);
+        stored.run(&arguments).ended(1).says(&[reported, "hint: "]);
     }
     assert!(!stored.world.path("embody.db").exists());
 }
@@ -224,8 +224,8 @@ fn removing_what_is_not_there_makes_no_store() {
 /// A store that ends with the command, or another one than was meant, would lose what is written to it.
 #[test]
 fn an_address_that_keeps_nothing_is_refused() {
-    let stored = Stored::workspace();
-    for (address, told) in [
+    let stored = StoreFixture::workspace();
+    for (address, reported) in [
         ("sqlite::memory:", "is a store in memory"),
         ("sqlite:x.db?mode=memory", "takes no options"),
         ("mysql://me:hunter2@h/x", "is neither a postgres:// nor an sqlite: address"),
@@ -233,7 +233,7 @@ fn an_address_that_keeps_nothing_is_refused() {
         ("./x.db", "is neither a postgres:// nor an sqlite: address"),
     ] {
         let hint = "hint: write sqlite:PATH for a SQLite file, or postgres://USER@HOST/DATABASE";
-        let done = stored.run(&["--store", address, "memory", "add", "one"]).ended(2).says(&[told, hint]);
+        let done = stored.run(&["--store", address, "memory", "add", "one"]).ended(2).says(&[reported, hint]);
         assert!(!done.stderr.contains("hunter2"), "{}", done.stderr);
     }
     stored.run(&["--store", "sqlite:./x.db", "memory", "add", "one"]).ok();
@@ -241,8 +241,8 @@ fn an_address_that_keeps_nothing_is_refused() {
 }
 
 #[test]
-fn a_wrong_password_is_told_and_not_shown() {
-    let stored = Stored::workspace();
+fn a_wrong_password_is_reported_and_not_shown() {
+    let stored = StoreFixture::workspace();
     let url = crate::support::stores::database();
     let (_, rest) = url.split_once('@').unwrap();
     let url = format!("postgres://embody:wr0ng-secret@{rest}");
@@ -256,8 +256,8 @@ fn a_wrong_password_is_told_and_not_shown() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_told() {
-    let stored = Stored::workspace();
+fn a_file_that_is_not_a_database_is_reported() {
+    let stored = StoreFixture::workspace();
     stored.world.file("embody.db", "not a database at all ".repeat(500));
     stored.run(&["prompt", "show"]).ended(1).says(&[
         "embody.db` cannot be opened",

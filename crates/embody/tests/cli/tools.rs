@@ -1,4 +1,4 @@
-//! `explain`, `lint`, `diff`, `doctor` and `init`: what they say, what they leave behind, how they exit.
+//! `explain`, `lint`, `diff`, `doctor` and `init`: output, files and exit codes.
 
 use std::fs;
 use std::path::Path;
@@ -115,7 +115,7 @@ fn init_takes_a_folder_and_says_how_to_use_it() {
     let world = World::new();
     let done = world.run_bare(&["init", "my agent"]).ok();
     assert!(world.outside("my agent/embody.toml").is_file());
-    // What it says to type can be typed.
+    // The suggested command works.
     let line = done.stdout.lines().find(|line| line.trim_start().starts_with("embody ")).unwrap();
     assert_eq!(line.trim(), "embody --workspace 'my agent' prompt explain");
     // Without a folder it is the workspace, wherever that was named.

@@ -1,4 +1,4 @@
-//! What nobody knows the end of is listed for its user, and counted for everybody.
+//! Unknown outcomes are listed for their user, and counted for all.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use embody_store::outgoing::{NewOutgoing, OutgoingEnd};
 use embody_store::schedules::{NewSchedule, RunStart};
 use embody_store::{Lease, Scope, Store};
 
-use crate::support::stores::{Stored, on_each_store};
+use crate::support::stores::{StoreFixture, on_each_store};
 
-on_each_store!(what_got_lost_is_listed);
+on_each_store!(unknown_outcomes_are_listed);
 
 fn lease(duration: Duration) -> Lease {
     Lease { owner: "worker".into(), duration }
@@ -63,7 +63,7 @@ async fn lost_run(store: &Store) {
     store.schedules().renew(&claim, Duration::from_millis(1)).await.unwrap();
 }
 
-fn what_got_lost_is_listed(stored: &Stored) {
+fn unknown_outcomes_are_listed(stored: &StoreFixture) {
     stored.directly(async |store| {
         lost_messages(store, "bob").await;
     });

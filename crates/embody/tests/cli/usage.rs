@@ -140,7 +140,7 @@ fn colours_can_be_forced_and_forbidden() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let world = World::new();
     world.run(&["init"]).ok();
     for (arguments, code) in [

@@ -1,9 +1,9 @@
-//! `embody up` as programs and browsers talk to it: every answer with its status, its headers and its raw body.
+//! `embody up` over HTTP: every response with its status, its headers and its raw body.
 
 use super::http::{Answer, exchange, send};
 use super::record::Record;
 use super::scene;
-use crate::support::model::{Model, Speaks, rule, says};
+use crate::support::model::{Model, WireFormat, rule, says};
 use crate::support::served::Served;
 use crate::support::world::World;
 
@@ -52,7 +52,7 @@ fn api() {
     let model = Model::alone(&world, &rules);
     record.normalizer.literal(&model.url, "[model]");
     let config = std::fs::read_to_string(world.path("embody.toml")).unwrap();
-    world.file("embody.toml", format!("{}{config}", model.config(Speaks::OpenAi)));
+    world.file("embody.toml", format!("{}{config}", model.config(WireFormat::OpenAi)));
     for (text, at) in
         [("Ann likes green tea.", "2020-01-01T08:00:00Z"), ("The gate squeaks.", "2020-01-02T08:00:00Z")]
     {

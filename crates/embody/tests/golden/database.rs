@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
 use sqlx::{AssertSqlSafe, Column, Connection, Row, SqliteConnection, TypeInfo, ValueRef};
 
-use super::normal::stored_time;
+use super::normalize::stored_time;
 use super::record::Record;
 use crate::support::world::World;
 

@@ -17,7 +17,7 @@ mod cli;
 mod database;
 mod http;
 mod mcp;
-mod normal;
+mod normalize;
 mod pipe;
 mod record;
 mod scene;

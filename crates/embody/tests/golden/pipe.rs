@@ -55,7 +55,7 @@ impl Pipe {
         }
     }
 
-    /// Sends a line and gives the next one that comes back.
+    /// Sends a line and returns the next one.
     pub(super) fn ask(&mut self, line: &str) -> Value {
         self.write(line);
         serde_json::from_str(&self.next()).unwrap()

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::normal::Normalizer;
-use crate::support::world::{Done, World};
+use super::normalize::Normalizer;
+use crate::support::world::{CommandOutput, World};
 
 pub(super) struct Record {
     pub(super) normalizer: Normalizer,
@@ -26,14 +26,14 @@ impl Record {
     }
 
     /// Runs `embody --workspace … ARGUMENTS` and records the command, its exit code and what it printed.
-    pub(super) fn run(&mut self, world: &World, arguments: &[&str]) -> Done {
+    pub(super) fn run(&mut self, world: &World, arguments: &[&str]) -> CommandOutput {
         let done = world.run(arguments);
         self.ran(arguments, &done);
         done
     }
 
     /// Records a command that has run.
-    pub(super) fn ran(&mut self, arguments: &[&str], done: &Done) {
+    pub(super) fn ran(&mut self, arguments: &[&str], done: &CommandOutput) {
         let words: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
         self.heading(format!("$ embody {}", words.join(" ")).trim_end());
         writeln!(self.text, "exit {}", done.code.map_or("by a signal".to_owned(), |code| code.to_string()))
@@ -44,7 +44,7 @@ impl Record {
 
     /// Begins a command or an exchange.
     pub(super) fn heading(&mut self, line: &str) {
-        let line = self.normalizer.normal(line);
+        let line = self.normalizer.normalize(line);
         let gap = if self.text.is_empty() { "" } else { "\n" };
         writeln!(self.text, "{gap}{line}").unwrap();
     }
@@ -55,7 +55,7 @@ impl Record {
             return;
         }
         let lines: String = text.split_inclusive('\n').map(folded).collect();
-        let shown = self.normalizer.normal(&lines);
+        let shown = self.normalizer.normalize(&lines);
         let end = if shown.ends_with('\n') { "" } else { "\n" };
         let whole = if text.ends_with('\n') { "" } else { " (no newline at the end)" };
         write!(self.text, "--- {name}{whole}\n{shown}{end}").unwrap();

@@ -1,4 +1,4 @@
-//! A host on a pipe: starts the process, speaks with it line by line.
+//! A host on a pipe: starts the process and exchanges lines with it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -39,19 +39,19 @@ impl Host {
     }
 
     /// Starts the process and opens a session.
-    pub(super) fn greet(command: Command) -> Self {
+    pub(super) fn initialize(command: Command) -> Self {
         let mut host = Self::start(command);
         assert_eq!(host.request("initialize", hello())["result"]["protocolVersion"], "2025-11-25");
-        host.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        host.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         host
     }
 
-    pub(super) fn say(&mut self, message: &Value) {
+    pub(super) fn send(&mut self, message: &Value) {
         self.input.as_mut().unwrap().write_all(format!("{message}\n").as_bytes()).unwrap();
     }
 
     /// Everything on stdout is protocol, one message a line.
-    pub(super) fn hear(&mut self) -> Value {
+    pub(super) fn receive(&mut self) -> Value {
         let line = self.lines.recv_timeout(SOON).expect("the mind said nothing");
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("not a message: {line}"))
     }
@@ -60,9 +60,9 @@ impl Host {
     pub(super) fn request(&mut self, method: &str, params: Value) -> Value {
         self.last_id += 1;
         let id = self.last_id;
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         loop {
-            let message = self.hear();
+            let message = self.receive();
             if message["id"] == id {
                 return message;
             }
@@ -101,7 +101,7 @@ impl Host {
         }
     }
 
-    pub(super) fn complaints(&mut self) -> String {
+    pub(super) fn stderr_text(&mut self) -> String {
         let mut text = String::new();
         self.process.stderr.take().unwrap().read_to_string(&mut text).unwrap();
         text

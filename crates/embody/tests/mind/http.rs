@@ -11,13 +11,13 @@ use super::{TOOLS, names};
 use crate::support::world::World;
 
 /// A mind on a free port.
-struct Served {
+struct ServedMind {
     process: Child,
     url: String,
     token: String,
 }
 
-impl Served {
+impl ServedMind {
     fn start(world: &World) -> Self {
         let made = world.run(&["token", "add", "--user", "ann", "--scope", "mcp", "--json"]).ok().json();
         let mut command = world.command();
@@ -42,7 +42,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServedMind {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -57,7 +57,7 @@ async fn request(client: &Client, method: &str, params: Value) -> Value {
 #[tokio::test]
 async fn both_transports_serve_the_tokens_user() {
     let world = World::new();
-    let served = Served::start(&world);
+    let served = ServedMind::start(&world);
     let addresses = [
         Address::http(&format!("{}/mcp", served.url)).unwrap(),
         Address::legacy_sse(&format!("{}/sse", served.url)).unwrap(),
@@ -76,7 +76,7 @@ async fn both_transports_serve_the_tokens_user() {
 fn one_agents_mind_is_anothers_persona() {
     let theirs = World::new();
     theirs.file("SOUL.md", "Speak like a lighthouse keeper.");
-    let served = Served::start(&theirs);
+    let served = ServedMind::start(&theirs);
     for path in ["", "/mcp", "/sse"] {
         let ours = World::with_body("The rules.");
         let config = format!(
@@ -91,10 +91,10 @@ fn one_agents_mind_is_anothers_persona() {
 }
 
 #[tokio::test]
-async fn a_guest_learns_nothing_of_the_workspaces_owner() {
+async fn another_user_learns_nothing_about_the_owner() {
     let world = World::new();
     world.file("USER.md", "---\nname: Xyzzy\ntimezone: Asia/Tokyo\n---\n");
-    let served = Served::start(&world);
+    let served = ServedMind::start(&world);
     let client = served.connect(Address::http(&format!("{}/mcp", served.url)).unwrap()).await;
     let packet = request(&client, "tools/call", json!({"name": "bootstrap_session"})).await;
     assert_eq!(packet["structuredContent"]["context"]["user"], "ann");
@@ -104,9 +104,9 @@ async fn a_guest_learns_nothing_of_the_workspaces_owner() {
 }
 
 #[test]
-fn it_ends_cleanly_while_somebody_listens() {
+fn it_ends_cleanly_while_a_client_listens() {
     let world = World::new();
-    let mut served = Served::start(&world);
+    let mut served = ServedMind::start(&world);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let address = Address::legacy_sse(&format!("{}/sse", served.url)).unwrap();
     let client = runtime.block_on(served.connect(address));
@@ -129,7 +129,7 @@ fn an_address_that_others_reach_is_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thirty_two_clients_at_once_find_their_own_and_nothing_else() {
     let world = World::new();
-    let served = Served::start(&world);
+    let served = ServedMind::start(&world);
     let tokens: Vec<String> = (0..8)
         .map(|user| {
             let user = format!("user {user}");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::model::{Model, Speaks};
+use super::model::{Model, WireFormat};
 use super::telegram::Telegram;
 use crate::support::served::{Event, Served, token};
 use crate::support::world::World;
@@ -31,7 +31,7 @@ impl App {
         let model = Model::alone(&world, rules);
         let channel = telegram.config(&[OWNER]);
         let owner = format!("[telegram.users]\n{OWNER} = \"owner\"\n");
-        world.file("embody.toml", model.config(Speaks::OpenAi) + &channel + &owner + config);
+        world.file("embody.toml", model.config(WireFormat::OpenAi) + &channel + &owner + config);
         let chat = token(&world, "owner", "chat");
         let up = ready(&world);
         Self { telegram, model, up, world, chat }
@@ -44,7 +44,7 @@ impl App {
         self.up.begin("POST /api/chat", &headers, Some(&json!({ "text": text }))).events()
     }
 
-    /// What was said in a conversation on the web.
+    /// The messages of a conversation on the web.
     pub(crate) fn thread(&self, id: &str) -> String {
         self.up.get(&format!("/api/threads/{id}"), &self.chat).json()["messages"].to_string()
     }
@@ -79,7 +79,7 @@ impl App {
         of("intent").filter(|intent| intent["detail"]["tool"] == tool).map(outcome).collect()
     }
 
-    /// Ends it politely, so that what waits to be said is said.
+    /// Ends it with a signal, so that queued messages are sent.
     pub(crate) fn close(&mut self) {
         end(&mut self.up);
     }

@@ -17,14 +17,14 @@ pub(crate) struct Model {
 
 /// Whose wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Speaks {
+pub(crate) enum WireFormat {
     OpenAi,
     Anthropic,
 }
 
 impl Model {
     /// Starts one that answers by these rules, and makes it this world's model.
-    pub(crate) fn start(world: &World, speaks: Speaks, rules: &Value) -> Self {
+    pub(crate) fn start(world: &World, speaks: WireFormat, rules: &Value) -> Self {
         let model = Self::alone(world, rules);
         world.file("embody.toml", model.config(speaks));
         model
@@ -48,11 +48,11 @@ impl Model {
         Self { process, url: line.trim().to_owned(), log }
     }
 
-    /// What `embody.toml` says about it.
-    pub(crate) fn config(&self, speaks: Speaks) -> String {
+    /// Its section of `embody.toml`.
+    pub(crate) fn config(&self, speaks: WireFormat) -> String {
         let (provider, path) = match speaks {
-            Speaks::OpenAi => ("openai", "/v1"),
-            Speaks::Anthropic => ("anthropic", ""),
+            WireFormat::OpenAi => ("openai", "/v1"),
+            WireFormat::Anthropic => ("anthropic", ""),
         };
         format!(
             "[model]\nprovider = \"{provider}\"\nbase_url = \"{}{path}\"\nmodel = \"scripted\"\n",
@@ -60,15 +60,17 @@ impl Model {
         )
     }
 
-    /// Everything that it was asked, in order.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    /// All requests, in order.
+    pub(crate) fn requests(&self) -> Vec<ModelRequest> {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
-        text.lines().map(|line| Asked(serde_json::from_str::<Value>(line).unwrap()["body"].take())).collect()
+        text.lines()
+            .map(|line| ModelRequest(serde_json::from_str::<Value>(line).unwrap()["body"].take()))
+            .collect()
     }
 
-    /// The last thing that it was asked.
-    pub(crate) fn last(&self) -> Asked {
-        self.asked().pop().expect("it was asked")
+    /// The last request.
+    pub(crate) fn last(&self) -> ModelRequest {
+        self.requests().pop().expect("it was asked")
     }
 }
 
@@ -80,9 +82,9 @@ impl Drop for Model {
 }
 
 /// The body of one request.
-pub(crate) struct Asked(pub(crate) Value);
+pub(crate) struct ModelRequest(pub(crate) Value);
 
-impl Asked {
+impl ModelRequest {
     /// The system prompt, exactly as it came.
     pub(crate) fn system(&self) -> String {
         match &self.0["system"] {

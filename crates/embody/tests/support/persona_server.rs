@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 /// What the servers ask for.
 pub(crate) const TOKEN: &str = "tok-3f9a-not-for-your-eyes-77";
 
-/// How a server speaks.
+/// The transport of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Speech {
+pub(crate) enum PersonaText {
     /// Streamable HTTP at `/mcp`, answers as JSON.
     Json,
     /// Streamable HTTP at `/mcp`, answers as event streams.
@@ -49,19 +49,19 @@ pub(crate) struct Server {
 }
 
 #[derive(Clone)]
-struct Desk {
-    speech: Speech,
+struct ServerState {
+    speech: PersonaText,
     answer: Answer,
     seen: Arc<Mutex<Vec<String>>>,
     stream: Arc<Mutex<Option<TcpStream>>>,
 }
 
 impl Server {
-    pub(crate) fn start(speech: Speech, answer: Answer) -> Self {
+    pub(crate) fn start(speech: PersonaText, answer: Answer) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::<Mutex<Vec<String>>>::default();
-        let desk = Desk { speech, answer, seen: Arc::clone(&seen), stream: Arc::default() };
+        let desk = ServerState { speech, answer, seen: Arc::clone(&seen), stream: Arc::default() };
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let desk = desk.clone();
@@ -87,33 +87,33 @@ struct Request {
     body: Vec<u8>,
 }
 
-impl Desk {
+impl ServerState {
     fn serve(&self, mut stream: TcpStream) {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let Some(request) = read(&stream) else { return };
         match self.speech {
-            Speech::Silent => return wait_for_the_end(&stream),
-            Speech::Raw(bytes) => {
+            PersonaText::Silent => return wait_for_the_end(&stream),
+            PersonaText::Raw(bytes) => {
                 self.note(request.line);
                 return drop(stream.write_all(bytes.as_bytes()));
             }
-            Speech::Json | Speech::Events | Speech::Legacy => {}
+            PersonaText::Json | PersonaText::Events | PersonaText::Legacy => {}
         }
         if request.bearer != format!("Bearer {TOKEN}") {
             self.note(format!("401 {}", request.line));
             return respond(&mut stream, "401 Unauthorized", "text/plain", "who are you?");
         }
         match (request.line.as_str(), self.speech) {
-            ("GET /sse", Speech::Legacy) => self.open_stream(stream),
-            ("POST /messages?session=1", Speech::Legacy) => {
+            ("GET /sse", PersonaText::Legacy) => self.open_stream(stream),
+            ("POST /messages?session=1", PersonaText::Legacy) => {
                 respond(&mut stream, "202 Accepted", "text/plain", "");
                 self.answer(&request.body, |_, text| {
                     let event = format!("event: message\ndata: {text}\n\n");
                     self.stream.lock().unwrap().as_mut().unwrap().write_all(event.as_bytes()).unwrap();
                 });
             }
-            ("POST /mcp", Speech::Json | Speech::Events) => self.post(stream, &request.body),
-            ("DELETE /mcp", Speech::Json | Speech::Events) => {
+            ("POST /mcp", PersonaText::Json | PersonaText::Events) => self.post(stream, &request.body),
+            ("DELETE /mcp", PersonaText::Json | PersonaText::Events) => {
                 self.note("DELETE".into());
                 respond(&mut stream, "204 No Content", "text/plain", "");
             }
@@ -125,7 +125,7 @@ impl Desk {
     }
 
     fn post(&self, mut stream: TcpStream, body: &[u8]) {
-        let events = self.speech == Speech::Events;
+        let events = self.speech == PersonaText::Events;
         let mut answered = false;
         self.answer(body, |method, text| {
             answered = true;

@@ -64,8 +64,8 @@ impl Served {
         Self { id: id.trim().parse().unwrap(), process, stdout, host, code }
     }
 
-    /// Waits until its stderr says this.
-    pub(crate) fn complains(&mut self, words: &str) {
+    /// Waits until its stderr contains this.
+    pub(crate) fn expect_stderr(&mut self, words: &str) {
         let mut lines = BufReader::new(self.process.stderr.as_mut().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().contains(words)), "it does not say {words:?}");
     }
@@ -80,7 +80,7 @@ impl Served {
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
-    /// Asks whoever may not be known.
+    /// Sends a request without authentication.
     pub(crate) fn ask(&self, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Answer {
         self.begin(line, headers, body).whole()
     }
@@ -295,7 +295,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The same answer, which must have this status and say this.
+    /// The same response, which must have this status and contain this text.
     pub(crate) fn refused(self, status: u16, words: &str) -> Self {
         assert_eq!(self.status, status, "{self:?}");
         let message = self.json()["error"]["message"].as_str().unwrap().to_owned();

@@ -5,15 +5,15 @@ use std::process::Command;
 
 use embody_store::{DatabaseUrl, Store};
 
-use crate::support::world::{Done, World, finish};
+use crate::support::world::{CommandOutput, World, finish};
 
 /// A world and the flags that name its store.
-pub(crate) struct Stored {
+pub(crate) struct StoreFixture {
     pub(crate) world: World,
     flags: Vec<String>,
 }
 
-impl Stored {
+impl StoreFixture {
     pub(crate) fn workspace() -> Self {
         Self { world: World::new(), flags: Vec::new() }
     }
@@ -30,12 +30,12 @@ impl Stored {
     }
 
     /// Runs `embody [--store URL] ARGUMENTS`.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Done {
+    pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         self.world.run(&[&flags, arguments].concat())
     }
 
-    /// Works with the store itself, as the mind does while nobody runs a command.
+    /// Uses the store directly, without a command.
     pub(crate) fn directly<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
         let place = match self.flags.get(1) {
             None => DatabaseUrl::File(self.world.path("embody.db")),
@@ -54,7 +54,7 @@ impl Stored {
     }
 
     /// Runs a command with a file as stdin.
-    pub(crate) fn run_with(&self, stdin: File, arguments: &[&str]) -> Done {
+    pub(crate) fn run_with(&self, stdin: File, arguments: &[&str]) -> CommandOutput {
         let mut command = self.world.command();
         command.arg("--workspace").arg(self.world.workspace()).args(&self.flags).args(arguments).stdin(stdin);
         finish(command)
@@ -79,13 +79,13 @@ pub(crate) fn database() -> String {
 macro_rules! on_each_store {
     ($($name:ident),* $(,)?) => {
         mod in_the_workspace {
-            $(#[test] fn $name() { super::$name(&$crate::support::stores::Stored::workspace()) })*
+            $(#[test] fn $name() { super::$name(&$crate::support::stores::StoreFixture::workspace()) })*
         }
         mod on_sqlite {
-            $(#[test] fn $name() { super::$name(&$crate::support::stores::Stored::sqlite()) })*
+            $(#[test] fn $name() { super::$name(&$crate::support::stores::StoreFixture::sqlite()) })*
         }
         mod on_postgres {
-            $(#[test] fn $name() { super::$name(&$crate::support::stores::Stored::postgres()) })*
+            $(#[test] fn $name() { super::$name(&$crate::support::stores::StoreFixture::postgres()) })*
         }
     };
 }

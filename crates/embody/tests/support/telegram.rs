@@ -40,12 +40,12 @@ impl Telegram {
         &self.host
     }
 
-    /// What `embody.toml` says about it: these people may write.
+    /// Its section of `embody.toml`: these people may write.
     pub(crate) fn config(&self, people: &[i64]) -> String {
         format!("[telegram]\napi_url = \"http://{}\"\nallow_users = {people:?}\n", self.host)
     }
 
-    /// Somebody writes, in private. Two messages of a chat have two numbers.
+    /// Sends a private message. Two messages of a chat have two numbers.
     pub(crate) fn say(&self, person: i64, message: i64, text: &str) {
         self.updates(&[private(person, message, text)]);
     }
@@ -54,7 +54,7 @@ impl Telegram {
         self.control("updates", Some(&json!(updates)));
     }
 
-    /// Everything that it was asked to do, and how many updates nobody has confirmed.
+    /// All requests, and the number of unconfirmed updates.
     pub(crate) fn state(&self) -> Value {
         self.control("state", None)
     }

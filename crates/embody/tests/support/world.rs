@@ -26,7 +26,7 @@ pub(crate) struct World {
 
 /// What a run came to.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -102,7 +102,7 @@ impl World {
     }
 
     /// Runs `embody --workspace … ARGUMENTS`.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Done {
+    pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {
         let mut command = self.command();
         command.arg("--workspace").arg(self.workspace()).args(arguments);
         finish(command)
@@ -125,7 +125,7 @@ impl World {
     }
 
     /// Runs `embody ARGUMENTS`.
-    pub(crate) fn run_bare(&self, arguments: &[&str]) -> Done {
+    pub(crate) fn run_bare(&self, arguments: &[&str]) -> CommandOutput {
         let mut command = self.command();
         command.args(arguments);
         finish(command)
@@ -169,12 +169,12 @@ impl World {
     }
 }
 
-pub(crate) fn finish(mut command: Command) -> Done {
+pub(crate) fn finish(mut command: Command) -> CommandOutput {
     let child = command.spawn().unwrap();
     let (sender, output) = mpsc::channel();
     std::thread::spawn(move || sender.send(child.wait_with_output().unwrap()));
     let output = output.recv_timeout(PATIENCE).expect("the program must end");
-    Done {
+    CommandOutput {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
@@ -186,7 +186,7 @@ fn write(path: &Path, content: impl AsRef<[u8]>) {
     fs::write(path, content).unwrap();
 }
 
-impl Done {
+impl CommandOutput {
     /// The same run, which must have ended with 0.
     pub(crate) fn ok(self) -> Self {
         self.ended(0)

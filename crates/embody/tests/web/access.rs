@@ -38,7 +38,7 @@ fn it_works_with_nothing_set_up() {
 }
 
 #[test]
-fn everything_but_health_and_the_page_needs_to_know_who_is_there() {
+fn everything_but_health_and_the_page_needs_authentication() {
     let world = World::new();
     let served = Served::start(&world);
     for path in GUARDED {
@@ -85,14 +85,14 @@ fn a_token_opens_what_it_is_for_and_nothing_else() {
 }
 
 #[test]
-fn a_code_holds_once() {
+fn a_code_works_once() {
     let world = World::new();
     let served = Served::start(&world);
     let code = served.code.clone();
     served.sign_in(&code);
     let used =
         served.ask("POST /api/login", &[], Some(&json!({"code": code}))).refused(401, "was used before");
-    // Whoever is not signed in is not told how to get another: it may be the agent.
+    // An unauthenticated caller is not told how to get another code: it may be the agent.
     let page = served.ask("GET /", &[], None);
     for answer in [used, page] {
         assert!(answer.body.contains("look at the terminal where embody runs"), "{answer:?}");
@@ -119,7 +119,7 @@ fn a_signal_prints_no_code_to_a_pipe() {
     let world = World::new();
     let mut served = Served::start_overheard(&world);
     served.signal("-USR1");
-    served.complains("another address is printed to a terminal only");
+    served.expect_stderr("another address is printed to a terminal only");
     served.signal("-TERM");
     let mut rest = String::new();
     served.stdout.read_to_string(&mut rest).unwrap();
@@ -173,7 +173,7 @@ fn a_page_from_elsewhere_can_do_nothing() {
 }
 
 #[test]
-fn every_answer_is_sealed() {
+fn every_response_has_security_headers() {
     let world = World::new();
     let served = Served::start(&world);
     for path in ["/", "/console/main.js", "/api/me", "/healthz", "/nowhere"] {
@@ -187,7 +187,7 @@ fn every_answer_is_sealed() {
 }
 
 #[test]
-fn what_is_too_big_or_wrong_is_said() {
+fn oversized_and_invalid_requests_are_rejected() {
     let world = World::new();
     let chat = token(&world, "owner", "chat");
     let served = Served::start(&world);

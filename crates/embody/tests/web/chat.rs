@@ -1,9 +1,9 @@
-//! `/api/chat`: turns that stream, go on, are taken up again and broken off.
+//! `/api/chat`: turns that stream, continue without readers, are resumed and cancelled.
 
 use embody_store::{DatabaseUrl, Store};
 use serde_json::{Value, json};
 
-use crate::support::model::{Model, Speaks, calls, rule, says};
+use crate::support::model::{Model, WireFormat, calls, rule, says};
 use crate::support::served::{Event, Served, text, token};
 use crate::support::world::World;
 
@@ -12,7 +12,7 @@ fn endless() -> Value {
     json!({"text": "on and on ", "repeat": 3_000, "chunk": 10, "delay_ms": 20})
 }
 
-/// A world in which messages can be sent to others, though nobody takes them.
+/// A world in which messages to others can be queued, but are not delivered.
 fn reaching_others() -> World {
     World::new().env("TELEGRAM_BOT_TOKEN", "1:nobodys")
 }
@@ -34,7 +34,7 @@ fn an_answer_streams_and_the_prompt_knows_the_request() {
     let world = World::new();
     let rules = json!([rule("hello", 0, json!({"text": "Good morning to you.", "chunk": 4}))]);
     let model = Model::alone(&world, &rules);
-    world.file("embody.toml", model.config(Speaks::OpenAi) + "[prompt]\nlayout = \"full\"\n");
+    world.file("embody.toml", model.config(WireFormat::OpenAi) + "[prompt]\nlayout = \"full\"\n");
     let chat = token(&world, "owner", "chat");
     let served = Served::start(&world);
     let body = json!({"text": "hello there", "location": "Paris\n## Evil"});
@@ -83,7 +83,7 @@ fn without_a_model_it_fails_plainly_with_the_lines_to_add() {
 }
 
 #[test]
-fn a_model_without_a_name_is_told_to_the_owner_and_no_second_table_is_advised() {
+fn a_model_without_a_name_is_reported_to_the_owner_without_a_second_table() {
     let world = World::new();
     world.file("embody.toml", "[model]\nbase_url = \"http://127.0.0.1:1/v1\"\n");
     let [owner, ann] = ["owner", "ann"].map(|user| token(&world, user, "chat"));
@@ -94,10 +94,13 @@ fn a_model_without_a_name_is_told_to_the_owner_and_no_second_table_is_advised() 
             + " | "
             + events[0].data["hint"].as_str().unwrap()
     };
-    let told = failed(&owner);
-    assert!(told.starts_with("`model.model` is not set") && !told.contains("[model]\n"), "{told}");
-    assert!(told.ends_with("and start `embody up` again"), "{told}");
-    // Where it stands is nobody else's business.
+    let reported = failed(&owner);
+    assert!(
+        reported.starts_with("`model.model` is not set") && !reported.contains("[model]\n"),
+        "{reported}"
+    );
+    assert!(reported.ends_with("and start `embody up` again"), "{reported}");
+    // Another user must not see it.
     assert!(failed(&ann).starts_with("no model is configured"));
     let me = |headers: &[(&str, &str)]| served.ask("GET /api/me", headers, None).json();
     let cookie = served.sign_in(&served.code);
@@ -106,11 +109,11 @@ fn a_model_without_a_name_is_told_to_the_owner_and_no_second_table_is_advised() 
 }
 
 #[test]
-fn a_turn_goes_on_when_its_page_leaves_and_is_taken_up_where_it_was() {
+fn a_turn_continues_without_readers_and_can_be_resumed() {
     let world = World::new();
     let words: String = (0..200).map(|number| format!("word{number} ")).collect();
     let rules = json!([rule("slowly", 0, json!({"text": words.trim(), "chunk": 9, "delay_ms": 5}))]);
-    let _model = Model::start(&world, Speaks::Anthropic, &rules);
+    let _model = Model::start(&world, WireFormat::Anthropic, &rules);
     let chat = token(&world, "owner", "chat");
     let served = Served::start(&world);
     let mut first = served.begin_post("/api/chat", &chat, &json!({"text": "slowly"}));
@@ -125,7 +128,7 @@ fn a_turn_goes_on_when_its_page_leaves_and_is_taken_up_where_it_was() {
     let rest = resume(&seen.last().unwrap().id);
     assert_eq!(text(&seen) + &text(&rest), words.trim());
     assert_eq!(rest.last().unwrap().name, "done");
-    // From the beginning, and by whoever cannot send the header.
+    // From the beginning, for a client that cannot send the header.
     assert_eq!(text(&resume("0")), words.trim());
     let after = format!("/api/chat/{turn}?after={}", rest[rest.len() - 2].id);
     let only_end = served.begin(&format!("GET {after}"), &[("authorization", &auth)], None).events();
@@ -133,10 +136,10 @@ fn a_turn_goes_on_when_its_page_leaves_and_is_taken_up_where_it_was() {
 }
 
 #[test]
-fn after_a_restart_a_turn_is_told_as_its_thread_has_it() {
+fn after_a_restart_a_turn_is_read_from_its_thread() {
     let world = World::new();
     let rules = json!([rule("hello", 0, says("Good morning.")), rule("ever", 0, endless())]);
-    let _model = Model::start(&world, Speaks::OpenAi, &rules);
+    let _model = Model::start(&world, WireFormat::OpenAi, &rules);
     let chat = token(&world, "owner", "chat");
     let mut served = Served::start(&world);
     let events = served.begin_post("/api/chat", &chat, &json!({"text": "hello"})).events();
@@ -148,12 +151,12 @@ fn after_a_restart_a_turn_is_told_as_its_thread_has_it() {
     assert_eq!(going.until("cancelled").data, json!({}));
     assert_eq!(served.process.wait().unwrap().code(), Some(0));
     let served = Served::start(&world);
-    let told = |turn: &str| {
+    let reported = |turn: &str| {
         served.begin(&format!("GET /api/chat/{turn}"), &[("authorization", &bearer(&chat))], None)
     };
-    let events = told(&answered).events();
+    let events = reported(&answered).events();
     assert_eq!((events[0].name.as_str(), &events[1].data["reply"]), ("turn", &json!("Good morning.")));
-    assert_eq!(told(&broken).events()[1].name, "cancelled");
+    assert_eq!(reported(&broken).events()[1].name, "cancelled");
     let thread = broken.split('.').next().unwrap();
     let kept = served.get(&format!("/api/threads/{thread}"), &chat).json()["messages"][1]["text"].take();
     let kept = kept.as_str().unwrap();
@@ -161,7 +164,7 @@ fn after_a_restart_a_turn_is_told_as_its_thread_has_it() {
     for nonsense in
         ["x", "x.1.y", &format!("{answered}0.9.z"), &answered.replace(".1.", ".7."), "..", "%2e%2e"]
     {
-        assert_eq!(told(nonsense).status, 404, "{nonsense}");
+        assert_eq!(reported(nonsense).status, 404, "{nonsense}");
     }
 }
 
@@ -169,7 +172,7 @@ fn after_a_restart_a_turn_is_told_as_its_thread_has_it() {
 fn one_turn_at_a_time_in_a_thread_and_it_can_be_broken_off() {
     let world = World::new();
     let rules = json!([rule("now", 0, says("I listen.")), rule("ever", 0, endless())]);
-    let _model = Model::start(&world, Speaks::OpenAi, &rules);
+    let _model = Model::start(&world, WireFormat::OpenAi, &rules);
     let chat = token(&world, "owner", "chat");
     let served = Served::start(&world);
     let mut going = served.begin_post("/api/chat", &chat, &json!({"text": "for ever"}));
@@ -192,9 +195,9 @@ fn one_turn_at_a_time_in_a_thread_and_it_can_be_broken_off() {
 }
 
 #[test]
-fn nobody_reads_or_stops_what_is_anothers() {
+fn users_cannot_read_or_cancel_turns_of_others() {
     let world = World::new();
-    let _model = Model::start(&world, Speaks::OpenAi, &json!([rule("ever", 0, endless())]));
+    let _model = Model::start(&world, WireFormat::OpenAi, &json!([rule("ever", 0, endless())]));
     let [ann, bob] = ["ann", "bob"].map(|user| token(&world, user, "chat"));
     let served = Served::start(&world);
     let mut going = served.begin_post("/api/chat", &ann, &json!({"text": "for ever"}));
@@ -215,7 +218,7 @@ fn nobody_reads_or_stops_what_is_anothers() {
 
 // spec: N-10, N-12
 #[test]
-fn a_call_waits_for_the_owners_word_at_the_console() {
+fn a_call_waits_for_approval_at_the_console() {
     let world = reaching_others();
     let send = json!({"channel": "telegram", "to": "4711", "text": "See you at noon."});
     let rules =
@@ -223,7 +226,7 @@ fn a_call_waits_for_the_owners_word_at_the_console() {
             [rule("tell bob", 0, calls("send_message", send.clone())), rule("tell bob", 1, says("Told.")),]
         );
     let model = Model::alone(&world, &rules);
-    world.file("embody.toml", model.config(Speaks::OpenAi) + NOBODY + "[policy]\nask_wait_s = 60\n");
+    world.file("embody.toml", model.config(WireFormat::OpenAi) + NOBODY + "[policy]\nask_wait_s = 60\n");
     let (chat, operate) = (token(&world, "owner", "chat"), token(&world, "owner", "operate"));
     let ann = token(&world, "ann", "operate");
     let served = Served::start(&world);
@@ -262,7 +265,7 @@ fn the_owner_decides_about_everybodys_calls_that_are_left_to_the_console() {
     ]);
     let model = Model::alone(&world, &rules);
     let policy = "[policy]\nask_wait_s = 1\n[[policy.rule]]\ntools = [\"send_*\"]\ngate = \"ask\"\nvia = [\"cli\"]\nreason = \"r\"\nwhen = \"args.to == '4712'\"\n";
-    world.file("embody.toml", model.config(Speaks::OpenAi) + NOBODY + policy);
+    world.file("embody.toml", model.config(WireFormat::OpenAi) + NOBODY + policy);
     let [ann, carl, owners] = [("ann", "chat"), ("carl", "operate"), ("owner", "operate")]
         .map(|(user, scope)| token(&world, user, scope));
     let served = Served::start(&world);
@@ -291,7 +294,7 @@ fn the_owner_decides_about_everybodys_calls_that_are_left_to_the_console() {
         assert_eq!(served.get("/api/approvals?all=true", token).json(), json!({"approvals": []}));
         served.post("/api/approvals", token, &word(&bobs)).refused(404, "no approval");
     }
-    // Whoever has the code runs this house: they see whose it is, but nothing of what the rules leave to others.
+    // The owner sees the user of each approval, but none that the rules leave to other channels.
     let (cookie, ours) = (served.sign_in(&served.code), format!("http://{}", served.host));
     let headers = [("cookie", cookie.as_str()), ("origin", ours.as_str())];
     let seen = || served.ask("GET /api/approvals", &headers, None).json();
@@ -308,13 +311,13 @@ fn the_owner_decides_about_everybodys_calls_that_are_left_to_the_console() {
 
 // spec: N-10
 #[test]
-fn the_rules_say_whether_the_console_may_approve() {
+fn the_rules_determine_whether_the_console_may_approve() {
     let world = reaching_others();
     let send = json!({"channel": "telegram", "to": "4711", "text": "x"});
     let rules = json!([rule("tell", 0, calls("send_message", send)), rule("tell", 1, says("It waits."))]);
     let model = Model::alone(&world, &rules);
     let policy = "[policy]\nask_wait_s = 1\n[[policy.rule]]\ntools = [\"send_*\"]\ngate = \"ask\"\nvia = [\"cli\"]\nreason = \"r\"\n";
-    world.file("embody.toml", model.config(Speaks::OpenAi) + NOBODY + policy);
+    world.file("embody.toml", model.config(WireFormat::OpenAi) + NOBODY + policy);
     let (chat, operate) = (token(&world, "owner", "chat"), token(&world, "owner", "operate"));
     let served = Served::start(&world);
     let events = served.begin_post("/api/chat", &chat, &json!({"text": "tell bob"})).events();
@@ -326,7 +329,7 @@ fn the_rules_say_whether_the_console_may_approve() {
 
 // spec: N-10
 #[test]
-fn a_conversation_goes_on_when_a_call_is_approved_after_its_turn() {
+fn a_conversation_resumes_when_a_call_is_approved_after_its_turn() {
     let world = reaching_others();
     let send = json!({"channel": "telegram", "to": "4711", "text": "See you at noon."});
     let rules = json!([
@@ -335,7 +338,7 @@ fn a_conversation_goes_on_when_a_call_is_approved_after_its_turn() {
         rule("tell bob", 1, says("It waits for you.")),
     ]);
     let model = Model::alone(&world, &rules);
-    world.file("embody.toml", model.config(Speaks::OpenAi) + NOBODY + "[policy]\nask_wait_s = 1\n");
+    world.file("embody.toml", model.config(WireFormat::OpenAi) + NOBODY + "[policy]\nask_wait_s = 1\n");
     let (chat, operate) = (token(&world, "owner", "chat"), token(&world, "owner", "operate"));
     let served = Served::start(&world);
     let events = served.begin_post("/api/chat", &chat, &json!({"text": "tell bob"})).events();
@@ -368,7 +371,7 @@ fn a_call_does_not_wait_for_ever_when_its_approval_is_forgotten() {
     let rules = json!([rule("tell", 0, calls("send_message", send)), rule("tell", 1, says("It waits."))]);
     let model = Model::alone(&world, &rules);
     let policy = "[policy]\nask_wait_s = 0\nask_timeout_s = 1\n";
-    world.file("embody.toml", model.config(Speaks::OpenAi) + NOBODY + policy);
+    world.file("embody.toml", model.config(WireFormat::OpenAi) + NOBODY + policy);
     let chat = token(&world, "owner", "chat");
     let served = Served::start(&world);
     let events = served.begin_post("/api/chat", &chat, &json!({"text": "tell"})).events();
@@ -421,7 +424,7 @@ fn another_users_prompt_has_nothing_of_the_owners_files() {
     world.file("tasks.json", r#"[{"id": "42", "title": "Ship it"}]"#);
     world.file("agents/assistant/agent.toml", "identity = \"I am the assistant.\"\n");
     let model = Model::alone(&world, &json!([rule("hello", 0, says("Hi."))]));
-    world.file("embody.toml", model.config(Speaks::OpenAi) + "[prompt]\nlayout = \"tagged\"\n");
+    world.file("embody.toml", model.config(WireFormat::OpenAi) + "[prompt]\nlayout = \"tagged\"\n");
     let (owner, ann) = (token(&world, "owner", "chat"), token(&world, "ann", "chat"));
     let served = Served::start(&world);
     served.begin_post("/api/chat", &owner, &json!({"text": "hello", "task": "42"})).events();
@@ -442,7 +445,7 @@ fn another_users_prompt_has_nothing_of_the_owners_files() {
 fn a_revoked_token_ends_its_turn_and_its_stream() {
     let world = World::new();
     let model = Model::alone(&world, &json!([rule("hello", 0, endless())]));
-    world.file("embody.toml", model.config(Speaks::OpenAi));
+    world.file("embody.toml", model.config(WireFormat::OpenAi));
     let chat = token(&world, "ann", "chat");
     let listed = world.run(&["token", "list", "--json"]).ok().json();
     let served = Served::start(&world);

@@ -92,7 +92,7 @@ fn a_large_call_is_refused_before_it_takes_much_memory() {
 }
 
 #[test]
-fn a_signal_ends_the_process_whatever_its_threads_do() {
+fn a_signal_ends_the_process_even_if_its_threads_block() {
     let world = World::new();
     // Its output is never read, so the main thread blocks.
     let (unread, theirs) = UnixStream::pair().unwrap();

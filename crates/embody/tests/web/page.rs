@@ -11,7 +11,7 @@ fn the_page_works_in_a_browser() {
 }
 
 #[test]
-fn whoever_comes_is_known_in_a_browser() {
+fn a_browser_signs_in_with_a_code_or_a_token() {
     passes("signin");
 }
 

@@ -34,7 +34,7 @@ fn the_prompt_is_the_one_that_the_command_shows() {
 }
 
 #[test]
-fn status_and_audit_tell_of_this_user_only_and_metrics_name_nobody() {
+fn status_and_audit_are_per_user_and_metrics_name_no_user() {
     let world = World::new();
     let (owner, ann) = (token(&world, "owner", "operate"), token(&world, "ann", "operate"));
     let served = Served::start(&world);

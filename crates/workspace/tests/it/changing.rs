@@ -7,7 +7,7 @@ use std::sync::mpsc;
 
 use embody_workspace::{BodyOutcome, load};
 
-use super::place::{Place, body, notes};
+use super::fixture::{TestWorkspace, body, notes};
 
 const READS: usize = 40;
 const BURST: usize = 12;
@@ -20,9 +20,9 @@ fn version(number: usize) -> String {
 
 /// Reads the body again and again while `write` changes it in bursts, one burst for each read. Gives how many reads
 /// were refused.
-fn read_while(place: &Place, write: impl Fn(&Path, usize) + Send) -> usize {
-    let path = place.path("prompts/agent_system.md");
-    place.file("prompts/agent_system.md", version(0));
+fn read_while(fixture: &TestWorkspace, write: impl Fn(&Path, usize) + Send) -> usize {
+    let path = fixture.path("prompts/agent_system.md");
+    fixture.file("prompts/agent_system.md", version(0));
     let (start, starts) = mpsc::channel::<()>();
     let (begun, begins) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -37,7 +37,7 @@ fn read_while(place: &Place, write: impl Fn(&Path, usize) + Send) -> usize {
         for _ in 0..READS {
             start.send(()).unwrap();
             begins.recv().unwrap();
-            refused += usize::from(!is_whole(place));
+            refused += usize::from(!is_whole(fixture));
         }
         drop(start);
         refused
@@ -45,8 +45,8 @@ fn read_while(place: &Place, write: impl Fn(&Path, usize) + Send) -> usize {
 }
 
 /// Whether the body was read; it must be one version from start to end, or be refused with a reason.
-fn is_whole(place: &Place) -> bool {
-    let loaded = load(&place.request()).unwrap();
+fn is_whole(fixture: &TestWorkspace) -> bool {
+    let loaded = load(&fixture.request()).unwrap();
     let text = body(&loaded);
     if text == version(0) || text == version(1) {
         assert!(loaded.body.loaded && notes(&loaded).is_empty(), "{:?}", notes(&loaded));
@@ -60,8 +60,8 @@ fn is_whole(place: &Place) -> bool {
 
 #[test]
 fn a_file_that_is_replaced_is_always_read_whole() {
-    let place = Place::new();
-    let refused = read_while(&place, |path, number| {
+    let fixture = TestWorkspace::new();
+    let refused = read_while(&fixture, |path, number| {
         let aside = path.with_extension("aside");
         fs::write(&aside, version(number)).unwrap();
         fs::rename(&aside, path).unwrap();
@@ -71,23 +71,23 @@ fn a_file_that_is_replaced_is_always_read_whole() {
 
 #[test]
 fn a_file_that_is_rewritten_in_place_is_read_whole_or_not_at_all() {
-    let place = Place::new();
+    let fixture = TestWorkspace::new();
     // Each version is written by one call: what is torn is torn by the reader.
-    read_while(&place, |path, number| {
+    read_while(&fixture, |path, number| {
         let mut file = OpenOptions::new().write(true).open(path).unwrap();
         file.write_all(version(number).as_bytes()).unwrap();
     });
-    assert!(is_whole(&place), "once the writer has stopped, the file is read");
+    assert!(is_whole(&fixture), "once the writer has stopped, the file is read");
 }
 
 #[test]
 fn a_new_version_is_seen_at_once() {
-    let place = Place::new();
+    let fixture = TestWorkspace::new();
     for number in 0..4 {
-        place.file("SOUL.md", format!("version {number}"));
-        let loaded = place.load();
+        fixture.file("SOUL.md", format!("version {number}"));
+        let loaded = fixture.load();
         assert!(
-            super::place::text(&loaded, embody_prompt::Layout::CHANNEL)
+            super::fixture::text(&loaded, embody_prompt::Layout::CHANNEL)
                 .contains(&format!("version {number}"))
         );
     }

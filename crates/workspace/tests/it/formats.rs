@@ -1,16 +1,16 @@
-//! Files that are not what they should be: each becomes a note with its source and line, and the rest goes on.
+//! Files that are not what they should be: each becomes a note with its source and line, and the rest is read.
 
 use embody_prompt::{Layout, Source};
 use embody_workspace::{Error, load};
 
-use super::place::{Place, notes, only_note, text};
+use super::fixture::{TestWorkspace, notes, only_note, text};
 
 #[test]
 fn broken_front_matter_names_the_line_in_the_file() {
     for file in ["IDENTITY.md", "USER.md", "skills/s/SKILL.md"] {
-        let place = Place::new();
-        place.file(file, "---\nname: fine\nvibe: [never closed\n---\n");
-        let note = only_note(&place.load());
+        let fixture = TestWorkspace::new();
+        fixture.file(file, "---\nname: fine\nvibe: [never closed\n---\n");
+        let note = only_note(&fixture.load());
         assert!(note.starts_with(&format!("bad_format {file}:3 ")), "{note}");
         assert!(note.contains("YAML") && note.lines().count() == 1, "{note}");
         assert!(!note.contains("line 2"), "one place, not two that differ: {note}");
@@ -19,28 +19,28 @@ fn broken_front_matter_names_the_line_in_the_file() {
 
 #[test]
 fn a_skill_with_broken_front_matter_is_still_offered() {
-    let place = Place::new();
-    place.file("skills/daily/SKILL.md", "---\nname: [x\n---\n# Daily\n\nLook back.\n");
-    assert!(text(&place.load(), Layout::FULL).contains("<skill name=\"daily\" source=\"workspace\""));
+    let fixture = TestWorkspace::new();
+    fixture.file("skills/daily/SKILL.md", "---\nname: [x\n---\n# Daily\n\nLook back.\n");
+    assert!(text(&fixture.load(), Layout::FULL).contains("<skill name=\"daily\" source=\"workspace\""));
 }
 
 // spec: P-02
 #[test]
-fn identity_without_front_matter_is_a_note_that_says_what_to_do() {
-    let place = Place::new();
+fn identity_without_front_matter_is_a_note_with_a_hint() {
+    let fixture = TestWorkspace::new();
     for content in ["I am Nova.", "---\nname: Nova\n", "name: Nova\n---\n"] {
-        place.file("IDENTITY.md", content);
-        let note = only_note(&place.load());
+        fixture.file("IDENTITY.md", content);
+        let note = only_note(&fixture.load());
         assert!(note.starts_with("bad_format IDENTITY.md:1 ") && note.contains("`---`"), "{note}");
     }
-    place.file("IDENTITY.md", "---\nname: Nova\n---\nI like the sea.\n");
-    let note = only_note(&place.load());
+    fixture.file("IDENTITY.md", "---\nname: Nova\n---\nI like the sea.\n");
+    let note = only_note(&fixture.load());
     assert!(note.starts_with("unused IDENTITY.md") && note.contains("SOUL.md"), "{note}");
 }
 
 #[test]
 fn a_broken_agent_file_names_its_line() {
-    let place = Place::new();
+    let fixture = TestWorkspace::new();
     for (toml, line) in [
         ("identity = 1", 1),
         ("identity = \"a\"\r\n\r\npersists = 3\r\n", 3),
@@ -49,8 +49,8 @@ fn a_broken_agent_file_names_its_line() {
         ("a = 1\nb = = 2", 2),
         ("[[responsibility]]\ntitle = \"t\"\ncontents = \"c\"\n", 3),
     ] {
-        place.file("agents/mailer/agent.toml", toml);
-        let loaded = place.load();
+        fixture.file("agents/mailer/agent.toml", toml);
+        let loaded = fixture.load();
         let note = only_note(&loaded);
         assert!(
             note.starts_with(&format!("bad_format agents/mailer/agent.toml:{line} not used, ")),
@@ -65,11 +65,11 @@ fn a_broken_agent_file_names_its_line() {
 // spec: T-09
 #[test]
 fn broken_memories_name_their_line() {
-    let place = Place::new();
+    let fixture = TestWorkspace::new();
     for (json, line) in [("[\"a\"\n\"b\"]", 2), ("[\"a\",\r\n\r\n", 3), ("{}", 1), ("\"a\"", 1), ("null", 1)]
     {
-        place.file("memories.json", json);
-        let loaded = place.load();
+        fixture.file("memories.json", json);
+        let loaded = fixture.load();
         let note = only_note(&loaded);
         assert!(note.starts_with(&format!("bad_format memories.json:{line} ")), "{json:?}: {note}");
         assert!(loaded.input.memories.is_none());
@@ -79,13 +79,13 @@ fn broken_memories_name_their_line() {
 // spec: T-10
 #[test]
 fn broken_tasks_are_an_error_only_for_a_run_that_needs_one() {
-    let place = Place::new();
-    place.file("tasks.json", "[{");
-    assert!(notes(&place.load()).is_empty());
-    let mut request = place.request();
+    let fixture = TestWorkspace::new();
+    fixture.file("tasks.json", "[{");
+    assert!(notes(&fixture.load()).is_empty());
+    let mut request = fixture.request();
     request.task = Some("1".into());
     assert!(matches!(load(&request).unwrap_err(), Error::Tasks(_)));
-    place.file(
+    fixture.file(
         "tasks.json",
         "\u{FEFF}[{\"id\": 1, \"title\": \"One\", \"more\": true},\r\n {\"id\": \"x\", \"title\": \"Two\"}]",
     );
@@ -100,10 +100,10 @@ fn broken_tasks_are_an_error_only_for_a_run_that_needs_one() {
 
 // spec: T-10
 #[test]
-fn a_task_file_that_is_refused_says_so() {
-    let place = Place::new();
-    place.file("tasks.json", b"[\xff]");
-    let mut request = place.request();
+fn a_refused_task_file_is_reported() {
+    let fixture = TestWorkspace::new();
+    fixture.file("tasks.json", b"[\xff]");
+    let mut request = fixture.request();
     request.task = Some("1".into());
     let error = load(&request).unwrap_err();
     assert!(error.to_string().contains("UTF-8"), "{error}");
@@ -112,13 +112,13 @@ fn a_task_file_that_is_refused_says_so() {
 // spec: P-03
 #[test]
 fn byte_order_marks_and_line_ends_never_reach_a_prompt() {
-    let place = Place::new();
+    let fixture = TestWorkspace::new();
     for file in ["prompts/agent_system.md", "prompts/part.md", "SOUL.md", "AGENTS.md", "TOOLS.md"] {
-        place.file(file, "\u{FEFF}one\r\ntwo\r\n@include part.md\r\n");
+        fixture.file(file, "\u{FEFF}one\r\ntwo\r\n@include part.md\r\n");
     }
-    place.file("IDENTITY.md", "\u{FEFF}---\r\nname: Nova\r\n---\r\n");
-    place.file("memories.json", "\u{FEFF}[\"a\\r\\nb\"]\r\n");
-    let loaded = place.load();
+    fixture.file("IDENTITY.md", "\u{FEFF}---\r\nname: Nova\r\n---\r\n");
+    fixture.file("memories.json", "\u{FEFF}[\"a\\r\\nb\"]\r\n");
+    let loaded = fixture.load();
     for layout in Layout::ALL {
         let text = text(&loaded, layout);
         assert!(!text.contains('\r') && !text.contains('\u{FEFF}'), "{}: {text:?}", layout.name());
@@ -128,12 +128,12 @@ fn byte_order_marks_and_line_ends_never_reach_a_prompt() {
 
 #[test]
 fn text_that_is_not_utf8_is_refused_file_by_file() {
-    let place = Place::new();
+    let fixture = TestWorkspace::new();
     for file in ["SOUL.md", "USER.md", "memories.json", "agents/mailer/agent.toml"] {
-        place.file(file, b"caf\xe9");
+        fixture.file(file, b"caf\xe9");
     }
-    place.file("TOOLS.md", "Fine.");
-    let loaded = place.load();
+    fixture.file("TOOLS.md", "Fine.");
+    let loaded = fixture.load();
     let notes = notes(&loaded);
     assert_eq!(notes.len(), 4, "{notes:#?}");
     assert!(
@@ -145,10 +145,10 @@ fn text_that_is_not_utf8_is_refused_file_by_file() {
 
 #[test]
 fn a_stored_identity_that_is_no_object_is_a_note() {
-    let place = Place::new();
-    place.file("IDENTITY.md", "---\nname: Nova\n---\n");
+    let fixture = TestWorkspace::new();
+    fixture.file("IDENTITY.md", "---\nname: Nova\n---\n");
     for (json, noted) in [("\"Ada\"", true), ("[1]", true), ("null", false), ("{}", false)] {
-        let mut request = place.request();
+        let mut request = fixture.request();
         request.stored.identity = Some((json.parse().unwrap(), Source::fixed("store")));
         let loaded = load(&request).unwrap();
         let expected = "bad_format store the stored identity is not used: it is no JSON object";

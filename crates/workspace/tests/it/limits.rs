@@ -5,19 +5,19 @@ use std::fs;
 use embody_prompt::Layout;
 use embody_workspace::load;
 
-use super::place::{Place, body, notes, only_note, text};
+use super::fixture::{TestWorkspace, body, notes, only_note, text};
 
 const FILE_LIMIT: usize = 256 * 1024;
 
 // spec: B-05
 #[test]
 fn a_file_may_have_its_limit_and_not_a_byte_more() {
-    let place = Place::new();
-    place.file("SOUL.md", "x".repeat(FILE_LIMIT));
-    let loaded = place.load();
+    let fixture = TestWorkspace::new();
+    fixture.file("SOUL.md", "x".repeat(FILE_LIMIT));
+    let loaded = fixture.load();
     assert!(loaded.input.soul.is_some() && notes(&loaded).is_empty(), "{:?}", notes(&loaded));
-    place.file("SOUL.md", "x".repeat(FILE_LIMIT + 1));
-    let loaded = place.load();
+    fixture.file("SOUL.md", "x".repeat(FILE_LIMIT + 1));
+    let loaded = fixture.load();
     assert!(loaded.input.soul.is_none());
     let note = only_note(&loaded);
     assert!(
@@ -29,19 +29,19 @@ fn a_file_may_have_its_limit_and_not_a_byte_more() {
 // spec: B-05
 #[test]
 fn a_sparse_giant_costs_nothing() {
-    let place = Place::new();
-    place.file("SOUL.md", "");
-    fs::File::options().write(true).open(place.path("SOUL.md")).unwrap().set_len(1 << 40).unwrap();
-    assert!(only_note(&place.load()).contains("1099511627776"));
+    let fixture = TestWorkspace::new();
+    fixture.file("SOUL.md", "");
+    fs::File::options().write(true).open(fixture.path("SOUL.md")).unwrap().set_len(1 << 40).unwrap();
+    assert!(only_note(&fixture.load()).contains("1099511627776"));
 }
 
 // spec: B-05
 #[test]
 fn a_body_has_at_most_64_includes() {
-    let place = Place::new();
-    place.file("prompts/a.md", "A");
-    place.file("prompts/agent_system.md", "@include a.md\n".repeat(66));
-    let loaded = place.load();
+    let fixture = TestWorkspace::new();
+    fixture.file("prompts/a.md", "A");
+    fixture.file("prompts/agent_system.md", "@include a.md\n".repeat(66));
+    let loaded = fixture.load();
     let expected = format!("{}{}", "A\n".repeat(64), "<!-- missing @include a.md -->\n".repeat(2));
     assert_eq!(body(&loaded), expected);
     assert_eq!((loaded.body.included, loaded.body.missing), (64, 2));
@@ -55,47 +55,47 @@ fn a_body_has_at_most_64_includes() {
 
 #[test]
 fn there_are_at_most_256_skills_whatever_else_lies_there() {
-    let place = Place::new();
+    let fixture = TestWorkspace::new();
     for number in 0..257 {
-        place.file(&format!("skills/s{number:03}/SKILL.md"), "Does something.");
-        place.file(&format!("skills/a-note-{number}.md"), "No skill.");
+        fixture.file(&format!("skills/s{number:03}/SKILL.md"), "Does something.");
+        fixture.file(&format!("skills/a-note-{number}.md"), "No skill.");
     }
-    let loaded = place.load();
+    let loaded = fixture.load();
     assert_eq!(loaded.input.skills.len(), 256);
     let note = only_note(&loaded);
     assert!(note.starts_with("too_many skills ") && note.contains("256"), "{note}");
-    fs::remove_dir_all(place.path("skills/s000")).unwrap();
-    let loaded = place.load();
+    fs::remove_dir_all(fixture.path("skills/s000")).unwrap();
+    let loaded = fixture.load();
     assert!(loaded.input.skills.len() == 256 && notes(&loaded).is_empty(), "{:?}", notes(&loaded));
 }
 
 // spec: P-04
 #[test]
 fn a_project_folder_has_at_most_64_rules_whatever_else_lies_there() {
-    let place = Place::new();
+    let fixture = TestWorkspace::new();
     for number in 0..65 {
-        place.file_outside(&format!("project/.claude/rules/r{number:02}.md"), format!("rule {number}"));
-        place.file_outside(&format!("project/.claude/rules/a{number:02}.txt"), "no rule");
+        fixture.file_outside(&format!("project/.claude/rules/r{number:02}.md"), format!("rule {number}"));
+        fixture.file_outside(&format!("project/.claude/rules/a{number:02}.txt"), "no rule");
     }
-    let mut request = place.request();
-    request.project = Some(place.outside("project"));
+    let mut request = fixture.request();
+    request.project = Some(fixture.outside("project"));
     let loaded = load(&request).unwrap();
     assert_eq!(loaded.input.project.len(), 64);
     let note = only_note(&loaded);
     assert!(note.starts_with("too_many ") && note.contains(".claude/rules") && note.contains("64"), "{note}");
-    fs::remove_file(place.outside("project/.claude/rules/r00.md")).unwrap();
+    fs::remove_file(fixture.outside("project/.claude/rules/r00.md")).unwrap();
     assert!(notes(&load(&request).unwrap()).is_empty());
 }
 
 // spec: P-04
 #[test]
 fn project_files_together_have_a_limit() {
-    let place = Place::new();
+    let fixture = TestWorkspace::new();
     for number in 0..6 {
-        place.file_outside(&format!("project/.claude/rules/r{number}.md"), "x".repeat(FILE_LIMIT - 1));
+        fixture.file_outside(&format!("project/.claude/rules/r{number}.md"), "x".repeat(FILE_LIMIT - 1));
     }
-    let mut request = place.request();
-    request.project = Some(place.outside("project"));
+    let mut request = fixture.request();
+    request.project = Some(fixture.outside("project"));
     let loaded = load(&request).unwrap();
     assert_eq!(loaded.input.project.len(), 4);
     let note = only_note(&loaded);
@@ -105,12 +105,12 @@ fn project_files_together_have_a_limit() {
 // spec: T-09
 #[test]
 fn there_are_at_most_10_000_memories() {
-    let place = Place::new();
+    let fixture = TestWorkspace::new();
     let memories = |count: usize| serde_json::to_string(&vec!["m"; count]).unwrap();
-    place.file("memories.json", memories(10_000));
-    assert!(notes(&place.load()).is_empty());
-    place.file("memories.json", memories(10_001));
-    let loaded = place.load();
+    fixture.file("memories.json", memories(10_000));
+    assert!(notes(&fixture.load()).is_empty());
+    fixture.file("memories.json", memories(10_001));
+    let loaded = fixture.load();
     let note = only_note(&loaded);
     assert!(note.contains("1 of its 10001") && note.contains("10000"), "{note}");
     assert!(text(&loaded, Layout::TAGGED).contains("<Memories>"));
@@ -118,7 +118,7 @@ fn there_are_at_most_10_000_memories() {
 
 #[test]
 fn json_that_is_nested_beyond_reason_is_a_note() {
-    let place = Place::new();
-    place.file("memories.json", "[".repeat(100_000));
-    assert!(only_note(&place.load()).starts_with("bad_format memories.json:1 "));
+    let fixture = TestWorkspace::new();
+    fixture.file("memories.json", "[".repeat(100_000));
+    assert!(only_note(&fixture.load()).starts_with("bad_format memories.json:1 "));
 }

@@ -8,7 +8,7 @@
 )]
 
 mod changing;
+mod fixture;
 mod formats;
 mod limits;
 mod paths;
-mod place;

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use embody_prompt::{Audience, Layout};
-use embody_workspace::{AgentName, Error, LoadRequest, load};
+use embody_prompt::Layout;
+use embody_workspace::{AgentName, Error, load};
 
-use super::place::{Place, body, notes, only_note, text};
+use super::fixture::{TestWorkspace, body, notes, only_note, request, text};
 
 #[test]
 fn an_agents_name_is_a_plain_name() {
@@ -42,26 +42,23 @@ fn an_agents_name_is_a_plain_name() {
 // spec: B-01
 #[test]
 fn a_workspace_that_is_not_there_is_an_empty_one() {
-    let place = Place::new();
-    let nowhere = place.outside("nowhere/at/all");
-    let loaded =
-        load(&LoadRequest::new(nowhere.clone(), AgentName::new("a").unwrap(), Audience::Owner)).unwrap();
+    let fixture = TestWorkspace::new();
+    let nowhere = fixture.outside("nowhere/at/all");
+    let loaded = load(&request(nowhere.clone(), "a")).unwrap();
     assert!(notes(&loaded).is_empty() && !loaded.body.loaded, "{:?}", notes(&loaded));
     assert!(!text(&loaded, Layout::CHANNEL).is_empty());
     assert!(!nowhere.exists());
     // Nor is a file a workspace.
-    place.file_outside("file", "text");
-    let loaded =
-        load(&LoadRequest::new(place.outside("file"), AgentName::new("a").unwrap(), Audience::Owner))
-            .unwrap();
+    fixture.file_outside("file", "text");
+    let loaded = load(&request(fixture.outside("file"), "a")).unwrap();
     assert!(notes(&loaded).is_empty() && !loaded.body.loaded, "{:?}", notes(&loaded));
 }
 
 // spec: B-05
 #[test]
 fn every_file_of_the_workspace_stays_inside_it() {
-    let place = Place::new();
-    place.file_outside("secret", "---\nname: SECRET\n---\nSECRET");
+    let fixture = TestWorkspace::new();
+    fixture.file_outside("secret", "---\nname: SECRET\n---\nSECRET");
     let files = [
         "IDENTITY.md",
         "SOUL.md",
@@ -74,9 +71,9 @@ fn every_file_of_the_workspace_stays_inside_it() {
         "agents/mailer/agent.toml",
     ];
     for file in files {
-        place.link(file, place.outside("secret"));
+        fixture.link(file, fixture.outside("secret"));
     }
-    let loaded = place.load();
+    let loaded = fixture.load();
     for layout in Layout::ALL {
         assert!(!text(&loaded, layout).contains("SECRET"), "{}", layout.name());
     }
@@ -91,13 +88,13 @@ fn every_file_of_the_workspace_stays_inside_it() {
 
 // spec: B-05
 #[test]
-fn folders_that_lead_out_are_not_entered_and_say_so() {
-    let place = Place::new();
-    place.file_outside("elsewhere/SOUL.md", "SECRET");
-    place.file_outside("elsewhere/s/SKILL.md", "SECRET");
-    place.link("agents/mailer", place.outside("elsewhere"));
-    place.link("skills", place.outside("elsewhere"));
-    let loaded = place.load();
+fn folders_that_lead_out_are_not_entered_and_noted() {
+    let fixture = TestWorkspace::new();
+    fixture.file_outside("elsewhere/SOUL.md", "SECRET");
+    fixture.file_outside("elsewhere/s/SKILL.md", "SECRET");
+    fixture.link("agents/mailer", fixture.outside("elsewhere"));
+    fixture.link("skills", fixture.outside("elsewhere"));
+    let loaded = fixture.load();
     assert!(!text(&loaded, Layout::FULL).contains("SECRET"));
     let notes = notes(&loaded);
     assert!(notes.len() == 2 && notes.iter().all(|note| note.contains("link")), "{notes:#?}");
@@ -109,29 +106,27 @@ fn folders_that_lead_out_are_not_entered_and_say_so() {
 // spec: B-05
 #[test]
 fn links_inside_the_workspace_are_followed() {
-    let place = Place::new();
-    place.file("shelf/soul.md", "I am linked.");
-    place.link("SOUL.md", "shelf/soul.md");
-    place.file("agents/writer/SOUL.md", "I am the writer's.");
-    place.link("agents/mailer", "writer");
-    let loaded = place.load();
+    let fixture = TestWorkspace::new();
+    fixture.file("shelf/soul.md", "I am linked.");
+    fixture.link("SOUL.md", "shelf/soul.md");
+    fixture.file("agents/writer/SOUL.md", "I am the writer's.");
+    fixture.link("agents/mailer", "writer");
+    let loaded = fixture.load();
     assert!(text(&loaded, Layout::FULL).contains("I am the writer's."));
     assert!(notes(&loaded).is_empty(), "{:?}", notes(&loaded));
     // The workspace itself may be reached by a link.
-    place.link("../alias", place.workspace());
-    let loaded =
-        load(&LoadRequest::new(place.outside("alias"), AgentName::new("other").unwrap(), Audience::Owner))
-            .unwrap();
+    fixture.link("../alias", fixture.workspace());
+    let loaded = load(&request(fixture.outside("alias"), "other")).unwrap();
     assert!(text(&loaded, Layout::FULL).contains("I am linked."));
 }
 
 #[test]
 fn links_that_lead_nowhere_or_in_circles_break_nothing() {
-    let place = Place::new();
-    place.link("SOUL.md", "gone");
-    place.link("AGENTS.md", "AGENTS.md");
-    place.link("prompts", "prompts");
-    let loaded = place.load();
+    let fixture = TestWorkspace::new();
+    fixture.link("SOUL.md", "gone");
+    fixture.link("AGENTS.md", "AGENTS.md");
+    fixture.link("prompts", "prompts");
+    let loaded = fixture.load();
     assert!(!text(&loaded, Layout::FULL).is_empty());
     assert!(
         notes(&loaded).iter().all(|note| !note.contains("SOUL.md")),
@@ -142,12 +137,12 @@ fn links_that_lead_nowhere_or_in_circles_break_nothing() {
 // spec: B-01, B-05
 #[test]
 fn a_body_outside_is_the_operators_choice_and_its_includes_stay_beside_it() {
-    let place = Place::new();
-    place.file_outside("bodies/body.md", "@include part.md\n@include ../secret");
-    place.file_outside("bodies/part.md", "PART");
-    place.file_outside("secret", "SECRET");
-    let mut request = place.request();
-    request.body = place.outside("bodies/body.md");
+    let fixture = TestWorkspace::new();
+    fixture.file_outside("bodies/body.md", "@include part.md\n@include ../secret");
+    fixture.file_outside("bodies/part.md", "PART");
+    fixture.file_outside("secret", "SECRET");
+    let mut request = fixture.request();
+    request.body = fixture.outside("bodies/body.md");
     assert_eq!(body(&load(&request).unwrap()), "PART\n<!-- missing @include ../secret -->");
     // A relative path is one inside the workspace.
     request.body = PathBuf::from("../bodies/body.md");
@@ -159,11 +154,11 @@ fn a_body_outside_is_the_operators_choice_and_its_includes_stay_beside_it() {
 // spec: P-04
 #[test]
 fn a_project_file_that_is_there_twice_is_read_once() {
-    let place = Place::new();
-    place.file_outside("project/AGENTS.md", "ONE");
-    std::os::unix::fs::symlink("AGENTS.md", place.outside("project/CLAUDE.md")).unwrap();
-    let mut request = place.request();
-    request.project = Some(place.outside("project"));
+    let fixture = TestWorkspace::new();
+    fixture.file_outside("project/AGENTS.md", "ONE");
+    std::os::unix::fs::symlink("AGENTS.md", fixture.outside("project/CLAUDE.md")).unwrap();
+    let mut request = fixture.request();
+    request.project = Some(fixture.outside("project"));
     let loaded = load(&request).unwrap();
     assert_eq!(text(&loaded, Layout::FULL).matches("ONE").count(), 1);
     assert!(only_note(&loaded).starts_with("duplicate "));
@@ -172,13 +167,13 @@ fn a_project_file_that_is_there_twice_is_read_once() {
 // spec: P-04
 #[test]
 fn a_project_must_be_a_folder() {
-    let place = Place::new();
-    place.file_outside("file", "");
+    let fixture = TestWorkspace::new();
+    fixture.file_outside("file", "");
     for name in ["gone", "file"] {
-        let mut request = place.request();
-        request.project = Some(place.outside(name));
+        let mut request = fixture.request();
+        request.project = Some(fixture.outside(name));
         let error = load(&request).unwrap_err();
-        assert!(error.to_string().contains(place.outside(name).to_str().unwrap()), "{error}");
+        assert!(error.to_string().contains(fixture.outside(name).to_str().unwrap()), "{error}");
         assert!(std::error::Error::source(&error).is_some());
     }
 }
@@ -187,10 +182,10 @@ fn a_project_must_be_a_folder() {
 fn names_that_are_not_utf8_are_passed_over() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
-    let place = Place::new();
-    place.file("skills/good/SKILL.md", "Does good.");
-    let odd = place.path("skills").join(OsStr::from_bytes(b"odd\xff"));
+    let fixture = TestWorkspace::new();
+    fixture.file("skills/good/SKILL.md", "Does good.");
+    let odd = fixture.path("skills").join(OsStr::from_bytes(b"odd\xff"));
     fs::create_dir(&odd).unwrap();
     fs::write(odd.join("SKILL.md"), "Does odd.").unwrap();
-    assert_eq!(place.load().input.skills.len(), 1);
+    assert_eq!(fixture.load().input.skills.len(), 1);
 }

@@ -1,8 +1,7 @@
-//! What was aimed at, and whether the numbers are there. The code says it, so that nobody is tempted to.
+//! The goals of the benchmark, and whether the results meet them.
 
-use super::measured::{Measured, Who};
+use super::results::{Results, Subject};
 
-/// One goal, and what was measured.
 pub(super) struct Goal {
     pub(super) what: &'static str,
     aim: Aim,
@@ -16,12 +15,12 @@ enum Aim {
     AtLeast(f64),
 }
 
-/// All of them, with gates, audit and observation on; none if something was not measured.
-pub(super) fn all(measured: &Measured) -> Option<Vec<Goal>> {
-    let (stdio, http) = (Who::embody("stdio"), Who::embody("HTTP"));
+/// With gates, audit and observation on; `None` if something was not measured.
+pub(super) fn all(results: &Results) -> Option<Vec<Goal>> {
+    let (stdio, http) = (Subject::embody("stdio"), Subject::embody("HTTP"));
     let goal = |what, aim, measured, unit| Goal { what, aim, measured, unit };
-    let start = measured.start(&stdio)?;
-    let flushed = measured.flushed.map(|flushed| {
+    let start = results.start(&stdio)?;
+    let flushed = results.flushed.map(|flushed| {
         goal(
             "flushes of the disk for a write, where a read has none of its own",
             Aim::AtMost(1.0),
@@ -33,19 +32,19 @@ pub(super) fn all(measured: &Measured) -> Option<Vec<Goal>> {
         goal(
             "a read over stdio, median, of a direct call's",
             Aim::AtMost(3.5),
-            measured.ratio(&stdio, "read", |calls| calls.p50_us)?,
+            results.ratio(&stdio, "read", |calls| calls.p50_us)?,
             "×",
         ),
         goal(
             "32 reads at once over stdio, calls per second, of direct ones'",
             Aim::AtLeast(0.32),
-            measured.ratio(&stdio, "32 reads", |calls| calls.per_second)?,
+            results.ratio(&stdio, "32 reads", |calls| calls.per_second)?,
             "×",
         ),
         goal(
             "a read over HTTP, median, of a direct call's over stdio",
             Aim::AtMost(5.5),
-            measured.ratio(&http, "read", |calls| calls.p50_us)?,
+            results.ratio(&http, "read", |calls| calls.p50_us)?,
             "×",
         ),
         goal(
@@ -54,7 +53,12 @@ pub(super) fn all(measured: &Measured) -> Option<Vec<Goal>> {
             start.resident.all_mb(),
             " MB",
         ),
-        goal("from the start of the process to its first answer", Aim::AtMost(15.0), start.greeted_ms, " ms"),
+        goal(
+            "from the start of the process to its first answer",
+            Aim::AtMost(15.0),
+            start.initialized_ms,
+            " ms",
+        ),
     ];
     Some(goals.into_iter().chain(flushed).collect())
 }
@@ -71,7 +75,7 @@ impl Goal {
         format!("{:.2}{}", self.measured, self.unit)
     }
 
-    /// Whether it holds, and by how much it does not.
+    /// Whether it is met, or by how much it is missed.
     pub(super) fn verdict(&self) -> String {
         match self.aim {
             Aim::AtMost(aim) if self.measured <= aim => "holds".to_owned(),

@@ -2,14 +2,13 @@
 //! through the proxies of others.
 
 mod goals;
-mod measured;
 mod page;
-mod words;
+mod results;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use self::measured::Measured;
+use self::results::Results;
 use super::plot::{self, Plot, Series};
 use super::write;
 
@@ -18,7 +17,7 @@ const SIZES: &str = "docs/benchmarks-broker.svg";
 const GROWTH: &str = "docs/benchmarks-broker-growth.svg";
 const MEMORY: &str = "docs/benchmarks-broker-memory.svg";
 
-/// Measures, and writes the page and the plots. The proxies of others are installed first, if they are not there yet.
+/// Installs the proxies of others if necessary, measures, and writes the page and the plots.
 pub(super) fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
     let peers = match arguments.next().as_deref() {
         None => true,
@@ -27,11 +26,11 @@ pub(super) fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Str
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let peers = if peers { Some(install(root)?) } else { None };
-    let measured = Measured::read(&measure(root, peers.as_deref())?);
-    let page = page::of(&measured).ok_or("the benchmark printed no rows")?;
+    let results = Results::read(&measure(root, peers.as_deref())?);
+    let page = page::build(&results).ok_or("the benchmark printed no rows")?;
     write(root, PAGE, &page)?;
-    write(root, SIZES, &plot::svg(&sizes(&measured.series())))?;
-    let (times, memory) = (measured.growth_of_times(), measured.growth_of_memory());
+    write(root, SIZES, &plot::svg(&sizes(&results.series())))?;
+    let (times, memory) = (results.growth_of_times(), results.growth_of_memory());
     write(root, GROWTH, &plot::svg(&growth("Time, over what grows", "microseconds", &times)))?;
     write(root, MEMORY, &plot::svg(&growth("Resident memory, over what grows", "megabytes", &memory)))
 }
@@ -57,8 +56,8 @@ fn install(root: &Path) -> Result<PathBuf, String> {
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| format!("`tools/bench-peers` did not start: {error}"))?;
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    match told.lines().last().filter(|_| output.status.success()) {
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    match stdout.lines().last().filter(|_| output.status.success()) {
         Some(folder) => Ok(PathBuf::from(folder)),
         None => Err("the proxies of others are not there: `--without-peers` leaves them out".into()),
     }

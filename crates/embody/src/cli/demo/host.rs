@@ -1,5 +1,7 @@
-//! The scripted host: a client of the broker over a pipe, with support for elicitation. The steps decide what it calls.
+//! The scripted host: a client of the broker with support for elicitation; the person at the terminal, or the script with
+//! `--yes`, answers. The steps decide what it calls.
 
+use std::io::stdin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,10 +15,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::approver::{Answer, Approver};
-use super::runtime::{AGENT, USER};
+use super::transcript::Transcript;
+use super::{AGENT, USER};
 use crate::embedded::{self, Availability};
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 
 /// The timeout of a call that needs no approval.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -31,7 +33,7 @@ impl Host {
         let implementation =
             Implementation { name: "embody-demo".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
         let capabilities = to_raw_value(&json!({"elicitation": {}})).ok();
-        let opening = ConnectOptions {
+        let options = ConnectOptions {
             route: Route::Streams(embedded::connect(
                 Arc::clone(broker),
                 Some(principal),
@@ -45,19 +47,17 @@ impl Host {
         };
         // Notifications are ignored.
         let (notifications, _) = mpsc::channel(1);
-        let link = Link::open(&opening, notifications)
-            .await
-            .map_err(|error| CliError::new("the broker does not open a session").caused_by(&error))?;
+        let link = Link::open(&options, notifications).await.context("the broker does not open a session")?;
         Ok(Self { link })
     }
 
     /// Calls a tool that must not ask a person.
     pub(super) async fn call(&self, tool: &str, arguments: &Value) -> Result<Value, CliError> {
-        let called = self.send_call(tool, arguments, async |question: &str| {
+        let call = self.send_call(tool, arguments, async |question: &str| {
             Err(CliError::new(format!("a person was asked about `{tool}`, which was not expected"))
                 .hint(question))
         });
-        timeout(CALL_TIMEOUT, called).await.map_err(|_| {
+        timeout(CALL_TIMEOUT, call).await.map_err(|_| {
             CliError::new(format!("`{tool}` was not answered within {} s", CALL_TIMEOUT.as_secs()))
         })?
     }
@@ -70,12 +70,12 @@ impl Host {
         approver: &mut Approver<'_>,
     ) -> Result<(Value, Option<Answer>), CliError> {
         let mut given = None;
-        let called = self.send_call(tool, arguments, async |question: &str| {
+        let call = self.send_call(tool, arguments, async |question: &str| {
             let answer = approver.ask(question).await?;
             given = Some(answer);
             Ok(answer)
         });
-        let result = called.await?;
+        let result = call.await?;
         Ok((result, given))
     }
 
@@ -83,17 +83,17 @@ impl Host {
         &self,
         tool: &str,
         arguments: &Value,
-        mut asked: impl AsyncFnMut(&str) -> Result<Answer, CliError>,
+        mut ask: impl AsyncFnMut(&str) -> Result<Answer, CliError>,
     ) -> Result<Value, CliError> {
         let lost =
             |error: embody_wire::Error| CliError::new(format!("`{tool}` was not answered")).caused_by(&error);
         let params = to_raw_value(&json!({"name": tool, "arguments": arguments}))
-            .map_err(|error| CliError::new(format!("`{tool}` cannot be called")).caused_by(&error))?;
-        let calling = OutgoingCall { method: "tools/call", params: Some(&params) };
-        let mut running = self.link.begin(calling).await.map_err(lost)?;
+            .context(format!("`{tool}` cannot be called"))?;
+        let call = OutgoingCall { method: "tools/call", params: Some(&params) };
+        let mut pending = self.link.begin(call).await.map_err(lost)?;
         loop {
-            match running.next().await {
-                CallEvent::Done(Outcome::Result(result)) => return read(&result),
+            match pending.next().await {
+                CallEvent::Done(Outcome::Result(result)) => return parse_result(&result),
                 CallEvent::Done(Outcome::Error(error)) => {
                     return Err(CliError::new(format!("`{tool}` was refused: {}", error.get())));
                 }
@@ -101,7 +101,7 @@ impl Host {
                 CallEvent::Notification(_) => {}
                 CallEvent::Request(request) => {
                     let response = match question(&request) {
-                        Some(question) => answer_response(request, asked(&question).await?),
+                        Some(question) => answer_response(request, ask(&question).await?),
                         None => Response::failure(
                             request.id,
                             code::METHOD_NOT_FOUND,
@@ -135,7 +135,105 @@ fn answer_response(request: Request, answer: Answer) -> Response {
     Response::success(request.id, raw)
 }
 
-fn read(result: &RawValue) -> Result<Value, CliError> {
-    serde_json::from_str(result.get())
-        .map_err(|error| CliError::new("the broker's result cannot be read").caused_by(&error))
+fn parse_result(result: &RawValue) -> Result<Value, CliError> {
+    serde_json::from_str(result.get()).context("the broker's result cannot be read")
+}
+
+/// A missing answer after this time counts as a denial.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+const MAX_ANSWER_BYTES: usize = 4096;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Yes,
+    No,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AnswerSource {
+    Terminal,
+    /// `--yes`.
+    Script,
+}
+
+pub(super) struct Approver<'a> {
+    pub(super) source: AnswerSource,
+    pub(super) transcript: &'a mut Transcript,
+}
+
+impl Approver<'_> {
+    pub(super) async fn ask(&mut self, question: &str) -> Result<Answer, CliError> {
+        self.transcript.quote(question)?;
+        match self.source {
+            AnswerSource::Script => {
+                self.transcript.say("You passed `--yes`, so the script answers for you: yes.")?;
+                Ok(Answer::Yes)
+            }
+            AnswerSource::Terminal => {
+                self.transcript.say("You are the owner now. The demo goes on with either answer.")?;
+                self.wait().await
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> Result<Answer, CliError> {
+        loop {
+            self.transcript.prompt("May it be sent? [y/N] ")?;
+            // On its own thread: the exit of the program does not wait for input.
+            let line = timeout(ANSWER_TIMEOUT, tokio::task::spawn_blocking(read_line)).await;
+            let Ok(read) = line else {
+                self.transcript.line("")?;
+                self.transcript.say("Nobody answered within ten minutes. That is a no.")?;
+                return Ok(Answer::No);
+            };
+            let read = read.context("the terminal cannot be read")?;
+            match read? {
+                None => {
+                    self.transcript.line("")?;
+                    return Ok(Answer::No);
+                }
+                Some(text) => match parse_answer(&text) {
+                    Some(answer) => return Ok(answer),
+                    None => self.transcript.say("Please answer y or n.")?,
+                },
+            }
+        }
+    }
+}
+
+/// The next line; `None` at the end of input.
+fn read_line() -> Result<Option<String>, CliError> {
+    let mut text = String::new();
+    let read = stdin().read_line(&mut text).context("the terminal cannot be read")?;
+    text.truncate(text.floor_char_boundary(MAX_ANSWER_BYTES));
+    Ok((read > 0).then_some(text))
+}
+
+/// An empty line is a denial.
+fn parse_answer(text: &str) -> Option<Answer> {
+    match text.trim().to_lowercase().as_str() {
+        "y" | "yes" => Some(Answer::Yes),
+        "" | "n" | "no" => Some(Answer::No),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        for (text, answer) in [
+            ("y\n", Some(Answer::Yes)),
+            (" Yes \r\n", Some(Answer::Yes)),
+            ("n\n", Some(Answer::No)),
+            ("NO", Some(Answer::No)),
+            ("\n", Some(Answer::No)),
+            ("yeah\n", None),
+            ("y n\n", None),
+        ] {
+            assert_eq!(parse_answer(text), answer, "{text:?}");
+        }
+    }
 }

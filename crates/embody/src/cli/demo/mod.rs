@@ -1,42 +1,59 @@
 //! `embody demo`: a guided run without a model or a host.
 //!
-//! A scripted MCP host calls the broker; mind, body, gate and audit are those of `embody mcp`. It runs in a temporary folder,
-//! and each claim is checked before it is printed.
+//! A scripted MCP host calls the broker; mind, body, gate and audit are those of `embody mcp`, with two differences: the mind can
+//! be disconnected, and the only channel delivers to no recipient. It runs in a temporary folder, and each claim is checked
+//! before it is printed.
 //!
-//! - `runtime`: the folder, the broker, the mind and the body
-//! - `host`: the scripted host
-//! - `approver`: the person at the terminal, or the script
+//! - `host`: the scripted host, and the person or script that answers its approvals
 //! - `transcript`: the output
-//! - `steps`, `send_steps`: the steps
+//! - `steps`: the steps
 
-mod approver;
 mod host;
-mod runtime;
-mod send_steps;
 mod steps;
 mod transcript;
 
-use std::io::{IsTerminal, stdin, stdout};
+use std::fs::{self, DirBuilder};
+use std::io::{ErrorKind, IsTerminal, stdin, stdout};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
+use embody_broker::Broker;
+use embody_broker::meter::Meter;
 use embody_store::audit::AuditReport;
+use embody_store::memories::NewMemory;
+use embody_store::tasks::TaskContent;
+use embody_store::{Scope, Store};
 use serde_json::json;
 use tracing::level_filters::LevelFilter;
 
-use self::approver::{Answer, AnswerSource};
-use self::runtime::{DemoRuntime, Folder};
+use self::host::{Answer, AnswerSource};
 use self::transcript::Transcript;
-use super::Global;
-use crate::error::CliError;
-use crate::{log, output, serve, store};
+use super::{Context, Global, init};
+use crate::config::{Config, Inputs};
+use crate::embedded::{self, Availability};
+use crate::error::{CliError, ErrorContext};
+use crate::prompt_service::PromptService;
+use crate::{broker_setup, log, output, serve, store};
 
 const EXAMPLES: &str = "Examples:
   embody demo          you are asked, as an owner is
   embody demo --yes    the script says yes for you
 
 It has a workspace of its own in a temporary folder, which it removes. Yours is neither read nor written.";
+
+const USER: &str = "owner";
+const AGENT: &str = "assistant";
+/// The only channel to other people: the demo itself.
+const CHANNEL: &str = "demo";
+const TASK: &str = "Tell Ann that the workshop moves to Thursday";
+const MEMORY: &str = "Ann runs the workshop.";
+/// Long timeouts, for a slow person or machine. Only elicitation is allowed, so that an answer of the script counts too.
+const CONFIG: &str = "[mind]\nobserve_timeout_ms = 5000\n\n[policy]\nask_wait_s = 660\nask_timeout_s = 660\ncontract_delay_ms = 0\n\n\
+                      [[policy.rule]]\ntools = [\"*\"]\nvia = [\"elicitation\"]\n";
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -52,8 +69,8 @@ struct Outcome {
 }
 
 pub(crate) fn run(args: &DemoArgs, global: Global) -> Result<ExitCode, CliError> {
-    let source = source(args, &global)?;
-    let begun = Instant::now();
+    let source = answer_source(args, &global)?;
+    let started = Instant::now();
     let is_json = global.json;
     let folder = Folder::new()?;
     // An unavailable mind is part of the demo, so warnings are off.
@@ -74,7 +91,7 @@ pub(crate) fn run(args: &DemoArgs, global: Global) -> Result<ExitCode, CliError>
         result
     })?;
     folder.remove()?;
-    let took = begun.elapsed();
+    let took = started.elapsed();
     if is_json {
         output::json(&json!({
             "steps": transcript.into_steps(),
@@ -89,7 +106,7 @@ pub(crate) fn run(args: &DemoArgs, global: Global) -> Result<ExitCode, CliError>
 }
 
 /// Fails without a terminal, because the demo needs an answer.
-fn source(args: &DemoArgs, global: &Global) -> Result<AnswerSource, CliError> {
+fn answer_source(args: &DemoArgs, global: &Global) -> Result<AnswerSource, CliError> {
     if args.yes {
         return Ok(AnswerSource::Script);
     }
@@ -110,9 +127,112 @@ async fn run_steps(
 ) -> Result<Outcome, CliError> {
     transcript.line(steps::WELCOME)?;
     steps::introduce(runtime, transcript).await?;
-    let (host, answer) = send_steps::send(runtime, transcript, source).await?;
+    let (host, answer) = steps::send(runtime, transcript, source).await?;
     steps::mind_outage(runtime, transcript, &host).await?;
     host.close().await;
     let report = steps::verify(runtime, transcript).await?;
     Ok(Outcome { answer, report })
+}
+
+struct DemoRuntime {
+    store: Store,
+    broker: Arc<Broker>,
+    mind: Availability,
+    prompts: Arc<PromptService>,
+}
+
+impl DemoRuntime {
+    /// Creates a workspace in the folder and opens it. Ignores the configuration, environment and workspace of the user.
+    async fn open(folder: &Path, global: Global) -> Result<Self, CliError> {
+        write_workspace(folder)?;
+        let config = Config::load(Inputs {
+            file: None,
+            workspace: folder.to_owned(),
+            env: Vec::new(),
+            overrides: Vec::new(),
+        })?;
+        let context = Context { workspace: folder.to_owned(), config, json: global.json, global };
+        let store = Store::open(store::database_url(&context)).await?;
+        let scope = Scope::new(USER, AGENT)?;
+        add_content(&store, &scope).await?;
+        let prompts = PromptService::new(context, store.clone(), USER.to_owned());
+        let meter = Arc::new(Meter::new());
+        let mut setup = broker_setup::build(&prompts, store.clone(), AGENT, meter)?;
+        let mind = Availability::new();
+        setup.mind = broker_setup::embedded_mind(embedded::mind(&store, &prompts, AGENT), mind.clone());
+        let channels = vec![CHANNEL.to_owned()];
+        setup.bodies = vec![broker_setup::embedded_body(embedded::body_with_channels(
+            &store, &prompts, AGENT, channels,
+        ))];
+        prompts.load_zone(AGENT).await?;
+        Ok(Self { store, broker: Arc::new(Broker::start(setup)), mind, prompts })
+    }
+
+    async fn close(self) {
+        let Self { store, broker, prompts, .. } = self;
+        broker.end().await;
+        drop((broker, prompts));
+        store.close().await;
+    }
+}
+
+/// The files of `embody init`, with the configuration of the demo.
+fn write_workspace(folder: &Path) -> Result<(), CliError> {
+    init::write(folder)?;
+    let path = folder.join("embody.toml");
+    fs::write(&path, CONFIG).context(format!("`{}` could not be written", path.display()))
+}
+
+async fn add_content(store: &Store, scope: &Scope) -> Result<(), CliError> {
+    let task = TaskContent {
+        agent: AGENT.to_owned(),
+        title: TASK.to_owned(),
+        description: String::new(),
+        status: "open".to_owned(),
+        steps: Vec::new(),
+        trust: "owner".to_owned(),
+    };
+    store.tasks().add(USER, task).await?;
+    store.memories().save(scope, NewMemory::note(MEMORY, "demo", "owner")).await?;
+    Ok(())
+}
+
+/// A new folder of the owner that is removed on drop.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self, CliError> {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).map_err(|_| CliError::new("the system gives no random bytes"))?;
+        let path = std::env::temp_dir().join(format!("embody-demo-{:016x}", u64::from_ne_bytes(bytes)));
+        // Fails if it exists; only the owner may read it.
+        DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
+            CliError::new(format!("the folder `{}` could not be made", path.display()))
+                .caused_by(&error)
+                .hint("the variable TMPDIR says where temporary folders are made")
+        })?;
+        Ok(Self(path))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Removes the folder and reports an error, which drop cannot.
+    fn remove(self) -> Result<(), CliError> {
+        match fs::remove_dir_all(&self.0) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(CliError::new(format!("the folder `{}` could not be removed", self.0.display()))
+                    .caused_by(&error)
+                    .hint("nothing in it is needed any more: remove it by hand"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }

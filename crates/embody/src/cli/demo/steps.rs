@@ -1,20 +1,25 @@
-//! The steps of the demo except sending a message: bootstrap, a read, an outage of the mind, the audit.
+//! The steps of the demo: bootstrap, a read, a message that other people see (from a call before the contract to the delivered or
+//! denied message), an outage of the mind, the audit.
 
 use std::time::{Duration, Instant};
 
-use embody_store::audit::{AuditReport, ChainState};
+use embody_store::audit::{AuditRecord, AuditReport, ChainState};
+use embody_store::outgoing::OutgoingEnd;
+use embody_store::{Lease, LeaseStatus};
+use embody_text::truncate;
 use serde_json::{Value, json};
 
-use super::super::audit::report_text;
-use super::host::Host;
-use super::runtime::{DemoRuntime, TASK};
+use super::host::{Answer, AnswerSource, Approver, Host};
 use super::transcript::Transcript;
+use super::{CHANNEL, DemoRuntime, TASK, USER};
+use crate::cli::audit::report_text;
 use crate::error::CliError;
 
 /// How long a change may take to show in the status, and how often it is polled.
-pub(super) const STATUS_TIMEOUT: Duration = Duration::from_secs(15);
-pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const STATUS_TIMEOUT: Duration = Duration::from_secs(15);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const EXCERPT_LINES: usize = 2;
+const QUOTE_CHARS: usize = 90;
 
 pub(super) const WELCOME: &str = "\
 This is embody at work. The mind remembers and notices, the body acts, and the broker between them
@@ -31,25 +36,28 @@ pub(super) async fn introduce(runtime: &DemoRuntime, transcript: &mut Transcript
     transcript.sent("runtime_bootstrap", &json!({}))?;
     let packet = host.call("runtime_bootstrap", &json!({})).await?;
     // The first paragraph is about embody; the part after the contract is about the mind.
-    let told = text(&packet, "/content/0/text");
-    let contract =
-        told.split_once("\n\n").and_then(|(_, rest)| rest.rsplit_once("\n\n---\n\n")).unwrap_or_default().0;
-    let remembers_one = told.contains("\"total_count\":1");
-    let (told, contract) = (told.to_owned(), contract.to_owned());
+    let packet_text = text(&packet, "/content/0/text");
+    let contract = packet_text
+        .split_once("\n\n")
+        .and_then(|(_, rest)| rest.rsplit_once("\n\n---\n\n"))
+        .unwrap_or_default()
+        .0;
+    let remembers_one = packet_text.contains("\"total_count\":1");
+    let (packet_text, contract) = (packet_text.to_owned(), contract.to_owned());
     let packet = packet.pointer("/_meta/embody~1bootstrap").cloned().unwrap_or_default();
-    let rules = contract.find("These rules come first").is_some_and(|place| place < 100);
+    let rules = contract.find("These rules come first").is_some_and(|position| position < 100);
     let name = contract.lines().find(|line| line.contains("Nova")).unwrap_or_default();
     transcript.check(rules && !name.is_empty(), "the contract has no rules or no name", &packet)?;
-    transcript.check(remembers_one, "the mind does not know its one memory", &json!(told))?;
+    transcript.check(remembers_one, "the mind does not know its one memory", &json!(packet_text))?;
     transcript.received(&format!(
         "the contract, {} characters: the rules of the body first, then who the agent is",
         contract.chars().count()
     ))?;
     for line in contract.lines().filter(|line| !line.is_empty()).take(EXCERPT_LINES) {
-        transcript.quote(&shortened(line))?;
+        transcript.quote(&truncate(line, QUOTE_CHARS))?;
     }
     transcript.quote("…")?;
-    transcript.quote(&shortened(name))?;
+    transcript.quote(&truncate(name, QUOTE_CHARS))?;
     transcript.quote("…")?;
     transcript.check(
         packet.pointer("/embody/degraded") == Some(&json!([])),
@@ -75,7 +83,7 @@ pub(super) async fn introduce(runtime: &DemoRuntime, transcript: &mut Transcript
 }
 
 /// Waits until the mind has observed the last call of this session.
-pub(super) async fn wait_until_observed(transcript: &Transcript, host: &Host) -> Result<(), CliError> {
+async fn wait_until_observed(transcript: &Transcript, host: &Host) -> Result<(), CliError> {
     wait_for_status(transcript, host, "the mind has not heard of the call", |status| {
         text(status, "/last_cognition/what") == "observe after"
             && status.pointer("/last_cognition/failure") == Some(&Value::Null)
@@ -85,7 +93,7 @@ pub(super) async fn wait_until_observed(transcript: &Transcript, host: &Host) ->
 }
 
 /// Polls `runtime_status` until the condition holds, and returns the status.
-pub(super) async fn wait_for_status(
+async fn wait_for_status(
     transcript: &Transcript,
     host: &Host,
     otherwise: &str,
@@ -108,7 +116,7 @@ pub(super) async fn verify(
     transcript: &mut Transcript,
 ) -> Result<AuditReport, CliError> {
     transcript.step("The record is whole")?;
-    runtime.end().await;
+    runtime.broker.end().await;
     let report = runtime.store.audit().verify().await?;
     let seen = serde_json::to_value(&report).unwrap_or_default();
     let is_whole =
@@ -139,24 +147,20 @@ pub(super) fn closing_text(took: Duration) -> String {
 }
 
 /// The structured content of a result.
-pub(super) fn data(mut result: Value) -> Value {
+fn data(mut result: Value) -> Value {
     result.get_mut("structuredContent").map(Value::take).unwrap_or(result)
 }
 
-pub(super) fn decision(result: &Value) -> Value {
+fn decision(result: &Value) -> Value {
     result.pointer("/_meta/embody~1decision").cloned().unwrap_or_default()
 }
 
 /// The string at a JSON pointer, or an empty one.
-pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn shortened(line: &str) -> String {
-    crate::time::truncate(line, 90)
-}
-
-const AWAY: &str = "mind_unavailable";
+const MIND_UNAVAILABLE: &str = "mind_unavailable";
 
 /// Step 7.
 pub(super) async fn mind_outage(
@@ -169,14 +173,14 @@ pub(super) async fn mind_outage(
     transcript.say("The connection to the mind is cut, and new ones are not answered.")?;
     runtime.mind.disconnect();
     wait_for_status(transcript, host, "the broker does not say that the mind is away", |status| {
-        is_mind(status, "unavailable") && status.get("degraded_modes") == Some(&json!([AWAY]))
+        is_mind(status, "unavailable") && status.get("degraded_modes") == Some(&json!([MIND_UNAVAILABLE]))
     })
     .await?;
     transcript.sent("runtime_status", &json!({}))?;
-    transcript.received(&format!("degraded: {AWAY}"))?;
+    transcript.received(&format!("degraded: {MIND_UNAVAILABLE}"))?;
     transcript.sent("list_tasks", &json!({}))?;
     let listed = data(host.call("list_tasks", &json!({})).await?);
-    let count = tasks(&listed);
+    let count = listed.get("tasks").and_then(Value::as_array).map(Vec::len);
     transcript.check(count == Some(1), "a read does not go on", &listed)?;
     transcript.received("1 task, as before: reads go on")?;
     transcript.sent("create_task", &task)?;
@@ -206,11 +210,200 @@ pub(super) async fn mind_outage(
     ))
 }
 
-fn tasks(listed: &Value) -> Option<usize> {
-    Some(listed.get("tasks")?.as_array()?.len())
-}
-
 fn is_mind(status: &Value, state: &str) -> bool {
     let upstreams = status.get("upstreams").and_then(Value::as_array);
-    upstreams.into_iter().flatten().any(|one| text(one, "/role") == "mind" && text(one, "/state") == state)
+    let is_it = |upstream: &Value| text(upstream, "/role") == "mind" && text(upstream, "/state") == state;
+    upstreams.into_iter().flatten().any(is_it)
+}
+
+const TO: &str = "ann@example.com";
+const TEXT: &str = "The workshop is on Thursday.";
+const TOOL: &str = "send_message";
+/// Audit records that are searched for those of a call.
+const RECORDS: u32 = 100;
+
+fn message() -> Value {
+    json!({"channel": CHANNEL, "to": TO, "text": TEXT})
+}
+
+/// Steps 3 to 6, in a separate session, which stays open.
+pub(super) async fn send(
+    runtime: &DemoRuntime,
+    transcript: &mut Transcript,
+    source: AnswerSource,
+) -> Result<(Host, Answer), CliError> {
+    let host = Host::connect(&runtime.broker).await?;
+    bounce(runtime, transcript, &host).await?;
+    let before = view(transcript, &host).await?;
+    let (result, answer) = ask(transcript, &host, source).await?;
+    match answer {
+        Answer::Yes => sent(runtime, transcript, result).await?,
+        Answer::No => denied(runtime, transcript, &result).await?,
+    }
+    compare_views(transcript, &host, answer, &before).await?;
+    Ok((host, answer))
+}
+
+async fn bounce(runtime: &DemoRuntime, transcript: &mut Transcript, host: &Host) -> Result<(), CliError> {
+    transcript.step("A write that comes too early bounces")?;
+    transcript.say("A second host connects. Its model skips the start and sends a message at once.")?;
+    transcript.sent(TOOL, &message())?;
+    let bounced = host.call(TOOL, &message()).await?;
+    let decided = decision(&bounced);
+    transcript.check(text(&decided, "/decision") == "bounce", "the call was not bounced", &bounced)?;
+    let contract = text(&bounced, "/content/0/text").splitn(3, "\n\n").nth(2).unwrap_or_default();
+    let contract = contract.chars().count();
+    transcript.check(contract > 0, "the bounce carries no contract", &bounced)?;
+    let outbox = runtime.store.outgoing().list(USER, 1).await?;
+    transcript.check(outbox.is_empty(), "something was sent", &json!(outbox.len()))?;
+    transcript.received(&format!("bounce: {}", text(&decided, "/reason")))?;
+    transcript.received(&format!("next: {}", text(&decided, "/required_next_action")))?;
+    transcript.received(&format!("and below it the contract, {contract} characters"))?;
+    transcript.say(
+        "Nothing was sent. The refusal brings the rules along, so that the model has read them before its \
+         first write, also in a host that never shows them.",
+    )
+}
+
+async fn ask(
+    transcript: &mut Transcript,
+    host: &Host,
+    source: AnswerSource,
+) -> Result<(Value, Answer), CliError> {
+    transcript.step("The same call again: now a person is asked")?;
+    transcript.sent(TOOL, &message())?;
+    transcript.say(
+        "Other people will see this, so it waits for the owner. The broker has the host show this form:",
+    )?;
+    let mut approver = Approver { source, transcript };
+    let (result, answer) = host.call_with_approval(TOOL, &message(), &mut approver).await?;
+    match answer {
+        Some(answer) => Ok((result, answer)),
+        None => {
+            transcript.check(false, "nobody was asked", &result)?;
+            Ok((result, Answer::No))
+        }
+    }
+}
+
+async fn sent(runtime: &DemoRuntime, transcript: &mut Transcript, result: Value) -> Result<(), CliError> {
+    transcript.step("It is sent, once, and on record")?;
+    let result = data(result);
+    let id = text(&result, "/id").to_owned();
+    transcript.check(text(&result, "/channel") == CHANNEL && !id.is_empty(), "it was not sent", &result)?;
+    transcript.received(&result.to_string())?;
+    let message = deliver(runtime, transcript, &id).await?;
+    transcript.say(
+        "It waited in the outbox for its channel, which has it now. That of this demo reaches nobody:",
+    )?;
+    transcript.quote(&message)?;
+    let records = wait_for_records(runtime, transcript, &["bounce", "send_message", "done"]).await?;
+    transcript.say("On record, in this order:")?;
+    transcript.quote(&records)?;
+    transcript.say(
+        "The intent was on disk before the message left, and your consent is used up by it. To send the \
+         same text again, the agent would have to ask again.",
+    )
+}
+
+async fn denied(runtime: &DemoRuntime, transcript: &mut Transcript, result: &Value) -> Result<(), CliError> {
+    transcript.step("It is not sent, and that is on record")?;
+    let decided = decision(result);
+    transcript.check(text(&decided, "/decision") == "deny", "it was not denied", result)?;
+    transcript.received(&format!("deny: {}", text(&decided, "/reason")))?;
+    let outbox = runtime.store.outgoing().list(USER, 1).await?;
+    transcript.check(outbox.is_empty(), "something was sent", &json!(outbox.len()))?;
+    let records = wait_for_records(runtime, transcript, &["bounce", "deny"]).await?;
+    transcript.say("You said no. The outbox is empty. On record, in this order:")?;
+    transcript.quote(&records)
+}
+
+/// Takes the message from the outbox like a channel, and returns the text that it would deliver.
+async fn deliver(runtime: &DemoRuntime, transcript: &Transcript, id: &str) -> Result<String, CliError> {
+    let lease = Lease { owner: "embody demo".to_owned(), duration: Duration::from_secs(30) };
+    let claims = runtime.store.outgoing().claim(CHANNEL, &lease, 2).await?;
+    let seen = json!(claims.len());
+    let [claim] = claims.as_slice() else {
+        transcript.check(false, "not exactly one message is in the outbox", &seen)?;
+        return Ok(String::new());
+    };
+    let outgoing = &claim.outgoing;
+    let is_it = outgoing.id == id && outgoing.to == TO && outgoing.text == TEXT;
+    transcript.check(is_it, "another message is in the outbox", &json!(outgoing.text))?;
+    let is_ours = runtime.store.outgoing().begin_part(claim, 0).await? == LeaseStatus::Kept
+        && runtime.store.outgoing().finish(claim, OutgoingEnd::Sent).await? == LeaseStatus::Kept;
+    transcript.check(is_ours, "the message was taken by somebody else", &seen)?;
+    Ok(format!("to {}: {}", outgoing.to, outgoing.text))
+}
+
+/// Waits for exactly these audit records about the message, in this order. Refusals are recorded with a short delay.
+async fn wait_for_records(
+    runtime: &DemoRuntime,
+    transcript: &Transcript,
+    expected: &[&str],
+) -> Result<String, CliError> {
+    let since = Instant::now();
+    loop {
+        let records = records_of_message(runtime).await?;
+        if records.iter().map(record_summary).eq(expected.iter().copied()) {
+            let line = |record: &AuditRecord| format!("{:8}  {}", record.event, record_summary(record));
+            return Ok(records.iter().map(line).collect::<Vec<_>>().join("\n"));
+        }
+        let claim = format!("the record is not: {}", expected.join(", "));
+        transcript.check(since.elapsed() < STATUS_TIMEOUT, &claim, &json!(records))?;
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+async fn records_of_message(runtime: &DemoRuntime) -> Result<Vec<AuditRecord>, CliError> {
+    let records = runtime.store.audit().tail(RECORDS, Some(USER)).await?;
+    let is_call = |record: &&AuditRecord| record.text("tool").as_deref() == Some(TOOL);
+    let calls: Vec<Option<String>> =
+        records.iter().filter(is_call).map(|record| record.text("call_id")).collect();
+    Ok(records.into_iter().filter(|record| calls.contains(&record.text("call_id"))).collect())
+}
+
+/// A record in one word: the decision, the outcome, or else the tool.
+fn record_summary(record: &AuditRecord) -> String {
+    let summary = ["decision", "outcome", "tool"].into_iter().find_map(|member| record.text(member));
+    summary.unwrap_or_default()
+}
+
+async fn view(transcript: &Transcript, host: &Host) -> Result<String, CliError> {
+    let view = data(host.call("observe", &json!({"tool_name": TOOL, "args": message()})).await?);
+    let reason = text(&view, "/reasons/0");
+    transcript.check(!reason.is_empty(), "the mind has no view", &view)?;
+    Ok(reason.to_owned())
+}
+
+async fn compare_views(
+    transcript: &mut Transcript,
+    host: &Host,
+    answer: Answer,
+    before: &str,
+) -> Result<(), CliError> {
+    match answer {
+        Answer::Yes => {
+            transcript.step("The mind hears of it")?;
+            wait_until_observed(transcript, host).await?;
+        }
+        Answer::No => transcript.step("The mind has nothing to hear of")?,
+    }
+    let after = view(transcript, host).await?;
+    let seen = json!([before, after]);
+    match answer {
+        Answer::Yes => transcript.check(before != after, "the mind has learned nothing", &seen)?,
+        Answer::No => {
+            transcript.check(before == after, "the mind has learned from a call that was not made", &seen)?;
+        }
+    }
+    transcript.say("What the mind makes of such a message, before you were asked and now:")?;
+    transcript.quote(&format!("before  {before}\nnow     {after}"))?;
+    match answer {
+        Answer::Yes => transcript.say(
+            "It counts what is usual: which tools, to whom, at what hour. It is asked before every \
+                 message, and what is unusual, or against a rule you gave, is held for you.",
+        ),
+        Answer::No => transcript.say("A call that was not made teaches it nothing about what is usual."),
+    }
 }

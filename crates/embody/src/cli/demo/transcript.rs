@@ -1,12 +1,12 @@
 //! The output of the demo: steps with text, calls and results. Printed as it happens, or as JSON at the end.
 
 use anstyle::{AnsiColor, Style};
+use embody_text::truncate;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::CliError;
 use crate::output::{self, printable};
-use crate::time::truncate;
 
 const WIDTH: usize = 98;
 const INDENT: &str = "   ";
@@ -62,12 +62,12 @@ impl Transcript {
     }
 
     pub(super) fn line(&mut self, text: &str) -> Result<(), CliError> {
-        self.keep(text, "\n");
+        self.record(text);
         self.show(&format!("{text}\n"))
     }
 
     pub(super) fn prompt(&mut self, text: &str) -> Result<(), CliError> {
-        self.keep(text, "\n");
+        self.record(text);
         self.show(&format!("{INDENT}{HEAD}{text}{HEAD:#}"))
     }
 
@@ -95,17 +95,17 @@ impl Transcript {
             let lead = if index == 0 { first } else { rest };
             // An empty line has no trailing blank.
             let lead = if line.is_empty() { lead.trim_end() } else { lead };
-            self.keep(&format!("{lead}{line}"), "\n");
+            self.record(&format!("{lead}{line}"));
             out.push_str(&format!("{style}{lead}{style:#}{line}"));
             out.push('\n');
         }
         self.show(&out)
     }
 
-    fn keep(&mut self, text: &str, end: &str) {
+    fn record(&mut self, line: &str) {
         if let Some(step) = self.steps.last_mut() {
-            step.text.push_str(text);
-            step.text.push_str(end);
+            step.text.push_str(line);
+            step.text.push('\n');
         }
     }
 

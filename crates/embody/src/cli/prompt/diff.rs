@@ -8,8 +8,7 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 use serde_json::json;
 
-use super::receipt;
-use super::report::{PromptReport, SectionReport};
+use super::{PromptReport, SectionReport, find_receipt};
 use crate::cli::Context;
 use crate::error::CliError;
 use crate::output::{self, printable};
@@ -51,17 +50,14 @@ pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<ExitCode, CliErr
     let b = read(&args.b, &prompt, context)?;
     let changes = changes(&a, &b);
     let cache = CacheBreak::find(&a, &b);
-    if context.json {
-        output::json(&as_json(&a, &b, &changes, cache.as_ref()))?;
-    } else {
-        output::styled(&as_text(&a, &b, &changes, cache.as_ref()))?;
-    }
+    context
+        .print(&as_json(&a, &b, &changes, cache.as_ref()), || as_text(&a, &b, &changes, cache.as_ref()))?;
     Ok(output::exit_code(!args.exit_code || a.hash == b.hash))
 }
 
 fn read(path: &Path, args: &PromptArgs, context: &Context) -> Result<PromptReport, CliError> {
     if let Some(id) = path.to_str().and_then(|path| path.strip_prefix("receipt:")) {
-        return receipt::find(id, &args.scope.user(), context);
+        return find_receipt(id, &args.scope.user(), context);
     }
     let failed = |error: &dyn std::error::Error| {
         CliError::new(format!("`{}` cannot be read", path.display())).caused_by(error)

@@ -1,4 +1,5 @@
-//! `embody prompt explain`: a table of sections that fits 100 columns, as JSON, or as a page.
+//! `embody prompt explain`: a table of sections that fits 100 columns, as JSON, or as a self-contained page that shows the prompt
+//! coloured by section.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -7,11 +8,10 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 
-use super::html;
-use super::report::{PromptReport, SectionReport, display_source};
+use super::{PartReport, PromptReport, SectionReport, display_source};
 use crate::cli::Context;
-use crate::error::CliError;
-use crate::output::{self, printable};
+use crate::error::{CliError, ErrorContext};
+use crate::output::printable;
 use crate::prompt_loading::PromptArgs;
 
 const EXAMPLES: &str = "Examples:
@@ -40,28 +40,22 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<ExitCode, CliError> {
     let report = PromptReport::build(&args.prompt, context)?;
     if let Some(path) = &args.html {
-        std::fs::write(path, html::page(&report)).map_err(|error| {
-            CliError::new(format!("`{}` could not be written", path.display())).caused_by(&error)
-        })?;
+        std::fs::write(path, page(&report)).context(format!("`{}` could not be written", path.display()))?;
     }
-    if context.json {
-        output::json(&report)?;
-    } else {
-        let page = args.html.as_ref().map(|path| format!("\nPage: {}\n", path.display()));
-        output::styled(&(table(&report) + &page.unwrap_or_default()))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let page = args.html.as_ref().map(|path| format!("\nPage: {}\n", path.display()));
+    context.print(&report, || table(&report) + &page.unwrap_or_default())
 }
 
 fn table(report: &PromptReport) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "{HEAD}{}{HEAD:#}  {} tokens, {} characters, {}",
+        "{HEAD}{}{HEAD:#}  {} tokens, {} characters, the first {} % ({} bytes) can be cached",
         report.layout,
         report.tokens,
         report.chars,
-        cacheable(report)
+        cacheable_percent(report),
+        report.stable_len
     );
     let _ = writeln!(out, "{DIM}{}{DIM:#}\n", report.hash);
     let _ = writeln!(
@@ -77,9 +71,8 @@ fn table(report: &PromptReport) -> String {
     out
 }
 
-fn cacheable(report: &PromptReport) -> String {
-    let percent = (report.stable_len * 100).checked_div(report.text.len()).unwrap_or(100);
-    format!("the first {percent} % ({} bytes) can be cached", report.stable_len)
+fn cacheable_percent(report: &PromptReport) -> usize {
+    (report.stable_len * 100).checked_div(report.text.len()).unwrap_or(100)
 }
 
 fn row(out: &mut String, section: &SectionReport, most: usize, total: usize) {
@@ -182,4 +175,128 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+const STYLE: &str = include_str!("explain.css");
+const SCRIPT: &str = include_str!("explain.js");
+
+fn page(report: &PromptReport) -> String {
+    let mut out = String::with_capacity(report.text.len() * 3 + 8_192);
+    let _ = write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>Prompt: {}</title>\n<style>\n{STYLE}</style>\n",
+        report.layout
+    );
+    page_header(&mut out, report);
+    out.push_str("<main>\n<nav aria-label=\"Sections\">\n");
+    page_sections(&mut out, report);
+    page_notes(&mut out, report);
+    out.push_str("</nav>\n<pre id=\"prompt\">");
+    page_text(&mut out, report);
+    let _ = write!(
+        out,
+        "</pre>\n</main>\n<div id=\"place\" role=\"status\"></div>\n<script>\n{SCRIPT}</script>\n</html>\n"
+    );
+    out
+}
+
+fn page_header(out: &mut String, report: &PromptReport) {
+    let percent = cacheable_percent(report);
+    let _ = write!(
+        out,
+        "<header>\n<h1>{} prompt</h1>\n<p><b>{}</b> tokens · <b>{}</b> characters · <b>{percent} %</b> can be cached · \
+         <code>{}</code></p>\n<div class=\"bar\" aria-hidden=\"true\">",
+        report.layout,
+        report.tokens,
+        report.chars,
+        report.hash.get(..16).unwrap_or(&report.hash)
+    );
+    for (index, section) in report.sections.iter().enumerate() {
+        let _ = write!(
+            out,
+            "<a href=\"#s{index}\" style=\"flex:{};--hue:{}\" title=\"{}: {} tokens\"></a>",
+            section.tokens.max(1),
+            hue(index),
+            section.kind,
+            section.tokens
+        );
+    }
+    out.push_str("</div>\n</header>\n");
+}
+
+fn page_sections(out: &mut String, report: &PromptReport) {
+    for (index, section) in report.sections.iter().enumerate() {
+        let _ = writeln!(
+            out,
+            "<a class=\"row\" href=\"#s{index}\" style=\"--hue:{}\"><b>{}</b><span>{}</span><small>{} · {} · {}{}</small></a>",
+            hue(index),
+            section.kind,
+            section.tokens,
+            section.layer,
+            if section.stable { "stable" } else { "fresh" },
+            escape(&display_source(&section.source, section.line)),
+            if section.truncated { " · cut" } else { "" },
+        );
+    }
+}
+
+fn page_notes(out: &mut String, report: &PromptReport) {
+    if report.notes.is_empty() {
+        return;
+    }
+    out.push_str("<h2>Notes</h2>\n<ul>\n");
+    for note in &report.notes {
+        let place = escape(&display_source(&note.source, note.line));
+        let _ = writeln!(out, "<li><b>{}</b> {place}<br>{}</li>", note.kind, escape(&note.message));
+    }
+    out.push_str("</ul>\n");
+}
+
+fn page_text(out: &mut String, report: &PromptReport) {
+    let mut at = 0;
+    for (index, section) in report.sections.iter().enumerate() {
+        let separator = escape(report.text.get(at..section.start).unwrap_or(""));
+        let _ = write!(out, "<span class=\"sep\">{separator}</span>");
+        let _ = write!(out, "<section id=\"s{index}\" style=\"--hue:{}\">", hue(index));
+        for part in &section.parts {
+            piece(out, report, section, part);
+        }
+        out.push_str("</section>");
+        at = section.end;
+    }
+}
+
+/// The text of one source, with the end of the cacheable prefix marked.
+fn piece(out: &mut String, report: &PromptReport, section: &SectionReport, part: &PartReport) {
+    let place = escape(&format!("{} · {}", section.kind, display_source(&part.source, part.line)));
+    let class = if part.source == "built-in" { "own" } else { "from" };
+    let _ = write!(out, "<span class=\"{class}\" data-from=\"{place}\" title=\"{place}\">");
+    let text = report.text.get(part.start..part.end).unwrap_or("");
+    let border = report
+        .stable_len
+        .checked_sub(part.start)
+        .filter(|_| (part.start..part.end).contains(&report.stable_len));
+    match border.and_then(|at| text.split_at_checked(at)) {
+        Some((stable, fresh)) => {
+            let _ = write!(
+                out,
+                "{}<i class=\"border\" title=\"what is above can be cached\"></i>{}",
+                escape(stable),
+                escape(fresh)
+            );
+        }
+        None => out.push_str(&escape(text)),
+    }
+    out.push_str("</span>");
+}
+
+/// Steps of the golden angle, so that neighbours differ.
+fn hue(index: usize) -> usize {
+    (index * 137 + 210) % 360
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -11,9 +11,9 @@ use embody_workspace::{StripOutcome, strip_invisible};
 use serde::Serialize;
 use serde_json::json;
 
-use super::report::display_source;
+use super::display_source;
 use crate::cli::Context;
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 use crate::output::{self, printable};
 use crate::prompt_loading::{LoadedPrompt, PromptArgs, load_prompt};
 
@@ -53,16 +53,11 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<ExitCode, CliErr
             found = find(args, context)?;
         }
     }
-    if context.json {
-        let left_alone: Vec<_> = fixes
-            .left_alone
-            .iter()
-            .map(|(source, reason)| json!({ "source": source, "reason": reason }))
-            .collect();
-        output::json(&json!({ "findings": found, "fixed": fixes.fixed, "left_alone": left_alone }))?;
-    } else {
-        output::styled(&as_text(&found, &fixes))?;
-    }
+    let left_alone =
+        fixes.left_alone.iter().map(|(source, reason)| json!({ "source": source, "reason": reason }));
+    let left_alone: Vec<_> = left_alone.collect();
+    let json = json!({ "findings": found, "fixed": fixes.fixed, "left_alone": left_alone });
+    context.print(&json, || as_text(&found, &fixes))?;
     Ok(output::exit_code(found.is_empty()))
 }
 
@@ -137,7 +132,6 @@ fn as_text(findings: &[Finding], fixes: &Fixes) -> String {
     out
 }
 
-/// Removes invisible characters from every file of the workspace with such a finding.
 fn fix(workspace: &Path, findings: &[Finding]) -> Result<Fixes, CliError> {
     let mut names: Vec<&str> = findings
         .iter()
@@ -148,9 +142,8 @@ fn fix(workspace: &Path, findings: &[Finding]) -> Result<Fixes, CliError> {
     names.dedup();
     let mut fixes = Fixes::default();
     for name in names {
-        let mended = strip_invisible(workspace, name)
-            .map_err(|error| CliError::new(format!("`{name}` could not be mended")).caused_by(&error))?;
-        match mended {
+        let stripped = strip_invisible(workspace, name).context(format!("`{name}` could not be mended"))?;
+        match stripped {
             StripOutcome::Stripped => fixes.fixed.push(name.to_owned()),
             StripOutcome::Clean => {
                 fixes.left_alone.push((name.to_owned(), "they are written as escapes".to_owned()))

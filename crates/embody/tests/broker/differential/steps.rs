@@ -101,15 +101,15 @@ fn resources() -> Vec<Step> {
         ["architecture", "extension", "features", "how-it-works", "instructions", "startup", "structure"]
             .map(page)
             .to_vec();
-    let watched = r#"{"uri":"demo://resource/dynamic/text/7"}"#;
+    let observability = r#"{"uri":"demo://resource/dynamic/text/7"}"#;
     steps.extend([
         read("demo://resource/dynamic/text/7"),
         read("demo://resource/dynamic/blob/8"),
         read("demo://resource/dynamic/text/none"),
-        ("resources/subscribe", watched.to_owned()),
+        ("resources/subscribe", observability.to_owned()),
         call("toggle-subscriber-updates", "{}"),
         call("toggle-subscriber-updates", "{}"),
-        ("resources/unsubscribe", watched.to_owned()),
+        ("resources/unsubscribe", observability.to_owned()),
         (
             "completion/complete",
             r#"{"ref":{"type":"ref/resource","uri":"demo://resource/dynamic/text/{resourceId}"},"argument":{"name":"resourceId","value":"12"}}"#

@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::super::host::SOON;
-use super::house::House;
+use super::server::Server;
 
 /// How every write's text begins.
 const MARK: &str = "write ";
 
 /// What a host saw of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Seen {
+pub(super) enum SeenOutcome {
     /// The body's own answer.
     Done,
     /// The body's own answer, which is that it went wrong.
     Failed,
-    /// The broker says that it was not made.
+    /// The broker reported that it was not made.
     Refused,
-    /// The broker says that nobody knows.
+    /// The broker reported an unknown outcome.
     Unknown,
     /// No answer: the broker was killed, or the host did not wait.
     Nothing,
@@ -31,8 +31,8 @@ pub(super) enum Seen {
 
 /// Which broker made a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Maker {
-    /// The one that serves everybody, by its number. Each is killed before there is a next one.
+pub(super) enum Writer {
+    /// The shared broker, by its number. Each is killed before the next one starts.
     Up(usize),
     /// A host's own.
     Pipe { is_killed: bool },
@@ -41,8 +41,8 @@ pub(super) enum Maker {
 /// A write, as its host has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Write {
-    maker: Maker,
-    seen: Seen,
+    maker: Writer,
+    seen: SeenOutcome,
 }
 
 /// The writes that were ever begun, by their texts.
@@ -60,7 +60,7 @@ pub(super) struct Entry<'a> {
 
 impl Entry<'_> {
     /// Its host saw this.
-    pub(super) fn saw(&self, seen: Seen) {
+    pub(super) fn record_seen(&self, seen: SeenOutcome) {
         self.ledger.writes.lock().unwrap().get_mut(&self.text).unwrap().seen = seen;
     }
 }
@@ -72,10 +72,10 @@ impl Drop for Entry<'_> {
 }
 
 impl Ledger {
-    /// Begins a write of this name, which nobody may have used before.
-    pub(super) fn begin(&self, maker: Maker, name: &str) -> Entry<'_> {
+    /// Begins a write with this unused name.
+    pub(super) fn begin(&self, maker: Writer, name: &str) -> Entry<'_> {
         let text = format!("{MARK}{name}");
-        let write = Write { maker, seen: Seen::Nothing };
+        let write = Write { maker, seen: SeenOutcome::Nothing };
         let twice = self.writes.lock().unwrap().insert(text.clone(), write);
         assert_eq!(twice, None, "{text}");
         self.under_way.fetch_add(1, Ordering::AcqRel);
@@ -87,7 +87,7 @@ impl Ledger {
     }
 
     /// How many writes came to what, for their hosts.
-    pub(super) fn counts(&self) -> BTreeMap<Seen, usize> {
+    pub(super) fn counts(&self) -> BTreeMap<SeenOutcome, usize> {
         let mut counts = BTreeMap::new();
         for write in self.writes.lock().unwrap().values() {
             *counts.entry(write.seen).or_default() += 1;
@@ -97,30 +97,30 @@ impl Ledger {
 
     /// Compares what hosts saw with what was executed and what is on record. How many outcomes were lost with their broker:
     /// they join the next commit, and nobody waits for it.
-    pub(super) fn check(&self, house: &House) -> usize {
-        let executed = executed(house);
+    pub(super) fn check(&self, server: &Server) -> usize {
+        let executed = executed(server);
         let twice: Vec<_> = executed.iter().filter(|(_, count)| **count > 1).collect();
         assert!(twice.is_empty(), "executed more than once: {twice:?}");
-        let recorded = recorded(house);
+        let recorded = recorded(server);
         let writes = self.writes.lock().unwrap();
         for text in executed.keys() {
             assert!(writes.contains_key(text), "nobody has asked for `{text}`");
             assert!(recorded.contains_key(text), "`{text}` was executed without a record");
         }
-        let (last, mut lost) = (house.address().0, 0);
+        let (last, mut lost) = (server.address().0, 0);
         for (text, write) in &*writes {
             let (is_executed, outcome) = (executed.contains_key(text), recorded.get(text));
             let outcome = outcome.map(|outcome| outcome.as_deref().expect("a record without an end"));
-            if agree(write.seen, is_executed, outcome) {
+            if compare(write.seen, is_executed, outcome) {
                 continue;
             }
             let was_killed = match write.maker {
-                Maker::Up(number) => number < last,
-                Maker::Pipe { is_killed } => is_killed,
+                Writer::Up(number) => number < last,
+                Writer::Pipe { is_killed } => is_killed,
             };
             let may_be_lost = was_killed
                 && outcome == Some("unknown")
-                && is_executed == matches!(write.seen, Seen::Done | Seen::Failed);
+                && is_executed == matches!(write.seen, SeenOutcome::Done | SeenOutcome::Failed);
             assert!(may_be_lost, "`{text}`: {write:?}, executed {is_executed}, recorded {outcome:?}");
             lost += 1;
         }
@@ -129,13 +129,13 @@ impl Ledger {
 }
 
 /// Whether what a host saw, what was executed and what is on record agree.
-fn agree(seen: Seen, is_executed: bool, outcome: Option<&str>) -> bool {
+fn compare(seen: SeenOutcome, is_executed: bool, outcome: Option<&str>) -> bool {
     match seen {
-        Seen::Done => is_executed && outcome == Some("done"),
-        Seen::Failed => is_executed && outcome == Some("failed"),
-        Seen::Refused => !is_executed && [None, Some("denied")].contains(&outcome),
-        Seen::Unknown => outcome == Some("unknown"),
-        Seen::Nothing => match outcome {
+        SeenOutcome::Done => is_executed && outcome == Some("done"),
+        SeenOutcome::Failed => is_executed && outcome == Some("failed"),
+        SeenOutcome::Refused => !is_executed && [None, Some("denied")].contains(&outcome),
+        SeenOutcome::Unknown => outcome == Some("unknown"),
+        SeenOutcome::Nothing => match outcome {
             Some("done" | "failed") => is_executed,
             Some("unknown") => true,
             _ => !is_executed,
@@ -144,9 +144,9 @@ fn agree(seen: Seen, is_executed: bool, outcome: Option<&str>) -> bool {
 }
 
 /// How often each write was executed, as the bodies have it.
-fn executed(house: &House) -> HashMap<String, usize> {
+fn executed(server: &Server) -> HashMap<String, usize> {
     let mut executed = HashMap::new();
-    let calls = house.bodies.iter().flat_map(|unruly| unruly.of_kind("call"));
+    let calls = server.bodies.iter().flat_map(|unruly| unruly.of_kind("call"));
     for text in calls.filter_map(|call| marked(&call["params"]["arguments"]["text"])) {
         *executed.entry(text).or_default() += 1;
     }
@@ -159,10 +159,10 @@ fn marked(text: &Value) -> Option<String> {
 
 /// The outcome of each write on record, once every write has one: those of processes that were killed are closed by one
 /// that lives.
-fn recorded(house: &House) -> HashMap<String, Option<String>> {
+fn recorded(server: &Server) -> HashMap<String, Option<String>> {
     let deadline = Instant::now() + SOON;
     loop {
-        let records = read(house);
+        let records = read(server);
         let open = records.values().filter(|outcome| outcome.is_none()).count();
         if open == 0 {
             return records;
@@ -172,8 +172,8 @@ fn recorded(house: &House) -> HashMap<String, Option<String>> {
     }
 }
 
-fn read(house: &House) -> HashMap<String, Option<String>> {
-    let exported = house.world.run(&["audit", "export"]).ok().stdout;
+fn read(server: &Server) -> HashMap<String, Option<String>> {
+    let exported = server.world.run(&["audit", "export"]).ok().stdout;
     let (mut intents, mut outcomes) = (HashMap::new(), HashMap::new());
     for line in exported.lines() {
         let record: Value = serde_json::from_str(line).unwrap();
@@ -187,7 +187,7 @@ fn read(house: &House) -> HashMap<String, Option<String>> {
             }
             "outcome" => {
                 let outcome = detail["outcome"].as_str().unwrap().to_owned();
-                // Whoever made it knows better than whoever had given it up.
+                // The process that made it knows more than the one that gave it up.
                 let before = outcomes.insert(id, outcome);
                 assert!(before.is_none_or(|one| one == "unknown"), "two outcomes for one call: {detail}");
             }

@@ -1,19 +1,19 @@
 //! A long day of the broker: hosts of every kind come and go, bodies are slow, loud, mortal and dead, processes are killed.
 //! Nothing that was started may be left, memory and open files stay what they were, and every write is accounted for.
 //!
-//! - `house`: the workspace, its bodies and the one `embody up`
-//! - `guest`: a host over HTTP
-//! - `visit`: what a host does while it is there
+//! - `server`: the workspace, its bodies and the one `embody up`
+//! - `client`: a host over HTTP
+//! - `session`: the calls of one host
 //! - `ledger`: every write, as its host, the bodies and the audit have it
 //! - `census`: processes, and what one holds
 //!
 //! First the broker itself is killed, again and again. Then one broker serves all the others: in it growth would be seen.
 
-mod census;
-mod guest;
-mod house;
+mod client;
 mod ledger;
-mod visit;
+mod resources;
+mod server;
+mod session;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,21 +22,21 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use self::census::{Census, Held, Process};
-use self::guest::Guest;
-use self::house::House;
-use self::ledger::{Ledger, Seen};
-use self::visit::{REGULARS, Way, regular, visit, way};
+use self::client::Client;
+use self::ledger::{Ledger, SeenOutcome};
+use self::resources::{Process, Resources, Usage};
+use self::server::Server;
+use self::session::{REGULARS, Transport, regular, session, way};
 use super::host::{Reply, SOON};
 use super::setup::host;
 
 /// Hosts that are there at the same time.
 const AT_ONCE: usize = 8;
-/// Quiet moments of the broker that is not killed: nobody is there, and what it holds is looked at.
+/// Quiet moments of the broker that is not killed: no host is connected, and its resources are measured.
 const QUIET_MOMENTS: usize = 6;
 /// The one that the later ones are compared with: what is made once and kept has been made by then.
 const SETTLED: usize = 3;
-/// Of this many visits one kills the broker, in the first part; and of this many one kills a body.
+/// One of this many sessions kills the broker, in the first part; one of this many kills a body.
 const VISITS_PER_KILL: usize = 12;
 const VISITS_PER_BODY_KILL: usize = 4;
 /// Connections to the store and threads come and go with the work. If each session left one behind, there would be more than
@@ -47,13 +47,13 @@ const THREADS_MORE: usize = 8;
 /// compared there are up to seventy-five visits, and in an hour five hundred: a leak of 100 KiB a visit is seen, and by the same
 /// count one of 15 KiB in the long form.
 const MEMORY_MORE_KIB: usize = 5 * 1024;
-/// How long a session that nobody uses may be kept, and how long it may take until that is noticed.
+/// How long an idle session may be kept, and how long its expiry may take.
 const FORGOTTEN: Duration = Duration::from_secs(300 + 60);
 
 /// How long it takes and how many come: five minutes in `./test`, an hour in `cargo xtask soak`.
 struct Form {
     visits: usize,
-    /// They are spread over so long. A slow machine takes longer, and nobody minds.
+    /// They are spread over this time; a slow machine may take longer.
     span: Duration,
     /// Long enough that sessions are forgotten, and that calls come to the end of their time.
     is_long: bool,
@@ -73,61 +73,61 @@ impl Form {
     }
 }
 
-/// What is looked at in a quiet moment.
+/// What is measured in a quiet moment.
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     processes: usize,
     zombies: usize,
-    held: Held,
+    held: Usage,
 }
 
-struct Day {
+struct Schedule {
     form: Form,
-    house: House,
+    server: Server,
     ledger: Ledger,
-    census: Census,
+    resources: Resources,
     began: Instant,
 }
 
 // spec: N-13, N-14, N-15
 #[test]
-fn hosts_come_and_go_and_nothing_is_left_or_lost() {
+fn hosts_connect_and_disconnect_and_nothing_is_left_or_lost() {
     let form = Form::read();
-    let house = House::open();
-    let census = Census::new(house.world.workspace().parent().unwrap());
-    let mut day = Day { form, house, ledger: Ledger::default(), census, began: Instant::now() };
-    day.acquaint();
+    let server = Server::open();
+    let resources = Resources::new(server.world.workspace().parent().unwrap());
+    let mut day = Schedule { form, server, ledger: Ledger::default(), resources, began: Instant::now() };
+    day.learn_tools();
     let storm = day.form.visits / 4;
     day.receive(0..storm, storm / VISITS_PER_KILL);
     let moments = day.one_broker(storm..day.form.visits);
     flat(&moments);
-    day.tell_the_mind();
-    let lost = day.ledger.check(&day.house);
+    day.send_observations();
+    let lost = day.ledger.check(&day.server);
     day.end(lost);
 }
 
-impl Day {
+impl Schedule {
     /// One host sees every body, also the one that will not be there again.
-    fn acquaint(&mut self) {
-        let mut guest = Guest::greet(&self.house).unwrap();
+    fn learn_tools(&mut self) {
+        let mut client = Client::initialize(&self.server).unwrap();
         let names = ["good", "slow", "mortal", "loud", "late", "deaf"].map(|name| format!("\"{name}_keep\""));
         let deadline = Instant::now() + SOON;
         loop {
-            let listed = guest.ask("tools/list", &json!({})).unwrap().to_string();
+            let listed = client.ask("tools/list", &json!({})).unwrap().to_string();
             if names.iter().all(|name| listed.contains(name)) {
                 break;
             }
             assert!(Instant::now() < deadline, "{listed}");
             sleep(Duration::from_millis(50));
         }
-        assert_eq!(self.house.end_session(guest.session().unwrap()).unwrap(), 204);
-        self.house.end_late();
+        assert_eq!(self.server.end_session(client.session().unwrap()).unwrap(), 204);
+        self.server.end_slowly();
     }
 
     /// Receives hosts, and kills the broker so many times meanwhile.
     fn receive(&mut self, visits: Range<usize>, kills: usize) {
-        let Self { form, house, ledger, census, .. } = self;
-        let (form, house, ledger) = (&*form, &*house, &*ledger);
+        let Self { form, server, ledger, resources, .. } = self;
+        let (form, server, ledger) = (&*form, &*server, &*ledger);
         let pace = form.span / u32::try_from(form.visits).unwrap();
         let (next, start) = (&AtomicUsize::new(visits.start), Instant::now());
         let work = |end: usize| loop {
@@ -137,27 +137,27 @@ impl Day {
             }
             let due = start + pace * u32::try_from(number - visits.start).unwrap();
             sleep(due.saturating_duration_since(Instant::now()));
-            visit(house, ledger, number, form.is_long && number % 400 == 261);
+            session(server, ledger, number, form.is_long && number % 400 == 261);
         };
         thread::scope(|scope| {
             let hosts: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(|| work(visits.end))).collect();
             let (mut killed, mut bodies_killed, mut looked_at) = (0, 0, start);
             while hosts.iter().any(|host| !host.is_finished()) {
-                let come = next.load(Ordering::Acquire).min(visits.end) - visits.start;
-                // In the middle of a write, and of visits that have just begun.
+                let connect = next.load(Ordering::Acquire).min(visits.end) - visits.start;
+                // During a write, and while sessions have just begun.
                 if killed < kills
-                    && come > (killed + 1) * visits.len() / (kills + 1)
+                    && connect > (killed + 1) * visits.len() / (kills + 1)
                     && ledger.under_way() > 0
                 {
-                    house.kill();
+                    server.kill();
                     killed += 1;
                 }
-                if come / VISITS_PER_BODY_KILL > bodies_killed {
+                if connect / VISITS_PER_BODY_KILL > bodies_killed {
                     bodies_killed += 1;
-                    house.kill_a_body(bodies_killed);
+                    server.kill_a_body(bodies_killed);
                 }
                 if looked_at.elapsed() > Duration::from_secs(1) {
-                    census.look();
+                    resources.inspect();
                     looked_at = Instant::now();
                 }
                 sleep(Duration::from_millis(5));
@@ -169,53 +169,53 @@ impl Day {
 
     /// One broker for the rest of the day, with its quiet moments.
     fn one_broker(&mut self, visits: Range<usize>) -> Vec<Moment> {
-        self.house.kill();
-        let mut guest = Guest::greet(&self.house).unwrap();
-        guest.call("good_peek", &json!({})).unwrap();
-        assert_eq!(self.house.end_session(guest.session().unwrap()).unwrap(), 204);
+        self.server.kill();
+        let mut client = Client::initialize(&self.server).unwrap();
+        client.call("good_peek", &json!({})).unwrap();
+        assert_eq!(self.server.end_session(client.session().unwrap()).unwrap(), 204);
         let empty = self.quiet(0, SOON, None);
-        self.tell("empty", &empty);
+        self.print_state("empty", &empty);
         let mut moments: Vec<Moment> = Vec::new();
         let mut begin = visits.start;
         for number in 1..=QUIET_MOMENTS {
             let end = visits.start + visits.len() * number / QUIET_MOMENTS;
             self.receive(begin..end, 0);
             begin = end;
-            self.house.end_the_lost();
-            self.greet_the_regulars();
+            self.server.end_abandoned();
+            self.open_regular_sessions();
             let moment = self.quiet(REGULARS, SOON, moments.first().copied());
-            self.tell(&format!("after {end} visits"), &moment);
+            self.print_state(&format!("after {end} visits"), &moment);
             moments.push(moment);
         }
         if self.form.is_long {
             // Those that vanish now and those without sessions are forgotten by the broker itself.
             for _ in 0..AT_ONCE {
-                Guest::greet(&self.house).unwrap().call("good_peek", &json!({})).unwrap();
+                Client::initialize(&self.server).unwrap().call("good_peek", &json!({})).unwrap();
             }
             let forgotten = self.quiet(0, FORGOTTEN, Some(empty));
-            self.tell("forgotten", &forgotten);
+            self.print_state("forgotten", &forgotten);
         }
         moments
     }
 
     /// Waits until nobody is there but so many hosts without sessions, and nothing is left of the others. What is there
     /// then may be as much as at an earlier moment.
-    fn quiet(&mut self, regulars: usize, patience: Duration, before: Option<Moment>) -> Moment {
-        let deadline = Instant::now() + patience;
+    fn quiet(&mut self, regulars: usize, model_timeouts: Duration, before: Option<Moment>) -> Moment {
+        let deadline = Instant::now() + model_timeouts;
         loop {
-            let numbers = self.house.numbers();
+            let numbers = self.server.numbers();
             let is_quiet = numbers.sessions("session") == 0
                 && numbers.sessions("stateless") == regulars
-                // Where nobody is there, nobody tells the mind.
+                // Without a session no observation is delivered.
                 && (regulars == 0 || numbers.get("embody_observations_waiting") == 0)
                 && ["good", "mortal"].iter().all(|body| numbers.connected(body) == regulars)
                 && ["slow", "loud", "late", "deaf"].iter().all(|body| numbers.connected(body) == 0);
             if is_quiet {
-                let moment = self.look();
+                let moment = self.inspect();
                 if before.is_none_or(|before| moment.is_within(&before)) {
                     return moment;
                 }
-                let mut names = || self.census.names().join("\n");
+                let mut names = || self.resources.names().join("\n");
                 assert!(Instant::now() < deadline, "{moment:?} is more than {before:?}:\n{}", names());
             }
             assert!(Instant::now() < deadline, "it does not become quiet:\n{}", numbers.about("embody_"));
@@ -224,35 +224,35 @@ impl Day {
     }
 
     /// All hosts without sessions are there, whether it was long ago that they came last or not.
-    fn greet_the_regulars(&self) {
+    fn open_regular_sessions(&self) {
         for number in 0..REGULARS {
-            Guest::alone(&self.house, regular(number)).call("good_peek", &json!({})).unwrap();
+            Client::alone(&self.server, regular(number)).call("good_peek", &json!({})).unwrap();
         }
     }
 
-    /// What was done under processes that were killed, the mind hears from those that live: one for each user.
-    fn tell_the_mind(&self) {
-        self.greet_the_regulars();
-        let owner = host(&self.house.world, &json!({}), |_, _| Reply::Error(-32601, "no such method"));
+    /// Observations of killed processes are delivered by running ones: one session for each user.
+    fn send_observations(&self) {
+        self.open_regular_sessions();
+        let owner = host(&self.server.world, &json!({}), |_, _| Reply::Error(-32601, "no such method"));
         let deadline = Instant::now() + SOON;
-        while self.house.numbers().get("embody_outbox_observations") > 0 {
-            assert!(Instant::now() < deadline, "{}", self.house.numbers().about("embody_outbox"));
+        while self.server.numbers().get("embody_outbox_observations") > 0 {
+            assert!(Instant::now() < deadline, "{}", self.server.numbers().about("embody_outbox"));
             sleep(Duration::from_millis(100));
         }
         assert!(owner.close().success());
     }
 
     /// The least of each in two seconds: a body that cannot be started is tried again and again.
-    fn look(&mut self) -> Moment {
-        let id = self.house.process();
+    fn inspect(&mut self) -> Moment {
+        let id = self.server.process();
         let looks = (0..20).map(|_| {
             sleep(Duration::from_millis(100));
-            let ours = self.census.look();
+            let ours = self.resources.inspect();
             let processes = ours.iter().filter(|process| !process.is_zombie).count();
             // What a body does not collect is its own affair, and what a killed broker had is collected by others.
             let is_ours = |process: &&Process| process.is_zombie && process.parent == id;
             let zombies = ours.iter().filter(is_ours).count();
-            Moment { processes, zombies, held: Held::by(id) }
+            Moment { processes, zombies, held: Usage::by(id) }
         });
         let least = looks.reduce(|one, other| Moment {
             processes: one.processes.min(other.processes),
@@ -262,7 +262,7 @@ impl Day {
         least.unwrap()
     }
 
-    fn tell(&self, when: &str, moment: &Moment) {
+    fn print_state(&self, when: &str, moment: &Moment) {
         let Moment { processes, zombies, held } = moment;
         println!(
             "{:>5} s  {when}: {processes} processes, {zombies} zombies, {held:?}",
@@ -270,41 +270,47 @@ impl Day {
         );
     }
 
-    /// Everything ends, and says so.
+    /// Ends everything and checks the exit codes.
     fn end(mut self, lost: usize) {
-        assert!(self.house.close(), "it does not end well");
+        assert!(self.server.close(), "it does not end well");
         let deadline = Instant::now() + SOON;
-        while self.census.look().iter().any(|process| !process.is_zombie) {
-            assert!(Instant::now() < deadline, "processes are left:\n{}", self.census.names().join("\n"));
+        while self.resources.inspect().iter().any(|process| !process.is_zombie) {
+            assert!(Instant::now() < deadline, "processes are left:\n{}", self.resources.names().join("\n"));
             sleep(Duration::from_millis(50));
         }
-        self.house.world.run(&["audit", "verify"]).ok();
+        self.server.world.run(&["audit", "verify"]).ok();
         let counts = self.ledger.counts();
-        let (visits, kills) = (self.form.visits, self.house.address().0);
-        let bodies_killed = self.house.bodies_killed.load(Ordering::Relaxed);
+        let (visits, kills) = (self.form.visits, self.server.address().0);
+        let bodies_killed = self.server.bodies_killed.load(Ordering::Relaxed);
         println!(
             "{visits} visits, {kills} brokers and {bodies_killed} bodies killed, {} processes seen, writes {counts:?}, {lost} outcomes \
              lost with their broker, {} s",
-            self.census.ever(),
+            self.resources.ever(),
             self.began.elapsed().as_secs()
         );
         // It was a day with everything in it.
-        for seen in [Seen::Done, Seen::Failed, Seen::Refused, Seen::Unknown, Seen::Nothing] {
+        for seen in [
+            SeenOutcome::Done,
+            SeenOutcome::Failed,
+            SeenOutcome::Refused,
+            SeenOutcome::Unknown,
+            SeenOutcome::Nothing,
+        ] {
             assert!(counts.contains_key(&seen), "no write was {seen:?}: {counts:?}");
         }
-        assert!(counts[&Seen::Done] >= visits, "{counts:?}");
+        assert!(counts[&SeenOutcome::Done] >= visits, "{counts:?}");
         assert!(bodies_killed > 0 && kills > 0);
         // The next write of a host commits what became of the last.
         let killed = kills + visits.div_ceil(40);
         assert!(lost <= killed * AT_ONCE, "{lost} outcomes were lost with {killed} brokers");
-        for kind in [Way::Session, Way::Stateless, Way::Stdio] {
+        for kind in [Transport::Session, Transport::Stateless, Transport::Stdio] {
             assert!((0..visits).any(|number| way(number) == kind), "{kind:?}");
         }
     }
 }
 
 impl Moment {
-    /// Whether it is no more than before, as far as that can be said.
+    /// Whether it did not grow, within the tolerance.
     fn is_within(&self, before: &Self) -> bool {
         self.processes <= before.processes
             && self.zombies == 0
@@ -313,7 +319,7 @@ impl Moment {
     }
 }
 
-/// Memory does not grow with the visits: in the second half it is what it was when everything had settled.
+/// Memory does not grow with the sessions: in the second half it stays at the level of the first.
 fn flat(moments: &[Moment]) {
     let memory: Vec<usize> = moments.iter().map(|moment| moment.held.anonymous_kib).collect();
     let most = memory[SETTLED - 1] + MEMORY_MORE_KIB;

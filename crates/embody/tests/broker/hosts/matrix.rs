@@ -1,8 +1,8 @@
 //! The stories in the hosts and over the transports that `./test` leaves out. `./test hosts` runs them.
 
+use super::checks::{expires, two_conversations, two_writes_in_one_answer, waits_within_a_call};
 use super::program::Program::{self, Claude, Codex, Gemini, Opencode};
-use super::stage::Link::{self, Http, Stdio, StdioWithoutDiscover};
-use super::stories::{expires, two_conversations, two_writes_in_one_answer, waits_within_a_call};
+use super::scenario::Link::{self, Http, Stdio, StdioWithoutDiscover};
 
 /// One test for each host and transport.
 macro_rules! matrix {

@@ -1,16 +1,16 @@
 //! Real hosts that have only the broker's entry, with scripted models. `./test` runs these stories, `./test hosts` those
 //! of [`matrix`] too: every story in every host over every transport.
 
+mod checks;
 mod matrix;
 mod model;
 mod program;
+mod scenario;
 mod snapshots;
-mod stage;
-mod stories;
 
+use self::checks::{two_conversations, two_writes_in_one_answer, waits_within_a_call};
 use self::program::Program::{Claude, Codex, Gemini, Opencode};
-use self::stage::Link::{Http, Stdio, StdioWithoutDiscover};
-use self::stories::{two_conversations, two_writes_in_one_answer, waits_within_a_call};
+use self::scenario::Link::{Http, Stdio, StdioWithoutDiscover};
 
 // spec: N-16
 #[test]

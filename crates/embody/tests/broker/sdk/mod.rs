@@ -13,7 +13,7 @@ use super::setup::{Scene, decision, decision_data, until};
 use super::unruly::{Mind, Unruly, is_alive};
 use crate::peers::Listening;
 use crate::support::app::eventually;
-use crate::support::model::{Model, Speaks, rule, says};
+use crate::support::model::{Model, WireFormat, rule, says};
 use crate::support::world::World;
 
 /// A write without an `outputSchema`, and one with.
@@ -114,7 +114,7 @@ fn kill(server: &Unruly) {
     }
 }
 
-/// Waits until `runtime_status` says that this upstream is away.
+/// Waits until `runtime_status` shows this upstream as unavailable.
 fn until_away(client: &mut Client, name: &str) {
     let client = std::cell::RefCell::new(client);
     until("the upstream to be away", || {
@@ -220,7 +220,7 @@ fn a_client_without_an_owner_or_a_mind(sdk: Sdk, transport: Transport) {
     let mut client = Client::connect(sdk, &endpoint, false);
     client.list();
     client.call("runtime_bootstrap", json!({}));
-    // An expired approval is told once; a call that is pending is told when it comes again.
+    // An expired approval is reported once; a pending call is reported when it is repeated.
     for (tool, arguments) in writes("late") {
         let late = eventually("the end of the wait", || {
             let result = client.call(tool, arguments.clone());
@@ -246,7 +246,7 @@ fn own_tools(sdk: Sdk) {
     let scene = Scene::new("", &[SHORT_WAIT]);
     let model = Model::alone(&scene.world, &json!([rule("", 0, says("Good morning."))]));
     let config = std::fs::read_to_string(scene.world.path("embody.toml")).unwrap();
-    scene.world.file("embody.toml", model.config(Speaks::OpenAi) + &config);
+    scene.world.file("embody.toml", model.config(WireFormat::OpenAi) + &config);
     // So that there is a message to read.
     scene.world.run(&["run", "hello"]).ok();
     let endpoint = Endpoint::new(&scene.world, Transport::Stdio);

@@ -120,7 +120,7 @@ struct State {
     /// By the number of results that the request has.
     answers: BTreeMap<usize, Next>,
     steps: Vec<Step>,
-    complaints: Vec<String>,
+    stderr_text: Vec<String>,
 }
 
 impl Model {
@@ -136,7 +136,7 @@ impl Model {
             observer: Box::new(observer),
             answers: BTreeMap::new(),
             steps: Vec::new(),
-            complaints: Vec::new(),
+            stderr_text: Vec::new(),
         }));
         let serving = Arc::clone(&state);
         std::thread::spawn(move || {
@@ -160,7 +160,7 @@ impl Model {
 
     pub(super) fn steps(&self) -> Vec<Step> {
         let state = self.state.lock().expect("the script must not panic");
-        assert!(state.complaints.is_empty(), "{:#?}", state.complaints);
+        assert!(state.stderr_text.is_empty(), "{:#?}", state.stderr_text);
         state.steps.clone()
     }
 }
@@ -215,7 +215,7 @@ fn serve(state: &Mutex<State>, mut stream: TcpStream) {
                 let Some(tool) = request.tools.iter().find(|tool| tool.is(wanted)) else {
                     let names: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
                     let complaint = format!("the model is not offered `{wanted}`: {names:?}");
-                    state.lock().unwrap().complaints.push(complaint);
+                    state.lock().unwrap().stderr_text.push(complaint);
                     return reply(&mut stream, "400 Bad Request", "application/json", "{}");
                 };
                 let id = format!("call_{}_{index}", request.results.len());

@@ -1,0 +1,259 @@
+//! The tree of written values with their origins, and the paths of keys in it; a stronger source overrides a weaker one.
+//! Independent of the known keys, which `check` compares with the tree.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::{fmt, mem};
+
+use super::mask;
+
+#[derive(Clone)]
+pub(super) struct Node {
+    pub(super) origin: Origin,
+    pub(super) content: Content,
+}
+
+#[derive(Clone)]
+pub(super) enum Content {
+    Leaf(toml::Value),
+    List(Vec<Node>),
+    Table(BTreeMap<String, Node>),
+}
+
+/// An override names element `index` of a list with only `len` elements.
+pub(super) struct Gap {
+    pub(super) index: usize,
+    pub(super) len: usize,
+}
+
+impl Node {
+    pub(super) fn empty(origin: Origin) -> Self {
+        Self { origin, content: Content::Table(BTreeMap::new()) }
+    }
+
+    pub(super) fn text(text: &str, origin: Origin) -> Self {
+        Self { origin, content: Content::Leaf(toml::Value::String(text.to_owned())) }
+    }
+
+    /// A value with one origin throughout.
+    pub(super) fn from_value(value: toml::Value, origin: &Origin) -> Self {
+        let content = match value {
+            toml::Value::Array(items) => {
+                Content::List(items.into_iter().map(|item| Self::from_value(item, origin)).collect())
+            }
+            toml::Value::Table(table) => Content::Table(
+                table.into_iter().map(|(key, item)| (key, Self::from_value(item, origin))).collect(),
+            ),
+            leaf => Content::Leaf(leaf),
+        };
+        Self { origin: origin.clone(), content }
+    }
+
+    pub(super) fn to_value(&self) -> toml::Value {
+        match &self.content {
+            Content::Leaf(value) => value.clone(),
+            Content::List(items) => toml::Value::Array(items.iter().map(Self::to_value).collect()),
+            Content::Table(entries) => {
+                toml::Value::Table(entries.iter().map(|(key, node)| (key.clone(), node.to_value())).collect())
+            }
+        }
+    }
+
+    pub(super) fn entry(&self, key: &str) -> Option<&Self> {
+        match &self.content {
+            Content::Table(entries) => entries.get(key),
+            _ => None,
+        }
+    }
+
+    pub(super) fn items(&self) -> &[Self] {
+        match &self.content {
+            Content::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The origin of `path`, or of the nearest table above it.
+    pub(super) fn origin_of(&self, path: &KeyPath) -> &Origin {
+        let mut node = self;
+        for step in path.steps() {
+            match node.child(step) {
+                Some(child) => node = child,
+                None => break,
+            }
+        }
+        &node.origin
+    }
+
+    pub(super) fn at(&self, path: &KeyPath) -> Option<&Self> {
+        path.steps().iter().try_fold(self, |node, step| node.child(step))
+    }
+
+    fn child(&self, step: &Step) -> Option<&Self> {
+        match (step, &self.content) {
+            (Step::Key(key), Content::Table(entries)) => entries.get(key),
+            (Step::Index(index), Content::List(items)) => items.get(*index),
+            _ => None,
+        }
+    }
+
+    /// Replaces the value at `path`, creating tables as needed.
+    pub(super) fn set(&mut self, path: &KeyPath, value: Self) -> Result<(), Gap> {
+        self.set_below(path.steps(), value)
+    }
+
+    fn set_below(&mut self, steps: &[Step], value: Self) -> Result<(), Gap> {
+        let Some((step, rest)) = steps.split_first() else {
+            *self = value;
+            return Ok(());
+        };
+        let fresh = Self::empty(value.origin.clone());
+        let content = mem::replace(&mut self.content, Content::List(Vec::new()));
+        match step {
+            Step::Key(key) => {
+                let mut entries =
+                    if let Content::Table(entries) = content { entries } else { BTreeMap::new() };
+                let done = entries.entry(key.clone()).or_insert(fresh).set_below(rest, value);
+                self.content = Content::Table(entries);
+                done
+            }
+            Step::Index(index) => {
+                let mut items = if let Content::List(items) = content { items } else { Vec::new() };
+                let len = items.len();
+                if len == *index {
+                    items.push(fresh);
+                }
+                let done = match items.get_mut(*index) {
+                    Some(item) => item.set_below(rest, value),
+                    None => Err(Gap { index: *index, len }),
+                };
+                self.content = Content::List(items);
+                done
+            }
+        }
+    }
+}
+
+/// The source of a key's value, ordered by precedence, weakest first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    Default,
+    File {
+        path: Arc<Path>,
+        /// Starting at 1.
+        line: usize,
+    },
+    Env {
+        name: String,
+    },
+    Flag {
+        /// The name with its dashes.
+        name: String,
+    },
+}
+
+impl Origin {
+    pub(crate) fn env(name: &str) -> Self {
+        Self::Env { name: name.to_owned() }
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::File { .. } => "file",
+            Self::Env { .. } => "env",
+            Self::Flag { .. } => "flag",
+        }
+    }
+
+    /// The source, for example `embody.toml:3`; `None` for a default.
+    pub(crate) fn source(&self) -> Option<String> {
+        match self {
+            Self::Default => None,
+            Self::File { path, line } => Some(format!("{}:{line}", mask::text(&path.to_string_lossy()))),
+            Self::Env { name } | Self::Flag { name } => Some(mask::text(name)),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.source() {
+            None => f.write_str("default"),
+            Some(source) => write!(f, "{} {source}", self.kind()),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Step {
+    Key(String),
+    Index(usize),
+}
+
+/// The full name of a key, written `policy.rule[0].gate`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct KeyPath(Vec<Step>);
+
+impl KeyPath {
+    /// Parses a dotted name such as `prompt.layout`, without indexes.
+    pub(crate) fn dotted(name: &str) -> Self {
+        Self(name.split('.').map(|part| Step::Key(part.to_owned())).collect())
+    }
+
+    pub(crate) fn key(&self, key: &str) -> Self {
+        self.with(Step::Key(key.to_owned()))
+    }
+
+    pub(crate) fn index(&self, index: usize) -> Self {
+        self.with(Step::Index(index))
+    }
+
+    pub(crate) fn steps(&self) -> &[Step] {
+        &self.0
+    }
+
+    /// Whether this path is `other` or lies below it.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
+    }
+
+    /// The TOML heading of this table: `[prompt]`, or `[[body]]` for an element of a list.
+    pub(crate) fn heading(&self) -> String {
+        let key = |step: &Step| if let Step::Key(key) = step { Some(shown_key(key)) } else { None };
+        let keys: Vec<String> = self.0.iter().filter_map(key).collect();
+        let name = keys.join(".");
+        if matches!(self.0.last(), Some(Step::Index(_))) {
+            format!("[[{name}]]")
+        } else {
+            format!("[{name}]")
+        }
+    }
+
+    fn with(&self, step: Step) -> Self {
+        let mut steps = self.0.clone();
+        steps.push(step);
+        Self(steps)
+    }
+}
+
+impl fmt::Display for KeyPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Index(index) => write!(f, "[{index}]")?,
+                Step::Key(key) if position == 0 => f.write_str(&shown_key(key))?,
+                Step::Key(key) => write!(f, ".{}", shown_key(key))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The printable form of a key: bare if TOML allows it, else quoted, bounded and without control characters.
+pub(crate) fn shown_key(key: &str) -> String {
+    let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let short = mask::text(key);
+    if bare { short } else { format!("\"{short}\"") }
+}
