@@ -29,9 +29,9 @@ struct Line {
     then: String,
 }
 
-/// Lines of it, joined. A cell holds the values that it stands for; none is all of them.
+/// Several lines joined. A cell has the values that it stands for; `None` is all of them.
 #[derive(Clone, PartialEq)]
-struct Joined {
+struct JoinedLine {
     cells: Vec<Option<Vec<String>>>,
     then: String,
 }
@@ -46,31 +46,31 @@ fn lines() -> Vec<Line> {
     rows.skip(1).map(read).collect()
 }
 
-fn joined(lines: &[Line]) -> Vec<Joined> {
+fn joined(lines: &[Line]) -> Vec<JoinedLine> {
     let all: Vec<&Line> = lines.iter().collect();
-    fewest(&all, &(0..COLUMNS).collect::<Vec<_>>(), &mut Known::new())
+    fewest(&all, &(0..COLUMNS).collect::<Vec<_>>(), &mut Memo::new())
 }
 
-/// What was found out before. The first of some lines and the columns they may differ in say which lines they are.
-type Known = HashMap<(Vec<String>, Vec<usize>), Vec<Joined>>;
+/// Earlier results, by the first of the lines and the columns in which they may differ.
+type Memo = HashMap<(Vec<String>, Vec<usize>), Vec<JoinedLine>>;
 
 /// Splits by whichever column leaves the fewest lines, and so on for what is left.
-fn fewest(lines: &[&Line], columns: &[usize], known: &mut Known) -> Vec<Joined> {
+fn fewest(lines: &[&Line], columns: &[usize], memo: &mut Memo) -> Vec<JoinedLine> {
     let Some(first) = lines.first() else { return Vec::new() };
     if lines.iter().all(|line| line.then == first.then) {
-        return vec![Joined { cells: vec![None; COLUMNS], then: first.then.clone() }];
+        return vec![JoinedLine { cells: vec![None; COLUMNS], then: first.then.clone() }];
     }
     let key = (first.cells.clone(), columns.to_vec());
-    if let Some(found) = known.get(&key) {
+    if let Some(found) = memo.get(&key) {
         return found.clone();
     }
-    let split = columns.iter().map(|column| by(*column, lines, columns, known));
+    let split = columns.iter().map(|column| by(*column, lines, columns, memo));
     let found = split.min_by_key(Vec::len).unwrap_or_default();
-    known.insert(key, found.clone());
+    memo.insert(key, found.clone());
     found
 }
 
-fn by(column: usize, lines: &[&Line], columns: &[usize], known: &mut Known) -> Vec<Joined> {
+fn by(column: usize, lines: &[&Line], columns: &[usize], memo: &mut Memo) -> Vec<JoinedLine> {
     let rest: Vec<usize> = columns.iter().copied().filter(|other| *other != column).collect();
     let mut values: Vec<&str> = Vec::new();
     for value in lines.iter().filter_map(|line| line.cells.get(column)) {
@@ -78,21 +78,21 @@ fn by(column: usize, lines: &[&Line], columns: &[usize], known: &mut Known) -> V
             values.push(value);
         }
     }
-    let mut groups: Vec<(Vec<String>, Vec<Joined>)> = Vec::new();
+    let mut groups: Vec<(Vec<String>, Vec<JoinedLine>)> = Vec::new();
     for value in &values {
         let of_it: Vec<&Line> = lines
             .iter()
             .copied()
             .filter(|line| line.cells.get(column).is_some_and(|cell| cell == value))
             .collect();
-        let below = fewest(&of_it, &rest, known);
+        let below = fewest(&of_it, &rest, memo);
         match groups.iter_mut().find(|(_, other)| *other == below) {
             Some((same, _)) => same.push((*value).to_owned()),
             None => groups.push((vec![(*value).to_owned()], below)),
         }
     }
     let all = values.len();
-    let set = |(group, below): (Vec<String>, Vec<Joined>)| {
+    let set = |(group, below): (Vec<String>, Vec<JoinedLine>)| {
         below.into_iter().map(move |mut line| {
             if let Some(cell) = line.cells.get_mut(column) {
                 *cell = (group.len() < all).then(|| group.clone());
@@ -122,11 +122,11 @@ mod tests {
         assert_eq!(lines.len(), 768);
         assert!(joined.len() < 60, "{}", joined.len());
         for line in &lines {
-            let covers = |joined: &&Joined| {
+            let covers = |joined: &&JoinedLine| {
                 let mut cells = joined.cells.iter().zip(&line.cells);
                 cells.all(|(cell, value)| cell.as_ref().is_none_or(|values| values.contains(value)))
             };
-            let found: Vec<&Joined> = joined.iter().filter(covers).collect();
+            let found: Vec<&JoinedLine> = joined.iter().filter(covers).collect();
             assert_eq!(found.len(), 1, "{:?}", line.cells);
             assert_eq!(found[0].then, line.then, "{:?}", line.cells);
         }

@@ -14,9 +14,9 @@ pub(super) fn run() -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let built = cargo(root, &["build", "--release", "--package", "embody-agent", "--example", "scripted"])?;
     drop(built);
-    let measured = Measured::read(&cargo(root, &["bench", "--package", "embody", "--bench", "agent"])?);
-    write(root, PAGE, &page(&measured).ok_or("the benchmark printed no rows")?)?;
-    let points = measured.crowds.iter().map(|crowd| (crowd.chats, crowd.resident / 1024.0)).collect();
+    let results = Results::read(&cargo(root, &["bench", "--package", "embody", "--bench", "agent"])?);
+    write(root, PAGE, &page(&results).ok_or("the benchmark printed no rows")?)?;
+    let points = results.concurrent.iter().map(|row| (row.chats, row.resident / 1024.0)).collect();
     let series = [Series { name: "embody up".to_owned(), points }];
     let plot = Plot {
         title: "Memory, over the number of chats that are being answered",
@@ -28,9 +28,9 @@ pub(super) fn run() -> Result<(), String> {
 }
 
 #[derive(Debug, Default)]
-struct Measured {
+struct Results {
     turns: Vec<Turn>,
-    crowds: Vec<Crowd>,
+    concurrent: Vec<ConcurrentChats>,
     /// Resident KiB before the first and after the last crowd.
     resident: (f64, f64),
 }
@@ -45,7 +45,7 @@ struct Turn {
 }
 
 #[derive(Debug)]
-struct Crowd {
+struct ConcurrentChats {
     chats: f64,
     whole: f64,
     seconds: f64,
@@ -53,38 +53,38 @@ struct Crowd {
     each: f64,
 }
 
-impl Measured {
+impl Results {
     /// Lines of cells between tabs; others are not ours.
     fn read(output: &str) -> Self {
-        let mut measured = Self::default();
+        let mut results = Self::default();
         for line in output.lines() {
             let cells: Vec<&str> = line.split('\t').collect();
             let number =
                 |index: usize| cells.get(index).and_then(|cell| cell.parse::<f64>().ok()).unwrap_or(0.0);
             match cells.as_slice() {
-                ["turn", what, ..] => measured.turns.push(Turn {
+                ["turn", what, ..] => results.turns.push(Turn {
                     what: (*what).to_owned(),
                     count: number(2),
                     median: number(3),
                     p99: number(4),
                 }),
-                ["crowd", ..] => measured.crowds.push(Crowd {
+                ["crowd", ..] => results.concurrent.push(ConcurrentChats {
                     chats: number(1),
                     whole: number(2),
                     seconds: number(3),
                     resident: number(4),
                     each: number(5),
                 }),
-                ["resident", ..] => measured.resident = (number(1), number(2)),
+                ["resident", ..] => results.resident = (number(1), number(2)),
                 _ => {}
             }
         }
-        measured
+        results
     }
 }
 
-fn page(measured: &Measured) -> Option<String> {
-    let alone = measured.turns.first()?.median;
+fn page(results: &Results) -> Option<String> {
+    let alone = results.turns.first()?.median;
     let mut out = String::from(
         "# Benchmarks: the agent\n\n\
          Written by `cargo xtask bench agent`; the numbers are those of the machine it last ran on. Run it on yours.\n\n\
@@ -94,7 +94,7 @@ fn page(measured: &Measured) -> Option<String> {
          each time that it was asked: prompt, receipt, store, broker, HTTP. What is said is on the disk before the turn ends.\n\n\
          | | turns | median µs | p99 µs | beside the model, µs |\n|---|---:|---:|---:|---:|\n",
     );
-    for Turn { what, count, median, p99 } in &measured.turns {
+    for Turn { what, count, median, p99 } in &results.turns {
         let asked = if what.contains("tool") { 2.0 } else { 1.0 };
         let beside = median - asked * alone;
         let beside = if what.contains("alone") { "-".to_owned() } else { format!("{beside:.0}") };
@@ -106,10 +106,10 @@ fn page(measured: &Measured) -> Option<String> {
          when the last of them had got its first word.\n\n\
          | chats | answered whole | first word, s | resident MiB | KiB for each |\n|---:|---:|---:|---:|---:|\n",
     );
-    for Crowd { chats, whole, seconds, resident, each } in &measured.crowds {
+    for ConcurrentChats { chats, whole, seconds, resident, each } in &results.concurrent {
         let _ = writeln!(out, "| {chats} | {whole} | {seconds:.1} | {:.0} | {each:.0} |", resident / 1024.0);
     }
-    let (before, after) = measured.resident;
+    let (before, after) = results.resident;
     let _ = writeln!(
         out,
         "\nBefore the first of them {:.0} MiB were resident, after the last one {:.0} MiB.\n\n![memory](benchmarks-agent.svg)",
@@ -127,13 +127,13 @@ mod tests {
     fn rows_become_a_page() {
         let output = "noise\nturn\tthe model alone\t9\t500\t900\nturn\tfirst, with one tool call\t9\t4500\t9000\n\
                       crowd\t100\t100\t1.5\t20480\t102\nresident\t10240\t15360\n";
-        let page = page(&Measured::read(output)).unwrap_or_default();
+        let page = page(&Results::read(output)).unwrap_or_default();
         assert!(page.contains("| first, with one tool call | 9 | 4500 | 9000 | 3500 |"), "{page}");
         assert!(page.contains("| 100 | 100 | 1.5 | 20 | 102 |"), "{page}");
         assert!(
             page.contains("Before the first of them 10 MiB were resident, after the last one 15 MiB."),
             "{page}"
         );
-        assert_eq!(super::page(&Measured::default()), None);
+        assert_eq!(super::page(&Results::default()), None);
     }
 }

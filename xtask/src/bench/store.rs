@@ -13,12 +13,12 @@ const PLOT: &str = "docs/benchmarks-store.svg";
 /// Measures, and writes the page and the plot.
 pub(super) fn run() -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
-    let measured = Measured::read(&measure(root)?);
-    if measured.memories.is_empty() {
+    let results = Results::read(&measure(root)?);
+    if results.memories.is_empty() {
         return Err("the benchmark printed no rows".into());
     }
-    write(root, PAGE, &page(&measured))?;
-    let series = measured.growth();
+    write(root, PAGE, &page(&results))?;
+    let series = results.growth();
     let plot = Plot {
         title: "Time to search, over the number of memories",
         sizes: "memories in the table",
@@ -43,7 +43,7 @@ fn measure(root: &Path) -> Result<String, String> {
 
 /// Times in microseconds.
 #[derive(Debug, Default, PartialEq)]
-struct Measured {
+struct Results {
     sync: (f64, f64),
     audits: Vec<Audit>,
     memories: Vec<Memories>,
@@ -70,25 +70,25 @@ struct Memories {
     load_rate: f64,
 }
 
-impl Measured {
+impl Results {
     /// Lines of cells between tabs; others are not ours.
     fn read(output: &str) -> Self {
-        let mut measured = Self::default();
+        let mut results = Self::default();
         for line in output.lines() {
             let cells: Vec<&str> = line.split('\t').collect();
             let number =
                 |index: usize| cells.get(index).and_then(|cell| cell.parse::<f64>().ok()).unwrap_or(0.0);
             let backend = cells.get(1).copied().unwrap_or_default().to_owned();
             match cells.first().copied() {
-                Some("sync") => measured.sync = (number(1), number(2)),
-                Some("audit") => measured.audits.push(Audit {
+                Some("sync") => results.sync = (number(1), number(2)),
+                Some("audit") => results.audits.push(Audit {
                     backend,
                     tasks: number(2),
                     rate: number(3),
                     median: number(4),
                     p99: number(5),
                 }),
-                Some("memory") => measured.memories.push(Memories {
+                Some("memory") => results.memories.push(Memories {
                     backend,
                     users: number(2),
                     size: number(3),
@@ -100,7 +100,7 @@ impl Measured {
                 _ => {}
             }
         }
-        measured
+        results
     }
 
     fn growth(&self) -> Vec<Series> {
@@ -118,20 +118,20 @@ impl Measured {
     }
 }
 
-fn page(measured: &Measured) -> String {
+fn page(results: &Results) -> String {
     let mut out = String::from(
         "# Benchmarks: the store\n\n\
          Written by `cargo xtask bench store`; the numbers are those of the machine it last ran on. Run it on yours.\n\n\
          ## Durable audit records\n\n\
          Each append returns when its record is on the disk. ",
     );
-    let (median, p99) = measured.sync;
+    let (median, p99) = results.sync;
     let _ = writeln!(
         out,
         "The disk itself takes {median:.0} µs (p99 {p99:.0} µs) to sync\n4 KiB in the same run; *ratio* is to that.\n\n\
          | database | tasks | appends/s | median µs | p99 µs | ratio |\n|---|---:|---:|---:|---:|---:|"
     );
-    for row in &measured.audits {
+    for row in &results.audits {
         let Audit { backend, tasks, rate, median: time, p99 } = row;
         let ratio = time / median.max(1.0);
         let _ = writeln!(out, "| {backend} | {tasks} | {rate:.0} | {time:.0} | {p99:.0} | {ratio:.1} |");
@@ -145,7 +145,7 @@ fn page(measured: &Measured) -> String {
          | database | users | memories | search median µs | search p99 µs | quietest | save median µs | save p99 µs | loading/s |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
-    for row in &measured.memories {
+    for row in &results.memories {
         let Memories { backend, users, size, search, quietest, save, load_rate } = row;
         let _ = writeln!(
             out,
@@ -156,14 +156,14 @@ fn page(measured: &Measured) -> String {
     out.push_str(
         "\n![Time of a search over the number of memories, both axes logarithmic](benchmarks-store.svg)\n\n",
     );
-    out.push_str(&growth(measured));
+    out.push_str(&growth(results));
     out
 }
 
 /// How much a search costs in the largest table, against the smallest.
-fn growth(measured: &Measured) -> String {
+fn growth(results: &Results) -> String {
     let mut out = String::new();
-    for series in measured.growth() {
+    for series in results.growth() {
         if let (Some(first), Some(last)) = (series.points.first(), series.points.last()) {
             let (name, sizes, times) = (&series.name, last.0 / first.0, last.1 / first.1.max(1.0));
             let _ = writeln!(out, "- {name}: {sizes:.0} times the memories, {times:.2} times the time");
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn rows_become_a_page() {
-        let page = page(&Measured::read(OUTPUT));
+        let page = page(&Results::read(OUTPUT));
         assert!(page.contains("| sqlite | 8 | 9000 | 800 | 900 | 4.0 |"), "{page}");
         assert!(page.contains("| sqlite | 10000 | 1000000 | 110 | 220 | 160 | 330 | 440 | 5500 |"), "{page}");
         assert!(

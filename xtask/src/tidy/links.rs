@@ -36,8 +36,8 @@ pub(super) fn check_paths(files: &[Tracked], breaches: &mut Vec<String>) {
                 let bare = path.trim_end_matches('/');
                 let (end, within) = (format!("/{bare}"), format!("/{bare}/"));
                 let is_below = |file: &Tracked| file.path.ends_with(&end) || file.path.contains(&within);
-                let is_relative = !is_rooted(files, path);
-                if !is_tracked(files, bare) && !(is_relative && files.iter().any(is_below)) {
+                let is_rooted = is_rooted(files, path);
+                if !is_tracked(files, bare) && (is_rooted || !files.iter().any(is_below)) {
                     breaches.push(format!("{}:{number}: there is no `{path}`", page.path));
                 }
             }

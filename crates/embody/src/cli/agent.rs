@@ -44,7 +44,7 @@ pub(crate) enum AgentCommand {
 
 #[derive(Args, Debug)]
 #[group(required = true, multiple = true)]
-pub(crate) struct Given {
+pub(crate) struct AgentValues {
     /// A file with the soul
     #[arg(long, value_name = "FILE")]
     soul: Option<PathBuf>,
@@ -58,7 +58,7 @@ pub(crate) struct SetArgs {
     /// The agent's name
     name: String,
     #[command(flatten)]
-    given: Given,
+    values: AgentValues,
 }
 
 pub(crate) fn run(command: &AgentCommand, context: &Context) -> Result<ExitCode, CliError> {
@@ -106,12 +106,12 @@ fn show(name: &str, context: &Context) -> Result<ExitCode, CliError> {
 fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, CliError> {
     AgentName::new(&args.name)?;
     let soul =
-        args.given.soul.as_ref().map(|path| {
+        args.values.soul.as_ref().map(|path| {
             std::fs::read_to_string(path).context(format!("`{}` cannot be read", path.display()))
         });
     let soul = soul.transpose()?;
     let identity = args
-        .given
+        .values
         .identity
         .as_ref()
         .map(|text| serde_json::from_str(text).usage_context("the identity is not valid JSON"));

@@ -65,7 +65,8 @@ pub(crate) fn run(command: &PolicyCommand, context: &Context) -> Result<ExitCode
 
 fn test(args: &TestArgs, context: &Context) -> Result<ExitCode, CliError> {
     let arguments = arguments(&read_text(&args.args)?)?;
-    let ResolvedTool { tool, body, known } = resolve_tool(&args.tool, args.body.as_deref(), context)?;
+    let ResolvedTool { tool, body, facts: tool_facts } =
+        resolve_tool(&args.tool, args.body.as_deref(), context)?;
     let rules = broker_setup::policy(&context.config)?;
     let facts = Facts {
         tool: &tool,
@@ -75,8 +76,9 @@ fn test(args: &TestArgs, context: &Context) -> Result<ExitCode, CliError> {
         user: &args.scope.user(),
         session: &args.session,
     };
-    let explained = rules.policy.explain(&facts, known.annotations, known.is_trusted);
-    let result = TestResult { tool: &tool, body: &body, explained, known, version: &rules.version };
+    let explained = rules.policy.explain(&facts, tool_facts.annotations, tool_facts.is_trusted);
+    let result =
+        TestResult { tool: &tool, body: &body, explained, facts: tool_facts, version: &rules.version };
     context.print(&result.as_json(context), || result.as_text(context))
 }
 
@@ -94,7 +96,7 @@ struct TestResult<'a> {
     tool: &'a str,
     body: &'a str,
     explained: Explained,
-    known: ToolFacts,
+    facts: ToolFacts,
     version: &'a str,
 }
 
@@ -120,7 +122,7 @@ impl TestResult<'_> {
         for found in &self.explained.matches {
             out.push_str(&rule_text(found, context));
         }
-        if !self.known.is_seen {
+        if !self.facts.is_seen {
             let why = match self.body {
                 broker_setup::BODY => "the embedded body has no such tool",
                 _ => "this tool was never seen: what its server says of it is not known",
@@ -133,10 +135,10 @@ impl TestResult<'_> {
     fn class_from(&self) -> &'static str {
         match (self.explained.class_from, self.body) {
             (from @ (ClassFrom::Rule | ClassFrom::Name), _) => from.words(),
-            (_, broker_setup::BODY) if self.known.is_seen => "the embedded body says so",
+            (_, broker_setup::BODY) if self.facts.is_seen => "the embedded body says so",
             (_, broker_setup::MIND) => ClassFrom::Name.words(),
             // The annotation of a trusted server counts.
-            (ClassFrom::Hint, _) if self.known.is_trusted => ClassFrom::Annotations.words(),
+            (ClassFrom::Hint, _) if self.facts.is_trusted => ClassFrom::Annotations.words(),
             (from, _) => from.words(),
         }
     }
@@ -165,7 +167,7 @@ impl TestResult<'_> {
             "via": self.ways(),
             "reasons": ruled.reasons,
             "rules": self.explained.matches.iter().filter_map(|found| rule_json(found, context)).collect::<Vec<_>>(),
-            "is_seen": self.known.is_seen,
+            "is_seen": self.facts.is_seen,
             "policy_version": self.version,
         })
     }
@@ -233,7 +235,7 @@ struct ResolvedTool {
     tool: String,
     /// Empty if unknown.
     body: String,
-    known: ToolFacts,
+    facts: ToolFacts,
 }
 
 struct ToolFacts {
@@ -264,8 +266,8 @@ fn resolve_tool(text: &str, body: Option<&str>, context: &Context) -> Result<Res
             .hint(format!("for a tool that is called `{tool}` name its body with `--body`")));
     }
     let body = named.or_else(|| owner(tool, &pins, context)).unwrap_or_default().to_owned();
-    let known = known(&body, tool, &pins, context);
-    Ok(ResolvedTool { tool: tool.to_owned(), body, known })
+    let facts = tool_facts(&body, tool, &pins, context);
+    Ok(ResolvedTool { tool: tool.to_owned(), body, facts })
 }
 
 fn bodies(context: &Context) -> impl Iterator<Item = &str> {
@@ -297,7 +299,7 @@ fn is_listed(tools: &[embody_mcp::Tool], name: &str) -> bool {
     tools.iter().any(|tool| tool.name == name)
 }
 
-fn known(body: &str, tool: &str, pins: &[ToolPin], context: &Context) -> ToolFacts {
+fn tool_facts(body: &str, tool: &str, pins: &[ToolPin], context: &Context) -> ToolFacts {
     let pin = pins.iter().find(|pin| pin.body == body);
     match body {
         broker_setup::MIND => ToolFacts {

@@ -166,11 +166,11 @@ impl Approver<'_> {
         self.transcript.quote(question)?;
         match self.source {
             AnswerSource::Script => {
-                self.transcript.say("You passed `--yes`, so the script answers for you: yes.")?;
+                self.transcript.narrate("You passed `--yes`, so the script answers for you: yes.")?;
                 Ok(Answer::Yes)
             }
             AnswerSource::Terminal => {
-                self.transcript.say("You are the owner now. The demo goes on with either answer.")?;
+                self.transcript.narrate("You are the owner now. The demo goes on with either answer.")?;
                 self.wait().await
             }
         }
@@ -183,7 +183,7 @@ impl Approver<'_> {
             let line = timeout(ANSWER_TIMEOUT, tokio::task::spawn_blocking(read_line)).await;
             let Ok(read) = line else {
                 self.transcript.line("")?;
-                self.transcript.say("Nobody answered within ten minutes. That is a no.")?;
+                self.transcript.narrate("Nobody answered within ten minutes. That is a no.")?;
                 return Ok(Answer::No);
             };
             let read = read.context("the terminal cannot be read")?;
@@ -194,7 +194,7 @@ impl Approver<'_> {
                 }
                 Some(text) => match parse_answer(&text) {
                     Some(answer) => return Ok(answer),
-                    None => self.transcript.say("Please answer y or n.")?,
+                    None => self.transcript.narrate("Please answer y or n.")?,
                 },
             }
         }

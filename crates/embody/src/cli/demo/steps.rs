@@ -65,7 +65,7 @@ pub(super) async fn introduce(runtime: &DemoRuntime, transcript: &mut Transcript
         &packet,
     )?;
     transcript.received("from the mind: it remembers 1 thing, and nothing is missing")?;
-    transcript.say(
+    transcript.narrate(
         "This is how the agent is the same everywhere: whatever host it runs in, the first call tells it \
          its rules, its name, its voice and what it remembers.",
     )?;
@@ -77,7 +77,7 @@ pub(super) async fn introduce(runtime: &DemoRuntime, transcript: &mut Transcript
     let [id, title] = ["id", "title"].map(member);
     transcript.received(&format!(r#"{{"tasks":[{{"id":{id},"title":{title}, …}}]}}"#))?;
     wait_until_observed(transcript, &host).await?;
-    transcript.say("Reading changes nothing, so nobody is asked. It is on record all the same, and the mind has heard of it.")?;
+    transcript.narrate("Reading changes nothing, so nobody is asked. It is on record all the same, and the mind has heard of it.")?;
     host.close().await;
     Ok(())
 }
@@ -126,9 +126,9 @@ pub(super) async fn verify(
         "the chain is broken",
         &seen,
     )?;
-    transcript.say("What `embody audit verify` says of this demo's own chain:")?;
+    transcript.narrate("What `embody audit verify` says of this demo's own chain:")?;
     transcript.quote(&anstream::adapter::strip_str(&report_text(&report)).to_string())?;
-    transcript.say(
+    transcript.narrate(
         "Each record carries the keyed hash of the one before it. Whoever changes one, cuts some off or \
          puts old ones back is found out.",
     )?;
@@ -170,7 +170,7 @@ pub(super) async fn mind_outage(
 ) -> Result<(), CliError> {
     let task = json!({"title": "Book a room for Thursday"});
     transcript.step("The mind goes away, and comes back")?;
-    transcript.say("The connection to the mind is cut, and new ones are not answered.")?;
+    transcript.narrate("The connection to the mind is cut, and new ones are not answered.")?;
     runtime.mind.disconnect();
     wait_for_status(transcript, host, "the broker does not say that the mind is away", |status| {
         is_mind(status, "unavailable") && status.get("degraded_modes") == Some(&json!([MIND_UNAVAILABLE]))
@@ -188,7 +188,7 @@ pub(super) async fn mind_outage(
     let decided = decision(&blocked);
     transcript.check(text(&decided, "/decision") == "blocked", "a write was not blocked", &blocked)?;
     transcript.received(&format!("blocked: {}", text(&decided, "/reason")))?;
-    transcript.say("The mind is let back in. Nothing is restarted; the same session goes on.")?;
+    transcript.narrate("The mind is let back in. Nothing is restarted; the same session goes on.")?;
     runtime.mind.restore();
     let since = Instant::now();
     wait_for_status(transcript, host, "the mind is not back", |status| {
@@ -246,7 +246,7 @@ pub(super) async fn send(
 
 async fn bounce(runtime: &DemoRuntime, transcript: &mut Transcript, host: &Host) -> Result<(), CliError> {
     transcript.step("A write that comes too early bounces")?;
-    transcript.say("A second host connects. Its model skips the start and sends a message at once.")?;
+    transcript.narrate("A second host connects. Its model skips the start and sends a message at once.")?;
     transcript.sent(TOOL, &message())?;
     let bounced = host.call(TOOL, &message()).await?;
     let decided = decision(&bounced);
@@ -259,7 +259,7 @@ async fn bounce(runtime: &DemoRuntime, transcript: &mut Transcript, host: &Host)
     transcript.received(&format!("bounce: {}", text(&decided, "/reason")))?;
     transcript.received(&format!("next: {}", text(&decided, "/required_next_action")))?;
     transcript.received(&format!("and below it the contract, {contract} characters"))?;
-    transcript.say(
+    transcript.narrate(
         "Nothing was sent. The refusal brings the rules along, so that the model has read them before its \
          first write, also in a host that never shows them.",
     )
@@ -272,7 +272,7 @@ async fn ask(
 ) -> Result<(Value, Answer), CliError> {
     transcript.step("The same call again: now a person is asked")?;
     transcript.sent(TOOL, &message())?;
-    transcript.say(
+    transcript.narrate(
         "Other people will see this, so it waits for the owner. The broker has the host show this form:",
     )?;
     let mut approver = Approver { source, transcript };
@@ -293,14 +293,14 @@ async fn sent(runtime: &DemoRuntime, transcript: &mut Transcript, result: Value)
     transcript.check(text(&result, "/channel") == CHANNEL && !id.is_empty(), "it was not sent", &result)?;
     transcript.received(&result.to_string())?;
     let message = deliver(runtime, transcript, &id).await?;
-    transcript.say(
+    transcript.narrate(
         "It waited in the outbox for its channel, which has it now. That of this demo reaches nobody:",
     )?;
     transcript.quote(&message)?;
     let records = wait_for_records(runtime, transcript, &["bounce", "send_message", "done"]).await?;
-    transcript.say("On record, in this order:")?;
+    transcript.narrate("On record, in this order:")?;
     transcript.quote(&records)?;
-    transcript.say(
+    transcript.narrate(
         "The intent was on disk before the message left, and your consent is used up by it. To send the \
          same text again, the agent would have to ask again.",
     )
@@ -314,7 +314,7 @@ async fn denied(runtime: &DemoRuntime, transcript: &mut Transcript, result: &Val
     let outbox = runtime.store.outgoing().list(USER, 1).await?;
     transcript.check(outbox.is_empty(), "something was sent", &json!(outbox.len()))?;
     let records = wait_for_records(runtime, transcript, &["bounce", "deny"]).await?;
-    transcript.say("You said no. The outbox is empty. On record, in this order:")?;
+    transcript.narrate("You said no. The outbox is empty. On record, in this order:")?;
     transcript.quote(&records)
 }
 
@@ -397,13 +397,13 @@ async fn compare_views(
             transcript.check(before == after, "the mind has learned from a call that was not made", &seen)?;
         }
     }
-    transcript.say("What the mind makes of such a message, before you were asked and now:")?;
+    transcript.narrate("What the mind makes of such a message, before you were asked and now:")?;
     transcript.quote(&format!("before  {before}\nnow     {after}"))?;
     match answer {
-        Answer::Yes => transcript.say(
+        Answer::Yes => transcript.narrate(
             "It counts what is usual: which tools, to whom, at what hour. It is asked before every \
                  message, and what is unusual, or against a rule you gave, is held for you.",
         ),
-        Answer::No => transcript.say("A call that was not made teaches it nothing about what is usual."),
+        Answer::No => transcript.narrate("A call that was not made teaches it nothing about what is usual."),
     }
 }

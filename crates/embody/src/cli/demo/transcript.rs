@@ -42,7 +42,7 @@ impl Transcript {
         self.show(&format!("\n{HEAD}{number}  {title}{HEAD:#}\n"))
     }
 
-    pub(super) fn say(&mut self, text: &str) -> Result<(), CliError> {
+    pub(super) fn narrate(&mut self, text: &str) -> Result<(), CliError> {
         self.block(text, INDENT, INDENT, None)
     }
 
@@ -146,7 +146,7 @@ mod tests {
     fn a_failed_check_reports_the_result() {
         let mut transcript = Transcript::new(true);
         transcript.step("A step").unwrap();
-        transcript.say("It goes well.").unwrap();
+        transcript.narrate("It goes well.").unwrap();
         assert!(transcript.check(true, "it does not", &Value::Null).is_ok());
         let (message, hint) =
             transcript.check(false, "it does not", &json!({"seen": 1})).unwrap_err().summary();
