@@ -2,7 +2,7 @@
 //! Owns line structure and tags; a mark that is only mentioned (in code or as a setting) stays quiet.
 
 use super::finding::{Findings, Rule};
-use super::kinds::Kinds;
+use super::lexicon::Kinds;
 use super::{fold, lexicon};
 
 /// Marks stand at the start of a line, so the rest of a very long one does not matter.

@@ -17,7 +17,6 @@
 //! - `marks`, `hidden`, `encoded`: frame marks, invisible text, encoded orders
 //! - `credentials`: pasted secrets
 
-mod cjk;
 mod context;
 mod credentials;
 mod dismiss;
@@ -26,8 +25,6 @@ mod encoded;
 mod finding;
 mod fold;
 mod foreign;
-mod hidden;
-mod kinds;
 mod lexicon;
 mod marks;
 mod passive;
@@ -64,9 +61,9 @@ pub fn secrets(text: &str) -> Vec<Finding> {
 
 fn scan(text: &str, findings: &mut Findings<'_>) {
     let doc = Document::read(text);
-    hidden::find(text, findings);
+    encoded::find_hidden(text, findings);
     marks::find(text, findings);
-    cjk::find(text, findings);
+    foreign::find_unspaced(text, findings);
     dismiss::find(&doc, findings);
     passive::find(&doc, findings);
     foreign::find(&doc, findings);

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::context;
 use super::document::{Document, Gap};
 use super::finding::{Findings, Rule};
-use super::kinds::Kinds;
+use super::lexicon::Kinds;
 use super::pattern::Phrases;
 
 const VOID: &[&str] = &[
