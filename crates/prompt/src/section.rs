@@ -12,8 +12,24 @@ pub struct Section {
     pub layer: Layer,
     /// How it gives way to the budget; `None`: it never does.
     pub truncation_priority: Option<TruncationPriority>,
+    /// A section also leaves no trace if it writes nothing.
     pub(crate) when: fn(&VisibleInput<'_>) -> bool,
     pub(crate) write: for<'a, 'b> fn(&'b VisibleInput<'a>, &'b mut Block<'a>),
+}
+
+impl Section {
+    /// What most sections are: stable, in the operator's words, never cut, always present. It writes nothing yet.
+    pub(crate) const fn new(kind: Kind, frame: Frame) -> Self {
+        Self {
+            kind,
+            frame,
+            cache_class: CacheClass::Stable,
+            layer: Layer::Operator,
+            truncation_priority: None,
+            when: |_| true,
+            write: |_, _| {},
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

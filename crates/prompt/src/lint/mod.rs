@@ -9,12 +9,12 @@
 //! - `fold`: one character to its plain form (look-alikes, full width, accents, invisible characters)
 //! - `tokenizer`, `document`: words with their line, sentence, quotes and lead-ins
 //! - `spelling`: words that were spaced out, glued together, misspelled or written with digits
-//! - `kinds`, `lexicon`: what a word means here
+//! - `lexicon`: what a word means here
 //! - `pattern`: short phrases over words and meanings, matched in linear time
 //! - `context`: when a hit is a prohibition, a warning or a quotation instead
-//! - `dismiss`, `passive`, `foreign`, `cjk`: setting rules aside
+//! - `dismiss`, `passive`, `foreign`: setting rules aside
 //! - `phrases`: roles, authority, approval, secrecy, leaking, talk about rules
-//! - `marks`, `hidden`, `encoded`: frame marks, invisible text, encoded orders
+//! - `marks`, `encoded`: frame marks, invisible text, encoded orders
 //! - `credentials`: pasted secrets
 
 mod context;
