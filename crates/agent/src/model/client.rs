@@ -109,13 +109,13 @@ impl Inner {
         let started = Instant::now();
         let mut attempts = 0;
         loop {
-            let begun = Instant::now();
+            let attempt_started = Instant::now();
             let failed = match self.attempt(body.clone(), &names, on).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
             attempts += 1;
-            let state = RetryState { attempts, elapsed: started.elapsed(), last: begun.elapsed() };
+            let state = RetryState { attempts, elapsed: started.elapsed(), last: attempt_started.elapsed() };
             let dice = getrandom::u32().unwrap_or_default();
             let Some(after) = retry::wait(&failed, state, &self.settings.times, dice) else {
                 return Err(failed.error);
@@ -177,13 +177,13 @@ impl Inner {
 
     async fn send(&self, body: Vec<u8>, first_due: Instant) -> Result<Response, FailedAttempt> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        let begun = Instant::now();
+        let attempt_started = Instant::now();
         let sent = timeout_at(first_due, request.send()).await.map_err(|_| ModelError::Timeout {
             endpoint: self.context.endpoint.clone(),
             what: TimeoutStage::FirstByte,
             after: self.settings.times.first_byte,
         })?;
-        let response = sent.map_err(|error| self.send_error(&error, begun.elapsed()))?;
+        let response = sent.map_err(|error| self.send_error(&error, attempt_started.elapsed()))?;
         if response.status().is_success() { Ok(response) } else { Err(self.response_error(response).await) }
     }
 
@@ -325,17 +325,18 @@ impl ChatModel {
             endpoint: inner.context.endpoint.clone(),
             why: inner.settings.proxies.describe_error(&inner.url, format!("no answer within {within:?}")),
         };
-        let begun = Instant::now();
-        let looking = async {
+        let attempt_started = Instant::now();
+        let probing = async {
             let request = inner.client.get(list_of(&inner.url)).headers(inner.headers.clone());
-            let response = request.send().await.map_err(|error| inner.send_error(&error, begun.elapsed()))?;
+            let response =
+                request.send().await.map_err(|error| inner.send_error(&error, attempt_started.elapsed()))?;
             match response.status().as_u16() {
                 200..=299 => Ok(ProbeResult::Lists),
                 300..=399 | 401 | 500..=599 => Err(inner.response_error(response).await.error),
                 status => Ok(ProbeResult::Answers(status)),
             }
         };
-        timeout(within, looking).await.unwrap_or_else(|elapsed| Err(timed_out(elapsed)))
+        timeout(within, probing).await.unwrap_or_else(|elapsed| Err(timed_out(elapsed)))
     }
 }
 

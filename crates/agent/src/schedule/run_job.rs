@@ -148,9 +148,9 @@ async fn run_with_lease(context: &JobContext, claim: &ScheduleClaim) -> JobResul
             () = stopping(&mut phase) => return JobResult::Stopped(STOPPED.to_owned()),
             () = sleep_until(limit) => return JobResult::Stopped(run_limit_exceeded(context.settings.run_limit)),
             () = sleep_until(renewal) => {
-                let asked = Instant::now();
+                let requested_at = Instant::now();
                 match timeout(renew_every, context.store.renew_schedule(claim, lease)).await {
-                    Ok(Ok(Fenced::Kept)) => (lease_until, renewal) = (asked + lease, asked + renew_every),
+                    Ok(Ok(Fenced::Kept)) => (lease_until, renewal) = (requested_at + lease, requested_at + renew_every),
                     Ok(Ok(Fenced::Lost)) => return JobResult::Lost,
                     // The store does not respond: the lease is valid until it expires.
                     Ok(Err(_)) | Err(_) if Instant::now() < lease_until => renewal = Instant::now() + retry_every,

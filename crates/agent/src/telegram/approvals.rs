@@ -67,10 +67,10 @@ impl ApprovalMessages {
 /// Asks for pending approvals, and shows decisions, until shutdown.
 pub(super) async fn watch(channel: &Channel, ending: CancellationToken) {
     let mut changes = channel.store.changes(Topic::Approvals);
-    let mut asked = HashSet::new();
+    let mut queued = HashSet::new();
     while !ending.is_cancelled() {
         let mut pause = channel.times.store_poll;
-        if let Err(error) = queue_pending(channel, &mut asked).await {
+        if let Err(error) = queue_pending(channel, &mut queued).await {
             tracing::warn!(reason = %error, "approvals wait for the store");
             pause = MIN_BACKOFF;
         }
@@ -84,16 +84,16 @@ pub(super) async fn watch(channel: &Channel, ending: CancellationToken) {
 }
 
 /// Queues a message for each pending approval that has none yet. A failure does not affect the others and is retried.
-async fn queue_pending(channel: &Channel, asked: &mut HashSet<String>) -> Result<()> {
+async fn queue_pending(channel: &Channel, queued: &mut HashSet<String>) -> Result<()> {
     let pending = channel.store.all_approvals(ApprovalFilter::Pending, MAX_PENDING).await?;
-    asked.retain(|id| pending.iter().any(|approval| approval.id == *id));
+    queued.retain(|id| pending.iter().any(|approval| approval.id == *id));
     for approval in pending {
-        if asked.contains(&approval.id) || !bound_channels(&approval.policy).contains(&Via::Telegram) {
+        if queued.contains(&approval.id) || !bound_channels(&approval.policy).contains(&Via::Telegram) {
             continue;
         }
         match queue_approval(channel, &approval).await {
             Ok(()) => {
-                asked.insert(approval.id);
+                queued.insert(approval.id);
             }
             Err(error) => {
                 tracing::warn!(reason = %error, approval = approval.id, user = approval.user, "nobody on Telegram could be asked about a call");
@@ -230,18 +230,18 @@ async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<
     let Some((answer, id)) = answer.filter(|_| is_private) else {
         return Ok(Err("This is not yours to decide."));
     };
-    let Some(asked) = channel.store.anyones_approval(id).await? else { return Ok(Err("It is gone.")) };
+    let Some(approval) = channel.store.anyones_approval(id).await? else { return Ok(Err("It is gone.")) };
     if !channel.allowlist.deciders().contains(&press.from) {
         return Ok(Err("This is not yours to decide."));
     }
     let may_be_approved =
-        bound_channels(&asked.policy).contains(&Via::Telegram) && full_text(&asked).is_some();
+        bound_channels(&approval.policy).contains(&Via::Telegram) && full_text(&approval).is_some();
     if answer == Answer::Approve && !may_be_approved {
         return Ok(Err("This cannot be approved here."));
     }
     let by = format!("{}:{}", Via::Telegram.name(), press.from);
-    let word = DecideApproval { user: asked.user, id: asked.id, answer, by };
-    Ok(match channel.store.decide_approval(word).await? {
+    let decision = DecideApproval { user: approval.user, id: approval.id, answer, by };
+    Ok(match channel.store.decide_approval(decision).await? {
         Decided::Decided(approval) | Decided::NotPending(approval) => Ok(approval),
         Decided::Missing => Err("It is gone."),
     })

@@ -54,22 +54,22 @@ fn strip_template_marks(message: ChatMessage) -> ChatMessage {
 
 impl History {
     pub(super) async fn load(store: &Store, scope: &Scope, thread: &str) -> Result<Self, TurnError> {
-        let kept = store.last_messages(scope.user(), thread, MAX_LOADED_MESSAGES).await?;
-        Ok(Self::read(&kept))
+        let stored = store.last_messages(scope.user(), thread, MAX_LOADED_MESSAGES).await?;
+        Ok(Self::read(&stored))
     }
 
-    fn read(kept: &[Message]) -> Self {
-        let summary = kept
+    fn read(stored: &[Message]) -> Self {
+        let summary = stored
             .iter()
             .rev()
             .filter(|message| message.message.role == SUMMARY)
             .find_map(|message| serde_json::from_str::<Summary>(&message.message.content).ok());
         let after = summary.as_ref().map_or(0, |summary| summary.through);
-        let said = kept.iter().filter(|message| message.seq > after).filter_map(|message| {
-            let said = serde_json::from_str(&message.message.content).ok()?;
-            Some(Entry { seq: Some(message.seq), message: strip_template_marks(said) })
+        let entries = stored.iter().filter(|message| message.seq > after).filter_map(|message| {
+            let parsed = serde_json::from_str(&message.message.content).ok()?;
+            Some(Entry { seq: Some(message.seq), message: strip_template_marks(parsed) })
         });
-        let mut entries: Vec<Entry> = said.collect();
+        let mut entries: Vec<Entry> = entries.collect();
         // A result without its call has no meaning.
         let begin = entries.iter().position(|entry| matches!(entry.message, ChatMessage::User { .. }));
         entries.drain(..begin.unwrap_or(entries.len()));
@@ -108,8 +108,8 @@ impl History {
                 ChatMessage::Assistant { calls, .. } => calls,
                 ChatMessage::User { .. } | ChatMessage::Tool { .. } => &[],
             };
-            for (place, call) in calls.iter().enumerate() {
-                open.insert(call.id.clone(), (repaired.len(), place));
+            for (index, call) in calls.iter().enumerate() {
+                open.insert(call.id.clone(), (repaired.len(), index));
             }
             let slots = calls.iter().map(|call| Slot { call: call.clone(), result: None }).collect();
             repaired.push((entry, slots));
@@ -150,9 +150,9 @@ impl History {
         let half = self.entries.len().div_ceil(2);
         let most = self.entries.len().saturating_sub(KEPT_AT_END);
         let borders: Vec<usize> =
-            (1..=most).filter(|place| self.entries.get(*place).is_some_and(is_user)).collect();
-        let place = borders.iter().find(|place| **place >= half).or(borders.last()).copied()?;
-        let taken: Vec<Entry> = self.entries.drain(..place).collect();
+            (1..=most).filter(|index| self.entries.get(*index).is_some_and(is_user)).collect();
+        let index = borders.iter().find(|index| **index >= half).or(borders.last()).copied()?;
+        let taken: Vec<Entry> = self.entries.drain(..index).collect();
         let through = taken.iter().filter_map(|entry| entry.seq).max();
         Some(RemovedMessages { through, messages: taken.into_iter().map(|entry| entry.message).collect() })
     }

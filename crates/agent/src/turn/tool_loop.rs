@@ -82,10 +82,10 @@ impl ToolLoop<'_> {
             }
             has_called = true;
             let calls: Vec<ToolRequest> = calls.into_iter().chain(unreadable(&malformed)).collect();
-            let said = ChatMessage::Assistant { text, calls: calls.clone() };
+            let message = ChatMessage::Assistant { text, calls: calls.clone() };
             // Stored before any call is made: an interrupted turn shows what it had started.
-            self.store_messages(std::slice::from_ref(&said)).await?;
-            history.push(said);
+            self.store_messages(std::slice::from_ref(&message)).await?;
+            history.push(message);
             let results = self.call_all(&calls, &malformed, on).await?;
             results.into_iter().for_each(|result| history.push(result));
         }
@@ -180,15 +180,15 @@ impl ToolLoop<'_> {
             .await;
         let mut results: Vec<Option<ChatMessage>> = vec![None; made];
         let mut calling: FuturesUnordered<_> = FuturesUnordered::new();
-        for (place, call) in calls.iter().enumerate().take(made) {
+        for (index, call) in calls.iter().enumerate().take(made) {
             on(TurnEvent::Tool { id: call.id.clone(), name: call.name.clone() });
             calling.push(async move {
                 let outcome = self.local.call(&call.name, &call.arguments).await;
                 deferred_calls::defer_if_pending(&self.setup.store, &outcome, self.input, call).await;
-                (place, call, outcome)
+                (index, call, outcome)
             });
         }
-        while let Some((place, call, outcome)) = calling.next().await {
+        while let Some((index, call, outcome)) = calling.next().await {
             let decided =
                 CallDecision { decision: outcome.decision.clone(), approval: outcome.approval.clone() };
             on(TurnEvent::ToolDone {
@@ -201,8 +201,8 @@ impl ToolLoop<'_> {
             let result = result_of(call, outcome.text, outcome.is_error);
             // Stored one by one: a turn that is stopped during another call still shows this result.
             self.append(vec![to_stored_with(&result, &decided)]).await?;
-            if let Some(place) = results.get_mut(place) {
-                *place = Some(result);
+            if let Some(slot) = results.get_mut(index) {
+                *slot = Some(result);
             }
         }
         let unreadable_results: Vec<ChatMessage> = calls
