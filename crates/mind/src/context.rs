@@ -1,5 +1,5 @@
-//! What has been going on: open commitments, what was said and saved lately, the standing instructions. Bounded, and
-//! every piece says whose words it is: all of it is data.
+//! The `context` tool: open commitments, recent log entries and memories, the standing instructions. Bounded; every entry
+//! names its writer, and all of it is data.
 
 use embody_store::{Commitment, CommitmentStatus, LogEntry, Memory, MemoryList, MemoryStatus};
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use crate::{Caller, Mind, ZonedNow};
 
 const MAX_COMMITMENTS: u32 = 50;
 const MAX_RECENT: usize = 20;
-/// The most characters of one recent thing, and of all.
+/// For one recent entry, and for all together.
 const MAX_ITEM_CHARS: usize = 300;
 const MAX_TOTAL_CHARS: usize = 4000;
 

@@ -255,7 +255,6 @@ fn quote(text: &str) -> String {
 /// A repeated observation comes soon after the first, or not at all.
 const MAX_KEYS: usize = 256;
 
-/// The keys, the oldest first.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct SeenKeys(Vec<u64>);
 

@@ -11,7 +11,6 @@ use crate::observe::features::CallFeatures;
 use crate::zoned_now::ZonedNow;
 
 const VERSION: u8 = 1;
-/// Tools of one user and agent; the one used least makes room, and its profile goes with it.
 pub(super) const MAX_TOOLS: usize = 128;
 const MAX_PAIRS: usize = 512;
 const MAX_SESSIONS: usize = 16;
