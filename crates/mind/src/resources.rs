@@ -79,7 +79,7 @@ impl Mind {
         Ok(ResourcePage { resources: instructions.into_iter().chain(named).collect(), next_cursor })
     }
 
-    /// The text of one resource. What is quarantined or forgotten is not there.
+    /// The text of one resource. Quarantined and forgotten memories are not found.
     pub async fn read_resource(&self, caller: &Caller, uri: &str, now: &ZonedNow) -> Result<ResourceText> {
         let missing = || Error::NoResource { uri: uri.to_owned() };
         let memories = if uri == INSTRUCTIONS {
@@ -108,7 +108,7 @@ impl Mind {
 
 const OPEN: &str = "<memories>";
 const CLOSE: &str = "</memories>";
-/// Every line of a memory begins with it, so none can pass for a line of the frame.
+/// Starts every line of a memory, so that none can imitate a line of the frame.
 const MARGIN: &str = "  | ";
 
 impl Memories {
@@ -126,7 +126,7 @@ impl Memories {
     }
 }
 
-/// A result as JSON text in which no tag and no invisible character can stand; programs read the same values from it.
+/// A result as JSON text without tags and invisible characters; programs read the same values from it.
 pub fn json_text(result: &impl Serialize) -> serde_json::Result<String> {
     serde_json::to_string(result).map(|text| escaped_json(&text))
 }
@@ -151,7 +151,7 @@ fn push(out: &mut String, entry: &MemoryEntry) {
     }
 }
 
-/// Text of several lines without anything that could open or close a tag, or that cannot be seen.
+/// Text of several lines without tags and invisible characters.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in without_hidden(text).chars() {

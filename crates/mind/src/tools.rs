@@ -118,7 +118,6 @@ impl Tool {
         }
     }
 
-    /// Whether it changes nothing that is kept for the user.
     #[must_use]
     pub const fn is_read_only(self) -> bool {
         !matches!(

@@ -1,13 +1,12 @@
-//! What was said, and what follows from it: promises, wishes, and that something is settled. Without a language model.
+//! The `reflect` tool: finds promises, wishes and settled commitments in a statement, without a language model.
 //!
-//! - Only the owner's and the agent's own words bind: a statement, feedback, what the agent says of itself. Anything else
-//!   (`ambient`, `time_passed`, kinds nobody knows) is logged and related, and nothing is read out of it, for it may be a
-//!   stranger's text.
+//! - Only the owner's and the agent's own words bind: a statement, feedback, what the agent says of itself. Any other kind
+//!   (`ambient`, `time_passed`, unknown) is logged and related only, because it may be a stranger's text.
 //! - `sentences` leaves out quotations; `openers` and `commitment` find promises and requests; `due_time` finds their
 //!   time; `resolution` finds what is settled, `feedback` what is wished for. All of it is pure and deterministic.
-//! - What reads like an order to the agent is quarantined: logged for the owner, and nothing is read out of it.
-//! - A wish becomes a proposal for the standing instructions and never more than that.
-//! - Everything of one reflection is written in one transaction: the entry of the log and what was read out of it.
+//! - Text that reads like an order to the agent is quarantined: it is logged for the owner, and nothing is derived from it.
+//! - A wish becomes a proposal for the standing instructions, never a change.
+//! - One reflection is one transaction: the log entry and everything derived from it.
 
 mod commitment;
 mod due_time;

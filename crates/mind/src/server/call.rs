@@ -1,4 +1,4 @@
-//! A tool's call: arguments in, the tool's own function, a result for programs and the same as text.
+//! A tool call: parses the arguments, calls the tool's function, returns the result as data and as text.
 
 use embody_mcp::{CallToolParams, ElicitOutcome, RequestContext, RequestError, ToolResult, read_arguments};
 use schemars::JsonSchema;
@@ -12,19 +12,16 @@ use crate::{
     ZonedNow, json_text,
 };
 
-/// The key under which a host of the stateless era brings the owner's answer.
+/// The key of the owner's answer from a host of the stateless era.
 const CONFIRM: &str = "confirm";
-/// The key under which the broker says in `_meta` which of its observations this is. What else comes over its connection is
-/// its host's, and teaches nothing.
+/// The broker's idempotency key for an observation, in `_meta`. Observations without it come from its host and train nothing.
 const KEY: &str = "embody/idempotencyKey";
-/// The key under which the broker asks what the owner would have to approve, and the one under which it says that the owner
-/// has, with the version that they were shown.
+/// In `_meta`: the broker asks what the owner would have to approve; the owner has approved, for this version.
 const PREVIEW: &str = "embody/preview";
 const APPROVED: &str = "embody/approved";
 
 impl MindHandler {
-    /// Calls a tool. What goes wrong inside it is a result that the model can read; only a tool that does not exist is
-    /// a protocol error.
+    /// Calls a tool. An error inside it is a result that the model can read; only an unknown tool is a protocol error.
     pub(super) async fn call(
         &self,
         caller: &Caller,
@@ -80,7 +77,6 @@ impl MindHandler {
         Ok(called.unwrap_or_else(|refused| refused).into())
     }
 
-    /// Changes the standing instructions, asking the owner first where that is called for.
     async fn update(
         &self,
         caller: &Caller,
@@ -107,11 +103,11 @@ impl MindHandler {
             Ok(UpdateOutcome::NeedsConfirmation(confirmation)) => confirmation,
             Err(error) => return Ok(error_result(&error).into()),
         };
-        // The broker asks by itself: a form that came through it would not be bound to who may approve.
+        // The broker asks the owner itself: a form through it would not be bound to the people who may approve.
         if caller.trains || !context.can_show_forms() {
             return Ok(self.propose(caller, now, text, &confirmation).await.into());
         }
-        // A yes counts for this text over this version only: what the owner saw is what is written.
+        // An approval is valid for this text and this version only: what the owner saw is what is written.
         let shown = format!("{}:{}", confirmation.base_version, blake3::hash(text.as_bytes()).to_hex());
         if context.input(CONFIRM).is_some() && context.state() != Some(&*shown) {
             return Ok(refusal_result(&confirmation, "they were shown another change").into());
@@ -191,7 +187,6 @@ fn result<T: Serialize>(done: Result<T, Error>) -> Result<ToolResult, ToolResult
     done.map(|value| success_result(&value)).map_err(|error| error_result(&error))
 }
 
-/// A result as data, and as JSON text in which nothing can pass for a tag.
 fn success_result(value: &impl Serialize) -> ToolResult {
     match (serde_json::to_value(value), json_text(value)) {
         (Ok(data), Ok(text)) => ToolResult::data_as(data, text),
