@@ -3,7 +3,6 @@
 const MAX_CHARS: usize = 60;
 
 /// The first non-empty line; `None` if there is none.
-#[must_use]
 pub fn of(text: &str) -> Option<String> {
     let clean = |line: &str| -> String { line.chars().filter(|c| !c.is_control()).collect() };
     let line = text.lines().map(clean).find(|line| !line.trim().is_empty())?;

@@ -39,7 +39,6 @@ pub struct ConsolidationPolicy {
 }
 
 impl ConsolidationPolicy {
-    #[must_use]
     pub fn standard(owner: &str) -> Self {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);
         Self {

@@ -16,7 +16,6 @@ pub(crate) fn unified(before: &str, after: &str) -> String {
 }
 
 /// The same without limits, for a person who decides about the change.
-#[must_use]
 pub fn full(before: &str, after: &str) -> String {
     render(before, after, usize::MAX, usize::MAX)
 }

@@ -34,7 +34,6 @@ impl From<ArgumentsError> for Error {
 
 impl Error {
     /// Data for programs besides the message: for a stale version, the current text and version.
-    #[must_use]
     pub fn details(&self) -> Option<Value> {
         match self {
             Self::Stale { version, instructions } => {
@@ -45,7 +44,6 @@ impl Error {
         }
     }
 
-    #[must_use]
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Stale { .. } => {

@@ -23,12 +23,10 @@ pub struct Mind {
 }
 
 impl Mind {
-    #[must_use]
     pub fn new(store: Store, contract: ContractSource) -> Self {
         Self { store, contract }
     }
 
-    #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -89,7 +87,6 @@ pub enum Trust {
 }
 
 impl Trust {
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -112,7 +109,6 @@ pub struct Contract {
 
 impl Contract {
     /// Identity, soul, user and standing instructions; no body, no tools.
-    #[must_use]
     pub fn assemble(input: &PromptInput) -> Self {
         let prompt = assemble(input, &Layout::CONTRACT.with_body(false));
         let missing =

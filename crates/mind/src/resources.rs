@@ -112,7 +112,6 @@ const CLOSE: &str = "</memories>";
 const MARGIN: &str = "  | ";
 
 impl Memories {
-    #[must_use]
     pub fn framed(&self) -> String {
         let mut out = format!("{}\n{OPEN}\n", self.about);
         if self.memories.is_empty() {

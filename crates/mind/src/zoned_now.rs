@@ -11,23 +11,19 @@ pub struct ZonedNow {
 }
 
 impl ZonedNow {
-    #[must_use]
     pub fn new(at: Timestamp, zone: TimeZone) -> Self {
         Self { at, zone }
     }
 
     /// Microseconds since 1970, as the store counts.
-    #[must_use]
     pub fn micros(&self) -> i64 {
         self.at.as_microsecond()
     }
 
-    #[must_use]
     pub fn local(&self) -> Zoned {
         self.at.to_zoned(self.zone.clone())
     }
 
-    #[must_use]
     pub fn zone(&self) -> &TimeZone {
         &self.zone
     }

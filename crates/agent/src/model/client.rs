@@ -68,12 +68,10 @@ impl ChatModel {
         Ok(Self(Arc::new(Inner { settings, client, url, headers, context })))
     }
 
-    #[must_use]
     pub fn provider(&self) -> Provider {
         self.0.settings.provider
     }
 
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.0.settings.model
     }

@@ -47,7 +47,6 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Settings { .. } => "see `[model]` in embody.toml",

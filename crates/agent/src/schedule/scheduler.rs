@@ -51,7 +51,7 @@ impl Default for SchedulerSettings {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Scheduler {
     context: Arc<JobContext>,
 }

@@ -69,7 +69,7 @@ pub(super) async fn watch(channel: &Channel, ending: CancellationToken) {
     let mut changes = channel.store.changes(Topic::Approvals);
     let mut queued = HashSet::new();
     while !ending.is_cancelled() {
-        let mut pause = channel.times.store_poll;
+        let mut pause = channel.bot.times.store_poll;
         if let Err(error) = queue_pending(channel, &mut queued).await {
             tracing::warn!(reason = %error, "approvals wait for the store");
             pause = MIN_BACKOFF;
@@ -104,11 +104,11 @@ async fn queue_pending(channel: &Channel, queued: &mut HashSet<String>) -> Resul
 }
 
 async fn queue_approval(channel: &Channel, approval: &Approval) -> Result<()> {
-    if channel.allowlist.deciders().is_empty() || is_queued(channel, approval).await? {
+    if channel.bot.allowlist.deciders().is_empty() || is_queued(channel, approval).await? {
         return Ok(());
     }
     let text = full_text(approval).unwrap_or_else(|| ELSEWHERE.to_owned());
-    for person in channel.allowlist.deciders() {
+    for person in channel.bot.allowlist.deciders() {
         let scope = channel.scope(&approval.user)?;
         let new = embody_store::NewOutgoing {
             about: Some(approval.id.clone()),
@@ -178,9 +178,9 @@ async fn close_decided(channel: &Channel) {
 async fn close(channel: &Channel, (chat_ref, message, text): (ChatRef, i64, &str), outcome: &str) {
     let text = format!("{}\n\n{outcome}", text.trim_end());
     let closed = if text.encode_utf16().count() <= PART_UNITS {
-        channel.api.edit(chat_ref, message, &text).await
+        channel.bot.api.edit(chat_ref, message, &text).await
     } else {
-        channel.api.remove_buttons(chat_ref, message).await
+        channel.bot.api.remove_buttons(chat_ref, message).await
     };
     match closed {
         Err(error) if !error.is_same_already() => {
@@ -209,7 +209,7 @@ pub(super) async fn handle_press(channel: &Channel, press: &Press) -> Result<()>
         }
         Err(why) => (why.to_owned(), false),
     };
-    if let Err(error) = channel.api.answer_press(&press.id, &text).await {
+    if let Err(error) = channel.bot.api.answer_press(&press.id, &text).await {
         tracing::debug!(reason = %error, "whoever pressed a button could not be told what came of it");
     }
     if let Some((chat_ref, message, shown)) = press.message.as_ref().filter(|_| closes) {
@@ -231,7 +231,7 @@ async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<
         return Ok(Err("This is not yours to decide."));
     };
     let Some(approval) = channel.store.anyones_approval(id).await? else { return Ok(Err("It is gone.")) };
-    if !channel.allowlist.deciders().contains(&press.from) {
+    if !channel.bot.allowlist.deciders().contains(&press.from) {
         return Ok(Err("This is not yours to decide."));
     }
     let may_be_approved =

@@ -23,7 +23,6 @@ const MAX_BYTES: usize = 64 * 1024;
 /// Checking more would block other tasks of the thread.
 const LONG_BYTES: usize = 4 * 1024;
 
-#[must_use]
 pub fn gives_orders(text: &str) -> bool {
     let text = head(text);
     if relaxes_rule(text) {

@@ -103,7 +103,6 @@ pub enum Related {
 }
 
 impl Related {
-    #[must_use]
     pub fn trust(&self) -> &str {
         match self {
             Self::Memory { trust, .. } | Self::Commitment { trust, .. } => trust,

@@ -81,7 +81,6 @@ impl MindServer {
         Self { service: Arc::new(Server::new(Arc::new(offer), changes)) }
     }
 
-    #[must_use]
     pub fn service(&self) -> Arc<Server<MindHandler>> {
         Arc::clone(&self.service)
     }
