@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::audience::Visible;
 use crate::escape::{self, EscapeReport, TextPosition};
-use crate::{Note, NoteKind, Source};
+use crate::{Dialect, Note, NoteKind, Source};
 
 #[derive(Clone)]
 pub(crate) struct Piece<'a> {
@@ -51,28 +51,28 @@ impl<'a> Block<'a> {
     }
 
     pub(crate) fn inline(&mut self, value: Visible<'a, str>) {
-        let text = self.escape_inline(value);
+        let text = self.escape(value, escape::inline);
         self.push(text, Some(value.source), false);
     }
 
     pub(crate) fn line(&mut self, value: Visible<'a, str>) {
-        let text = self.escape_line(value);
+        let text = self.escape(value, escape::line);
         self.push(text, Some(value.source), false);
     }
 
     pub(crate) fn volatile_line(&mut self, value: Visible<'a, str>) {
-        let text = self.escape_line(value);
+        let text = self.escape(value, escape::line);
         self.push(text, Some(value.source), true);
     }
 
     pub(crate) fn volatile(&mut self, value: Visible<'a, str>) {
-        let text = self.escape_inline(value);
+        let text = self.escape(value, escape::inline);
         self.push(text, Some(value.source), true);
     }
 
     /// A value in a line of `key=value` pairs. Requests bring some of them, so none may look like the next pair.
     pub(crate) fn fact(&mut self, value: Visible<'a, str>, volatile: bool) {
-        let mut text = self.escape_inline(value);
+        let mut text = self.escape(value, escape::inline);
         let bars = text.matches('|').count();
         if bars > 0 {
             text = Cow::Owned(text.replace('|', "¦"));
@@ -82,17 +82,14 @@ impl<'a> Block<'a> {
     }
 
     pub(crate) fn markup(&mut self, value: Visible<'a, str>) {
-        let mut report = EscapeReport::default();
-        let text = escape::markup(value.value, self.position.dialect, &mut report);
-        self.note(report, value.source);
-        self.push(Cow::Owned(text), Some(value.source), false);
+        let text = self.escape(value, |text, dialect, report| escape::markup(text, dialect, report).into());
+        self.push(text, Some(value.source), false);
     }
 
     pub(crate) fn markup_line(&mut self, value: Visible<'a, str>) {
-        let mut report = EscapeReport::default();
-        let text = escape::markup_line(value.value, self.position.dialect, &mut report);
-        self.note(report, value.source);
-        self.push(Cow::Owned(text), Some(value.source), false);
+        let text =
+            self.escape(value, |text, dialect, report| escape::markup_line(text, dialect, report).into());
+        self.push(text, Some(value.source), false);
     }
 
     /// A text of several lines that is never cut.
@@ -155,25 +152,19 @@ impl<'a> Block<'a> {
         self.pieces.push(Piece { text, source, volatile, truncation });
     }
 
-    fn escape_inline(&mut self, value: Visible<'a, str>) -> Cow<'a, str> {
+    fn escape(
+        &mut self,
+        value: Visible<'a, str>,
+        escape: impl FnOnce(&'a str, Dialect, &mut EscapeReport) -> Cow<'a, str>,
+    ) -> Cow<'a, str> {
         let mut report = EscapeReport::default();
-        let text = escape::inline(value.value, self.position.dialect, &mut report);
-        self.note(report, value.source);
-        text
-    }
-
-    fn escape_line(&mut self, value: Visible<'a, str>) -> Cow<'a, str> {
-        let mut report = EscapeReport::default();
-        let text = escape::line(value.value, self.position.dialect, &mut report);
+        let text = escape(value.value, self.position.dialect, &mut report);
         self.note(report, value.source);
         text
     }
 
     fn escape_text(&mut self, value: Visible<'a, str>, position: TextPosition) -> Cow<'a, str> {
-        let mut report = EscapeReport::default();
-        let text = escape::text(value.value, position, &mut report);
-        self.note(report, value.source);
-        text
+        self.escape(value, |text, _, report| escape::text(text, position, report))
     }
 
     fn note(&mut self, report: EscapeReport, source: &Source) {
