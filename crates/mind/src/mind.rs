@@ -1,7 +1,6 @@
 //! The mind's handle: its store, its contract source, and which callers have read text that the owner did not write. The
 //! caller comes from the connection; nothing that a model writes into a call changes it. An empty text is never a contract.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use crate::error::Result;
 const MEMORY: &str = "memory";
 
 /// The mind of one store's users. Handles are cheap to clone; each method is one tool.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Mind {
     pub(crate) store: Store,
     pub(crate) contract: ContractSource,
@@ -152,11 +151,5 @@ impl ContractSource {
             return Err(format!("the contract has {} bytes; {BYTES_LIMIT} are allowed", contract.text.len()));
         }
         Ok(contract)
-    }
-}
-
-impl fmt::Debug for ContractSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ContractSource")
     }
 }

@@ -134,8 +134,7 @@ impl History {
             if let ChatMessage::Tool { text, .. } = &mut entry.message
                 && text.len() > 2 * EXCERPT_BYTES
             {
-                let end = (0..=EXCERPT_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-                text.truncate(end);
+                text.truncate(text.floor_char_boundary(EXCERPT_BYTES));
                 text.push_str("\n[cut: the conversation has become long]");
                 has_cut = true;
             }
@@ -185,8 +184,7 @@ impl RemovedMessages {
             }
         };
         let whole = self.messages.iter().map(line).collect::<Vec<_>>().join("\n");
-        let start = whole.len().saturating_sub(most);
-        let start = (start..=whole.len()).find(|start| whole.is_char_boundary(*start)).unwrap_or(0);
+        let start = whole.ceil_char_boundary(whole.len().saturating_sub(most));
         whole.get(start..).unwrap_or_default().to_owned()
     }
 

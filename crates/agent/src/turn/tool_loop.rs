@@ -239,7 +239,7 @@ fn unreadable(malformed: &[String]) -> impl Iterator<Item = ToolRequest> {
 
 pub(super) fn result_of(call: &ToolRequest, mut text: String, is_error: bool) -> ChatMessage {
     if text.len() > MAX_RESULT_BYTES {
-        let end = (0..=MAX_RESULT_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let end = text.floor_char_boundary(MAX_RESULT_BYTES);
         let whole = text.len();
         text.truncate(end);
         text.push_str(&format!("\n[cut: {end} of {whole} bytes are shown]"));

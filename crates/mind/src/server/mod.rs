@@ -6,7 +6,6 @@
 mod call;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,17 +31,14 @@ const INSTRUCTIONS: &str = "Call bootstrap_session first and keep to what it ret
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    pub user: String,
-    pub agent: String,
-    pub writer: String,
+    scope: Scope,
     /// Whether it is the broker, whose observations train the predictor.
-    pub trains: bool,
+    trains: bool,
 }
 
 impl Principal {
     pub fn host(user: &str, agent: &str) -> Result<Self, embody_store::Error> {
-        let writer = Scope::new(user, agent)?.writer();
-        Ok(Self { user: user.to_owned(), agent: agent.to_owned(), writer, trains: false })
+        Ok(Self { scope: Scope::new(user, agent)?, trains: false })
     }
 
     pub fn broker(user: &str, agent: &str) -> Result<Self, embody_store::Error> {
@@ -83,12 +79,6 @@ impl MindServer {
 
     pub fn service(&self) -> Arc<Server<MindHandler>> {
         Arc::clone(&self.service)
-    }
-}
-
-impl fmt::Debug for MindServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MindServer")
     }
 }
 
@@ -136,7 +126,7 @@ impl ServerHandler for MindHandler {
     }
 
     async fn handle(&self, request: ClientRequest, context: &RequestContext<Principal>) -> RpcResult {
-        let caller = caller(context)?;
+        let caller = caller(context);
         let now = (self.clock)(&caller.scope);
         match request {
             ClientRequest::Tools { cursor } => tools::tool_page(cursor),
@@ -175,11 +165,10 @@ impl MindHandler {
     }
 }
 
-fn caller(context: &RequestContext<Principal>) -> Result<Caller, RequestError> {
-    let Principal { user, agent, writer, trains } = context.principal().clone();
-    let scope = Scope::new(&user, &agent).map_err(|error| RequestError::Internal(error.to_string()))?;
+fn caller(context: &RequestContext<Principal>) -> Caller {
+    let Principal { scope, trains } = context.principal().clone();
     let session = context.host().session.as_deref().map(str::to_owned);
-    Ok(Caller { scope, writer, trust: Trust::Agent, session, trains })
+    Caller { writer: scope.writer(), scope, trust: Trust::Agent, session, trains }
 }
 
 fn object(value: &impl serde::Serialize) -> RpcResult {
@@ -277,8 +266,8 @@ mod tests {
 
     #[test]
     fn no_model_writes_under_the_operators_name() {
-        assert_eq!(Principal::host("ann", "assistant").unwrap().writer, "assistant");
-        assert_eq!(Principal::broker("ann", OPERATOR).unwrap().writer, "agent operator");
+        assert_eq!(Principal::host("ann", "assistant").unwrap().scope.writer(), "assistant");
+        assert_eq!(Principal::broker("ann", OPERATOR).unwrap().scope.writer(), "agent operator");
     }
 
     #[test]
