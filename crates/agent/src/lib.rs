@@ -8,14 +8,12 @@
 //! | [`delivery`] | outgoing messages of the web channel |
 //! | [`telegram`] | the Telegram channel |
 //! | [`schedule`] | timetables, and the scheduler that runs due jobs |
-//! | [`title`] | conversation titles |
 //! | [`web_turns`] | web turns that continue when the page that started them closes |
 
 pub mod delivery;
 pub mod model;
 pub mod schedule;
 pub mod telegram;
-pub mod title;
 pub mod turn;
 pub mod web_turns;
 

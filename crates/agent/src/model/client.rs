@@ -68,10 +68,6 @@ impl ChatModel {
         Ok(Self(Arc::new(Inner { settings, client, url, headers, context })))
     }
 
-    pub fn provider(&self) -> Provider {
-        self.0.settings.provider
-    }
-
     pub fn name(&self) -> &str {
         &self.0.settings.model
     }
@@ -96,7 +92,13 @@ impl ChatModel {
 /// A URL may contain a password or a token, which are not shown.
 impl fmt::Debug for ChatModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} model `{}` at `{}`", self.provider().name(), self.name(), self.0.context.endpoint)
+        write!(
+            f,
+            "{} model `{}` at `{}`",
+            self.0.settings.provider.name(),
+            self.name(),
+            self.0.context.endpoint
+        )
     }
 }
 
@@ -148,14 +150,13 @@ impl Inner {
         let mut events = Events::new(response, &self.context, self.settings.times, first_due)?;
         let mut builder = ResponseBuilder::default();
         let mut splitter = (!self.settings.native_tools).then(StreamSplitter::default);
-        let read =
-            self.read(&mut events, &mut builder, |delta| emit(delta, splitter.as_mut(), names, on)).await;
+        let read = self.read(&mut events, &mut builder, |delta| emit(delta, splitter.as_mut(), on)).await;
         if let Err(error) = read {
             let is_final = builder.has_begun();
             return Err(FailedAttempt { error, asked_wait: None, is_final });
         }
         builder.finish_text();
-        builder.take_deltas().into_iter().for_each(|delta| emit(delta, splitter.as_mut(), names, on));
+        builder.take_deltas().into_iter().for_each(|delta| emit(delta, splitter.as_mut(), on));
         let mut answer = builder.finish()?;
         if let Some(splitter) = &mut splitter {
             let split = splitter.finish();
@@ -249,13 +250,12 @@ impl Inner {
 }
 
 /// Reports a delta; for a model that writes its calls as text, only the text part.
-fn emit(delta: Delta, splitter: Option<&mut StreamSplitter>, names: &Names, on: Listener<'_>) {
+fn emit(delta: Delta, splitter: Option<&mut StreamSplitter>, on: Listener<'_>) {
     match (delta, splitter) {
         (Delta::Text(text), Some(splitter)) => {
             splitter.push(&text);
             splitter.take_deltas().into_iter().for_each(on);
         }
-        (Delta::Call { name }, _) => on(Delta::Call { name: names.back(&name).to_owned() }),
         (delta, _) => on(delta),
     }
 }

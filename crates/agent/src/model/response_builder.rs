@@ -104,7 +104,6 @@ impl ResponseBuilder {
         }
         if call.name.is_empty() && !name.is_empty() {
             name.clone_into(&mut call.name);
-            self.deltas.push(Delta::Call { name: name.to_owned() });
         }
         call.arguments.push_str(arguments);
         Ok(())

@@ -17,8 +17,7 @@ use super::inbound_message::{Content, InboundMessage};
 use super::leader::MIN_BACKOFF;
 use super::update::ChatRef;
 use super::{CHANNEL, Channel, message, poller};
-use crate::title;
-use crate::turn::{Facts, TurnInput};
+use crate::turn::{Facts, TurnInput, thread_title};
 
 const MAX_CONCURRENT: usize = 8;
 /// How often recording the end of a turn is tried; with the backoff, over about half a minute.
@@ -176,7 +175,7 @@ async fn reply(
         }
         _ => inbound_message,
     };
-    let thread = current_thread(&channel.store, &scope, chat_ref, title::of(&inbound_message.text))
+    let thread = current_thread(&channel.store, &scope, chat_ref, thread_title(&inbound_message.text))
         .await
         .map_err(stored)?;
     let origins = inbound_message.origins();

@@ -16,6 +16,8 @@ const SUMMARY: &str = "summary";
 const EXCERPT_BYTES: usize = 500;
 const KEPT_AT_END: usize = 2;
 
+const MAX_TITLE_CHARS: usize = 60;
+
 /// A summary of messages that the model no longer sees.
 #[derive(Debug, Serialize, Deserialize)]
 struct Summary {
@@ -227,6 +229,17 @@ pub(super) fn to_stored_with(result: &ChatMessage, decided: &CallDecision) -> Ne
     NewMessage { content, ..to_stored(result) }
 }
 
+/// The title of a thread: the first non-empty line of its first message.
+pub fn thread_title(text: &str) -> Option<String> {
+    let clean = |line: &str| -> String { line.chars().filter(|c| !c.is_control()).collect() };
+    let line = text.lines().map(clean).find(|line| !line.trim().is_empty())?;
+    let line = line.trim();
+    Some(match line.char_indices().nth(MAX_TITLE_CHARS) {
+        None => line.to_owned(),
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or(line)),
+    })
+}
+
 fn summary_message(text: &str) -> ChatMessage {
     ChatMessage::User { text: format!("[The beginning of this conversation, summed up: {text}]") }
 }
@@ -366,5 +379,13 @@ mod tests {
         );
         assert_eq!(messages[5], result("2", &long));
         assert!(!history.cut_results());
+    }
+
+    #[test]
+    fn a_title_is_the_first_line_that_says_something() {
+        assert_eq!(thread_title("\n \u{7}\n  hello\u{0} there \nand more").as_deref(), Some("hello there"));
+        assert_eq!(thread_title(&"é".repeat(61)), Some(format!("{}…", "é".repeat(60))));
+        assert_eq!(thread_title(&"é".repeat(60)), Some("é".repeat(60)));
+        assert_eq!((thread_title(""), thread_title(" \n\t\u{7}")), (None, None));
     }
 }

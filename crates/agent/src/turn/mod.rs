@@ -21,7 +21,7 @@ use self::sessions::{SessionGuard, Sessions};
 use crate::AsyncCallback;
 use crate::model::{ChatMessage, ChatModel, ModelError, ToolSpec, Usage};
 
-pub use self::history::CallDecision;
+pub use self::history::{CallDecision, thread_title};
 
 /// The longest message of a user, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
@@ -46,14 +46,12 @@ struct Inner {
 
 #[derive(Debug, Clone)]
 pub struct TurnInput {
-    /// The user and the agent.
     pub scope: Scope,
     /// The channel of the message and of its reply.
     pub channel: String,
     pub thread: String,
     pub text: String,
     pub facts: Facts,
-    /// Who will read the reply.
     pub audience: Audience,
     /// Whether no person sees the reply.
     pub background: bool,

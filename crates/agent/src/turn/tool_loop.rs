@@ -105,7 +105,6 @@ impl ToolLoop<'_> {
             let mut on_delta = |delta: Delta| match delta {
                 Delta::Text(text) => on(TurnEvent::Text(text)),
                 Delta::Waiting { after, reason } => on(TurnEvent::Waiting { after, reason }),
-                Delta::Call { .. } => {}
             };
             match self.model.complete(ask, &mut on_delta).await {
                 Err(error @ ModelError::Overflow { .. }) => {

@@ -55,7 +55,6 @@ pub enum Busy {
 /// Counters since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Turns that are running now.
     pub running: u64,
     /// Turns that ended with a reply or in silence.
     pub done: u64,
@@ -72,7 +71,6 @@ pub struct Turns(Arc<Inner>);
 struct Inner {
     bounds: TurnLimits,
     state: Mutex<State>,
-    /// Notified when a turn ends.
     over: Notify,
 }
 

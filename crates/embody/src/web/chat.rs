@@ -11,8 +11,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use embody_agent::model::ChatMessage;
-use embody_agent::title;
-use embody_agent::turn::{Facts, MAX_MESSAGE_BYTES};
+use embody_agent::turn::{Facts, MAX_MESSAGE_BYTES, thread_title};
 use embody_agent::web_turns::{Busy, Done, End, Reader, SseEvent};
 use embody_store::{NewThread, Scope, Store, Thread};
 use futures_util::{StreamExt, stream};
@@ -146,7 +145,7 @@ async fn writable(store: &Store, scope: &Scope, id: &str) -> Result<Thread, ApiE
 }
 
 fn titled(text: &str) -> NewThread {
-    NewThread { channel: WEB.to_owned(), external: None, title: title::of(text) }
+    NewThread { channel: WEB.to_owned(), external: None, title: thread_title(text) }
 }
 
 fn about(web: &WebState, headers: &HeaderMap, peer: SocketAddr) -> Facts {
