@@ -1,5 +1,5 @@
-//! A section while it is being written: pieces of text, each with its source, none of them able to leave the frame.
-//! This is the only place where a value's content becomes prompt text.
+//! A section while it is being written: pieces of text, each with its source; none can leave the frame. This is the only
+//! place where a value's content becomes prompt text.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::{Dialect, Note, NoteKind, Source};
 #[derive(Clone)]
 pub(crate) struct Piece<'a> {
     pub(crate) text: Cow<'a, str>,
-    /// `None`: the builder's own words.
+    /// `None`: the builder's own text.
     pub(crate) source: Option<&'a Source>,
     pub(crate) volatile: bool,
     pub(crate) truncation: Truncation<'a>,
@@ -45,7 +45,7 @@ impl<'a> Block<'a> {
         self.push(words.into(), None, false);
     }
 
-    /// The builder's own words about something that may differ in every turn.
+    /// The builder's own text that may differ in every turn.
     pub(crate) fn volatile_text(&mut self, words: String) {
         self.push(Cow::Owned(words), None, true);
     }
@@ -70,7 +70,7 @@ impl<'a> Block<'a> {
         self.push(text, Some(value.source), true);
     }
 
-    /// A value in a line of `key=value` pairs. Requests bring some of them, so none may look like the next pair.
+    /// A value in a line of `key=value` pairs. Some come from requests, so none may look like the next pair.
     pub(crate) fn fact(&mut self, value: Visible<'a, str>, volatile: bool) {
         let mut text = self.escape(value, escape::inline);
         let bars = text.matches('|').count();
@@ -132,7 +132,7 @@ impl<'a> Block<'a> {
         self.item = None;
     }
 
-    /// What was written, without a line end at its end, and what there is to say about it.
+    /// The pieces, without a line end at the end, and the notes about them.
     pub(crate) fn finish(mut self) -> (Vec<Piece<'a>>, Vec<Note>) {
         while let Some(last) = self.pieces.last_mut() {
             let end = last.text.trim_end_matches('\n').len();

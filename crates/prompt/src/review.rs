@@ -1,4 +1,4 @@
-//! Runs the lint over every value of an input, as the owner's eyes: where it is, and what it tries.
+//! Runs the lint over every value of an input, with the owner's view: the source of each finding, and what it attempts.
 
 use crate::lint::{Finding, Rule, override_attempts, secrets};
 use crate::{Audience, PromptInput, Source, Value, hidden_characters};

@@ -8,9 +8,8 @@ pub struct Section {
     pub kind: Kind,
     pub frame: Frame,
     pub cache_class: CacheClass,
-    /// Whose words it carries.
     pub layer: Layer,
-    /// How it gives way to the budget; `None`: it never does.
+    /// `None`: it is never cut.
     pub truncation_priority: Option<TruncationPriority>,
     /// A section also leaves no trace if it writes nothing.
     pub(crate) when: fn(&VisibleInput<'_>) -> bool,
@@ -34,9 +33,9 @@ impl Section {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TruncationPriority {
-    /// Sections with a lower number give way first.
+    /// Sections with a lower number are cut first.
     pub order: u8,
-    /// Tokens of content that stay whatever happens.
+    /// Tokens of content that are never cut.
     pub floor: usize,
 }
 

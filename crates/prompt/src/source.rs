@@ -20,7 +20,6 @@ enum Name {
 impl Source {
     pub const BUILT_IN: Self = Self::fixed("built-in");
 
-    /// A source that is known at compile time, such as `clock`.
     pub const fn fixed(name: &'static str) -> Self {
         Self { name: Name::Static(name), line: 0 }
     }
@@ -35,7 +34,7 @@ impl Source {
         Self { name: Name::Shared(Arc::from(name)), line: 0 }
     }
 
-    /// The same source, from `line` (counted from 1; 0 means that lines make no sense here).
+    /// The same source, from `line` (counted from 1; 0 if it has no lines).
     #[must_use]
     pub fn at_line(mut self, line: u32) -> Self {
         self.line = line;

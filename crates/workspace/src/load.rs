@@ -20,7 +20,7 @@ pub struct LoadRequest {
     pub agent: AgentName,
     /// Whether the user is the owner of the workspace: `USER.md`, `memories.json` and `tasks.json` are for no other user.
     pub is_for_owner: bool,
-    pub room: Audience,
+    pub audience: Audience,
     pub audiences: Audiences,
     pub channel: Option<String>,
     pub task: Option<String>,
@@ -52,13 +52,13 @@ pub struct StoredValues {
 
 impl LoadRequest {
     /// A request for the workspace at `workspace`, for that room, with everything else at its default.
-    pub fn new(workspace: PathBuf, agent: AgentName, room: Audience) -> Self {
+    pub fn new(workspace: PathBuf, agent: AgentName, audience: Audience) -> Self {
         Self {
             workspace,
             body: PathBuf::from("prompts/agent_system.md"),
             agent,
             is_for_owner: true,
-            room,
+            audience,
             audiences: Audiences::default(),
             channel: None,
             task: None,
@@ -205,7 +205,7 @@ pub fn load(request: &LoadRequest) -> Result<LoadedWorkspace, Error> {
     let clock = environment::now(request.now, zone.as_ref(), audiences.user, &mut notes);
     let zone_source = zone.as_ref().map_or(Source::fixed("machine"), |(_, source)| source.clone());
     let unknown_zone = zone.filter(|_| !clock.is_zone_known);
-    let mut input = PromptInput::new(clock.now, request.room);
+    let mut input = PromptInput::new(clock.now, request.audience);
     input.utc = clock.utc;
     let zone = clock.zone.clone();
     input.body = body;

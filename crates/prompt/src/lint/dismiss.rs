@@ -10,7 +10,6 @@ use super::lexicon::Kinds;
 use super::pattern::Phrases;
 use super::{context, passive};
 
-/// Reports every order or claim against rules above this text.
 pub(super) fn find(doc: &Document, findings: &mut Findings<'_>) {
     static VERBS: OnceLock<Verbs> = OnceLock::new();
     let verbs = VERBS.get_or_init(Verbs::new);

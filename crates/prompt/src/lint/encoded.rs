@@ -142,7 +142,6 @@ fn decode(blob: &str) -> Option<String> {
     readable(bytes)
 }
 
-/// Reports invisible characters that can only be there to hide or disguise something.
 pub(super) fn find_hidden(text: &str, findings: &mut Findings<'_>) {
     let mut line = LineState::default();
     let mut selectors = 0;

@@ -110,7 +110,6 @@ const ACTS: &str = "发送|發送|发邮件|发|删除|刪除|付款|支付|转�
      送金|公開|送っ|보내|전송|삭제|결제|실행|所有|任何|すべて|모든|行动|行動";
 const MAX_SENTENCE_BYTES: usize = 600;
 
-/// Reports orders and waivers, one per sentence at most.
 pub(super) fn find_unspaced(text: &str, findings: &mut Findings<'_>) {
     for (at, sentence) in sentences(text) {
         if !sentence.chars().any(|c| fold::is_unspaced(c) || ('\u{ac00}'..='\u{d7a3}').contains(&c)) {

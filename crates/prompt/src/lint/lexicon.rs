@@ -279,7 +279,6 @@ ACT: платеж* platnosc* przelew*
 ACT: ارسل ارسال احذف حذف ادفع деиству* публику* dzialaj yayinla
 ";
 
-/// A set of meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Kinds(u64);
 

@@ -4,7 +4,6 @@
 mod approval;
 mod authority;
 mod leak;
-mod role;
 
 use std::sync::OnceLock;
 
@@ -45,7 +44,7 @@ fn known() -> &'static Known {
     static KNOWN: OnceLock<Known> = OnceLock::new();
     KNOWN.get_or_init(|| {
         let lists = [
-            role::GROUPS,
+            authority::ROLE_GROUPS,
             authority::GROUPS,
             approval::GROUPS,
             leak::SECRECY_GROUPS,
