@@ -8,13 +8,29 @@
 //! | [`delivery`] | outgoing messages of the web channel |
 //! | [`telegram`] | the Telegram channel |
 //! | [`schedule`] | timetables, and the scheduler that runs due jobs |
-//! | [`title`] | conversation titles |
 //! | [`web_turns`] | web turns that continue when the page that started them closes |
 
 pub mod delivery;
 pub mod model;
 pub mod schedule;
 pub mod telegram;
-pub mod title;
 pub mod turn;
 pub mod web_turns;
+
+use futures_util::future::BoxFuture;
+
+/// An async function that the caller supplies. Dropping its future cancels the work.
+pub struct AsyncCallback<I, O>(Box<dyn Fn(I) -> BoxFuture<'static, O> + Send + Sync>);
+
+impl<I, O> AsyncCallback<I, O> {
+    pub fn new<F>(callback: impl Fn(I) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = O> + Send + 'static,
+    {
+        Self(Box::new(move |input| Box::pin(callback(input))))
+    }
+
+    pub(crate) fn call(&self, input: I) -> BoxFuture<'static, O> {
+        (self.0)(input)
+    }
+}

@@ -54,7 +54,7 @@ pub(crate) fn body_with_channels(
         due: Box::new(first_due),
         zone: Box::new(zone),
         clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
-        gives_orders: Arc::new(|text| embody_mind::quarantine::find_directive(text).is_some()),
+        gives_orders: Arc::new(embody_mind::quarantine::gives_orders),
         channels,
     };
     BodyServer::new(store.clone(), agent.to_owned(), setting).service()

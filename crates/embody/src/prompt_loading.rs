@@ -268,12 +268,12 @@ pub(crate) fn apply_persona(
 
 fn log_outcome(loaded: &LoadedWorkspace, layout: &Layout, persona: &PersonaOutcome, started: Instant) {
     let body = &loaded.body;
-    let has_body = layout.has_body() && body.loaded;
+    let has_body = layout.body && body.loaded;
     let outcome = match (has_body, loaded.input.persona.is_some()) {
         (true, true) => "body and persona",
         (true, false) => "body alone",
         (false, true) => "persona alone",
-        (false, false) if layout.name() == "body" => "fallback",
+        (false, false) if layout.name == "body" => "fallback",
         (false, false) => "layout alone",
     };
     let elapsed_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -287,7 +287,7 @@ fn log_outcome(loaded: &LoadedWorkspace, layout: &Layout, persona: &PersonaOutco
         ($level:ident) => {
             tracing::$level!(
                 outcome,
-                layout = layout.name(),
+                layout = layout.name,
                 body = body.name,
                 body_found = body.loaded,
                 body_bytes = body.bytes,

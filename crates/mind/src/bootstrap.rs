@@ -1,5 +1,5 @@
-//! The opening packet: who the agent is, what it can call, how it should think, how much it remembers, and what is missing.
-//! Version 1 of it is a contract with hosts; fields are added, none is changed. It never pretends: what cannot be had is said.
+//! The bootstrap packet: identity, tools, protocol, memory counts, and what is missing. Version 1 is a contract with hosts:
+//! fields may be added, none is changed. What is unavailable is left out and named in `degraded_mode`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,7 +95,6 @@ pub struct DegradedMode {
 }
 
 impl Mind {
-    /// The opening packet. What cannot be had is left out and named in `degraded_mode`.
     pub async fn bootstrap_session(
         &self,
         caller: &Caller,
@@ -167,7 +166,7 @@ fn context(caller: &Caller, now: &ZonedNow, instructions_version: Option<i64>) -
     }
 }
 
-/// The one that was given, else the connection's, else a new one.
+/// The given id, else the connection's, else a new one.
 fn session_id(caller: &Caller, given: Option<String>, now: &ZonedNow) -> Result<String> {
     let given = given.filter(|id| !id.trim().is_empty());
     if let Some(id) = &given

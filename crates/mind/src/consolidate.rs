@@ -1,10 +1,9 @@
-//! Tidies up at quiet times: memories that say the same become one, commitments that are long overdue, or old and without
-//! a time, lapse, the log is pruned.
+//! Consolidates while no call is active: merges memories with the same text, expires commitments that are long overdue or
+//! old and undated, prunes the log.
 //!
-//! It reads on from where it stopped, a bounded number of memories at a time, and hands the store a plan that is carried
-//! out in one transaction under a lease. Memories have no weight that could decay: ranking does not use one, and an old
-//! memory is as true as a new one. Everything is written down as a run and can be taken back with [`undo`]; what was taken
-//! back is not tidied up again. A second run does nothing, and where there is nothing to do nothing is written.
+//! A run continues where the last one stopped, reads a bounded number of memories, and gives the store a plan that is
+//! executed in one transaction under a lease. Memories have no weight that decays: an old memory is as true as a new one.
+//! Every run is recorded and can be undone with [`undo`]; what was undone is not consolidated again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,33 +18,28 @@ use crate::ZonedNow;
 use crate::error::{Error, Result};
 use crate::reflect::fold;
 
-/// No run takes longer; one whose process died blocks the next no longer than this.
+/// No run takes longer; a run whose process died blocks the next one for at most this time.
 const LEASE: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsolidationPolicy {
     pub owner: String,
-    /// It is quiet when nothing was said or saved for so long.
+    /// Consolidation starts after this time without activity.
     pub quiet: Duration,
-    /// Memories that say the same are one if they happened no further apart than this.
+    /// Memories with the same text are merged if they happened within this time.
     pub window: Duration,
-    /// The most memories that are looked at in one run; at most 1,000.
+    /// Memories read in one run; at most 1,000.
     pub memories: u32,
     pub lapse_after: Duration,
-    /// Commitments without a time lapse when nothing was heard of them for so long.
+    /// Undated commitments lapse after this time without an update.
     pub lapse_undated_after: Duration,
-    /// Entries of the log that are older than this are pruned.
     pub log_age: Duration,
-    /// So many entries of the log are kept; older ones are pruned.
     pub log_entries: u32,
-    /// What was pruned can be brought back for so long.
+    /// Pruned entries can be restored for this time.
     pub archive_age: Duration,
 }
 
 impl ConsolidationPolicy {
-    /// What is right for most: ten quiet minutes; the same within a day is one; what is overdue for a month, or has no time
-    /// and is ninety days old, has lapsed; the log holds ninety days and 2,000 entries, its archive seven days.
-    #[must_use]
     pub fn standard(owner: &str) -> Self {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);
         Self {
@@ -65,19 +59,18 @@ impl ConsolidationPolicy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConsolidationOutcome {
     Done {
-        /// What was done; its id takes it back.
+        /// Its id is the argument of [`undo`].
         run: ConsolidationRun,
         more: bool,
     },
     Nothing {
         more: bool,
     },
-    /// Somebody is talking; try again later.
     NotQuiet,
     Busy,
 }
 
-/// Tidies up once, if it is quiet and nobody else does.
+/// Runs once, if there is no activity and no other process runs it.
 pub async fn consolidate(
     store: &Store,
     scope: &Scope,
@@ -105,7 +98,7 @@ pub async fn consolidate(
     let (plan, more) = match planned {
         Ok(planned) => planned,
         Err(error) => {
-            // The failure itself is what the caller must hear of; the lease ends by itself if this fails too.
+            // The caller gets the first error; the lease expires by itself if this fails too.
             let _ = store.consolidations().release(&claim).await;
             return Err(error);
         }
@@ -117,7 +110,7 @@ pub async fn consolidate(
     })
 }
 
-/// Takes back what a run did. What somebody changed since is left alone, and counted.
+/// Undoes a run. Entries that were changed since are skipped and counted.
 pub async fn undo(store: &Store, scope: &Scope, run: &str, now: &ZonedNow) -> Result<UndoResult> {
     Ok(store.consolidations().undo(scope, run, now.micros()).await?)
 }
@@ -143,7 +136,7 @@ async fn plan(
     Ok((ConsolidationPlan { looked_seq, likenesses, merges, ..limits }, more))
 }
 
-/// What goes by its age or number alone, whatever it says.
+/// The part of the plan that depends on age and number only.
 fn limits(at: i64, policy: &ConsolidationPolicy) -> ConsolidationPlan {
     ConsolidationPlan {
         lapse_before: Some(ago(at, policy.lapse_after)),
@@ -158,7 +151,7 @@ fn ago(at: i64, duration: Duration) -> i64 {
     at.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// What alike memories have in common, as one text.
+/// Equal for memories that are alike.
 fn fingerprint(memory: &Memory) -> String {
     let words = normalize(&memory.text);
     let tags = memory.tags.join("\u{1}");
@@ -174,7 +167,7 @@ fn fingerprint(memory: &Memory) -> String {
     parts.join("\u{2}")
 }
 
-/// For each group of alike memories: the newest stays for those within the window before it.
+/// In each group of alike memories, the newest replaces those within the window before it.
 fn find_merges(memories: Vec<NumberedMemory>, window_us: i64) -> Vec<Merge> {
     let mut groups: BTreeMap<String, BTreeMap<i64, Memory>> = BTreeMap::new();
     for NumberedMemory { seq, memory } in memories {
@@ -199,7 +192,7 @@ fn merge_group(group: BTreeMap<i64, Memory>, window_us: i64) -> Vec<Merge> {
     merges
 }
 
-/// A text's words, folded, without the articles between them. A large `A` or `LA` may be a name, and so may the last word.
+/// The folded words of a text without articles. An upper-case `A` or `LA` may be a name, and so may the last word.
 fn normalize(text: &str) -> String {
     const ARTICLES: [&str; 17] = [
         "a", "an", "the", "der", "die", "das", "ein", "eine", "le", "la", "les", "un", "une", "el", "los",
@@ -211,17 +204,17 @@ fn normalize(text: &str) -> String {
     before.chain([last]).map(|word| fold(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// A word without the stops and quotation marks around it. Other marks say something: `C++`, `$500`, `called?`, `-5`.
+/// A word without surrounding punctuation and quotation marks. Other marks carry meaning: `C++`, `$500`, `called?`, `-5`.
 fn trim_word(word: &str) -> &str {
     let end = word.trim_end_matches(is_stop_or_quote).len();
     // Marks at a number belong to it: .5 is not 5, and 5' is not 5".
     let is_measure = word.get(..end).is_some_and(|kept| kept.ends_with(|last: char| last.is_ascii_digit()))
         && word.get(end..).is_some_and(|marks| marks.starts_with(['\'', '"', '’']));
     let kept = word.get(..if is_measure { word.len() } else { end }).unwrap_or(word);
-    let begun = kept.trim_start_matches(is_stop_or_quote);
-    let is_fraction = begun.starts_with(|first: char| first.is_ascii_digit())
-        && kept.strip_suffix(begun).is_some_and(|marks| marks.ends_with(['.', ',']));
-    if is_fraction { kept } else { begun }
+    let stripped = kept.trim_start_matches(is_stop_or_quote);
+    let is_fraction = stripped.starts_with(|first: char| first.is_ascii_digit())
+        && kept.strip_suffix(stripped).is_some_and(|marks| marks.ends_with(['.', ',']));
+    if is_fraction { kept } else { stripped }
 }
 
 fn is_stop_or_quote(letter: char) -> bool {

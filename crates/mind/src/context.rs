@@ -1,5 +1,5 @@
-//! What has been going on: open commitments, what was said and saved lately, the standing instructions. Bounded, and
-//! every piece says whose words it is: all of it is data.
+//! The `context` tool: open commitments, recent log entries and memories, the standing instructions. Bounded; every entry
+//! names its writer, and all of it is data.
 
 use embody_store::commitments::{Commitment, CommitmentStatus};
 use embody_store::memories::{Memory, MemoryList, MemoryStatus};
@@ -14,7 +14,7 @@ use crate::{Caller, Mind, ZonedNow};
 
 const MAX_COMMITMENTS: u32 = 50;
 const MAX_RECENT: usize = 20;
-/// The most characters of one recent thing, and of all.
+/// For one recent entry, and for all together.
 const MAX_ITEM_CHARS: usize = 300;
 const MAX_TOTAL_CHARS: usize = 4000;
 
@@ -138,33 +138,25 @@ fn open_commitment(open: Commitment, now: &ZonedNow) -> OpenCommitment {
 }
 
 fn recent(log: Vec<LogEntry>, saved: Vec<Memory>, now: &ZonedNow) -> Vec<Recent> {
+    let recent = |from, at: i64, kind, text: &str, writer, trust| Recent {
+        from,
+        kind,
+        text: truncate(text, MAX_ITEM_CHARS),
+        at: format_local(now, at).unwrap_or_default(),
+        session: None,
+        writer,
+        source: None,
+        trust,
+        id: None,
+    };
     let log = log.into_iter().map(|LogEntry { entry, .. }| {
-        let recent = Recent {
-            from: "log",
-            kind: entry.kind,
-            text: truncate(&entry.text, MAX_ITEM_CHARS),
-            at: format_local(now, entry.at).unwrap_or_default(),
-            session: entry.session,
-            writer: entry.writer,
-            source: None,
-            trust: entry.trust,
-            id: None,
-        };
-        (entry.at, recent)
+        let recent = recent("log", entry.at, entry.kind, &entry.text, entry.writer, entry.trust);
+        (entry.at, Recent { session: entry.session, ..recent })
     });
     let saved = saved.into_iter().map(|memory| {
-        let recent = Recent {
-            from: "memory",
-            kind: memory.kind,
-            text: truncate(&memory.text, MAX_ITEM_CHARS),
-            at: format_local(now, memory.occurred_at).unwrap_or_default(),
-            session: memory.session,
-            writer: memory.writer,
-            source: memory.source,
-            trust: memory.trust,
-            id: Some(memory.id),
-        };
-        (memory.occurred_at, recent)
+        let at = memory.occurred_at;
+        let recent = recent("memory", at, memory.kind, &memory.text, memory.writer, memory.trust);
+        (at, Recent { session: memory.session, source: memory.source, id: Some(memory.id), ..recent })
     });
     let mut all: Vec<(i64, Recent)> = log.chain(saved).collect();
     all.sort_by_key(|(at, _)| std::cmp::Reverse(*at));

@@ -1,4 +1,4 @@
-//! What changes between two texts, line by line, as it is shown to a person: nothing in it hides. Pure and bounded.
+//! A unified diff of two texts for a person: invisible characters are shown. Pure and bounded.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use embody_prompt::hidden_characters;
 const CONTEXT_LINES: usize = 2;
 const MAX_LINES: usize = 60;
 const MAX_CHARS: usize = 200;
-/// A larger middle is shown as replaced as a whole: comparing it would take longer than it helps.
+/// A larger middle is shown as replaced: comparing it would take too long.
 const MAX_COMPARED: usize = 1_000_000;
 
 /// A unified diff: lines with ` `, `-` or `+` before them, under `@@` lines; empty when nothing changes. Long ones are cut.
@@ -15,9 +15,7 @@ pub(crate) fn unified(before: &str, after: &str) -> String {
     render(before, after, MAX_LINES, MAX_CHARS)
 }
 
-/// A unified diff of two texts, all of it, for somebody who decides about it: lines with ` `, `-` or `+` before them,
-/// under `@@` lines, with a sign for what cannot be seen; empty when nothing changes.
-#[must_use]
+/// The same without limits, for a person who decides about the change.
 pub fn full(before: &str, after: &str) -> String {
     render(before, after, usize::MAX, usize::MAX)
 }
@@ -47,7 +45,7 @@ fn render(before: &str, after: &str, most_lines: usize, most_chars: usize) -> St
     out
 }
 
-/// A line that stays, goes or comes, and where it stands in both texts.
+/// A line that is kept (` `), removed or added, and its index in both texts.
 struct Edit<'a> {
     sign: char,
     line: &'a str,
@@ -60,14 +58,17 @@ fn edits<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Edit<'a>> {
     let rest = |lines: &[&'a str]| -> Vec<&'a str> { lines.iter().skip(head).copied().collect() };
     let (a, b) = (rest(old), rest(new));
     let tail = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
-    let (gone, come) = (a.len() - tail, b.len() - tail);
-    let common =
-        if gone.saturating_mul(come) > MAX_COMPARED { Vec::new() } else { common(&a, &b, gone, come) };
+    let (removed, added) = (a.len() - tail, b.len() - tail);
+    let common = if removed.saturating_mul(added) > MAX_COMPARED {
+        Vec::new()
+    } else {
+        common(&a, &b, removed, added)
+    };
     let mut edits = Vec::new();
     let (mut i, mut j) = (0, 0);
     let mut push = |sign, line, old, new| edits.push(Edit { sign, line, old, new });
     old.iter().take(head).enumerate().for_each(|(at, line)| push(' ', line, at, at));
-    for (keep_old, keep_new) in common.into_iter().chain([(gone, come)]) {
+    for (keep_old, keep_new) in common.into_iter().chain([(removed, added)]) {
         a.iter()
             .take(keep_old)
             .skip(i)
@@ -78,19 +79,19 @@ fn edits<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Edit<'a>> {
             .skip(j)
             .enumerate()
             .for_each(|(at, line)| push('+', line, head + keep_old, head + j + at));
-        if let Some(line) = a.get(keep_old).filter(|_| keep_old < gone) {
+        if let Some(line) = a.get(keep_old).filter(|_| keep_old < removed) {
             push(' ', line, head + keep_old, head + keep_new);
         }
         (i, j) = (keep_old + 1, keep_new + 1);
     }
     a.iter()
-        .skip(gone)
+        .skip(removed)
         .enumerate()
-        .for_each(|(at, line)| push(' ', line, head + gone + at, head + come + at));
+        .for_each(|(at, line)| push(' ', line, head + removed + at, head + added + at));
     edits
 }
 
-/// The places of the longest common lines of the first `n` and `m`, in order.
+/// The indexes of the longest common subsequence of the first `n` and `m` lines.
 fn common(a: &[&str], b: &[&str], n: usize, m: usize) -> Vec<(usize, usize)> {
     let width = m + 1;
     let mut lengths = vec![0_u32; (n + 1) * width];
@@ -121,7 +122,7 @@ fn common(a: &[&str], b: &[&str], n: usize, m: usize) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// A line as a person can see it: cut, and with a sign for what cannot be seen.
+/// A line for a person: truncated, with escapes for invisible characters.
 fn visible_line(line: &str, most_chars: usize) -> String {
     let cut = line.char_indices().nth(most_chars).and_then(|(end, _)| line.get(..end));
     let text = cut.unwrap_or(line);

@@ -1,4 +1,4 @@
-//! Why a tool of the mind could not do what it was asked: the one error type of this crate.
+//! The error type of this crate.
 
 use embody_mcp::ArgumentsError;
 use serde_json::{Value, json};
@@ -12,10 +12,8 @@ pub enum Error {
     Arguments { tool: &'static str, problem: String },
     #[error("the instructions have version `{version}` by now; nothing was changed, read them and try again")]
     Stale { version: i64, instructions: String },
-    /// A memory that the owner has to look at first.
     #[error("the memory `{id}` is quarantined: only the owner decides about it")]
     Quarantined { id: String },
-    /// What only the owner's own hand may do.
     #[error("{what}: only the owner can do that")]
     OwnerOnly { what: String },
     #[error("there is no page `{cursor}`")]
@@ -35,8 +33,7 @@ impl From<ArgumentsError> for Error {
 }
 
 impl Error {
-    /// What a program needs besides the message: with a stale version, the text and version that are there.
-    #[must_use]
+    /// Data for programs besides the message: for a stale version, the current text and version.
     pub fn details(&self) -> Option<Value> {
         match self {
             Self::Stale { version, instructions } => {
@@ -47,7 +44,6 @@ impl Error {
         }
     }
 
-    #[must_use]
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Stale { .. } => {

@@ -1,4 +1,4 @@
-//! Changing the standing instructions: the whole text at once, only over the version that the writer knows, shown as a
+//! Changes the standing instructions: the whole text at once, only if the writer knows the current version, shown as a
 //! diff. Once the agent has read text that the owner did not write, a change needs the owner's approval, and without one it
 //! becomes a proposal.
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::{Caller, Mind, Trust, ZonedNow, diff};
 
-/// Tries of a writer who overwrites whatever is there while others write too.
+/// For a writer that passes no version while others write too.
 const MAX_ATTEMPTS: usize = 8;
 const EXPOSED: &str = "this agent has read text that the owner did not write";
 
@@ -29,25 +29,21 @@ pub struct UpdateInstructions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpdateOutcome {
     Written(UpdatedInstructions),
-    /// Nothing is written yet: the owner has to say yes.
+    /// Nothing is written yet: the owner must approve.
     NeedsConfirmation(Confirmation),
 }
 
-/// The instructions after the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UpdatedInstructions {
-    /// Their version.
     pub version: i64,
     /// What changed, for the owner to be told.
     pub diff: String,
 }
 
-/// What the owner has to be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Confirmation {
     /// What would change, all of it.
     pub diff: String,
-    /// Why they are asked.
     pub reason: String,
     /// The version that the diff starts from; pass it to [`Mind::confirm_instructions`], so that the owner's yes is for
     /// what they were shown.
@@ -55,7 +51,7 @@ pub struct Confirmation {
 }
 
 impl Mind {
-    /// Replaces the standing instructions, or says what the owner has to be asked first.
+    /// Replaces the standing instructions, or returns what the owner must be asked first.
     pub async fn update_instructions(
         &self,
         caller: &Caller,
@@ -65,40 +61,40 @@ impl Mind {
         if caller.trust == Trust::Owner || !self.has_untrusted_read(caller, now).await? {
             return self.replace(caller, args).await.map(UpdateOutcome::Written);
         }
-        let asked = self.preview_instructions(caller, &args).await?;
+        let confirmation = self.preview_instructions(caller, &args).await?;
         let reason = match &*self.origins_read(caller, now).await? {
-            "" => asked.reason,
+            "" => confirmation.reason,
             origins => format!("{EXPOSED} ({origins}), so the owner is asked first"),
         };
-        Ok(UpdateOutcome::NeedsConfirmation(Confirmation { reason, ..asked }))
+        Ok(UpdateOutcome::NeedsConfirmation(Confirmation { reason, ..confirmation }))
     }
 
-    /// What the owner is shown before a change. Nothing is written.
+    /// What the owner is shown before a change. Writes nothing.
     pub async fn preview_instructions(
         &self,
         caller: &Caller,
         args: &UpdateInstructions,
     ) -> Result<Confirmation> {
-        let there = self.store.instructions().get(&caller.scope).await?;
-        if args.expected_version.is_some_and(|expected| expected != there.version) {
-            return Err(Error::Stale { version: there.version, instructions: there.text });
+        let current = self.store.instructions().get(&caller.scope).await?;
+        if args.expected_version.is_some_and(|expected| expected != current.version) {
+            return Err(Error::Stale { version: current.version, instructions: current.text });
         }
         Ok(Confirmation {
-            diff: diff::full(&there.text, &args.instructions),
+            diff: diff::full(&current.text, &args.instructions),
             reason: format!("{EXPOSED}, so the owner is asked first"),
-            base_version: there.version,
+            base_version: current.version,
         })
     }
 
-    /// Keeps a change that needs the owner's approval as a proposal; none if too many proposals are open.
+    /// Stores a change that needs the owner's approval as a proposal; `None` if too many proposals are open.
     pub async fn propose_instructions(
         &self,
         caller: &Caller,
         instructions: String,
-        asked: &Confirmation,
+        confirmation: &Confirmation,
         now: &ZonedNow,
     ) -> Result<Option<Proposal>> {
-        let change = full_proposal(instructions, asked.diff.clone(), asked.base_version);
+        let change = full_proposal(instructions, confirmation.diff.clone(), confirmation.base_version);
         let entry = NewLogEntry {
             at: now.micros(),
             session: caller.session.clone(),
@@ -124,32 +120,32 @@ impl Mind {
         self.replace(caller, UpdateInstructions { instructions, expected_version: Some(base_version) }).await
     }
 
-    /// Each try is over the version that its diff was made from, so the diff is always the whole truth.
+    /// Each attempt replaces the version that its diff was made from, so the diff is always complete.
     async fn replace(&self, caller: &Caller, args: UpdateInstructions) -> Result<UpdatedInstructions> {
-        let mut there = self.store.instructions().get(&caller.scope).await?;
+        let mut current = self.store.instructions().get(&caller.scope).await?;
         for _ in 0..MAX_ATTEMPTS {
-            if args.expected_version.is_some_and(|expected| expected != there.version) {
+            if args.expected_version.is_some_and(|expected| expected != current.version) {
                 break;
             }
             let change = InstructionsChange {
                 text: args.instructions.clone(),
                 writer: caller.writer.clone(),
-                expected_version: Some(there.version),
+                expected_version: Some(current.version),
             };
             match self.store.instructions().set(&caller.scope, change).await? {
                 InstructionsOutcome::Written(now) => {
                     log_change(caller, &now);
-                    let diff = diff::unified(&there.text, &now.text);
+                    let diff = diff::unified(&current.text, &now.text);
                     return Ok(UpdatedInstructions { version: now.version, diff });
                 }
-                InstructionsOutcome::Stale(now) => there = now,
+                InstructionsOutcome::Stale(now) => current = now,
             }
         }
-        Err(Error::Stale { version: there.version, instructions: there.text })
+        Err(Error::Stale { version: current.version, instructions: current.text })
     }
 }
 
-/// A proposal to replace the whole text. It comes from no sentence of the user.
+/// A proposal to replace the whole text. It has no source sentence.
 pub(crate) fn full_proposal(text: String, diff: String, base_version: i64) -> NewProposal {
     let hash = blake3::hash(text.as_bytes()).to_hex();
     let line = format!(

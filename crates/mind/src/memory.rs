@@ -85,7 +85,7 @@ impl MemoryCatalog {
     }
 }
 
-/// One word: two could be an order already.
+/// One word: two words could already be an order.
 fn is_word(kind: &str) -> bool {
     kind.chars().count() <= MAX_KIND_BYTES && kind.chars().all(char::is_alphabetic)
 }
@@ -177,12 +177,9 @@ pub struct MemoryEntry {
     pub version: i64,
 }
 
-/// What was forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ForgottenMemory {
-    /// The memory's id.
     pub id: String,
-    /// `forgotten`.
     pub status: String,
 }
 
@@ -212,7 +209,7 @@ impl Mind {
         self.search(caller, &MemorySearch { query: args.query, limit, kind, since: None }, now).await
     }
 
-    /// Takes a memory out of every search. One that is quarantined waits for the owner, and what the owner wrote is theirs.
+    /// Removes a memory from every search. Only the owner may forget quarantined memories and those that the owner wrote.
     pub async fn forget_memory(
         &self,
         caller: &Caller,
@@ -244,7 +241,7 @@ impl Mind {
         Ok(Memories { about: ABOUT, memories: found.into_iter().map(entry).collect() })
     }
 
-    /// The standing instructions as one memory, with the trust of whoever wrote this version.
+    /// The standing instructions as one memory, with the trust of the writer of this version.
     async fn standing_instructions(&self, caller: &Caller) -> Result<Memories> {
         let now = self.store.instructions().get(&caller.scope).await?;
         let past = self.store.instructions().version(&caller.scope, now.version).await?;
@@ -268,7 +265,7 @@ impl Mind {
     }
 }
 
-/// Whether a kind is the reserved one, however it is written.
+/// Whether a kind is the reserved one, in any spelling.
 fn means_instructions(kind: &str) -> bool {
     without_hidden(kind).trim().to_lowercase() == INSTRUCTIONS
 }
@@ -299,11 +296,9 @@ pub(crate) fn entry(found: FoundMemory) -> MemoryEntry {
 }
 
 const KIND: &str = "note";
-/// So far ahead the clocks of others may be; beyond it nothing has happened yet.
+/// How far ahead another clock may be; a later time is in the future.
 const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
-/// Looking at more would keep other tasks of the thread waiting.
-const LONG_BYTES: usize = 4 * 1024;
-/// Said to whoever saved it; what gave it away is for the owner alone.
+/// For the writer; only the owner sees what triggered it.
 const HELD_BACK: &str = "it reads like an order to the agent; it is kept for the owner to look at";
 
 /// What to keep.
@@ -348,7 +343,7 @@ pub struct SavedMemory {
 }
 
 impl Mind {
-    /// Keeps a memory. An exact repeat within one session is the memory that is there already.
+    /// Stores a memory. An exact repeat within one session returns the existing memory.
     pub async fn save_memory(
         &self,
         caller: &Caller,
@@ -386,8 +381,8 @@ impl Mind {
             occurred_at,
             status: MemoryStatus::Active,
         };
-        if caller.trust != Trust::Owner {
-            memory = with_quarantine_status(memory).await;
+        if caller.trust != Trust::Owner && quarantine::any_gives_orders(texts(&memory)).await {
+            memory.status = MemoryStatus::Quarantined;
         }
         let saved = self.store.memories().save(&caller.scope, memory).await?;
         Ok(SavedMemory {
@@ -399,33 +394,20 @@ impl Mind {
     }
 }
 
-/// An empty string is how some hosts leave something out.
+/// Some hosts send an empty string for an absent value.
 fn non_empty(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-/// Looks at a memory where it keeps nobody waiting. One that could not be looked at is held back.
-async fn with_quarantine_status(memory: NewMemory) -> NewMemory {
-    let held = if memory.text.len() < LONG_BYTES {
-        gives_orders(&memory)
-    } else {
-        let copy = memory.clone();
-        tokio::task::spawn_blocking(move || gives_orders(&copy)).await.unwrap_or(true)
-    };
-    let status = if held { MemoryStatus::Quarantined } else { memory.status };
-    NewMemory { status, ..memory }
-}
-
-/// Whatever comes back with a memory is read, so all of it is looked at.
-fn gives_orders(memory: &NewMemory) -> bool {
-    let about = [
-        Some(memory.kind.as_str()),
-        memory.actor.as_deref(),
-        memory.source.as_deref(),
-        memory.session.as_deref(),
-    ];
-    let about = about.into_iter().flatten().chain(memory.tags.iter().map(String::as_str));
-    std::iter::once(memory.text.as_str()).chain(about).any(|text| quarantine::find_directive(text).is_some())
+/// Every text that is returned with a memory.
+fn texts(memory: &NewMemory) -> Vec<String> {
+    let optional = [&memory.actor, &memory.source, &memory.session];
+    let optional = optional.into_iter().flatten().cloned();
+    [memory.text.clone(), memory.kind.clone()]
+        .into_iter()
+        .chain(optional)
+        .chain(memory.tags.clone())
+        .collect()
 }
 
 #[cfg(test)]

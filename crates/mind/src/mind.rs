@@ -1,7 +1,6 @@
 //! The mind's handle: its store, its contract source, and which callers have read text that the owner did not write. The
 //! caller comes from the connection; nothing that a model writes into a call changes it. An empty text is never a contract.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,19 +16,17 @@ use crate::error::Result;
 const MEMORY: &str = "memory";
 
 /// The mind of one store's users. Handles are cheap to clone; each method is one tool.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Mind {
     pub(crate) store: Store,
     pub(crate) contract: ContractSource,
 }
 
 impl Mind {
-    #[must_use]
     pub fn new(store: Store, contract: ContractSource) -> Self {
         Self { store, contract }
     }
 
-    #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -44,7 +41,7 @@ impl Mind {
             .await?)
     }
 
-    /// Where what the caller has read within a day came from, as a part of a sentence; empty if that is not known.
+    /// The origins of untrusted text that the caller has read within a day, as part of a sentence; empty if unknown.
     pub(crate) async fn origins_read(&self, caller: &Caller, now: &ZonedNow) -> Result<String> {
         let known = self.store.untrusted_reads().origins(&caller.scope, &caller.writer, now.micros()).await?;
         let names: Vec<&str> = known.iter().map(|known| &*known.origin).collect();
@@ -56,13 +53,13 @@ impl Mind {
         Ok(self.store.untrusted_reads().has_recent(&caller.scope, &caller.writer, now.micros()).await?)
     }
 
-    /// How far what the caller writes now is trusted, as it is stored.
+    /// The trust that is stored with what the caller writes now.
     pub(crate) async fn trust_of(&self, caller: &Caller, now: &ZonedNow) -> Result<&'static str> {
         let is_exposed = caller.trust != Trust::Owner && self.has_untrusted_read(caller, now).await?;
         Ok(if is_exposed { EXPOSED } else { caller.trust.name() })
     }
 
-    /// Marks the caller if any of these was written after its writer had read text that the owner did not write.
+    /// Marks the caller if any of these was written by an agent that had read untrusted text.
     pub(crate) async fn note_trust<'a>(
         &self,
         caller: &Caller,
@@ -82,19 +79,18 @@ pub struct Caller {
     pub writer: String,
     pub trust: Trust,
     pub session: Option<String>,
-    /// Whether what it observes teaches the predictor: true for the broker alone, which sees every call.
+    /// Whether its observations train the predictor: only the broker's, which sees every call.
     pub trains: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trust {
     Agent,
-    /// The owner's own hand: the terminal or the console, never a model.
+    /// The terminal or the console, never a model.
     Owner,
 }
 
 impl Trust {
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -103,22 +99,20 @@ impl Trust {
     }
 }
 
-/// However it is made, it is there by then or not at all.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
-/// A longer one would not fit into any prompt.
+/// A longer contract would not fit into any prompt.
 const BYTES_LIMIT: usize = 512 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contract {
     pub text: String,
-    /// Whether the persona that was configured is in it.
+    /// Whether it contains the configured persona.
     pub persona_available: bool,
     pub reasons: Vec<String>,
 }
 
 impl Contract {
-    /// The contract that these values make: identity, soul, user and standing instructions; no body, no tools.
-    #[must_use]
+    /// Identity, soul, user and standing instructions; no body, no tools.
     pub fn assemble(input: &PromptInput) -> Self {
         let prompt = assemble(input, &Layout::CONTRACT.with_body(false));
         let missing =
@@ -134,14 +128,14 @@ impl Contract {
 
 type AssembleFuture = Pin<Box<dyn Future<Output = Result<Contract, String>> + Send>>;
 
-/// Where the contract comes from: the workspace and the store, read by somebody who may read them.
+/// Builds the contract from workspace and store: the caller supplies the function that may read them.
 #[derive(Clone)]
 pub struct ContractSource {
     assemble: Arc<dyn Fn(Scope, ZonedNow) -> AssembleFuture + Send + Sync>,
 }
 
 impl ContractSource {
-    /// Asks this function each time. Its error says in plain words why there is no contract.
+    /// Calls this function each time. Its error is a text that says why there is no contract.
     pub fn new<F, A>(assemble: F) -> Self
     where
         F: Fn(Scope, ZonedNow) -> A + Send + Sync + 'static,
@@ -162,11 +156,5 @@ impl ContractSource {
             return Err(format!("the contract has {} bytes; {BYTES_LIMIT} are allowed", contract.text.len()));
         }
         Ok(contract)
-    }
-}
-
-impl fmt::Debug for ContractSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ContractSource")
     }
 }

@@ -43,7 +43,6 @@ impl Tool {
         Self::GetSystemPrompt,
     ];
 
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::BootstrapSession => "bootstrap_session",
@@ -60,12 +59,10 @@ impl Tool {
         }
     }
 
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
             Self::BootstrapSession => "Begin the session",
@@ -82,7 +79,6 @@ impl Tool {
         }
     }
 
-    #[must_use]
     pub const fn description(self) -> &'static str {
         match self {
             Self::BootstrapSession => {
@@ -118,8 +114,6 @@ impl Tool {
         }
     }
 
-    /// Whether it changes nothing that is kept for the user.
-    #[must_use]
     pub const fn is_read_only(self) -> bool {
         !matches!(
             self,
@@ -127,7 +121,6 @@ impl Tool {
         )
     }
 
-    #[must_use]
     pub const fn is_destructive(self) -> bool {
         matches!(self, Self::ForgetMemory | Self::UpdateInstructions)
     }
@@ -135,7 +128,6 @@ impl Tool {
 
 pub(super) const PROMPT: &str = "get_system_prompt";
 
-#[must_use]
 pub fn tools() -> Vec<Definition> {
     // Making the schemas takes longer than most calls.
     static TOOLS: LazyLock<Vec<Definition>> =

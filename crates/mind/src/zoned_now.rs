@@ -11,29 +11,25 @@ pub struct ZonedNow {
 }
 
 impl ZonedNow {
-    #[must_use]
     pub fn new(at: Timestamp, zone: TimeZone) -> Self {
         Self { at, zone }
     }
 
     /// Microseconds since 1970, as the store counts.
-    #[must_use]
     pub fn micros(&self) -> i64 {
         self.at.as_microsecond()
     }
 
-    #[must_use]
     pub fn local(&self) -> Zoned {
         self.at.to_zoned(self.zone.clone())
     }
 
-    #[must_use]
     pub fn zone(&self) -> &TimeZone {
         &self.zone
     }
 }
 
-/// Microseconds since 1970 of a time as somebody wrote it; a date is its midnight where the owner is.
+/// Parses a time into microseconds since 1970; a date is its midnight in the owner's zone.
 pub(crate) fn parse_micros(name: &str, text: &str, now: &ZonedNow) -> Result<i64, String> {
     let text = text.trim();
     if let Ok(at) = text.parse::<Timestamp>() {
@@ -51,7 +47,7 @@ pub(crate) fn format_micros(micros: i64) -> String {
     Timestamp::from_microsecond(micros).map_or_else(|_| micros.to_string(), |at| format!("{at:.6}"))
 }
 
-/// A time as the owner reads it: their wall clock, with its offset.
+/// The local time of the owner, with its offset.
 pub(crate) fn format_local(now: &ZonedNow, at: i64) -> Option<String> {
     let at = jiff::Timestamp::from_microsecond(at).ok()?;
     Some(at.to_zoned(now.zone().clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())

@@ -109,9 +109,9 @@ fn fill(input: PromptInput, layout: Layout, words: &str, size: usize) -> PromptI
     let with = |length: usize| {
         let mut input = input.clone();
         let text: String = words.chars().cycle().take(length).collect();
-        if layout.name() == "full" {
+        if layout.name == "full" {
             input.project.push(own(ProjectFile { path: "AGENTS.md".into(), text }, "AGENTS.md"));
-        } else if layout.name() == "tagged" {
+        } else if layout.name == "tagged" {
             input.agent.instructions = Some(own(text, "agents/nova/agent.toml"));
         } else {
             input.soul = Some(own(text, "SOUL.md"));

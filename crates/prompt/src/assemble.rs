@@ -1,4 +1,4 @@
-//! From input and layout to a prompt: which sections there are, in which order, written and cut to the budget.
+//! From input and layout to a prompt: selects the sections, orders them, writes them and cuts them to the budget.
 
 use crate::audience::VisibleInput;
 use crate::block::{Block, Piece, counted};
@@ -17,11 +17,11 @@ pub struct Prompt<'a> {
 pub(crate) struct RenderedSection<'a> {
     pub(crate) section: &'static Section,
     pub(crate) pieces: Vec<Piece<'a>>,
-    /// What gave way to the budget, if anything did.
+    /// The source that was cut to fit the budget, if any.
     pub(crate) cut: Option<&'a Source>,
 }
 
-/// Assembles the prompt. Cannot fail: what goes wrong becomes a note.
+/// Cannot fail: problems become notes.
 pub fn assemble<'a>(input: &'a PromptInput, layout: &Layout) -> Prompt<'a> {
     let view = VisibleInput::new(input, layout.body);
     let mut notes = input.notes.clone();
@@ -69,7 +69,7 @@ fn write<'a>(
     (!pieces.is_empty()).then_some(RenderedSection { section, pieces, cut: None })
 }
 
-/// The body is the operator's own and stays as it is; what hides in it is still worth knowing.
+/// The body is the operator's text and is not changed; invisible characters in it are noted.
 fn note_body(view: &VisibleInput<'_>, notes: &mut Vec<Note>) {
     for part in view.body().into_iter().flat_map(|body| &body.parts) {
         let hidden = escape::hidden_characters(&part.text);

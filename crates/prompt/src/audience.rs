@@ -1,12 +1,12 @@
-//! Who may see a value. A [`Value`] gives its content to nobody but this crate's assembler, and to it only for a
-//! room that the value is meant for: leaving something out is the type's work, not the caller's care.
+//! Who may see a value. Only this crate's assembler reads the content of a [`Value`], and only for an audience that the
+//! value is meant for: the type enforces it, not the caller.
 
 use std::cell::RefCell;
 use std::fmt;
 
 use crate::{Body, Note, NoteKind, PromptInput, Source, escape};
 
-/// Who is in the room, or who a value is meant for; from the narrowest to the widest.
+/// Who reads the agent's replies, or who a value is meant for; from the narrowest to the widest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Audience {
     Owner,
@@ -33,8 +33,8 @@ impl Audience {
     }
 }
 
-/// A value with its source and its audience. What it holds can be read only while assembling for a room that is
-/// no wider than the audience; `Debug` shows where it came from, never what it is.
+/// A value with its source and its audience. Its content can be read only while assembling for an audience that is not
+/// wider; `Debug` shows the source, never the content.
 ///
 /// ```compile_fail,E0616
 /// use embody_prompt::{Audience, Source, Value};
@@ -62,8 +62,8 @@ impl<T> Value<T> {
         self.audience
     }
 
-    pub(crate) fn reveal(&self, room: Audience) -> Option<Visible<'_, T>> {
-        (self.audience >= room).then_some(Visible { value: &self.inner, source: &self.source })
+    pub(crate) fn reveal(&self, audience: Audience) -> Option<Visible<'_, T>> {
+        (self.audience >= audience).then_some(Visible { value: &self.inner, source: &self.source })
     }
 }
 
@@ -116,14 +116,14 @@ impl<'a> VisibleInput<'a> {
         self.input
     }
 
-    /// The body, when it is part of this prompt and says something.
+    /// The body, if it is part of this prompt and not blank.
     pub(crate) fn body(&self) -> Option<&'a Body> {
         let body = self.input.body.as_ref().filter(|_| self.with_body)?;
         body.parts.iter().any(|part| !escape::is_blank(&part.text)).then_some(body)
     }
 
     pub(crate) fn reveal<T>(&self, value: &'a Value<T>) -> Option<Visible<'a, T>> {
-        let seen = value.reveal(self.input.room);
+        let seen = value.reveal(self.input.audience);
         if seen.is_none() {
             self.note_withheld(value.source(), value.audience());
         }
@@ -157,7 +157,7 @@ impl<'a> VisibleInput<'a> {
         let message = format!(
             "left out: it is meant for `{}` and this prompt is for `{}`",
             audience.name(),
-            self.input.room.name()
+            self.input.audience.name()
         );
         self.note(Note::new(NoteKind::Withheld, message, source.clone()));
     }

@@ -1,16 +1,16 @@
-//! A section while it is being written: pieces of text, each with its source, none of them able to leave the frame.
-//! This is the only place where a value's content becomes prompt text.
+//! A section while it is being written: pieces of text, each with its source; none can leave the frame. This is the only
+//! place where a value's content becomes prompt text.
 
 use std::borrow::Cow;
 
 use crate::audience::Visible;
 use crate::escape::{self, EscapeReport, TextPosition};
-use crate::{Note, NoteKind, Source};
+use crate::{Dialect, Note, NoteKind, Source};
 
 #[derive(Clone)]
 pub(crate) struct Piece<'a> {
     pub(crate) text: Cow<'a, str>,
-    /// `None`: the builder's own words.
+    /// `None`: the builder's own text.
     pub(crate) source: Option<&'a Source>,
     pub(crate) volatile: bool,
     pub(crate) truncation: Truncation<'a>,
@@ -45,34 +45,34 @@ impl<'a> Block<'a> {
         self.push(words.into(), None, false);
     }
 
-    /// The builder's own words about something that may differ in every turn.
+    /// The builder's own text that may differ in every turn.
     pub(crate) fn volatile_text(&mut self, words: String) {
         self.push(Cow::Owned(words), None, true);
     }
 
     pub(crate) fn inline(&mut self, value: Visible<'a, str>) {
-        let text = self.escape_inline(value);
+        let text = self.escape(value, escape::inline);
         self.push(text, Some(value.source), false);
     }
 
     pub(crate) fn line(&mut self, value: Visible<'a, str>) {
-        let text = self.escape_line(value);
+        let text = self.escape(value, escape::line);
         self.push(text, Some(value.source), false);
     }
 
     pub(crate) fn volatile_line(&mut self, value: Visible<'a, str>) {
-        let text = self.escape_line(value);
+        let text = self.escape(value, escape::line);
         self.push(text, Some(value.source), true);
     }
 
     pub(crate) fn volatile(&mut self, value: Visible<'a, str>) {
-        let text = self.escape_inline(value);
+        let text = self.escape(value, escape::inline);
         self.push(text, Some(value.source), true);
     }
 
-    /// A value in a line of `key=value` pairs. Requests bring some of them, so none may look like the next pair.
+    /// A value in a line of `key=value` pairs. Some come from requests, so none may look like the next pair.
     pub(crate) fn fact(&mut self, value: Visible<'a, str>, volatile: bool) {
-        let mut text = self.escape_inline(value);
+        let mut text = self.escape(value, escape::inline);
         let bars = text.matches('|').count();
         if bars > 0 {
             text = Cow::Owned(text.replace('|', "¦"));
@@ -82,17 +82,14 @@ impl<'a> Block<'a> {
     }
 
     pub(crate) fn markup(&mut self, value: Visible<'a, str>) {
-        let mut report = EscapeReport::default();
-        let text = escape::markup(value.value, self.position.dialect, &mut report);
-        self.note(report, value.source);
-        self.push(Cow::Owned(text), Some(value.source), false);
+        let text = self.escape(value, |text, dialect, report| escape::markup(text, dialect, report).into());
+        self.push(text, Some(value.source), false);
     }
 
     pub(crate) fn markup_line(&mut self, value: Visible<'a, str>) {
-        let mut report = EscapeReport::default();
-        let text = escape::markup_line(value.value, self.position.dialect, &mut report);
-        self.note(report, value.source);
-        self.push(Cow::Owned(text), Some(value.source), false);
+        let text =
+            self.escape(value, |text, dialect, report| escape::markup_line(text, dialect, report).into());
+        self.push(text, Some(value.source), false);
     }
 
     /// A text of several lines that is never cut.
@@ -135,7 +132,7 @@ impl<'a> Block<'a> {
         self.item = None;
     }
 
-    /// What was written, without a line end at its end, and what there is to say about it.
+    /// The pieces, without a line end at the end, and the notes about them.
     pub(crate) fn finish(mut self) -> (Vec<Piece<'a>>, Vec<Note>) {
         while let Some(last) = self.pieces.last_mut() {
             let end = last.text.trim_end_matches('\n').len();
@@ -155,25 +152,19 @@ impl<'a> Block<'a> {
         self.pieces.push(Piece { text, source, volatile, truncation });
     }
 
-    fn escape_inline(&mut self, value: Visible<'a, str>) -> Cow<'a, str> {
+    fn escape(
+        &mut self,
+        value: Visible<'a, str>,
+        escape: impl FnOnce(&'a str, Dialect, &mut EscapeReport) -> Cow<'a, str>,
+    ) -> Cow<'a, str> {
         let mut report = EscapeReport::default();
-        let text = escape::inline(value.value, self.position.dialect, &mut report);
-        self.note(report, value.source);
-        text
-    }
-
-    fn escape_line(&mut self, value: Visible<'a, str>) -> Cow<'a, str> {
-        let mut report = EscapeReport::default();
-        let text = escape::line(value.value, self.position.dialect, &mut report);
+        let text = escape(value.value, self.position.dialect, &mut report);
         self.note(report, value.source);
         text
     }
 
     fn escape_text(&mut self, value: Visible<'a, str>, position: TextPosition) -> Cow<'a, str> {
-        let mut report = EscapeReport::default();
-        let text = escape::text(value.value, position, &mut report);
-        self.note(report, value.source);
-        text
+        self.escape(value, |text, _, report| escape::text(text, position, report))
     }
 
     fn note(&mut self, report: EscapeReport, source: &Source) {

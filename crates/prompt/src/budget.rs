@@ -1,4 +1,4 @@
-//! What a prompt may cost, and who gives way when it costs more. Bytes are compared first: a token is never shorter
+//! The token budget of a prompt, and which sections are cut to fit it. Bytes are compared first: a token is never shorter
 //! than a byte, so a text that fits by bytes is never counted.
 
 use crate::assemble::RenderedSection;
@@ -17,13 +17,13 @@ impl Default for Budget {
     }
 }
 
-/// How often a cut is made again because counting the text shows that it was too small.
+/// How often a cut is repeated because the counted text is still too long.
 const MAX_ROUNDS: usize = 6;
 
-/// Fresh values count in steps of so many tokens, so that a cut stays where it was in the last turn.
+/// Volatile values count in steps of this many tokens, so that a cut stays where it was in the last turn.
 const VOLATILE_STEP: usize = 64;
 
-/// Cuts what may be cut until the prompt fits. What may never be cut stays, and is noted when it alone is too much.
+/// Cuts sections until the prompt fits. If the parts that are never cut are too long, that is noted.
 pub(crate) fn fit(sections: &mut [RenderedSection<'_>], budget: &Budget, notes: &mut Vec<Note>) {
     let cap = |rendered: &RenderedSection<'_>| {
         let cap = budget.sections.iter().find(|(kind, _)| *kind == rendered.section.kind);
@@ -58,7 +58,7 @@ struct OriginalSections<'a> {
     asked: Vec<usize>,
 }
 
-/// Cuts one section to its own limit; gives back how many tokens it was asked for.
+/// Cuts one section to its own limit; returns how many tokens were to be removed.
 fn fit_section(rendered: &mut RenderedSection<'_>, cap: usize, notes: &mut Vec<Note>) -> usize {
     let whole = rendered.clone();
     let mut size = count(std::slice::from_ref(rendered));
@@ -105,7 +105,7 @@ fn fit_total<'a>(
     }
 }
 
-/// Takes `remove` tokens from the sections that give way, in their order, each down to its floor.
+/// Removes `remove` tokens from the sections in order of priority, each down to its floor.
 fn truncate_by_priority<'a>(
     originals: &OriginalSections<'a>,
     sections: &mut [RenderedSection<'a>],
@@ -144,16 +144,16 @@ fn truncate_by_priority<'a>(
     }
 }
 
-/// More than any text has, and still far from an overflow.
+/// More than any text has, without overflow.
 const MAX_REMOVAL: usize = usize::MAX >> 8;
 
-/// How many tokens to ask for when `missing` are still too many: each round asks more boldly, the last for everything,
-/// so that what is over in the end cannot be cut.
+/// How many tokens to remove when `missing` are still too many: each round removes more, the last one everything that can
+/// be cut.
 fn next_removal(asked: usize, missing: usize, round: usize) -> usize {
     if round + 2 >= MAX_ROUNDS { MAX_REMOVAL } else { (asked + (missing << round)).min(MAX_REMOVAL) }
 }
 
-/// What the text counts for: its tokens, but at least those of its stable part and whole steps for the fresh one.
+/// The tokens of the text, but at least those of its stable part plus whole steps for the volatile one.
 fn cost(sections: &[RenderedSection<'_>]) -> usize {
     let volatile: String = sections
         .iter()

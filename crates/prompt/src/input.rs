@@ -1,14 +1,14 @@
-//! What a prompt is made of, as plain data. Somebody else has read the files, asked the clock and chosen between
-//! sources; here are only the results, each with its source and its audience.
+//! The input of a prompt as plain data: the caller has read files and clock and chosen between sources. Each value has its
+//! source and its audience.
 
 use crate::{Audience, Budget, Note, Source, Value, escape};
 
 /// Everything that any layout may need. Absent values leave no trace in the prompt.
 #[derive(Clone, Debug)]
 pub struct PromptInput {
-    /// Who will see what the agent writes; wider rooms see less.
-    pub room: Audience,
-    /// The body rules. They hold in every room, so they carry no audience.
+    /// Who reads the agent's replies; a wider audience sees fewer values.
+    pub audience: Audience,
+    /// The body rules. They apply to every audience.
     pub body: Option<Body>,
     /// A persona text from elsewhere, layered below the body.
     pub persona: Option<Value<String>>,
@@ -22,28 +22,27 @@ pub struct PromptInput {
     pub skills: Vec<Value<Skill>>,
     pub workspace_files: Vec<Value<WorkspaceFile>>,
     pub tools: Vec<Value<Tool>>,
-    /// What the servers behind those tools say about themselves.
+    /// The instructions of the servers behind those tools.
     pub servers: Vec<Value<Server>>,
     pub native_tools: bool,
     pub channel: Option<Value<String>>,
     pub now: Value<LocalTime>,
-    /// The same moment in UTC, for rooms that may not know where the user is.
+    /// The same time in UTC, for audiences that may not know the user's location.
     pub utc: String,
     pub instructions: Option<Value<String>>,
     pub directories: Option<Value<Directories>>,
     pub memories: Option<Value<Vec<String>>>,
     pub task: Option<Value<Task>>,
     pub background: bool,
-    /// What the sources had to say; carried into the prompt's own notes.
+    /// Notes of the sources; copied into the prompt's notes.
     pub notes: Vec<Note>,
     pub budget: Budget,
 }
 
 impl PromptInput {
-    /// An input with nothing but the time, for a room that the caller has to name.
-    pub fn new(now: Value<LocalTime>, room: Audience) -> Self {
+    pub fn new(now: Value<LocalTime>, audience: Audience) -> Self {
         Self {
-            room,
+            audience,
             body: None,
             persona: None,
             identity: None,
@@ -94,7 +93,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Whether nothing is known. A sign without a name says nothing.
+    /// An emoji without a name does not count.
     pub fn is_empty(&self) -> bool {
         [&self.name, &self.creature, &self.vibe, &self.description]
             .into_iter()
@@ -109,7 +108,7 @@ pub struct UserProfile {
 
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// Whether somebody has set this agent up. Nobody has: it gets the built-in identity.
+    /// An agent without configuration gets the built-in identity.
     pub configured: bool,
     pub identity: Option<Value<String>>,
     pub instructions: Option<Value<String>>,

@@ -10,9 +10,7 @@ pub const SEPARATOR: &str = "\n\n---\n\n";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// `<Tag>` … `</Tag>`.
     Tagged,
-    /// `## Heading`.
     Markdown,
 }
 
@@ -20,10 +18,10 @@ pub enum Dialect {
 /// these sections.
 #[derive(Clone, Copy)]
 pub struct Layout {
-    pub(crate) name: &'static str,
-    pub(crate) dialect: Dialect,
-    pub(crate) sections: &'static [&'static Section],
-    pub(crate) body: bool,
+    pub name: &'static str,
+    pub dialect: Dialect,
+    pub sections: &'static [&'static Section],
+    pub body: bool,
     pub(crate) volatile_last: bool,
 }
 
@@ -118,22 +116,6 @@ impl Layout {
 
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::BODY, Self::FULL, Self::TAGGED, Self::CHANNEL].into_iter().find(|layout| layout.name == name)
-    }
-
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    pub fn dialect(&self) -> Dialect {
-        self.dialect
-    }
-
-    pub fn sections(&self) -> &'static [&'static Section] {
-        self.sections
-    }
-
-    pub fn has_body(&self) -> bool {
-        self.body
     }
 
     /// Whether a persona text would be used: below the body, or as the soul of an agent that has none of its own.

@@ -22,7 +22,6 @@ mod budget;
 mod escape;
 mod input;
 mod layout;
-mod note;
 mod render;
 mod review;
 mod section;
@@ -42,9 +41,8 @@ pub use input::{
     Responsibility, Sandbox, Server, Skill, Step, StepState, Task, Tool, UserProfile, WorkspaceFile,
 };
 pub use layout::{Dialect, Layout, SEPARATOR};
-pub use note::{Note, NoteKind};
 pub use render::{Part, RenderedPrompt, Span, render};
 pub use review::{Review, review};
 pub use section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
 pub use sections::{DEFAULT_SOUL, INSTRUCTIONS_LIMIT};
-pub use source::Source;
+pub use source::{Note, NoteKind, Source};

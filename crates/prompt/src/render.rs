@@ -22,9 +22,7 @@ pub struct RenderedPrompt {
 #[derive(Clone, Debug)]
 pub struct Span {
     pub kind: Kind,
-    /// Whose words it carries.
     pub layer: Layer,
-    /// Whether anything in it may differ in the next turn.
     pub cache_class: CacheClass,
     pub start: usize,
     pub end: usize,

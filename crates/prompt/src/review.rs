@@ -1,4 +1,4 @@
-//! Runs the lint over every value of an input, as the owner's eyes: where it is, and what it tries.
+//! Runs the lint over every value of an input, with the owner's view: the source of each finding, and what it attempts.
 
 use crate::lint::{Finding, Rule, override_attempts, secrets};
 use crate::{Audience, PromptInput, Source, Value, hidden_characters};
@@ -41,9 +41,9 @@ fn collect(found: &mut Vec<Review>, source: &Source, findings: Vec<Finding>) {
 }
 
 fn lower_layers(input: &PromptInput) -> Vec<(&Source, &str)> {
-    let mut texts = Vec::new();
+    let mut texts = Texts::default();
     let agent = &input.agent;
-    for value in [
+    let plain = [
         &input.persona,
         &input.soul,
         &agent.identity,
@@ -51,49 +51,39 @@ fn lower_layers(input: &PromptInput) -> Vec<(&Source, &str)> {
         &agent.role,
         &input.instructions,
         &input.channel,
-    ] {
-        texts.extend(value.iter().flat_map(|value| pieces(value, |text| vec![text.as_str()])));
-    }
-    texts.extend(input.identity.iter().flat_map(|value| {
-        pieces(value, |identity| {
-            let fields = [&identity.name, &identity.creature, &identity.vibe, &identity.description];
-            fields.into_iter().flatten().map(String::as_str).collect()
-        })
-    }));
-    texts.extend(
-        input.user.iter().flat_map(|value| pieces(value, |user| user.name.as_deref().into_iter().collect())),
-    );
-    texts.extend(
-        agent
-            .responsibilities
-            .iter()
-            .flat_map(|value| pieces(value, |duty| vec![&duty.title, &duty.content])),
-    );
-    texts.extend(input.project.iter().flat_map(|value| pieces(value, |file| vec![file.text.as_str()])));
-    texts.extend(
-        input.workspace_files.iter().flat_map(|value| pieces(value, |file| vec![file.text.as_str()])),
-    );
-    texts.extend(
-        input.skills.iter().flat_map(|value| pieces(value, |skill| vec![&skill.name, &skill.description])),
-    );
-    texts.extend(
-        input.servers.iter().flat_map(|value| pieces(value, |server| vec![server.description.as_str()])),
-    );
-    texts.extend(input.tools.iter().flat_map(|value| pieces(value, |tool| vec![tool.description.as_str()])));
-    texts.extend(
-        input.memories.iter().flat_map(|value| pieces(value, |all| all.iter().map(String::as_str).collect())),
-    );
-    texts.extend(input.task.iter().flat_map(|value| {
-        pieces(value, |task| {
-            let steps = task.steps.iter().map(|step| step.text.as_str());
-            [task.title.as_str()].into_iter().chain(task.description.as_deref()).chain(steps).collect()
-        })
-    }));
-    texts
+    ];
+    texts.add(plain.into_iter().flatten(), |text| vec![text]);
+    texts.add(&input.identity, |identity| {
+        let fields = [&identity.name, &identity.creature, &identity.vibe, &identity.description];
+        fields.into_iter().flatten().map(String::as_str).collect()
+    });
+    texts.add(&input.user, |user| user.name.as_deref().into_iter().collect());
+    texts.add(&agent.responsibilities, |duty| vec![&duty.title, &duty.content]);
+    texts.add(&input.project, |file| vec![&file.text]);
+    texts.add(&input.workspace_files, |file| vec![&file.text]);
+    texts.add(&input.skills, |skill| vec![&skill.name, &skill.description]);
+    texts.add(&input.servers, |server| vec![&server.description]);
+    texts.add(&input.tools, |tool| vec![&tool.description]);
+    texts.add(&input.memories, |all| all.iter().map(String::as_str).collect());
+    texts.add(&input.task, |task| {
+        let steps = task.steps.iter().map(|step| step.text.as_str());
+        [task.title.as_str()].into_iter().chain(task.description.as_deref()).chain(steps).collect()
+    });
+    texts.0
 }
 
-fn pieces<'a, T>(value: &'a Value<T>, parts: impl Fn(&'a T) -> Vec<&'a str>) -> Vec<(&'a Source, &'a str)> {
-    // The owner may see everything that is in their own workspace.
-    let Some(seen) = value.reveal(Audience::Owner) else { return Vec::new() };
-    parts(seen.value).into_iter().map(|text| (seen.source, text)).collect()
+#[derive(Default)]
+struct Texts<'a>(Vec<(&'a Source, &'a str)>);
+
+impl<'a> Texts<'a> {
+    fn add<T: 'a>(
+        &mut self,
+        values: impl IntoIterator<Item = &'a Value<T>>,
+        parts: impl Fn(&'a T) -> Vec<&'a str>,
+    ) {
+        // The owner may see everything that is in their own workspace.
+        for seen in values.into_iter().filter_map(|value| value.reveal(Audience::Owner)) {
+            self.0.extend(parts(seen.value).into_iter().map(|text| (seen.source, text)));
+        }
+    }
 }

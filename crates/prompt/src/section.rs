@@ -8,19 +8,34 @@ pub struct Section {
     pub kind: Kind,
     pub frame: Frame,
     pub cache_class: CacheClass,
-    /// Whose words it carries.
     pub layer: Layer,
-    /// How it gives way to the budget; `None`: it never does.
+    /// `None`: it is never cut.
     pub truncation_priority: Option<TruncationPriority>,
+    /// A section also leaves no trace if it writes nothing.
     pub(crate) when: fn(&VisibleInput<'_>) -> bool,
     pub(crate) write: for<'a, 'b> fn(&'b VisibleInput<'a>, &'b mut Block<'a>),
 }
 
+impl Section {
+    /// What most sections are: stable, in the operator's words, never cut, always present. It writes nothing yet.
+    pub(crate) const fn new(kind: Kind, frame: Frame) -> Self {
+        Self {
+            kind,
+            frame,
+            cache_class: CacheClass::Stable,
+            layer: Layer::Operator,
+            truncation_priority: None,
+            when: |_| true,
+            write: |_, _| {},
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TruncationPriority {
-    /// Sections with a lower number give way first.
+    /// Sections with a lower number are cut first.
     pub order: u8,
-    /// Tokens of content that stay whatever happens.
+    /// Tokens of content that are never cut.
     pub floor: usize,
 }
 

@@ -8,9 +8,8 @@ use crate::block::{Piece, Truncation};
 use crate::escape::{self, EscapeReport, TextPosition};
 use crate::{Source, tokens};
 
-/// The share of what stays that goes to the head.
 const HEAD_PERCENT: usize = 70;
-/// A line longer than this may be cut inside.
+/// A longer line may be cut inside.
 const MAX_LINE_BYTES: usize = 400;
 
 /// The section with about `remove` tokens less, but never below its floor.
@@ -46,7 +45,7 @@ pub(crate) fn truncate_section<'a>(whole: &RenderedSection<'a>, remove: usize) -
     RenderedSection { section: whole.section, pieces, cut: Some(largest(whole, &sizes)) }
 }
 
-/// The source of what is largest among the pieces that give way: it is always cut.
+/// The source of the largest piece that can be cut.
 fn largest<'a>(whole: &RenderedSection<'a>, sizes: &[usize]) -> &'a Source {
     const BUILT_IN: &Source = &Source::BUILT_IN;
     let giving = whole.pieces.iter().zip(sizes).filter_map(|(piece, size)| Some((size, piece.source?)));
@@ -120,9 +119,9 @@ fn truncate_lines(piece: Piece<'_>, level: usize) -> Vec<Piece<'_>> {
     let lines = split(raw);
     let sizes: Vec<usize> = lines.iter().map(|line| tokens::count(line)).collect();
     let mark = |cut: usize| format!("<!-- embody: {cut} characters left out to save room -->");
-    let room = level.saturating_sub(tokens::count(&mark(raw.len())) + 2);
+    let limit = level.saturating_sub(tokens::count(&mark(raw.len())) + 2);
     let starts_part = |index: usize| lines.get(index).is_some_and(|line| line.trim_start().starts_with('#'));
-    let (head, tail) = head_and_tail(&sizes, room, starts_part);
+    let (head, tail) = head_and_tail(&sizes, limit, starts_part);
     let text = |range: std::ops::Range<usize>| lines.get(range).unwrap_or_default().concat();
     let mut out = Vec::with_capacity(3);
     push_escaped(&mut out, &text(0..head), position, piece.source);
@@ -171,23 +170,23 @@ fn split(raw: &str) -> Vec<&str> {
 
 /// The ranges that stay, as (end of the head, start of the tail). A head that would end shortly after a heading ends
 /// before it.
-fn head_and_tail(sizes: &[usize], room: usize, starts_part: impl Fn(usize) -> bool) -> (usize, usize) {
-    let take = |sizes: &mut dyn Iterator<Item = &usize>, room: usize| {
+fn head_and_tail(sizes: &[usize], limit: usize, starts_part: impl Fn(usize) -> bool) -> (usize, usize) {
+    let take = |sizes: &mut dyn Iterator<Item = &usize>, limit: usize| {
         let mut used = 0;
         sizes
             .take_while(|size| {
                 used += **size;
-                used <= room
+                used <= limit
             })
             .count()
     };
-    let mut head = take(&mut sizes.iter(), room * HEAD_PERCENT / 100);
+    let mut head = take(&mut sizes.iter(), limit * HEAD_PERCENT / 100);
     if let Some(heading) =
         (head.saturating_sub(2)..head).rev().find(|index| *index > 0 && starts_part(*index))
     {
         head = heading;
     }
     let used: usize = sizes.iter().take(head).sum();
-    let tail = take(&mut sizes.iter().skip(head).rev(), room.saturating_sub(used));
+    let tail = take(&mut sizes.iter().skip(head).rev(), limit.saturating_sub(used));
     (head, sizes.len() - tail)
 }

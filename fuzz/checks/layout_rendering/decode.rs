@@ -26,8 +26,8 @@ pub(super) struct Case {
 pub(super) fn case(data: &[u8]) -> Case {
     let mut fields = data.split(|byte| *byte == 0);
     let switches = Switches(fields.next().unwrap_or_default());
-    let room = Audience::ALL[switches.choice(3, 4)];
-    let mut fields = Fields { fields, room };
+    let audience = Audience::ALL[switches.choice(3, 4)];
+    let mut fields = Fields { fields, audience };
     let body = fields.body();
     let persona = fields.text("persona");
     let identity = fields.one("IDENTITY.md", |words| Identity {
@@ -49,7 +49,7 @@ pub(super) fn case(data: &[u8]) -> Case {
         persists: switches.on(6),
     };
     let input = PromptInput {
-        room,
+        audience,
         body,
         persona,
         identity,
@@ -150,7 +150,7 @@ fn task(words: &mut Words<'_>) -> Task {
 
 struct Fields<F> {
     fields: F,
-    room: Audience,
+    audience: Audience,
 }
 
 impl<'a, F: Iterator<Item = &'a [u8]>> Fields<F> {
@@ -176,7 +176,7 @@ impl<'a, F: Iterator<Item = &'a [u8]>> Fields<F> {
     ) -> Option<Value<T>> {
         let (first, rest) = item.split_first()?;
         let audience = Audience::ALL[usize::from(first.wrapping_sub(b'0')) % 4];
-        let mut words = Words { rest: Some(rest), withheld: audience < self.room };
+        let mut words = Words { rest: Some(rest), withheld: audience < self.audience };
         Some(Value::new(make(&mut words), Source::file(source), audience))
     }
 

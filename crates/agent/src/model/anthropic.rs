@@ -19,10 +19,7 @@ pub(super) fn fold(
     event: &Event,
     context: &ErrorContext,
 ) -> Result<StreamState, ModelError> {
-    let unreadable = |error: serde_json::Error| {
-        ModelError::broken(format!("an event cannot be read: {}", context.quote(&error.to_string())))
-    };
-    match serde_json::from_str(&event.data).map_err(unreadable)? {
+    match context.parse_event(&event.data)? {
         StreamEvent::MessageStart { message } => builder.usage = message.usage.over(Usage::default()),
         StreamEvent::ContentBlockStart { index, content_block } => begin(builder, index, content_block)?,
         StreamEvent::ContentBlockDelta { delta: BlockDelta::TextDelta { text }, .. } => {

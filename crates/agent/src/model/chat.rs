@@ -58,10 +58,6 @@ pub struct ToolRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta {
     Text(String),
-    /// The model starts to write a call of this tool.
-    Call {
-        name: String,
-    },
     /// The request will be retried after a delay.
     Waiting {
         after: Duration,
@@ -87,9 +83,7 @@ pub struct Usage {
     /// Prompt tokens, including cached ones.
     pub input: Option<u64>,
     pub output: Option<u64>,
-    /// Prompt tokens that were read from the cache.
     pub cache_read: Option<u64>,
-    /// Prompt tokens that were written to the cache.
     pub cache_write: Option<u64>,
 }
 

@@ -68,12 +68,6 @@ impl ChatModel {
         Ok(Self(Arc::new(Inner { settings, client, url, headers, context })))
     }
 
-    #[must_use]
-    pub fn provider(&self) -> Provider {
-        self.0.settings.provider
-    }
-
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.0.settings.model
     }
@@ -98,7 +92,13 @@ impl ChatModel {
 /// A URL may contain a password or a token, which are not shown.
 impl fmt::Debug for ChatModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} model `{}` at `{}`", self.provider().name(), self.name(), self.0.context.endpoint)
+        write!(
+            f,
+            "{} model `{}` at `{}`",
+            self.0.settings.provider.name(),
+            self.name(),
+            self.0.context.endpoint
+        )
     }
 }
 
@@ -109,13 +109,13 @@ impl Inner {
         let started = Instant::now();
         let mut attempts = 0;
         loop {
-            let begun = Instant::now();
+            let attempt_started = Instant::now();
             let failed = match self.attempt(body.clone(), &names, on).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
             attempts += 1;
-            let state = RetryState { attempts, elapsed: started.elapsed(), last: begun.elapsed() };
+            let state = RetryState { attempts, elapsed: started.elapsed(), last: attempt_started.elapsed() };
             let dice = getrandom::u32().unwrap_or_default();
             let Some(after) = retry::wait(&failed, state, &self.settings.times, dice) else {
                 return Err(failed.error);
@@ -150,14 +150,13 @@ impl Inner {
         let mut events = Events::new(response, &self.context, self.settings.times, first_due)?;
         let mut builder = ResponseBuilder::default();
         let mut splitter = (!self.settings.native_tools).then(StreamSplitter::default);
-        let read =
-            self.read(&mut events, &mut builder, |delta| emit(delta, splitter.as_mut(), names, on)).await;
+        let read = self.read(&mut events, &mut builder, |delta| emit(delta, splitter.as_mut(), on)).await;
         if let Err(error) = read {
             let is_final = builder.has_begun();
             return Err(FailedAttempt { error, asked_wait: None, is_final });
         }
         builder.finish_text();
-        builder.take_deltas().into_iter().for_each(|delta| emit(delta, splitter.as_mut(), names, on));
+        builder.take_deltas().into_iter().for_each(|delta| emit(delta, splitter.as_mut(), on));
         let mut answer = builder.finish()?;
         if let Some(splitter) = &mut splitter {
             let split = splitter.finish();
@@ -177,13 +176,13 @@ impl Inner {
 
     async fn send(&self, body: Vec<u8>, first_due: Instant) -> Result<Response, FailedAttempt> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        let begun = Instant::now();
+        let attempt_started = Instant::now();
         let sent = timeout_at(first_due, request.send()).await.map_err(|_| ModelError::Timeout {
             endpoint: self.context.endpoint.clone(),
             what: TimeoutStage::FirstByte,
             after: self.settings.times.first_byte,
         })?;
-        let response = sent.map_err(|error| self.send_error(&error, begun.elapsed()))?;
+        let response = sent.map_err(|error| self.send_error(&error, attempt_started.elapsed()))?;
         if response.status().is_success() { Ok(response) } else { Err(self.response_error(response).await) }
     }
 
@@ -251,13 +250,12 @@ impl Inner {
 }
 
 /// Reports a delta; for a model that writes its calls as text, only the text part.
-fn emit(delta: Delta, splitter: Option<&mut StreamSplitter>, names: &Names, on: Listener<'_>) {
+fn emit(delta: Delta, splitter: Option<&mut StreamSplitter>, on: Listener<'_>) {
     match (delta, splitter) {
         (Delta::Text(text), Some(splitter)) => {
             splitter.push(&text);
             splitter.take_deltas().into_iter().for_each(on);
         }
-        (Delta::Call { name }, _) => on(Delta::Call { name: names.back(&name).to_owned() }),
         (delta, _) => on(delta),
     }
 }
@@ -325,17 +323,18 @@ impl ChatModel {
             endpoint: inner.context.endpoint.clone(),
             why: inner.settings.proxies.describe_error(&inner.url, format!("no answer within {within:?}")),
         };
-        let begun = Instant::now();
-        let looking = async {
+        let attempt_started = Instant::now();
+        let probing = async {
             let request = inner.client.get(list_of(&inner.url)).headers(inner.headers.clone());
-            let response = request.send().await.map_err(|error| inner.send_error(&error, begun.elapsed()))?;
+            let response =
+                request.send().await.map_err(|error| inner.send_error(&error, attempt_started.elapsed()))?;
             match response.status().as_u16() {
                 200..=299 => Ok(ProbeResult::Lists),
                 300..=399 | 401 | 500..=599 => Err(inner.response_error(response).await.error),
                 status => Ok(ProbeResult::Answers(status)),
             }
         };
-        timeout(within, looking).await.unwrap_or_else(|elapsed| Err(timed_out(elapsed)))
+        timeout(within, probing).await.unwrap_or_else(|elapsed| Err(timed_out(elapsed)))
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use embody_wire::Secret;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +48,6 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Settings { .. } => "see `[model]` in embody.toml",
@@ -162,8 +162,8 @@ impl ErrorContext {
             429 if body.code == "insufficient_quota" => ModelError::Refused { status, message },
             429 => ModelError::RateLimited { endpoint, retry_after: response.retry_after, message },
             408 | 425 | 500..=599 => {
-                let why = if message.is_empty() { String::new() } else { format!(": {message}") };
-                ModelError::Unavailable { endpoint, why: format!("it answers with status {status}{why}") }
+                let why = format!("it answers with status {status}{}", colon_suffix(&message));
+                ModelError::Unavailable { endpoint, why }
             }
             _ => ModelError::Refused { status, message },
         }
@@ -182,6 +182,12 @@ impl ErrorContext {
             _ => body.code.parse().ok().filter(|status| (400..600).contains(status)).unwrap_or(400),
         };
         self.classify(&ErrorResponse { status, retry_after: None, body: data.to_owned() })
+    }
+
+    pub(super) fn parse_event<T: DeserializeOwned>(&self, data: &str) -> Result<T, ModelError> {
+        serde_json::from_str(data).map_err(|error| {
+            ModelError::broken(format!("an event cannot be read: {}", self.quote(&error.to_string())))
+        })
     }
 
     /// Prepares foreign text for an error.

@@ -28,10 +28,7 @@ pub(super) fn fold(
         "" => return Ok(StreamState::Open),
         _ => {}
     }
-    let unreadable = |error: serde_json::Error| {
-        ModelError::broken(format!("an event cannot be read: {}", context.quote(&error.to_string())))
-    };
-    let chunk: Chunk = serde_json::from_str(&event.data).map_err(unreadable)?;
+    let chunk: Chunk = context.parse_event(&event.data)?;
     if chunk.error.is_some_and(|error| error.get() != "null") || event.name == "error" {
         return Err(context.classify_stream_error(&event.data));
     }

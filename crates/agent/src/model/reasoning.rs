@@ -29,34 +29,34 @@ impl ReasoningFilter {
         match self {
             Self::Before(held) => {
                 held.push_str(text);
-                let begun = held.trim_start();
-                if let Some(thought) = begun.strip_prefix(OPEN) {
+                let trimmed = held.trim_start();
+                if let Some(thought) = trimmed.strip_prefix(OPEN) {
                     let thought = thought.to_owned();
                     *self = Self::Thinking(String::new());
                     return self.push(&thought);
                 }
-                if OPEN.starts_with(begun) {
+                if OPEN.starts_with(trimmed) {
                     return String::new();
                 }
                 self.finish()
             }
             Self::Thinking(last) => {
                 last.push_str(text);
-                if let Some((_, said)) = last.split_once(CLOSE) {
-                    let said = said.to_owned();
+                if let Some((_, visible)) = last.split_once(CLOSE) {
+                    let visible = visible.to_owned();
                     *self = Self::Between;
-                    return self.push(&said);
+                    return self.push(&visible);
                 }
-                let kept = last.ceil_char_boundary(last.len().saturating_sub(CLOSE.len()));
-                last.drain(..kept);
+                let cut = last.ceil_char_boundary(last.len().saturating_sub(CLOSE.len()));
+                last.drain(..cut);
                 String::new()
             }
             Self::Between => {
-                let said = text.trim_start().to_owned();
-                if !said.is_empty() {
+                let visible = text.trim_start().to_owned();
+                if !visible.is_empty() {
                     *self = Self::Over;
                 }
-                said
+                visible
             }
             Self::Over => text.to_owned(),
         }
@@ -76,13 +76,13 @@ mod tests {
     use super::*;
 
     /// The text of an input that comes in chunks of `size` characters.
-    fn said(text: &str, size: usize) -> String {
+    fn visible(text: &str, size: usize) -> String {
         let mut reasoning = ReasoningFilter::default();
         let letters: Vec<char> = text.chars().collect();
-        let mut said: String =
+        let mut visible: String =
             letters.chunks(size).map(|piece| reasoning.push(&piece.iter().collect::<String>())).collect();
-        said.push_str(&reasoning.finish());
-        said
+        visible.push_str(&reasoning.finish());
+        visible
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
             ("", ""),
         ] {
             for size in [1, 2, 3, 7, 1000] {
-                assert_eq!(said(text, size), expected, "{text:?} in pieces of {size}");
+                assert_eq!(visible(text, size), expected, "{text:?} in pieces of {size}");
             }
         }
     }

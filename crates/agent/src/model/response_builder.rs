@@ -50,20 +50,20 @@ impl ResponseBuilder {
             return Ok(());
         }
         self.add_bytes(text.len())?;
-        let said = self.reasoning.push(text);
-        self.add(said);
+        let visible = self.reasoning.push(text);
+        self.add(visible);
         Ok(())
     }
 
     pub(super) fn finish_text(&mut self) {
-        let said = self.reasoning.finish();
-        self.add(said);
+        let visible = self.reasoning.finish();
+        self.add(visible);
     }
 
-    fn add(&mut self, said: String) {
-        if !said.is_empty() {
-            self.text.push_str(&said);
-            self.deltas.push(Delta::Text(said));
+    fn add(&mut self, visible: String) {
+        if !visible.is_empty() {
+            self.text.push_str(&visible);
+            self.deltas.push(Delta::Text(visible));
         }
     }
 
@@ -104,7 +104,6 @@ impl ResponseBuilder {
         }
         if call.name.is_empty() && !name.is_empty() {
             name.clone_into(&mut call.name);
-            self.deltas.push(Delta::Call { name: name.to_owned() });
         }
         call.arguments.push_str(arguments);
         Ok(())

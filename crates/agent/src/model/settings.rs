@@ -15,7 +15,6 @@ pub enum Provider {
 }
 
 impl Provider {
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",

@@ -134,7 +134,6 @@ pub(super) async fn error_body(mut response: Response) -> String {
 }
 
 /// The innermost cause, which is the informative one; it contains no URL.
-#[must_use]
 pub fn cause(error: &reqwest::Error) -> String {
     let mut text = "the request could not be made".to_owned();
     let mut cause = error.source();

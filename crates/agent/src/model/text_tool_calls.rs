@@ -207,7 +207,6 @@ impl StreamSplitter {
                 call.name
             ));
         }
-        self.deltas.push(Delta::Call { name: call.name.clone() });
         self.calls.push(call);
     }
 

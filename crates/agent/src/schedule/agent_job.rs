@@ -6,8 +6,7 @@ use embody_store::threads::{NewThread, Thread};
 use embody_store::{Result, Scope, Store};
 
 use super::JobHandler;
-use crate::title;
-use crate::turn::{Agent, Facts, TurnError, TurnInput};
+use crate::turn::{Agent, Facts, TurnError, TurnInput, thread_title};
 
 /// All characters that break a line.
 const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
@@ -87,7 +86,7 @@ fn error_text(error: &TurnError) -> String {
 
 pub async fn open_schedule_thread(store: &Store, schedule: &Schedule) -> Result<Thread> {
     let scope = Scope::new(&schedule.user, &schedule.agent)?;
-    let title = title::of(&schedule.prompt);
+    let title = thread_title(&schedule.prompt);
     let new = NewThread { channel: schedule.channel.clone(), external: Some(schedule.id.clone()), title };
     store.threads().open(&scope, new).await
 }

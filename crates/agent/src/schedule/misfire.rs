@@ -1,7 +1,6 @@
 //! Decides about a run that is late: the scheduler was not running when it was due, or the previous run took too long.
 //! Pure.
 
-use std::fmt;
 use std::time::Duration;
 
 use super::Timetable;
@@ -39,12 +38,6 @@ impl Misfire {
             Self::Once => "once",
             Self::All => "all",
         }
-    }
-}
-
-impl fmt::Display for Misfire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -1,7 +1,6 @@
 //! One due schedule, from the claim to the end of its run. A run cannot be undone, so a started run is never started
 //! again: it ends, or its outcome is `unknown`.
 
-use std::pin::Pin;
 use std::time::Duration;
 
 use embody_store::schedules::{FinishRun, RunOutcome, RunStart, ScheduleClaim};
@@ -12,30 +11,14 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::misfire::{DueRun, Plan, plan};
 use super::{Misfire, SchedulerSettings, Timetable};
+use crate::AsyncCallback;
 
 const MAX_OUTPUT_BYTES: usize = 250_000;
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const STOPPED: &str = "stopped: embody was ended before the run was";
 
-type JobFuture = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
-
 /// The work of a run. Returns its output, or a text that says why it failed. Dropping the future ends the run.
-pub struct JobHandler(Box<dyn Fn(ScheduleClaim) -> JobFuture + Send + Sync>);
-
-impl JobHandler {
-    pub fn new<F>(handler: impl Fn(ScheduleClaim) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Result<String, String>> + Send + 'static,
-    {
-        Self(Box::new(move |claim| Box::pin(handler(claim))))
-    }
-}
-
-impl std::fmt::Debug for JobHandler {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("JobHandler")
-    }
-}
+pub type JobHandler = AsyncCallback<ScheduleClaim, Result<String, String>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -47,7 +30,6 @@ pub(super) enum Phase {
     Stopping,
 }
 
-#[derive(Debug)]
 pub(super) struct JobContext {
     pub(super) store: Store,
     pub(super) handler: JobHandler,
@@ -138,7 +120,7 @@ async fn run_with_lease(context: &JobContext, claim: &ScheduleClaim) -> JobResul
     let mut phase = context.phase.subscribe();
     // As a task it continues while the lease is renewed, and its panic is isolated. Dropping the set ends it.
     let mut task = JoinSet::new();
-    task.spawn((context.handler.0)(claim.clone()));
+    task.spawn(context.handler.call(claim.clone()));
     let limit = Instant::now() + context.settings.run_limit;
     let mut lease_until = Instant::now() + lease;
     let mut renewal = Instant::now() + renew_every;
@@ -149,9 +131,9 @@ async fn run_with_lease(context: &JobContext, claim: &ScheduleClaim) -> JobResul
             () = stopping(&mut phase) => return JobResult::Stopped(STOPPED.to_owned()),
             () = sleep_until(limit) => return JobResult::Stopped(run_limit_exceeded(context.settings.run_limit)),
             () = sleep_until(renewal) => {
-                let asked = Instant::now();
+                let requested_at = Instant::now();
                 match timeout(renew_every, context.store.schedules().renew(claim, lease)).await {
-                    Ok(Ok(LeaseStatus::Kept)) => (lease_until, renewal) = (asked + lease, asked + renew_every),
+                    Ok(Ok(LeaseStatus::Kept)) => (lease_until, renewal) = (requested_at + lease, requested_at + renew_every),
                     Ok(Ok(LeaseStatus::Lost)) => return JobResult::Lost,
                     // The store does not respond: the lease is valid until it expires.
                     Ok(Err(_)) | Err(_) if Instant::now() < lease_until => renewal = Instant::now() + retry_every,

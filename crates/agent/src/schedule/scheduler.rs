@@ -22,7 +22,6 @@ const SETTLE_EVERY: Duration = Duration::from_secs(5);
 const PRUNE_EVERY: Duration = Duration::from_secs(3600);
 const RUN_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 const BATCH: u32 = 100;
-/// How long stopped runs may take to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -35,7 +34,6 @@ pub struct SchedulerSettings {
     /// How late a run may be before it counts as missed.
     pub grace: Duration,
     pub run_limit: Duration,
-    /// How long runs may continue at shutdown.
     pub shutdown_grace: Duration,
 }
 
@@ -52,7 +50,7 @@ impl Default for SchedulerSettings {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Scheduler {
     context: Arc<JobContext>,
 }

@@ -69,10 +69,10 @@ impl ApprovalMessages {
 /// Asks for pending approvals, and shows decisions, until shutdown.
 pub(super) async fn watch(channel: &Channel, ending: CancellationToken) {
     let mut changes = channel.store.changes(Topic::Approvals);
-    let mut asked = HashSet::new();
+    let mut queued = HashSet::new();
     while !ending.is_cancelled() {
-        let mut pause = channel.times.store_poll;
-        if let Err(error) = queue_pending(channel, &mut asked).await {
+        let mut pause = channel.bot.times.store_poll;
+        if let Err(error) = queue_pending(channel, &mut queued).await {
             tracing::warn!(reason = %error, "approvals wait for the store");
             pause = MIN_BACKOFF;
         }
@@ -86,16 +86,16 @@ pub(super) async fn watch(channel: &Channel, ending: CancellationToken) {
 }
 
 /// Queues a message for each pending approval that has none yet. A failure does not affect the others and is retried.
-async fn queue_pending(channel: &Channel, asked: &mut HashSet<String>) -> Result<()> {
+async fn queue_pending(channel: &Channel, queued: &mut HashSet<String>) -> Result<()> {
     let pending = channel.store.approvals().list_all(ApprovalFilter::Pending, MAX_PENDING).await?;
-    asked.retain(|id| pending.iter().any(|approval| approval.id == *id));
+    queued.retain(|id| pending.iter().any(|approval| approval.id == *id));
     for approval in pending {
-        if asked.contains(&approval.id) || !bound_channels(&approval.policy).contains(&Via::Telegram) {
+        if queued.contains(&approval.id) || !bound_channels(&approval.policy).contains(&Via::Telegram) {
             continue;
         }
         match queue_approval(channel, &approval).await {
             Ok(()) => {
-                asked.insert(approval.id);
+                queued.insert(approval.id);
             }
             Err(error) => {
                 tracing::warn!(reason = %error, approval = approval.id, user = approval.user, "nobody on Telegram could be asked about a call");
@@ -106,11 +106,11 @@ async fn queue_pending(channel: &Channel, asked: &mut HashSet<String>) -> Result
 }
 
 async fn queue_approval(channel: &Channel, approval: &Approval) -> Result<()> {
-    if channel.allowlist.deciders().is_empty() || is_queued(channel, approval).await? {
+    if channel.bot.allowlist.deciders().is_empty() || is_queued(channel, approval).await? {
         return Ok(());
     }
     let text = full_text(approval).unwrap_or_else(|| ELSEWHERE.to_owned());
-    for person in channel.allowlist.deciders() {
+    for person in channel.bot.allowlist.deciders() {
         let scope = channel.scope(&approval.user)?;
         let new = embody_store::outgoing::NewOutgoing {
             about: Some(approval.id.clone()),
@@ -180,9 +180,9 @@ async fn close_decided(channel: &Channel) {
 async fn close(channel: &Channel, (chat_ref, message, text): (ChatRef, i64, &str), outcome: &str) {
     let text = format!("{}\n\n{outcome}", text.trim_end());
     let closed = if text.encode_utf16().count() <= PART_UNITS {
-        channel.api.edit(chat_ref, message, &text).await
+        channel.bot.api.edit(chat_ref, message, &text).await
     } else {
-        channel.api.remove_buttons(chat_ref, message).await
+        channel.bot.api.remove_buttons(chat_ref, message).await
     };
     match closed {
         Err(error) if !error.is_same_already() => {
@@ -211,7 +211,7 @@ pub(super) async fn handle_press(channel: &Channel, press: &Press) -> Result<()>
         }
         Err(why) => (why.to_owned(), false),
     };
-    if let Err(error) = channel.api.answer_press(&press.id, &text).await {
+    if let Err(error) = channel.bot.api.answer_press(&press.id, &text).await {
         tracing::debug!(reason = %error, "whoever pressed a button could not be told what came of it");
     }
     if let Some((chat_ref, message, shown)) = press.message.as_ref().filter(|_| closes) {
@@ -232,18 +232,18 @@ async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<
     let Some((answer, id)) = answer.filter(|_| is_private) else {
         return Ok(Err("This is not yours to decide."));
     };
-    let Some(asked) = channel.store.approvals().find(id).await? else { return Ok(Err("It is gone.")) };
-    if !channel.allowlist.deciders().contains(&press.from) {
+    let Some(approval) = channel.store.approvals().find(id).await? else { return Ok(Err("It is gone.")) };
+    if !channel.bot.allowlist.deciders().contains(&press.from) {
         return Ok(Err("This is not yours to decide."));
     }
     let may_be_approved =
-        bound_channels(&asked.policy).contains(&Via::Telegram) && full_text(&asked).is_some();
+        bound_channels(&approval.policy).contains(&Via::Telegram) && full_text(&approval).is_some();
     if answer == Answer::Approve && !may_be_approved {
         return Ok(Err("This cannot be approved here."));
     }
     let by = format!("{}:{}", Via::Telegram.name(), press.from);
-    let word = DecideApproval { user: asked.user, id: asked.id, answer, by };
-    Ok(match channel.store.approvals().decide(word).await? {
+    let decision = DecideApproval { user: approval.user, id: approval.id, answer, by };
+    Ok(match channel.store.approvals().decide(decision).await? {
         DecideOutcome::Decided(approval) | DecideOutcome::NotPending(approval) => Ok(approval),
         DecideOutcome::Missing => Err("It is gone."),
     })

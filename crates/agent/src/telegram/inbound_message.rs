@@ -72,7 +72,6 @@ impl InboundMessage {
         }
     }
 
-    /// The text for the agent.
     pub(super) fn prompt_text(&self, chat_ref: ChatRef) -> String {
         let mut lines = Vec::new();
         if chat_ref.is_shared() {

@@ -19,16 +19,8 @@ use super::{Bot, CHANNEL, Channel, TurnHandler, approvals, message, poller, send
 pub(super) const MIN_BACKOFF: Duration = Duration::from_secs(1);
 pub(super) const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// A process that waits for the lease.
-#[derive(Debug)]
-pub(super) struct Candidate {
-    pub(super) bot: Bot,
-    pub(super) turns: TurnHandler,
-    pub(super) store: Store,
-}
-
-pub(super) async fn run_when_leader(candidate: Candidate, ending: CancellationToken) {
-    let Candidate { bot, turns, store } = candidate;
+/// Runs the bot until shutdown, whenever no other process on this store does.
+pub async fn run(bot: Bot, turns: TurnHandler, store: Store, ending: CancellationToken) {
     let turns = Arc::new(turns);
     let worker = format!("telegram {}", uuid::Uuid::now_v7());
     let lease = Lease { owner: worker.clone(), duration: bot.times.lease };
@@ -65,12 +57,8 @@ async fn run_as_leader(
         let Some(me) = fetch_identity(bot, ending).await else { return };
         tracing::info!(bot = me.username, "the Telegram bot is here");
         let channel = Arc::new(Channel {
-            api: bot.api.clone(),
+            bot: bot.clone(),
             me,
-            allowlist: bot.allowlist.clone(),
-            agent: bot.agent.clone(),
-            clock: bot.clock,
-            times: bot.times.clone(),
             turns: Arc::clone(turns),
             store: store.clone(),
             worker: worker.clone(),
@@ -150,7 +138,7 @@ pub(super) async fn settle_orphans_until_shutdown(channel: &Channel, ending: Can
         if let Err(error) = settle_orphans(channel).await {
             tracing::warn!(reason = %error, "what was under way on Telegram could not be looked at");
         }
-        wait_or_end(channel.times.store_poll, &ending).await;
+        wait_or_end(channel.bot.times.store_poll, &ending).await;
     }
 }
 

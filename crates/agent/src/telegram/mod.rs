@@ -30,19 +30,19 @@ mod update;
 mod worker;
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use embody_store::outgoing::NewOutgoing;
 use embody_store::{Scope, Store};
-use embody_wire::server::CancellationToken;
 use embody_wire::{Proxies, Secret, Url};
 
 use self::api::{Api, Me};
+use crate::AsyncCallback;
 use crate::turn::{Agent, TurnInput};
 
 pub use self::api::ApiError;
+pub use self::leader::run;
 pub use self::worker::resume_conversation;
 
 pub const CHANNEL: &str = "telegram";
@@ -120,23 +120,8 @@ impl Bot {
 
 /// The reply of a turn, if any, or a text that says why it failed.
 pub type TurnReply = Result<Option<String>, String>;
-type TurnFuture = Pin<Box<dyn Future<Output = TurnReply> + Send>>;
-
-pub struct TurnHandler(Box<dyn Fn(TurnInput) -> TurnFuture + Send + Sync>);
-
-impl TurnHandler {
-    /// `turn` is called for every message. Dropping the future interrupts the turn.
-    pub fn new<F>(turn: impl Fn(TurnInput) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = TurnReply> + Send + 'static,
-    {
-        Self(Box::new(move |input| Box::pin(turn(input))))
-    }
-
-    fn run_turn(&self, input: TurnInput) -> TurnFuture {
-        (self.0)(input)
-    }
-}
+/// Runs the turn of a message. Dropping the future interrupts the turn.
+pub type TurnHandler = AsyncCallback<TurnInput, TurnReply>;
 
 impl From<Agent> for TurnHandler {
     fn from(agent: Agent) -> Self {
@@ -156,12 +141,6 @@ impl From<Agent> for TurnHandler {
     }
 }
 
-impl fmt::Debug for TurnHandler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TurnHandler")
-    }
-}
-
 /// Fences lines that are meant to be copied.
 fn fenced(hint: &str) -> String {
     match hint.split_once('\n') {
@@ -170,22 +149,11 @@ fn fenced(hint: &str) -> String {
     }
 }
 
-/// Runs the bot until shutdown, whenever no other process on this store does.
-pub async fn run(bot: Bot, turns: TurnHandler, store: Store, ending: CancellationToken) {
-    let channel = leader::Candidate { bot, turns, store };
-    leader::run_when_leader(channel, ending).await;
-}
-
 /// The channel while this process is the bot.
-#[derive(Debug)]
 struct Channel {
-    api: Api,
+    bot: Bot,
     me: Me,
-    allowlist: Allowlist,
-    agent: String,
-    clock: fn() -> i64,
-    times: BotTimes,
-    turns: std::sync::Arc<TurnHandler>,
+    turns: Arc<TurnHandler>,
     store: Store,
     /// The name of the worker in the store, for people to read.
     worker: String,
@@ -194,7 +162,7 @@ struct Channel {
 
 impl Channel {
     fn scope(&self, user: &str) -> embody_store::Result<Scope> {
-        Scope::new(user, &self.agent)
+        Scope::new(user, &self.bot.agent)
     }
 
     /// Queues a notice to the chat of a user. A failure is logged and does not affect others.
@@ -206,7 +174,7 @@ impl Channel {
     }
 
     fn lease(&self) -> embody_store::Lease {
-        embody_store::Lease { owner: self.worker.clone(), duration: self.times.lease }
+        embody_store::Lease { owner: self.worker.clone(), duration: self.bot.times.lease }
     }
 }
 
@@ -264,7 +232,6 @@ impl Allowlist {
 }
 
 /// The user for a person on the list: as mapped by the operator, else by Telegram id.
-#[must_use]
 pub fn user_for(person: i64, users: &BTreeMap<i64, String>) -> String {
     users.get(&person).cloned().unwrap_or_else(|| unnamed(person))
 }

@@ -67,7 +67,7 @@ async fn poll_once(channel: &Channel, offset: &mut Option<i64>) -> std::result::
             .map_err(stored)?
             .map_or(0, |last| last + 1),
     };
-    let updates = match channel.api.updates(from, channel.times.poll).await {
+    let updates = match channel.bot.api.updates(from, channel.bot.times.poll).await {
         Ok(updates) => updates,
         Err(error) => return Err(log_api_error(channel, error).await),
     };
@@ -81,7 +81,7 @@ async fn poll_once(channel: &Channel, offset: &mut Option<i64>) -> std::result::
 async fn log_api_error(channel: &Channel, error: ApiError) -> PollError {
     if error.is_about_webhook() {
         tracing::warn!("the bot had a webhook, which keeps updates from us; it is taken away");
-        if let Err(error) = channel.api.delete_webhook().await {
+        if let Err(error) = channel.bot.api.delete_webhook().await {
             tracing::warn!(reason = %error, "the webhook could not be taken away");
         }
     } else if error.is_about_another_poller() {
@@ -140,7 +140,7 @@ fn to_incoming(channel: &Channel, message: &Message) -> Option<NewIncoming> {
     if message.from.is_bot {
         return None;
     }
-    let Some(user) = channel.allowlist.user(message.from.id) else {
+    let Some(user) = channel.bot.allowlist.user(message.from.id) else {
         return stranger_notice(channel, message);
     };
     if !is_for_bot(message, &channel.me) {
@@ -174,7 +174,7 @@ fn stranger_notice(channel: &Channel, message: &Message) -> Option<NewIncoming> 
 
 /// The message for an edit: `None` if the original still waits and was updated, or if the text is unchanged.
 async fn apply_edit(channel: &Channel, message: &Message) -> Result<Option<NewIncoming>> {
-    let Some(user) = channel.allowlist.user(message.from.id) else { return Ok(None) };
+    let Some(user) = channel.bot.allowlist.user(message.from.id) else { return Ok(None) };
     if message.from.is_bot || !is_for_bot(message, &channel.me) {
         return Ok(None);
     }

@@ -38,7 +38,7 @@ pub(super) async fn deliver(channel: &Arc<Channel>, over: CancellationToken) {
             until.get_or_insert_with(|| Instant::now() + SHUTDOWN_GRACE);
         }
         let free = u32::try_from(MAX_CONCURRENT.saturating_sub(sending.len())).unwrap_or(0);
-        let mut next_poll = Instant::now() + channel.times.store_poll;
+        let mut next_poll = Instant::now() + channel.bot.times.store_poll;
         match channel.store.outgoing().claim(CHANNEL, &channel.lease(), free).await {
             Ok(claims) => {
                 for claim in claims {
@@ -85,8 +85,8 @@ async fn send_with_lease(channel: Arc<Channel>, claim: OutgoingClaim) -> Option<
 
 async fn lease_lost(channel: &Channel, claim: &OutgoingClaim) {
     loop {
-        sleep(channel.times.lease / 4).await;
-        if let Ok(LeaseStatus::Lost) = channel.store.outgoing().renew(claim, channel.times.lease).await {
+        sleep(channel.bot.times.lease / 4).await;
+        if let Ok(LeaseStatus::Lost) = channel.store.outgoing().renew(claim, channel.bot.times.lease).await {
             tracing::warn!(
                 message = claim.outgoing.id,
                 "another process has given up on a message that is sent here"
@@ -125,7 +125,7 @@ async fn send(channel: &Channel, claim: &OutgoingClaim) -> Result<Option<Duratio
     }
     let wait = match &end {
         OutgoingEnd::Again { at, .. } => {
-            Some(Duration::from_micros(u64::try_from(at - (channel.clock)()).unwrap_or(0)))
+            Some(Duration::from_micros(u64::try_from(at - (channel.bot.clock)()).unwrap_or(0)))
         }
         _ => None,
     };
@@ -225,13 +225,13 @@ async fn send_parts(
             reply_to: prepared.reply_to.filter(|_| number == 0),
             buttons: if is_last { &prepared.buttons } else { &[] },
         };
-        let mut sent = channel.api.send(new).await;
+        let mut sent = channel.bot.api.send(new).await;
         if sent.as_ref().is_err_and(ApiError::is_about_formatting) {
             tracing::warn!(
                 message = claim.outgoing.id,
                 "Telegram does not take the formatting of a message; it is sent without"
             );
-            sent = channel.api.send(NewText { text: &part.plain, is_html: false, ..new }).await;
+            sent = channel.bot.api.send(NewText { text: &part.plain, is_html: false, ..new }).await;
         }
         match sent {
             Ok(message) if is_last && !prepared.buttons.is_empty() => {
@@ -261,7 +261,7 @@ fn end_for_error(channel: &Channel, claim: &OutgoingClaim, error: &ApiError) -> 
                 * 2_u32.saturating_pow(u32::try_from(claim.outgoing.attempts.clamp(0, 6)).unwrap_or(6));
             let wait = error.retry_after().unwrap_or(doubled.min(MAX_BACKOFF));
             let micros = i64::try_from(wait.as_micros()).unwrap_or(i64::MAX);
-            OutgoingEnd::Again { at: (channel.clock)().saturating_add(micros), reason }
+            OutgoingEnd::Again { at: (channel.bot.clock)().saturating_add(micros), reason }
         }
     }
 }

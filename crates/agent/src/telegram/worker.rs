@@ -16,8 +16,7 @@ use super::inbound_message::{Content, InboundMessage};
 use super::leader::MIN_BACKOFF;
 use super::update::ChatRef;
 use super::{CHANNEL, Channel, message, poller};
-use crate::title;
-use crate::turn::{Facts, TurnInput};
+use crate::turn::{Facts, TurnInput, thread_title};
 
 const MAX_CONCURRENT: usize = 8;
 /// How often recording the end of a turn is tried; with the backoff, over about half a minute.
@@ -35,7 +34,7 @@ pub(super) async fn run(channel: &Arc<Channel>, ending: CancellationToken) {
     let mut turns = JoinSet::new();
     while !ending.is_cancelled() {
         let free = u32::try_from(MAX_CONCURRENT.saturating_sub(turns.len())).unwrap_or(0);
-        let mut pause = channel.times.store_poll;
+        let mut pause = channel.bot.times.store_poll;
         match channel.store.incoming().claim(CHANNEL, &channel.lease(), free).await {
             Ok(claims) => {
                 for claim in claims {
@@ -64,7 +63,7 @@ async fn process(channel: Arc<Channel>, claim: IncomingClaim, ending: Cancellati
             tracing::warn!(message = claim.incoming.external, "another process has given up on a message that is worked on here");
             return;
         }
-        () = shutdown_deadline(ending, channel.times.ending) => FinishIncoming {
+        () = shutdown_deadline(ending, channel.bot.times.ending) => FinishIncoming {
             state: IncomingState::Unknown,
             reason: Some("the process ended before the turn did".to_owned()),
             replies: notice(&channel, &claim.incoming, INTERRUPTED),
@@ -89,8 +88,8 @@ async fn process(channel: Arc<Channel>, claim: IncomingClaim, ending: Cancellati
 /// Renews the claim; returns when it is lost.
 async fn lease_lost(channel: &Channel, claim: &IncomingClaim) {
     loop {
-        sleep(channel.times.lease / 4).await;
-        match channel.store.incoming().renew(claim, channel.times.lease).await {
+        sleep(channel.bot.times.lease / 4).await;
+        match channel.store.incoming().renew(claim, channel.bot.times.lease).await {
             Ok(LeaseStatus::Kept) => {}
             Ok(LeaseStatus::Lost) => return,
             Err(error) => tracing::warn!(reason = %error, "a message that is worked on could not be kept"),
@@ -137,7 +136,7 @@ fn read(incoming: &Incoming) -> std::result::Result<(Content, ChatRef), String> 
 
 /// Whether it may have a turn: the allowlist may have changed while it waited.
 fn is_allowed(channel: &Channel, incoming: &Incoming, content: &Content, chat_ref: ChatRef) -> bool {
-    let allowlist = &channel.allowlist;
+    let allowlist = &channel.bot.allowlist;
     match content {
         Content::Stranger { .. } => true,
         Content::Message(inbound_message) => allowlist.user(inbound_message.person).is_some(),
@@ -175,7 +174,7 @@ async fn reply(
         }
         _ => inbound_message,
     };
-    let thread = current_thread(&channel.store, &scope, chat_ref, title::of(&inbound_message.text))
+    let thread = current_thread(&channel.store, &scope, chat_ref, thread_title(&inbound_message.text))
         .await
         .map_err(stored)?;
     let origins = inbound_message.origins();
@@ -204,7 +203,7 @@ async fn run_turn(
 ) -> std::result::Result<Option<String>, String> {
     let audience = match &incoming.user {
         _ if chat_ref.is_shared() => Audience::Group,
-        user if channel.allowlist.is_owner(user) => Audience::Owner,
+        user if channel.bot.allowlist.is_owner(user) => Audience::Owner,
         _ => Audience::User,
     };
     let input = TurnInput {
@@ -218,7 +217,7 @@ async fn run_turn(
         task: None,
     };
     tokio::select! {
-        replied = channel.turns.run_turn(input) => replied,
+        replied = channel.turns.call(input) => replied,
         () = show_typing(channel, chat_ref) => Ok(None),
     }
 }
@@ -226,11 +225,11 @@ async fn run_turn(
 /// Shows the typing indicator until it is dropped.
 async fn show_typing(channel: &Channel, chat_ref: ChatRef) {
     loop {
-        if let Err(error) = channel.api.typing(chat_ref).await {
+        if let Err(error) = channel.bot.api.typing(chat_ref).await {
             tracing::debug!(reason = %error, "no typing is shown");
             sleep(error.retry_after().unwrap_or_default()).await;
         }
-        sleep(channel.times.typing).await;
+        sleep(channel.bot.times.typing).await;
     }
 }
 

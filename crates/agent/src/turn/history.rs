@@ -17,6 +17,8 @@ const SUMMARY: &str = "summary";
 const EXCERPT_BYTES: usize = 500;
 const KEPT_AT_END: usize = 2;
 
+const MAX_TITLE_CHARS: usize = 60;
+
 /// A summary of messages that the model no longer sees.
 #[derive(Debug, Serialize, Deserialize)]
 struct Summary {
@@ -55,22 +57,22 @@ fn strip_template_marks(message: ChatMessage) -> ChatMessage {
 
 impl History {
     pub(super) async fn load(store: &Store, scope: &Scope, thread: &str) -> Result<Self, TurnError> {
-        let kept = store.threads().last_messages(scope.user(), thread, MAX_LOADED_MESSAGES).await?;
-        Ok(Self::read(&kept))
+        let stored = store.threads().last_messages(scope.user(), thread, MAX_LOADED_MESSAGES).await?;
+        Ok(Self::read(&stored))
     }
 
-    fn read(kept: &[Message]) -> Self {
-        let summary = kept
+    fn read(stored: &[Message]) -> Self {
+        let summary = stored
             .iter()
             .rev()
             .filter(|message| message.message.role == SUMMARY)
             .find_map(|message| serde_json::from_str::<Summary>(&message.message.content).ok());
         let after = summary.as_ref().map_or(0, |summary| summary.through);
-        let said = kept.iter().filter(|message| message.seq > after).filter_map(|message| {
-            let said = serde_json::from_str(&message.message.content).ok()?;
-            Some(Entry { seq: Some(message.seq), message: strip_template_marks(said) })
+        let entries = stored.iter().filter(|message| message.seq > after).filter_map(|message| {
+            let parsed = serde_json::from_str(&message.message.content).ok()?;
+            Some(Entry { seq: Some(message.seq), message: strip_template_marks(parsed) })
         });
-        let mut entries: Vec<Entry> = said.collect();
+        let mut entries: Vec<Entry> = entries.collect();
         // A result without its call has no meaning.
         let begin = entries.iter().position(|entry| matches!(entry.message, ChatMessage::User { .. }));
         entries.drain(..begin.unwrap_or(entries.len()));
@@ -109,8 +111,8 @@ impl History {
                 ChatMessage::Assistant { calls, .. } => calls,
                 ChatMessage::User { .. } | ChatMessage::Tool { .. } => &[],
             };
-            for (place, call) in calls.iter().enumerate() {
-                open.insert(call.id.clone(), (repaired.len(), place));
+            for (index, call) in calls.iter().enumerate() {
+                open.insert(call.id.clone(), (repaired.len(), index));
             }
             let slots = calls.iter().map(|call| Slot { call: call.clone(), result: None }).collect();
             repaired.push((entry, slots));
@@ -135,8 +137,7 @@ impl History {
             if let ChatMessage::Tool { text, .. } = &mut entry.message
                 && text.len() > 2 * EXCERPT_BYTES
             {
-                let end = (0..=EXCERPT_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-                text.truncate(end);
+                text.truncate(text.floor_char_boundary(EXCERPT_BYTES));
                 text.push_str("\n[cut: the conversation has become long]");
                 has_cut = true;
             }
@@ -151,9 +152,9 @@ impl History {
         let half = self.entries.len().div_ceil(2);
         let most = self.entries.len().saturating_sub(KEPT_AT_END);
         let borders: Vec<usize> =
-            (1..=most).filter(|place| self.entries.get(*place).is_some_and(is_user)).collect();
-        let place = borders.iter().find(|place| **place >= half).or(borders.last()).copied()?;
-        let taken: Vec<Entry> = self.entries.drain(..place).collect();
+            (1..=most).filter(|index| self.entries.get(*index).is_some_and(is_user)).collect();
+        let index = borders.iter().find(|index| **index >= half).or(borders.last()).copied()?;
+        let taken: Vec<Entry> = self.entries.drain(..index).collect();
         let through = taken.iter().filter_map(|entry| entry.seq).max();
         Some(RemovedMessages { through, messages: taken.into_iter().map(|entry| entry.message).collect() })
     }
@@ -186,8 +187,7 @@ impl RemovedMessages {
             }
         };
         let whole = self.messages.iter().map(line).collect::<Vec<_>>().join("\n");
-        let start = whole.len().saturating_sub(most);
-        let start = (start..=whole.len()).find(|start| whole.is_char_boundary(*start)).unwrap_or(0);
+        let start = whole.ceil_char_boundary(whole.len().saturating_sub(most));
         whole.get(start..).unwrap_or_default().to_owned()
     }
 
@@ -228,6 +228,17 @@ pub(super) fn to_stored_with(result: &ChatMessage, decided: &CallDecision) -> Ne
     }
     let content = serde_json::to_string(&Both { result, decided }).unwrap_or_default();
     NewMessage { content, ..to_stored(result) }
+}
+
+/// The title of a thread: the first non-empty line of its first message.
+pub fn thread_title(text: &str) -> Option<String> {
+    let clean = |line: &str| -> String { line.chars().filter(|c| !c.is_control()).collect() };
+    let line = text.lines().map(clean).find(|line| !line.trim().is_empty())?;
+    let line = line.trim();
+    Some(match line.char_indices().nth(MAX_TITLE_CHARS) {
+        None => line.to_owned(),
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or(line)),
+    })
 }
 
 fn summary_message(text: &str) -> ChatMessage {
@@ -369,5 +380,13 @@ mod tests {
         );
         assert_eq!(messages[5], result("2", &long));
         assert!(!history.cut_results());
+    }
+
+    #[test]
+    fn a_title_is_the_first_line_that_says_something() {
+        assert_eq!(thread_title("\n \u{7}\n  hello\u{0} there \nand more").as_deref(), Some("hello there"));
+        assert_eq!(thread_title(&"é".repeat(61)), Some(format!("{}…", "é".repeat(60))));
+        assert_eq!(thread_title(&"é".repeat(60)), Some("é".repeat(60)));
+        assert_eq!((thread_title(""), thread_title(" \n\t\u{7}")), (None, None));
     }
 }

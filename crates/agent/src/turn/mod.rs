@@ -8,8 +8,6 @@ mod sessions;
 mod tool_loop;
 
 use std::collections::HashMap;
-use std::fmt;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -21,9 +19,10 @@ use tokio::sync::OwnedMutexGuard;
 
 use self::history::{History, to_stored};
 use self::sessions::{SessionGuard, Sessions};
+use crate::AsyncCallback;
 use crate::model::{ChatMessage, ChatModel, ModelError, ToolSpec, Usage};
 
-pub use self::history::CallDecision;
+pub use self::history::{CallDecision, thread_title};
 
 /// The longest message of a user, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
@@ -37,12 +36,6 @@ pub struct AgentSetup {
     pub prompt_source: PromptSource,
 }
 
-impl fmt::Debug for AgentSetup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentSetup").field("model", &self.model).finish_non_exhaustive()
-    }
-}
-
 #[derive(Clone)]
 pub struct Agent(Arc<Inner>);
 
@@ -54,14 +47,12 @@ struct Inner {
 
 #[derive(Debug, Clone)]
 pub struct TurnInput {
-    /// The user and the agent.
     pub scope: Scope,
     /// The channel of the message and of its reply.
     pub channel: String,
     pub thread: String,
     pub text: String,
     pub facts: Facts,
-    /// Who will read the reply.
     pub audience: Audience,
     /// Whether no person sees the reply.
     pub background: bool,
@@ -112,7 +103,6 @@ struct PreparedTurn<'a> {
 pub type OnEvent<'a> = &'a mut (dyn FnMut(TurnEvent) + Send);
 
 impl Agent {
-    #[must_use]
     pub fn new(setup: AgentSetup) -> Self {
         let agent = Self(Arc::new(Inner {
             setup,
@@ -130,12 +120,10 @@ impl Agent {
         agent
     }
 
-    #[must_use]
     pub fn has_model(&self) -> bool {
         self.0.setup.model.is_some()
     }
 
-    #[must_use]
     pub fn store(&self) -> &Store {
         &self.0.setup.store
     }
@@ -180,19 +168,13 @@ impl Agent {
         let tools = list_tools(local).await;
         let servers = setup.broker.server_instructions(local).await;
         let request = prompt_request(input, tools.clone(), servers);
-        let prompt = setup.prompt_source.build(request).await.map_err(TurnError::Compose)?;
+        let prompt = setup.prompt_source.call(request).await.map_err(TurnError::Compose)?;
         local.prompted(&prompt.text);
         Ok(PreparedTurn { session, tools, prompt })
     }
 
     pub async fn close_sessions(&self) {
         self.0.sessions.end().await;
-    }
-}
-
-impl fmt::Debug for Agent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Agent").field(&self.0.setup.model).finish()
     }
 }
 
@@ -245,7 +227,6 @@ pub enum TurnError {
 const MODEL_CONFIG_EXAMPLE: &str = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
 
 impl TurnError {
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoModel => Some(format!(
@@ -296,29 +277,9 @@ pub struct BuiltPrompt {
     pub receipt: NewReceipt,
 }
 
-type PromptFuture = Pin<Box<dyn Future<Output = Result<BuiltPrompt, String>> + Send>>;
-
-pub struct PromptSource(Box<dyn Fn(PromptRequest) -> PromptFuture + Send + Sync>);
-
-impl PromptSource {
-    /// `build` is called for every turn. Its error is a text that says why there is no prompt.
-    pub fn new<F>(build: impl Fn(PromptRequest) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Result<BuiltPrompt, String>> + Send + 'static,
-    {
-        Self(Box::new(move |request| Box::pin(build(request))))
-    }
-
-    pub(crate) async fn build(&self, request: PromptRequest) -> Result<BuiltPrompt, String> {
-        (self.0)(request).await
-    }
-}
-
-impl fmt::Debug for PromptSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PromptSource")
-    }
-}
+/// Builds the prompt of a turn: the owner of workspace and store supplies it. Its error is a text that says why there is no
+/// prompt.
+pub type PromptSource = AsyncCallback<PromptRequest, Result<BuiltPrompt, String>>;
 
 type Lock = tokio::sync::Mutex<()>;
 

@@ -121,7 +121,6 @@ impl Log {
         self.position.send_replace(position);
     }
 
-    /// Ends the log: no event follows.
     pub(super) fn end(&self, end: End) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.end.is_none() {

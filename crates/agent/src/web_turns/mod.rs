@@ -55,7 +55,6 @@ pub enum Busy {
 /// Counters since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Turns that are running now.
     pub running: u64,
     /// Turns that ended with a reply or in silence.
     pub done: u64,
@@ -72,7 +71,6 @@ pub struct Turns(Arc<Inner>);
 struct Inner {
     bounds: TurnLimits,
     state: Mutex<State>,
-    /// Notified when a turn ends.
     over: Notify,
 }
 
@@ -92,18 +90,15 @@ pub struct Turn {
 }
 
 impl Turn {
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.new.id
     }
 
-    #[must_use]
     pub fn thread(&self) -> &str {
         &self.new.thread
     }
 
     /// Reads the events after this position (0 is the beginning), and waits for more.
-    #[must_use]
     pub fn read(&self, after: u64) -> Reader {
         Reader::new(Arc::clone(&self.log), after)
     }
@@ -120,7 +115,6 @@ impl EventSender {
 }
 
 impl Turns {
-    #[must_use]
     pub fn new(bounds: TurnLimits) -> Self {
         Self(Arc::new(Inner { bounds, ..Inner::default() }))
     }
@@ -159,14 +153,12 @@ impl Turns {
     }
 
     /// The user's turn with this id, if it is running or still kept.
-    #[must_use]
     pub fn find(&self, user: &str, id: &str) -> Option<Arc<Turn>> {
         let state = self.0.lock();
         let mut all = state.running.iter().chain(&state.kept);
         all.find(|turn| turn.new.user == user && turn.new.id == id).cloned()
     }
 
-    #[must_use]
     pub fn running_in(&self, user: &str, thread: &str) -> Option<Arc<Turn>> {
         let state = self.0.lock();
         state.running.iter().find(|turn| turn.new.user == user && turn.new.thread == thread).cloned()
@@ -178,7 +170,6 @@ impl Turns {
         found.inspect(|turn| turn.cancel.notify_one()).is_some()
     }
 
-    #[must_use]
     pub fn counters(&self) -> Counters {
         let state = self.0.lock();
         Counters { running: state.running.len() as u64, ..state.counters }
@@ -337,7 +328,6 @@ fn to_sse(event: &TurnEvent) -> NamedEvent {
 }
 
 impl End {
-    #[must_use]
     pub fn to_sse(&self) -> NamedEvent {
         match self {
             Self::Done(Done { reply, is_cut, usage, receipt }) => (

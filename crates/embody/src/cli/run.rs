@@ -4,8 +4,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::process::ExitCode;
 
 use clap::Args;
-use embody_agent::title;
-use embody_agent::turn::{Facts, TurnEvent, TurnInput};
+use embody_agent::turn::{Facts, TurnEvent, TurnInput, thread_title};
 use embody_prompt::Audience;
 use embody_store::threads::NewThread;
 use embody_store::{Scope, Store};
@@ -115,7 +114,7 @@ async fn turn(
 
 async fn thread(store: &Store, args: &RunArgs, scope: &Scope, text: &str) -> Result<String, CliError> {
     let Some(id) = &args.thread else {
-        let new = NewThread { channel: args.channel.clone(), external: None, title: title::of(text) };
+        let new = NewThread { channel: args.channel.clone(), external: None, title: thread_title(text) };
         return Ok(store.threads().open(scope, new).await?.id);
     };
     let known = store.threads().get(scope.user(), id).await?;

@@ -11,8 +11,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use embody_agent::model::ChatMessage;
-use embody_agent::title;
-use embody_agent::turn::{Facts, MAX_MESSAGE_BYTES, TurnError, TurnEvent, TurnInput, TurnResult};
+use embody_agent::turn::{
+    Facts, MAX_MESSAGE_BYTES, TurnError, TurnEvent, TurnInput, TurnResult, thread_title,
+};
 use embody_agent::web_turns::{Busy, Done, End, EventSender, NewTurn, Reader, SseEvent, Turn};
 use embody_prompt::Audience;
 use embody_store::threads::{NewMessage, NewThread, Thread};
@@ -151,7 +152,7 @@ async fn writable(store: &Store, scope: &Scope, id: &str) -> Result<Thread, ApiE
 }
 
 fn titled(text: &str) -> NewThread {
-    NewThread { channel: WEB.to_owned(), external: None, title: title::of(text) }
+    NewThread { channel: WEB.to_owned(), external: None, title: thread_title(text) }
 }
 
 fn request_facts(web: &WebState, headers: &HeaderMap, peer: SocketAddr) -> Facts {

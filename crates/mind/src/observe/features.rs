@@ -9,7 +9,7 @@ use super::rule_matching::tokenizer::{fold, words};
 
 const MAX_LEAVES: usize = 256;
 const DEPTH_LIMIT: usize = 8;
-/// So much of what is told is looked at, in characters, and as much of all else: a long letter hides no address.
+/// Characters read of message texts, and as many of all other values: a long text hides no address.
 const TEXT_CHARS: usize = 32 * 1024;
 const PATH_CHARS: usize = 120;
 #[derive(Clone, Debug)]
@@ -18,12 +18,11 @@ pub(super) struct CallFeatures {
     pub(super) words: Vec<String>,
     pub(super) bytes: usize,
     pub(super) leaves: Vec<Leaf>,
-    /// Texts that say several recipients, as they stand there. Each recipient is a leaf, but `Miller, Bob` is one person.
+    /// Texts with several recipients, as written. Each recipient is a leaf, but `Miller, Bob` is one person.
     pub(super) recipient_lists: Vec<Leaf>,
     pub(super) lists: Vec<(String, usize)>,
-    /// Whether it went well; nothing before the call.
+    /// `None` before the call.
     pub(super) outcome: Option<Outcome>,
-    /// What was left out, if there was too much.
     pub(super) gaps: ScanGaps,
     left: LeftChars,
 }
@@ -34,11 +33,11 @@ struct LeftChars {
     values: usize,
 }
 
-/// What of a call was not looked at.
+/// The parts of a call that were not read because there was too much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScanGaps {
     pub(super) values: bool,
-    /// The end of a text that is only told to somebody.
+    /// The end of a message text.
     pub(super) content: bool,
 }
 
@@ -56,7 +55,7 @@ pub(super) struct Leaf {
     pub(super) text: String,
     pub(super) number: Option<f64>,
     pub(super) role: Role,
-    /// Its path says that nobody is to read it.
+    /// Its path names a secret.
     pub(super) secret: bool,
 }
 
@@ -151,7 +150,7 @@ impl CallFeatures {
     }
 }
 
-/// `sendEmail`, `send_email` and `mail/send-email` by their words.
+/// Splits `sendEmail`, `send_email` and `mail/send-email` into words.
 pub(super) fn name_words(name: &str) -> Vec<String> {
     let mut spaced = String::new();
     let mut lower = false;
@@ -165,7 +164,7 @@ pub(super) fn name_words(name: &str) -> Vec<String> {
     fold(&spaced).split_whitespace().map(str::to_owned).collect()
 }
 
-/// The broker tells a failure as an object with `error`.
+/// The broker reports a failure as an object with `error`.
 fn outcome(result: &Value) -> Outcome {
     let failed = result.get("error").is_some_and(|error| !error.is_null() && error != &Value::Bool(false));
     if failed { Outcome::Failed } else { Outcome::Fine }
@@ -195,7 +194,7 @@ pub(super) enum Role {
     Other,
 }
 
-/// What people call the places where a recipient stands.
+/// Usual names of arguments that contain a recipient.
 const ADDRESSING: [&str; 34] = [
     "to",
     "cc",
@@ -250,9 +249,9 @@ const CONTENT: [&str; 16] = [
     "reason",
     "query",
 ];
-/// Words of a path that say what nobody is to read.
+/// Words of a path that name a secret.
 const SECRET: [&str; 9] = ["key", "keys", "pin", "pwd", "pw", "otp", "auth", "cookie", "jwt"];
-/// And those that say it wherever they stand in one.
+/// The same, also as a part of a word.
 const SECRET_ANYWHERE: [&str; 9] = [
     "password",
     "passwd",
@@ -284,7 +283,7 @@ pub(super) fn role(key: &str, text: &str) -> Role {
     if is(&ADDRESSING) || addresses() { Role::Addressing } else { Role::Other }
 }
 
-/// Whether a value is not to be told in a reason.
+/// Whether a value must not appear in a reason.
 pub(super) fn is_secret(path: &str, key: &str) -> bool {
     let named = |name: &str| {
         let folded = fold(name);
@@ -327,7 +326,7 @@ pub(super) fn recipients(text: &str) -> Vec<String> {
     found
 }
 
-/// What a value belongs to: an address to its domain, a link to its host, a file to its folder.
+/// The parent of a value: the domain of an address, the host of a link, the folder of a file.
 pub(super) fn parent_of(text: &str) -> Option<(&'static str, String)> {
     if let Some(address) = address(text) {
         return address.split_once('@').map(|(_, domain)| ("domain", domain.to_owned()));

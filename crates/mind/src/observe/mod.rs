@@ -1,23 +1,18 @@
-//! The mind predicts and notices: how unusual a call is, and which of the owner's rules speak against it.
+//! Assesses a tool call: how unusual it is, and which of the owner's rules speak against it.
 //!
-//! **What is usual** is counted, never guessed: for each tool a profile of its arguments by JSON path, and for each user and
-//! agent one of the order of tools and the hours of the day. A part of the call that does not fit gives a number and a
-//! sentence; the numbers are joined as independent doubts (`1 - Π(1 - part)`), so that one oddity seldom holds a call and two
-//! do. A path whose values change all the time (a text, an id) is never surprising; one that repeats itself (a recipient) is,
-//! and less so where its domain, host or folder is known. With little history the sum is capped. Weights halve every thirty
-//! days and the share of new values is a moving one, so a new habit is learned in a few calls. Values are kept as hashes that
-//! differ from scope to scope. Only the broker's own observations teach, only after the call, and each once: they come over
-//! its connection with a key, and the last keys of a scope are kept beside its habits.
+//! **Anomaly.** Each tool has a profile of its arguments by JSON path; each user and agent has one of the order of tools and
+//! the hours of the day. A part of the call that does not fit gives a weight and a reason; weights combine as independent
+//! probabilities (`1 - Π(1 - weight)`), so that one oddity seldom holds a call and two do. Values that always change (a text,
+//! an id) are never unusual; with little history the score is capped. Weights halve every thirty days, so a new habit is
+//! learned in a few calls. Values are stored as hashes that differ between scopes. Only the broker's observations train, after
+//! the call and once for each idempotency key.
 //!
-//! **What is forbidden** is read from sentences: standing instructions at every call, memories when they are saved. `rule_matching`
-//! parses a sentence into a rule (action, objects, hours, expiry, exceptions), purely; a rule is matched against the words of
-//! the tool's name, the strings in its arguments and the owner's clock. Memories that restrict something are found
-//! beforehand ([`replay`]), and the newest ones that nobody looked through yet are read with them, so that a call needs no
-//! search. They are read at every call: a forgotten or quarantined memory never flags. What was not looked at, of the call or
-//! of the rules, speaks against it.
+//! **Rules.** `rule_matching` parses sentences into rules (action, objects, hours, expiry, exceptions) and matches them with
+//! the tool's name, its arguments and the owner's clock: standing instructions at every call, memories from the time they are
+//! saved ([`replay`]). A forgotten or quarantined memory never flags. Parts of a call, or rules, that were not read count
+//! against the call.
 //!
-//! An observation before a call writes nothing. No language model, no clock, no randomness: the same history and moment give
-//! the same answer.
+//! An observation before a call writes nothing. Deterministic: no language model, no clock, no randomness.
 
 mod anomaly;
 mod features;
@@ -64,7 +59,7 @@ pub struct ObservedCall<'a> {
     pub tool_name: &'a str,
     pub args: &'a Value,
     pub result: Option<&'a Value>,
-    /// What makes it the same observation when it comes twice. Without one it teaches nothing.
+    /// Identifies a repeated observation. Without a key nothing is learned.
     pub key: Option<&'a str>,
 }
 
@@ -103,7 +98,7 @@ impl Mind {
     }
 }
 
-/// Looks at a call. After it (with a result), a caller that trains also teaches what is usual, once for each key.
+/// Assesses a call. With a result, a caller that trains also updates the profiles, once for each key.
 pub async fn observe(
     store: &Store,
     caller: &Caller,
@@ -131,7 +126,7 @@ pub async fn observe(
 
 const MAX_RELATED: usize = 3;
 const TEXT_CHARS: usize = 200;
-/// A search of more memories than this takes too long.
+/// A search of more memories takes too long.
 const SMALL_MIND: u64 = 5000;
 const MAX_NAMES: usize = 4;
 
@@ -146,7 +141,7 @@ pub struct Related {
     pub trust: String,
 }
 
-/// Up to three memories about the people in a call: first those that flag it.
+/// Up to three memories about the people in a call; those that flag it come first.
 async fn find_related(
     store: &Store,
     scope: &Scope,
@@ -174,7 +169,7 @@ async fn find_related(
     Ok(related)
 }
 
-/// The names by which people are addressed: of `bob.miller@example.com`, `bob` and `miller`.
+/// The names of the people addressed: `bob` and `miller` for `bob.miller@example.com`.
 fn names(features: &CallFeatures) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for leaf in features.leaves.iter().filter(|leaf| leaf.role == Role::Addressing) {
@@ -190,7 +185,7 @@ fn names(features: &CallFeatures) -> Vec<String> {
     names
 }
 
-/// Searching is generous; this is about people by name.
+/// The search is broad; only memories with a name count.
 fn speaks_of(text: &str, names: &[String]) -> bool {
     words(text).iter().any(|word| names.contains(word))
 }

@@ -5,11 +5,10 @@
 //! and passes, as do to-dos, recipes, quotations and talk about orders.
 //!
 //! - the lint of `embody-prompt` knows texts that relax a rule, in many disguises and languages
-//! - `clause`: words with what stands between them
-//! - `lexicon`: what a word means here
-//! - `address`: who is spoken to, and when they are to act
+//! - `clause`: words, and the punctuation between them
+//! - `address`: who is addressed, and when they are to act
 //! - `harm`: whether an act matters, or takes the owner's place
-//! - `english`, `foreign`: who is told to do what
+//! - `commands`: orders, in English and in other languages
 
 mod address;
 mod clause;
@@ -21,32 +20,36 @@ use embody_prompt::without_hidden;
 
 /// Orders stand at the beginning of a text or after some padding, not behind a book.
 const MAX_BYTES: usize = 64 * 1024;
+/// Checking more would block other tasks of the thread.
+const LONG_BYTES: usize = 4 * 1024;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Directive {
-    RelaxesRule(Rule),
-    CommandsAgent,
-}
-
-#[must_use]
-pub fn find_directive(text: &str) -> Option<Directive> {
+pub fn gives_orders(text: &str) -> bool {
     let text = head(text);
-    if let Some(rule) = find_relaxed_rule(text) {
-        // Somebody else's words, told as such, are a statement.
+    if relaxes_rule(text) {
+        // Quoted words of others are a statement.
         let own = clause::without_quotations(text);
-        if own == text || find_relaxed_rule(&own).is_some() {
-            return Some(Directive::RelaxesRule(rule));
+        if own == text || relaxes_rule(&own) {
+            return true;
         }
     }
     let clean = without_hidden(text);
     let sentences = clause::sentences(&clean);
-    (commands::commands_in_english(&sentences) || commands::commands_in_other_languages(&sentences))
-        .then_some(Directive::CommandsAgent)
+    commands::commands_in_english(&sentences) || commands::commands_in_other_languages(&sentences)
 }
 
-fn find_relaxed_rule(text: &str) -> Option<Rule> {
+/// Whether any of the texts gives orders. Long texts are checked off the runtime threads; a check that fails counts as yes.
+pub(crate) async fn any_gives_orders(texts: Vec<String>) -> bool {
+    let bytes: usize = texts.iter().map(String::len).sum();
+    let check = move || texts.iter().any(|text| gives_orders(text));
+    if bytes < LONG_BYTES {
+        return check();
+    }
+    tokio::task::spawn_blocking(check).await.unwrap_or(true)
+}
+
+fn relaxes_rule(text: &str) -> bool {
     let mut found = lint::override_attempts(text).into_iter().map(|finding| finding.rule);
-    found.find(|rule| is_dangerous(*rule) && !(*rule == Rule::RoleChange && is_about_obedience(text)))
+    found.any(|rule| is_dangerous(rule) && !(rule == Rule::RoleChange && is_about_obedience(text)))
 }
 
 /// "Rex obeys every command": somebody obeys, and neither the reader nor a machine is spoken of.

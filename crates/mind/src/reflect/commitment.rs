@@ -4,7 +4,7 @@
 use jiff::{Timestamp, Zoned};
 
 use super::due_time::{self, DueTime};
-use super::openers::{Force, OpenerMatch, Who, find_openers};
+use super::openers::{Force, OpenerMatch, Party, find_openers};
 use super::sentences::{Sentence, Word, lower, reads_at};
 use super::sentences::{has, phrase};
 
@@ -12,7 +12,7 @@ const MOST: usize = 4;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommitmentDraft {
-    pub(crate) who: Who,
+    pub(crate) who: Party,
     pub(crate) text: String,
     pub(crate) due: Option<Timestamp>,
 }
@@ -68,7 +68,7 @@ fn read(
     now: &Zoned,
 ) -> Option<CommitmentDraft> {
     let is_tag = |last: &Word<'_>| last.after_break && has("tags", &last.lower);
-    if sentence.is_question && opening.who != Who::Listener && !sentence.words.last().is_some_and(is_tag) {
+    if sentence.is_question && opening.who != Party::Listener && !sentence.words.last().is_some_and(is_tag) {
         return None;
     }
     // `How can you`, `the day when I'll`: a clause that belongs to another.
@@ -121,7 +121,7 @@ fn binds(clause: &[Word<'_>], opening: OpenerMatch, verb: usize, when: Option<&D
     if opening.kept == 0
         && (word.is_empty()
             || is_place(clause, verb)
-            || is_idle(word, next, is_limit || opening.who == Who::Both))
+            || is_idle(word, next, is_limit || opening.who == Party::Both))
     {
         return false;
     }
@@ -129,10 +129,10 @@ fn binds(clause: &[Word<'_>], opening: OpenerMatch, verb: usize, when: Option<&D
         // `Remind me what that was` is a question.
         Force::Reminder => !has("questions", lower(clause, opening.content_start)),
         Force::Promise => true,
-        Force::Dated if opening.who == Who::Listener && reads_at(clause, verb, "remind me") => true,
+        Force::Dated if opening.who == Party::Listener && reads_at(clause, verb, "remind me") => true,
         Force::Plan => when.is_some() || is_weighty(clause, verb),
         Force::Limited => is_limit,
-        Force::Dated if opening.who == Who::Listener && has("at once", word) => is_limit,
+        Force::Dated if opening.who == Party::Listener && has("at once", word) => is_limit,
         // `We must have`, `I should have`: about what was.
         Force::Dated => when.is_some() && !(word == "have" && next.ends_with("ed")),
     }

@@ -1,13 +1,12 @@
-//! What was said, and what follows from it: promises, wishes, and that something is settled. Without a language model.
+//! The `reflect` tool: finds promises, wishes and settled commitments in a statement, without a language model.
 //!
-//! - Only the owner's and the agent's own words bind: a statement, feedback, what the agent says of itself. Anything else
-//!   (`ambient`, `time_passed`, kinds nobody knows) is logged and related, and nothing is read out of it, for it may be a
-//!   stranger's text.
+//! - Only the owner's and the agent's own words bind: a statement, feedback, what the agent says of itself. Any other kind
+//!   (`ambient`, `time_passed`, unknown) is logged and related only, because it may be a stranger's text.
 //! - `sentences` leaves out quotations; `openers` and `commitment` find promises and requests; `due_time` finds their
 //!   time; `resolution` finds what is settled, `feedback` what is wished for. All of it is pure and deterministic.
-//! - What reads like an order to the agent is quarantined: logged for the owner, and nothing is read out of it.
-//! - A wish becomes a proposal for the standing instructions and never more than that.
-//! - Everything of one reflection is written in one transaction: the entry of the log and what was read out of it.
+//! - Text that reads like an order to the agent is quarantined: it is logged for the owner, and nothing is derived from it.
+//! - A wish becomes a proposal for the standing instructions, never a change.
+//! - One reflection is one transaction: the log entry and everything derived from it.
 
 mod commitment;
 mod due_time;
@@ -27,7 +26,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::feedback::FeedbackContext;
-use self::openers::Who;
+use self::openers::Party;
 pub use self::outcome::ProposalDecision;
 pub use self::outcome::{Noted, Reflection, Related};
 use self::resolution::ResolutionKind;
@@ -38,16 +37,11 @@ use crate::{Caller, Mind, Trust, ZonedNow, quarantine};
 pub(crate) use self::sentences::fold;
 pub(crate) use self::sentences::keywords;
 
-/// The most commitments and the most wishes of one reflection.
 const MAX_NOTED: usize = 8;
-/// The most open commitments that a closing is compared with.
 const MAX_OPEN: u32 = 500;
 const MAX_OBSERVATION_BYTES: usize = 64 * 1024;
 const MAX_LOGGED_CHARS: usize = 8000;
-/// The longest sentence that is kept with what came of it, in characters.
 const MAX_SENTENCE_CHARS: usize = 500;
-/// Looking at more would keep other tasks of the thread waiting.
-const LONG_BYTES: usize = 4 * 1024;
 
 /// Something to reflect upon.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -67,7 +61,9 @@ impl Mind {
         let (store, scope) = (&self.store, &caller.scope);
         let kind =
             args.kind.as_deref().map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or("user_statement");
-        let quarantined = is_quarantined(caller, &args).await;
+        // The kind is returned with the text, so it is checked too.
+        let texts = [Some(args.observation.clone()), args.kind.clone()].into_iter().flatten().collect();
+        let quarantined = caller.trust != Trust::Owner && quarantine::any_gives_orders(texts).await;
         if quarantined || !is_owners(kind) {
             // The model has these words from elsewhere.
             self.record_untrusted_read(caller, &format!("reflect:{kind}"), now).await?;
@@ -115,24 +111,6 @@ fn check(observation: &str) -> Result<()> {
     Err(Error::Arguments { tool: "reflect", problem })
 }
 
-/// Whether it is held back. One that could not be looked at is.
-async fn is_quarantined(caller: &Caller, args: &Reflect) -> bool {
-    if caller.trust == Trust::Owner {
-        return false;
-    }
-    if args.observation.len() < LONG_BYTES {
-        return gives_orders(args);
-    }
-    let copy = args.clone();
-    tokio::task::spawn_blocking(move || gives_orders(&copy)).await.unwrap_or(true)
-}
-
-/// The kind comes back with the text, so it is looked at too.
-fn gives_orders(args: &Reflect) -> bool {
-    let told = [Some(args.observation.as_str()), args.kind.as_deref()];
-    told.into_iter().flatten().any(|text| quarantine::find_directive(text).is_some())
-}
-
 /// Whether a kind says that these are the owner's own words.
 fn is_owners(kind: &str) -> bool {
     matches!(Speaker::of(kind), Some(Speaker::User(_)))
@@ -145,7 +123,7 @@ enum Speaker {
 }
 
 impl Speaker {
-    /// By the kind of the observation; nobody whose words bind for any other.
+    /// By the kind of the observation; `None` for kinds that bind nobody.
     fn of(kind: &str) -> Option<Self> {
         match kind {
             "user_statement" => Some(Self::User(FeedbackContext::Conversation)),
@@ -155,11 +133,11 @@ impl Speaker {
         }
     }
 
-    fn name(self, who: Who) -> &'static str {
+    fn name(self, who: Party) -> &'static str {
         match (who, self) {
-            (Who::Both, _) => "both",
-            (Who::Speaker, Self::User(_)) | (Who::Listener, Self::Agent) => "user",
-            (Who::Listener, Self::User(_)) | (Who::Speaker, Self::Agent) => "agent",
+            (Party::Both, _) => "both",
+            (Party::Speaker, Self::User(_)) | (Party::Listener, Self::Agent) => "user",
+            (Party::Listener, Self::User(_)) | (Party::Speaker, Self::Agent) => "agent",
         }
     }
 }

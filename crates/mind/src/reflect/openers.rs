@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use Force::{Dated, Limited, Plan, Promise, Reminder};
-use Who::{Both, Listener, Speaker};
+use Party::{Both, Listener, Speaker};
 
 use super::sentences::has;
 use super::sentences::{Word, lower, reads_at};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Party {
     Speaker,
     Listener,
     Both,
@@ -34,13 +34,13 @@ pub(crate) enum Force {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opener {
     pub(crate) words: &'static str,
-    pub(crate) who: Who,
+    pub(crate) who: Party,
     pub(crate) force: Force,
     /// How many of its last words belong to the matter.
     pub(crate) kept: usize,
 }
 
-const fn opener(words: &'static str, who: Who, force: Force, kept: usize) -> Opener {
+const fn opener(words: &'static str, who: Party, force: Force, kept: usize) -> Opener {
     Opener { words, who, force, kept }
 }
 
@@ -198,7 +198,7 @@ pub(super) struct OpenerMatch {
     pub(super) content_start: usize,
     /// How many of the opener's words belong to the matter.
     pub(super) kept: usize,
-    pub(super) who: Who,
+    pub(super) who: Party,
     pub(super) force: Force,
 }
 
@@ -208,7 +208,7 @@ pub(super) fn find_openers(words: &[Word<'_>]) -> Vec<OpenerMatch> {
     let mut at = 0;
     while at < words.len() {
         let opening = by_words(words, at).or_else(|| by_verb(words, at));
-        match opening.filter(|opening| opening.who == Who::Speaker || begins_clause(words, opening.start)) {
+        match opening.filter(|opening| opening.who == Party::Speaker || begins_clause(words, opening.start)) {
             // `I'd like you to please send`: the first opener of a clause is the one.
             Some(opening) if found.last().is_none_or(|last| opening.start > last.content_start) => {
                 at = opening.content_start.max(at + 1);
@@ -238,10 +238,10 @@ fn by_verb(words: &[Word<'_>], at: usize) -> Option<OpenerMatch> {
         |verb: usize, who, force| OpenerMatch { start: at, content_start: verb, kept: 0, who, force };
     let begins = begins_clause(words, at);
     if begins && has("deeds", word) && !matches!(lower(words, at + 1), "is" | "was" | "from" | "") {
-        return Some(opening(at, Who::Listener, Force::Dated));
+        return Some(opening(at, Party::Listener, Force::Dated));
     }
     if at == 0 && ((word.len() > 5 && word.ends_with("ons")) || word.ends_with("emos")) {
-        return Some(opening(at, Who::Both, Force::Dated));
+        return Some(opening(at, Party::Both, Force::Dated));
     }
     if word == "ich" {
         return german(words, at);
@@ -249,14 +249,14 @@ fn by_verb(words: &[Word<'_>], at: usize) -> Option<OpenerMatch> {
     let is_clitic = begins && matches!(word, "te" | "se" | "lo" | "la" | "le" | "les" | "os");
     if is_clitic || matches!(word, "je" | "j") {
         let verb = (at + 1..at + 4).find(|place| !has("pronouns", lower(words, *place)))?;
-        return by_ending(words.get(verb)?).map(|force| opening(verb, Who::Speaker, force));
+        return by_ending(words.get(verb)?).map(|force| opening(verb, Party::Speaker, force));
     }
     if begins && word.ends_with('o') && has("present for future", word) {
-        return Some(opening(at, Who::Speaker, Force::Dated));
+        return Some(opening(at, Party::Speaker, Force::Dated));
     }
     let is_spanish_future =
         words.get(at).is_some_and(|word| word.text.len() > 5 && word.text.ends_with("ré"));
-    is_spanish_future.then(|| opening(at, Who::Speaker, Force::Plan))
+    is_spanish_future.then(|| opening(at, Party::Speaker, Force::Plan))
 }
 
 /// `Ich schicke es morgen`, `morgen schicke ich es`: the present, which a time makes the future.
@@ -266,7 +266,7 @@ fn german(words: &[Word<'_>], at: usize) -> Option<OpenerMatch> {
         start,
         content_start,
         kept: 0,
-        who: Who::Speaker,
+        who: Party::Speaker,
         force: Force::Dated,
     };
     if is_deed(lower(words, at + 1)) {

@@ -174,8 +174,7 @@ fn everyday_talk_is_not_held_back() {
         table!("ordinary.heldout"),
     ];
     let said = tables.into_iter().flat_map(rows).filter_map(|row| row.last().copied());
-    let quarantined: Vec<&str> =
-        said.filter(|text| crate::quarantine::find_directive(text).is_some()).collect();
+    let quarantined: Vec<&str> = said.filter(|text| crate::quarantine::gives_orders(text)).collect();
     assert_eq!(quarantined, ["Stop asking me for confirmation!"]);
 }
 
@@ -184,7 +183,7 @@ fn the_words_of_others_bind_nobody() {
     for kind in ["ambient", "time_passed", "mail", ""] {
         assert_eq!(Speaker::of(kind), None, "{kind}");
     }
-    assert_eq!(Speaker::Agent.name(Who::Speaker), "agent");
+    assert_eq!(Speaker::Agent.name(Party::Speaker), "agent");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A tool's call: arguments in, the tool's own function, a result for programs and the same as text.
+//! A tool call: parses the arguments, calls the tool's function, returns the result as data and as text.
 
 use embody_mcp::{CallToolParams, ElicitOutcome, RequestContext, RequestError, ToolResult, read_arguments};
 use schemars::JsonSchema;
@@ -12,19 +12,16 @@ use crate::{
     ZonedNow, json_text,
 };
 
-/// The key under which a host of the stateless era brings the owner's answer.
+/// The key of the owner's answer from a host of the stateless era.
 const CONFIRM: &str = "confirm";
-/// The key under which the broker says in `_meta` which of its observations this is. What else comes over its connection is
-/// its host's, and teaches nothing.
+/// The broker's idempotency key for an observation, in `_meta`. Observations without it come from its host and train nothing.
 const KEY: &str = "embody/idempotencyKey";
-/// The key under which the broker asks what the owner would have to approve, and the one under which it says that the owner
-/// has, with the version that they were shown.
+/// In `_meta`: the broker asks what the owner would have to approve; the owner has approved, for this version.
 const PREVIEW: &str = "embody/preview";
 const APPROVED: &str = "embody/approved";
 
 impl MindHandler {
-    /// Calls a tool. What goes wrong inside it is a result that the model can read; only a tool that does not exist is
-    /// a protocol error.
+    /// Calls a tool. An error inside it is a result that the model can read; only an unknown tool is a protocol error.
     pub(super) async fn call(
         &self,
         caller: &Caller,
@@ -80,7 +77,6 @@ impl MindHandler {
         Ok(called.unwrap_or_else(|refused| refused).into())
     }
 
-    /// Changes the standing instructions, asking the owner first where that is called for.
     async fn update(
         &self,
         caller: &Caller,
@@ -90,35 +86,36 @@ impl MindHandler {
     ) -> RpcResult {
         let text = args.instructions.clone();
         if caller.trains && context.meta(PREVIEW).is_some() {
-            let asked = self.mind.preview_instructions(caller, &args).await;
-            return Ok(asked
-                .map_or_else(|error| error_result(&error), |asked| success_result(&asked))
+            let confirmation = self.mind.preview_instructions(caller, &args).await;
+            return Ok(confirmation
+                .map_or_else(|error| error_result(&error), |confirmation| success_result(&confirmation))
                 .into());
         }
         if let Some(version) = context.meta(APPROVED).and_then(Value::as_i64).filter(|_| caller.trains) {
             let written = self.mind.confirm_instructions(caller, text, version).await;
             return Ok(self.confirmation_result(written, context).into());
         }
-        let asked = match self.mind.update_instructions(caller, args, now).await {
+        let confirmation = match self.mind.update_instructions(caller, args, now).await {
             Ok(UpdateOutcome::Written(written)) => {
                 self.instructions_changed(context);
                 return Ok(success_result(&written).into());
             }
-            Ok(UpdateOutcome::NeedsConfirmation(asked)) => asked,
+            Ok(UpdateOutcome::NeedsConfirmation(confirmation)) => confirmation,
             Err(error) => return Ok(error_result(&error).into()),
         };
-        // The broker asks by itself: a form that came through it would not be bound to who may approve.
+        // The broker asks the owner itself: a form through it would not be bound to the people who may approve.
         if caller.trains || !context.can_show_forms() {
-            return Ok(self.propose(caller, now, text, &asked).await.into());
+            return Ok(self.propose(caller, now, text, &confirmation).await.into());
         }
-        // A yes counts for this text over this version only: what the owner saw is what is written.
-        let shown = format!("{}:{}", asked.base_version, blake3::hash(text.as_bytes()).to_hex());
+        // An approval is valid for this text and this version only: what the owner saw is what is written.
+        let shown = format!("{}:{}", confirmation.base_version, blake3::hash(text.as_bytes()).to_hex());
         if context.input(CONFIRM).is_some() && context.state() != Some(&*shown) {
-            return Ok(refusal_result(&asked, "they were shown another change").into());
+            return Ok(refusal_result(&confirmation, "they were shown another change").into());
         }
-        let answer = match context.ask(CONFIRM, "elicitation/create", elicitation_params(&asked)).await {
+        let answer = match context.ask(CONFIRM, "elicitation/create", elicitation_params(&confirmation)).await
+        {
             Ok(answer) => answer,
-            Err(_) => return Ok(refusal_result(&asked, "the host did not ask them").into()),
+            Err(_) => return Ok(refusal_result(&confirmation, "the host did not ask them").into()),
         };
         match answer {
             ElicitOutcome::InputRequired(mut result) => {
@@ -128,10 +125,10 @@ impl MindHandler {
             ElicitOutcome::Answer(answer)
                 if answer.get("action").and_then(Value::as_str) == Some("accept") =>
             {
-                let written = self.mind.confirm_instructions(caller, text, asked.base_version).await;
+                let written = self.mind.confirm_instructions(caller, text, confirmation.base_version).await;
                 Ok(self.confirmation_result(written, context).into())
             }
-            ElicitOutcome::Answer(_) => Ok(refusal_result(&asked, "they did not say yes").into()),
+            ElicitOutcome::Answer(_) => Ok(refusal_result(&confirmation, "they did not say yes").into()),
         }
     }
 
@@ -151,35 +148,35 @@ impl MindHandler {
         caller: &Caller,
         now: &ZonedNow,
         text: String,
-        asked: &Confirmation,
+        confirmation: &Confirmation,
     ) -> ToolResult {
-        match self.mind.propose_instructions(caller, text, asked, now).await {
+        match self.mind.propose_instructions(caller, text, confirmation, now).await {
             Ok(Some(proposal)) => ToolResult::error(format!(
                 "the instructions were not changed: {}. The change is now the proposal `{}`, which only the owner can \
                  accept (`embody instructions proposals`). Tell them so",
-                asked.reason, proposal.id
+                confirmation.reason, proposal.id
             ))
-            .with(json!({"needs_confirmation": asked, "proposal": proposal.id})),
-            Ok(None) => refusal_result(asked, "too many proposals are open already"),
+            .with(json!({"needs_confirmation": confirmation, "proposal": proposal.id})),
+            Ok(None) => refusal_result(confirmation, "too many proposals are open already"),
             Err(error) => error_result(&error),
         }
     }
 }
 
-fn elicitation_params(asked: &Confirmation) -> Value {
+fn elicitation_params(confirmation: &Confirmation) -> Value {
     json!({
         "mode": "form",
-        "message": format!("Change the agent's standing instructions? {}\n\n{}", asked.reason, asked.diff),
+        "message": format!("Change the agent's standing instructions? {}\n\n{}", confirmation.reason, confirmation.diff),
         "requestedSchema": {"type": "object", "properties": {}},
     })
 }
 
-fn refusal_result(asked: &Confirmation, why: &str) -> ToolResult {
+fn refusal_result(confirmation: &Confirmation, why: &str) -> ToolResult {
     ToolResult::error(format!(
         "the instructions were not changed: {}, and {why}. Tell them what you would change; only they can do it",
-        asked.reason
+        confirmation.reason
     ))
-    .with(json!({"needs_confirmation": asked}))
+    .with(json!({"needs_confirmation": confirmation}))
 }
 
 fn arguments<T: DeserializeOwned + JsonSchema>(tool: Tool, given: &Value) -> Result<T, ToolResult> {
@@ -190,7 +187,6 @@ fn result<T: Serialize>(done: Result<T, Error>) -> Result<ToolResult, ToolResult
     done.map(|value| success_result(&value)).map_err(|error| error_result(&error))
 }
 
-/// A result as data, and as JSON text in which nothing can pass for a tag.
 fn success_result(value: &impl Serialize) -> ToolResult {
     match (serde_json::to_value(value), json_text(value)) {
         (Ok(data), Ok(text)) => ToolResult::data_as(data, text),

@@ -1,9 +1,11 @@
-//! Rules 2 to 5: lines and marks that would open, close or imitate a frame.
+//! Rules 2 to 5: lines and marks that would open, close or imitate a frame; the names that frames use, and how their
+//! look-alikes are recognised.
 
 use std::borrow::Cow;
 
-use super::names::{COMMENTS, HEADINGS, MARKDOWN_TAGS, TAGS, fold, is_angle, starts_with_name, strip_folded};
-use super::{EscapeReport, TextPosition, scan};
+use embody_text::look_alike::{look_alike, plain_letter};
+
+use super::{EscapeReport, TextPosition, scan_lines, scan_marks};
 use crate::layout::Dialect;
 
 const DEEPEST_HEADING: usize = 6;
@@ -17,7 +19,7 @@ pub(super) fn escape<'a>(text: &'a str, position: TextPosition, report: &mut Esc
     let mut out = String::with_capacity(text.len() + 64);
     let mut fence = None;
     let mut above = "";
-    let mut lines = scan::lines(text).peekable();
+    let mut lines = scan_lines(text).peekable();
     while let Some(line) = lines.next() {
         let below = lines.peek().copied().unwrap_or("");
         let in_code = fence.is_some();
@@ -47,7 +49,7 @@ struct Survey {
 fn survey(text: &str, depth: usize) -> Survey {
     let mut found = Survey::default();
     let mut fence = None;
-    for line in scan::lines(text) {
+    for line in scan_lines(text) {
         let start = line.trim_start();
         match start.bytes().next() {
             Some(b'`' | b'~') => {
@@ -196,7 +198,7 @@ pub(super) fn escape_marks<'a>(text: &'a str, dialect: Dialect, report: &mut Esc
     let mut out = String::new();
     let mut copied = 0;
     let mut last_comment_end = None;
-    for (at, c) in scan::marks(text, |byte| byte == b'<').filter(|(_, c)| is_angle(*c)) {
+    for (at, c) in scan_marks(text, |byte| byte == b'<').filter(|(_, c)| is_angle(*c)) {
         let after = text.get(at + c.len_utf8()..).unwrap_or("");
         // `<!-->` ends itself for some readers and swallows what follows for others: it counts as open.
         let comment_ends = || {
@@ -277,4 +279,112 @@ fn is_template_mark(tag: &str) -> bool {
         }
     }
     false
+}
+
+pub(super) const TAGS: &[&str] = &[
+    "identity",
+    "role",
+    "instructions",
+    "responsibilities",
+    "responsibility",
+    "directories",
+    "storage",
+    "formatting",
+    "context",
+    "memories",
+    "task",
+    "background",
+];
+
+/// Tags that the Markdown dialect uses inside its sections.
+pub(super) const MARKDOWN_TAGS: &[&str] = &["available_skills", "skill"];
+
+pub(super) const HEADINGS: &[&str] = &[
+    "identity",
+    "soul",
+    "user",
+    "project context",
+    "runtime",
+    "available skills",
+    "workspace files",
+    "agents.md",
+    "tools.md",
+    "memory",
+    "available tools",
+    "tool calls",
+    "guidelines",
+    "channel",
+    "current time",
+    "user instructions",
+    "tools",
+];
+
+/// First words of comments that the builder itself writes.
+pub(super) const COMMENTS: &[&str] = &["missing", "embody:"];
+
+/// The plain small letter or sign that a character passes for.
+pub(super) fn fold(c: char) -> char {
+    if c.is_ascii() {
+        return c.to_ascii_lowercase();
+    }
+    match c {
+        c if is_angle(c) => '<',
+        '∕' | '⁄' | '⧸' | '╱' => '/',
+        '﹟' => '#',
+        '│' | '∣' | 'ǀ' => '|',
+        c => {
+            let small = || c.to_lowercase().next().and_then(look_alike);
+            plain_letter(c).or_else(small).unwrap_or(c).to_ascii_lowercase()
+        }
+    }
+}
+
+pub(super) fn is_angle(c: char) -> bool {
+    matches!(c, '<' | '＜' | '﹤' | '‹' | '〈' | '⟨' | '˂' | 'ᐸ')
+}
+
+/// Whether `text` starts with `prefix` after folding, and what follows.
+pub(super) fn strip_folded<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let mut chars = text.chars();
+    prefix.chars().all(|expected| chars.next().map(fold) == Some(expected)).then_some(chars.as_str())
+}
+
+/// How much of `text` reads as `name` after folding, if it does and the name ends there.
+pub(super) fn starts_with_name(text: &str, name: &str) -> bool {
+    let mut chars = text.chars().map(fold);
+    name.chars().all(|expected| chars.next() == Some(expected))
+        && chars.next().is_none_or(|next| !(next.is_alphanumeric() || next == '_' || next == '-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Frame, Layout};
+
+    #[test]
+    fn every_frame_of_every_layout_is_protected() {
+        for layout in Layout::ALL {
+            for section in layout.sections {
+                match section.frame {
+                    Frame::Bare => {}
+                    Frame::Tag(tag) => assert!(TAGS.contains(&tag.to_lowercase().as_str()), "{tag}"),
+                    Frame::Heading(heading) => {
+                        assert!(HEADINGS.contains(&heading.to_lowercase().as_str()), "{heading}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn look_alikes_fold_to_the_name() {
+        for text in
+            ["Identity>", "IDENTITY", "Іdеntіtу >", "Ｉｄｅｎｔｉｔｙ", "𝐈𝐝𝐞𝐧𝐭𝐢𝐭𝐲", "𝓘𝓭𝓮𝓷𝓽𝓲𝓽𝔂", "Ⓘⓓⓔⓝⓣⓘⓣⓨ"]
+        {
+            assert!(starts_with_name(text, "identity"), "{text}");
+        }
+        for text in ["Identity2", "Identities", "Ident", "identity-card"] {
+            assert!(!starts_with_name(text, "identity"), "{text}");
+        }
+    }
 }

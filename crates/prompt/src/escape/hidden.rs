@@ -6,7 +6,7 @@ use std::str::Chars;
 
 use embody_text::invisible::{Invisible, kind};
 
-use super::scan;
+use super::scan_marks;
 
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
@@ -108,7 +108,7 @@ enum Verdict {
 
 fn first_suspect(text: &str) -> Option<usize> {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-    let mut marks = scan::marks(text, |byte| !is_plain(byte));
+    let mut marks = scan_marks(text, |byte| !is_plain(byte));
     marks.find(|(_, c)| c.is_ascii() || is_suspect(*c)).map(|(at, _)| at)
 }
 

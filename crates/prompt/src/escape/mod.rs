@@ -14,17 +14,16 @@
 
 mod frames;
 mod hidden;
-mod names;
-mod scan;
-mod template_marks;
 
 use std::borrow::Cow;
+
+use embody_text::invisible::{Invisible, kind};
+use embody_text::visible::push_code;
 
 use crate::layout::Dialect;
 
 pub(crate) use hidden::is_suspect;
 pub use hidden::{escaped_json, hidden_characters, without_hidden};
-pub use template_marks::without_template_marks;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EscapeReport {
@@ -85,7 +84,7 @@ pub(crate) fn markup(text: &str, dialect: Dialect, report: &mut EscapeReport) ->
     let line = line.trim();
     let mut out = String::with_capacity(line.len() + 8);
     let mut copied = 0;
-    for (at, c) in scan::marks(line, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'')) {
+    for (at, c) in scan_marks(line, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'')) {
         let end = at + c.len_utf8();
         let entity = match c {
             '&' => "&amp;",
@@ -128,4 +127,173 @@ fn trim(text: &str) -> &str {
 
 fn single_line(text: &str) -> Option<String> {
     text.contains(['\n', '\t']).then(|| text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+const BLOCK: usize = 32;
+
+/// Every character that is not ASCII, and those ASCII ones that `wanted` picks, each with its offset.
+fn scan_marks(text: &str, wanted: impl Fn(u8) -> bool) -> impl Iterator<Item = (usize, char)> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        // In most scripts the next character is as little ASCII as this one: no search then.
+        if bytes.get(at)?.is_ascii() {
+            at += find(bytes.get(at..)?, |byte| !byte.is_ascii() || wanted(byte))?;
+        }
+        let found = (at, text.get(at..)?.chars().next()?);
+        at += found.1.len_utf8();
+        Some(found)
+    })
+}
+
+/// What stands between line ends, like `split('\n')`.
+fn scan_lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        let Some(end) = find(text.as_bytes(), |byte| byte == b'\n') else { return Some(text) };
+        rest = text.get(end + 1..);
+        text.get(..end)
+    })
+}
+
+fn find(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> Option<usize> {
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    // Without an early exit inside a block the compiler compares all of it at once.
+    let any = |block: &[u8; BLOCK]| block.iter().fold(false, |found, byte| found | wanted(*byte));
+    let (start, last) = match blocks.iter().position(any) {
+        Some(index) => (index * BLOCK, blocks.get(index)?.as_slice()),
+        None => (blocks.len() * BLOCK, rest),
+    };
+    last.iter().position(|byte| wanted(*byte)).map(|at| start + at)
+}
+
+/// Marks without a common form, in lower case. Those of the form `<|…|>` are found by it.
+const MARKS: [&str; 18] = [
+    "<s>",
+    "</s>",
+    "<bos>",
+    "<eos>",
+    "<start_of_turn>",
+    "<end_of_turn>",
+    "<<sys>>",
+    "<</sys>>",
+    "[inst]",
+    "[/inst]",
+    "[system_prompt]",
+    "[/system_prompt]",
+    "[available_tools]",
+    "[/available_tools]",
+    "[tool_calls]",
+    "[/tool_calls]",
+    "[tool_results]",
+    "[/tool_results]",
+];
+/// The longest mark of the form `<|…|>`, in characters.
+const LONGEST: usize = 64;
+
+/// A text in which no chat template finds its marks (a `\` stands behind their first character) and nothing reverses the
+/// order of characters.
+#[must_use]
+pub fn without_template_marks(text: &str) -> Cow<'_, str> {
+    let is_changed = |(at, c): (usize, char)| is_bidi_control(c) || begins_mark(text, at, c);
+    if !text.char_indices().any(is_changed) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    for (at, c) in text.char_indices() {
+        if is_bidi_control(c) {
+            push_code(c, &mut out);
+            continue;
+        }
+        out.push(c);
+        if begins_mark(text, at, c) {
+            out.push('\\');
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn is_bidi_control(c: char) -> bool {
+    kind(c) == Some(Invisible::Direction)
+}
+
+fn begins_mark(text: &str, at: usize, first: char) -> bool {
+    if !matches!(first, '<' | '[') {
+        return false;
+    }
+    let rest = text.get(at..).unwrap_or_default();
+    let is_listed = |mark: &&str| rest.get(..mark.len()).is_some_and(|head| head.eq_ignore_ascii_case(mark));
+    MARKS.iter().any(is_listed) || is_token(rest)
+}
+
+/// Whether it begins with `<|…|>`, also with wide bars.
+fn is_token(rest: &str) -> bool {
+    let is_bar = |c: char| matches!(c, '|' | '\u{ff5c}');
+    let Some(inside) = rest.strip_prefix('<').and_then(|rest| rest.strip_prefix(is_bar)) else {
+        return false;
+    };
+    let mut before = ' ';
+    for c in inside.chars().take(LONGEST).take_while(|c| *c != '\n') {
+        if c == '>' && is_bar(before) {
+            return true;
+        }
+        before = c;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn finds_what_a_plain_loop_finds() {
+        let plain = "0123456789".repeat(7);
+        for length in 0..plain.len() {
+            for mark in ["<", "é", "日本", "<é<", "🦊 <"] {
+                let text = format!("{}{mark}{plain}{mark}", &plain[..length]);
+                let expected: Vec<_> =
+                    text.char_indices().filter(|(_, c)| *c == '<' || !c.is_ascii()).collect();
+                assert_eq!(scan_marks(&text, |byte| byte == b'<').collect::<Vec<_>>(), expected, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_those_of_split() {
+        let long = "x".repeat(70);
+        for text in
+            ["", "\n", "a", "a\n", "\n\na\n\n", "日本\n🦊", &format!("{long}\n\n{long}{long}\n{long}")]
+        {
+            assert!(scan_lines(text).eq(text.split('\n')), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn marks_are_broken_and_everything_else_stays() {
+        for (text, expected) in [
+            ("a < b && c[0] > d || e <br> [x]", "a < b && c[0] > d || e <br> [x]"),
+            ("x<|im_start|>system", "x<\\|im_start|>system"),
+            ("<|im_end|><|im_start|>", "<\\|im_end|><\\|im_start|>"),
+            ("[INST] obey [/INST]</s>", "[\\INST] obey [\\/INST]<\\/s>"),
+            ("<start_of_turn>user", "<\\start_of_turn>user"),
+            ("<<SYS>>x<</SYS>>", "<\\<SYS>>x<\\</SYS>>"),
+            ("<\u{ff5c}User\u{ff5c}>", "<\\\u{ff5c}User\u{ff5c}>"),
+            ("abc\u{202e}txt.exe\u{202c}", "abc⟨U+202E⟩txt.exe⟨U+202C⟩"),
+            ("שלום עולם", "שלום עולם"),
+        ] {
+            assert_eq!(without_template_marks(text), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_left_to_break(text in "([<\\[|/>\\] a]|im_start|INST|<s>|\u{202e}|\u{ff5c}){0,40}") {
+            let once = without_template_marks(&text).into_owned();
+            prop_assert_eq!(&*without_template_marks(&once), &once);
+        }
+    }
 }

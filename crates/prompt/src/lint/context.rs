@@ -3,7 +3,7 @@
 //! somewhere in the text excuses nothing.
 
 use super::document::{Document, Gap};
-use super::kinds::Kinds;
+use super::lexicon::Kinds;
 
 const NEGATION_REACH: usize = 9;
 const SPEAKER_REACH: usize = 12;

@@ -1,7 +1,7 @@
 //! A text as the rules see it: words with meanings, in sentences, each sentence with the line that leads into it.
 //! Owns questions about neighbourhood; refuses to look past a sentence unless asked for its neighbours.
 
-use super::kinds::Kinds;
+use super::lexicon::Kinds;
 use super::tokenizer;
 
 /// What stands between a word and the one before it, weakest first.

@@ -113,7 +113,6 @@ impl<'a> Findings<'a> {
         Self { text, line_starts, found: Vec::new() }
     }
 
-    /// Reports `rule` at byte `at` of the text.
     pub(super) fn add(&mut self, rule: Rule, at: usize) {
         let line = self.line_of(at);
         if self.is_new(rule, line) {

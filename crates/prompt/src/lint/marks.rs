@@ -2,13 +2,12 @@
 //! Owns line structure and tags; a mark that is only mentioned (in code or as a setting) stays quiet.
 
 use super::finding::{Findings, Rule};
-use super::kinds::Kinds;
+use super::lexicon::Kinds;
 use super::{fold, lexicon};
 
 /// Marks stand at the start of a line, so the rest of a very long one does not matter.
 const MAX_LINE_CHARS: usize = 400;
 
-/// Reports marks that open, close or imitate a frame.
 pub(super) fn find(text: &str, findings: &mut Findings<'_>) {
     find_tags(text, findings);
     let mut line_at = 0;

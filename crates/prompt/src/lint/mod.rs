@@ -9,15 +9,14 @@
 //! - `fold`: one character to its plain form (look-alikes, full width, accents, invisible characters)
 //! - `tokenizer`, `document`: words with their line, sentence, quotes and lead-ins
 //! - `spelling`: words that were spaced out, glued together, misspelled or written with digits
-//! - `kinds`, `lexicon`: what a word means here
+//! - `lexicon`: what a word means here
 //! - `pattern`: short phrases over words and meanings, matched in linear time
 //! - `context`: when a hit is a prohibition, a warning or a quotation instead
-//! - `dismiss`, `passive`, `foreign`, `cjk`: setting rules aside
+//! - `dismiss`, `passive`, `foreign`: setting rules aside
 //! - `phrases`: roles, authority, approval, secrecy, leaking, talk about rules
-//! - `marks`, `hidden`, `encoded`: frame marks, invisible text, encoded orders
+//! - `marks`, `encoded`: frame marks, invisible text, encoded orders
 //! - `credentials`: pasted secrets
 
-mod cjk;
 mod context;
 mod credentials;
 mod dismiss;
@@ -26,8 +25,6 @@ mod encoded;
 mod finding;
 mod fold;
 mod foreign;
-mod hidden;
-mod kinds;
 mod lexicon;
 mod marks;
 mod passive;
@@ -64,9 +61,9 @@ pub fn secrets(text: &str) -> Vec<Finding> {
 
 fn scan(text: &str, findings: &mut Findings<'_>) {
     let doc = Document::read(text);
-    hidden::find(text, findings);
+    encoded::find_hidden(text, findings);
     marks::find(text, findings);
-    cjk::find(text, findings);
+    foreign::find_unspaced(text, findings);
     dismiss::find(&doc, findings);
     passive::find(&doc, findings);
     foreign::find(&doc, findings);

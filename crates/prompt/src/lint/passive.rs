@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::context;
 use super::document::{Document, Gap};
 use super::finding::{Findings, Rule};
-use super::kinds::Kinds;
+use super::lexicon::Kinds;
 use super::pattern::Phrases;
 
 const VOID: &[&str] = &[
@@ -28,7 +28,6 @@ const VOID: &[&str] = &[
     "is|are lies|fake|wrong|mistaken",
 ];
 
-/// Reports rules above this text that are declared void.
 pub(super) fn find(doc: &Document, findings: &mut Findings<'_>) {
     static PHRASES: OnceLock<Phrases> = OnceLock::new();
     let void = PHRASES.get_or_init(|| Phrases::new(VOID));

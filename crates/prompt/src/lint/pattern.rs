@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::document::{Document, Gap};
-use super::kinds::Kinds;
+use super::lexicon::Kinds;
 
 /// How many words after its start a phrase can reach.
 const REACH: usize = 39;

@@ -4,9 +4,6 @@
 mod approval;
 mod authority;
 mod leak;
-mod role;
-mod secrecy;
-mod talk;
 
 use std::sync::OnceLock;
 
@@ -46,8 +43,14 @@ struct Known {
 fn known() -> &'static Known {
     static KNOWN: OnceLock<Known> = OnceLock::new();
     KNOWN.get_or_init(|| {
-        let lists =
-            [role::GROUPS, authority::GROUPS, approval::GROUPS, secrecy::GROUPS, leak::GROUPS, talk::GROUPS];
+        let lists = [
+            authority::ROLE_GROUPS,
+            authority::GROUPS,
+            approval::GROUPS,
+            leak::SECRECY_GROUPS,
+            leak::GROUPS,
+            authority::TALK_GROUPS,
+        ];
         let groups = lists.into_iter().flatten();
         let all: Vec<&'static str> = groups.clone().flat_map(|group| group.phrases.iter().copied()).collect();
         Known {

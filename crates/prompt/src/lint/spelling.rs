@@ -2,8 +2,8 @@
 //! letters, glued or split words. Owns the way back to the plain word; leaves words alone that mean nothing anyway.
 
 use super::document::{Gap, Token};
-use super::kinds::Kinds;
 use super::lexicon;
+use super::lexicon::Kinds;
 use embody_text::look_alike::look_alike;
 
 const MIN_SPELLED: usize = 4;

@@ -3,7 +3,7 @@
 
 use super::document::{Document, Gap, Sentence, Token};
 use super::fold::{self, Folded};
-use super::kinds::Kinds;
+use super::lexicon::Kinds;
 use super::spelling;
 
 const MAX_WORD_CHARS: usize = 64;

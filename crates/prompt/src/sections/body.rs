@@ -2,17 +2,10 @@
 
 use crate::audience::VisibleInput;
 use crate::block::Block;
-use crate::section::{CacheClass, Frame, Kind, Layer, Section};
+use crate::section::{Frame, Kind, Layer, Section};
 
-pub(crate) static BODY: Section = Section {
-    kind: Kind::Body,
-    frame: Frame::Bare,
-    cache_class: CacheClass::Stable,
-    layer: Layer::Body,
-    truncation_priority: None,
-    when: |view| view.body().is_some(),
-    write,
-};
+pub(crate) static BODY: Section =
+    Section { layer: Layer::Body, write, ..Section::new(Kind::Body, Frame::Bare) };
 
 fn write<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>) {
     let Some(body) = view.body() else { return };

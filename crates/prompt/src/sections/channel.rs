@@ -1,14 +1,8 @@
 //! The channel that the reply goes to, and how to write for it.
 
-use crate::section::{CacheClass, Frame, Kind, Layer, Section};
+use crate::section::{Frame, Kind, Section};
 
 pub(crate) static CHANNEL: Section = Section {
-    kind: Kind::Channel,
-    frame: Frame::Heading("Channel"),
-    cache_class: CacheClass::Stable,
-    layer: Layer::Operator,
-    truncation_priority: None,
-    when: |view| view.text(&view.input().channel).is_some(),
     write: |view, block| {
         let Some(channel) = view.text(&view.input().channel) else { return };
         block.text("You are responding via ");
@@ -16,6 +10,7 @@ pub(crate) static CHANNEL: Section = Section {
         block.text(".\n");
         block.text(guidance(channel.value.trim()));
     },
+    ..Section::new(Kind::Channel, Frame::Heading("Channel"))
 };
 
 fn guidance(channel: &str) -> &'static str {

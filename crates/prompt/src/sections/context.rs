@@ -1,23 +1,17 @@
 //! The time: a tag of its own in `tagged`, a heading in `channel`.
 
-use super::always;
 use crate::Source;
-use crate::audience::Visible;
-use crate::audience::VisibleInput;
+use crate::audience::{Visible, VisibleInput};
 use crate::block::Block;
-use crate::section::{CacheClass, Frame, Kind, Layer, Section};
+use crate::section::{CacheClass, Frame, Kind, Section};
 
 const ROW: Section = Section {
-    kind: Kind::Context,
-    frame: Frame::Tag("Context"),
     cache_class: CacheClass::Volatile,
-    layer: Layer::Operator,
-    truncation_priority: None,
-    when: always,
     write: |view, block| {
         block.text("Current time: ");
         write_time(view, block);
     },
+    ..Section::new(Kind::Context, Frame::Tag("Context"))
 };
 
 pub(crate) static CONTEXT: Section = ROW;

@@ -1,14 +1,8 @@
 //! Where an agent may touch files.
 
-use crate::section::{CacheClass, Frame, Kind, Layer, Section};
+use crate::section::{Frame, Kind, Section};
 
 pub(crate) static DIRECTORIES: Section = Section {
-    kind: Kind::Directories,
-    frame: Frame::Tag("Directories"),
-    cache_class: CacheClass::Stable,
-    layer: Layer::Operator,
-    truncation_priority: None,
-    when: |view| view.reveal_optional(&view.input().directories).is_some(),
     write: |view, block| {
         let Some(directories) = view.reveal_optional(&view.input().directories) else { return };
         block.text("Your working directory is: ");
@@ -22,4 +16,5 @@ pub(crate) static DIRECTORIES: Section = Section {
             block.inline(directories.part(|_| directory.as_str()));
         }
     },
+    ..Section::new(Kind::Directories, Frame::Tag("Directories"))
 };

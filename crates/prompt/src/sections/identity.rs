@@ -2,21 +2,13 @@
 
 use super::DEFAULT_SOUL;
 use super::soul::soul;
-use crate::audience::Visible;
-use crate::audience::VisibleInput;
+use crate::audience::{Visible, VisibleInput};
 use crate::block::Block;
 use crate::input::Identity;
-use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
+use crate::section::{Frame, Kind, Layer, Section, TruncationPriority};
 
-const ROW: Section = Section {
-    kind: Kind::Identity,
-    frame: Frame::Heading("Identity"),
-    cache_class: CacheClass::Stable,
-    layer: Layer::Agent,
-    truncation_priority: None,
-    when: |view| identity(view).is_some(),
-    write: |_, _| {},
-};
+const ROW: Section =
+    Section { layer: Layer::Agent, ..Section::new(Kind::Identity, Frame::Heading("Identity")) };
 
 pub(crate) static IDENTITY_FULL: Section = Section { write: write_full, ..ROW };
 
@@ -25,7 +17,9 @@ pub(crate) static IDENTITY_CHANNEL: Section = Section { write: write_channel, ..
 pub(crate) static IDENTITY_TAGGED: Section = Section {
     frame: Frame::Tag("Identity"),
     truncation_priority: TruncationPriority::new(10, 256),
-    when: |view| view.text(&view.input().agent.role).is_none() && (has_identity(view) || is_nobodys(view)),
+    when: |view| {
+        view.text(&view.input().agent.role).is_none() && (has_identity(view) || is_unconfigured(view))
+    },
     write: write_tagged,
     ..ROW
 };
@@ -34,8 +28,8 @@ pub(super) fn has_identity(view: &VisibleInput<'_>) -> bool {
     view.text(&view.input().agent.identity).is_some() || identity(view).is_some() || soul(view).is_some()
 }
 
-/// An agent that nobody has set up gets the built-in soul rather than no self at all.
-fn is_nobodys(view: &VisibleInput<'_>) -> bool {
+/// An agent without configuration gets the built-in soul.
+fn is_unconfigured(view: &VisibleInput<'_>) -> bool {
     !view.input().agent.configured
 }
 

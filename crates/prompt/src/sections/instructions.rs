@@ -1,13 +1,9 @@
 //! How an agent works, in its own words; and the legacy `role` that stands for identity and instructions together.
 
 use super::identity::has_identity;
-use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
+use crate::section::{Frame, Kind, Section, TruncationPriority};
 
 pub(crate) static INSTRUCTIONS: Section = Section {
-    kind: Kind::Instructions,
-    frame: Frame::Tag("Instructions"),
-    cache_class: CacheClass::Stable,
-    layer: Layer::Operator,
     truncation_priority: TruncationPriority::new(8, 256),
     when: |view| {
         let agent = &view.input().agent;
@@ -18,18 +14,15 @@ pub(crate) static INSTRUCTIONS: Section = Section {
             block.lines(instructions);
         }
     },
+    ..Section::new(Kind::Instructions, Frame::Tag("Instructions"))
 };
 
 pub(crate) static ROLE: Section = Section {
-    kind: Kind::Role,
-    frame: Frame::Tag("Role"),
-    cache_class: CacheClass::Stable,
-    layer: Layer::Operator,
     truncation_priority: TruncationPriority::new(8, 256),
-    when: |view| view.text(&view.input().agent.role).is_some(),
     write: |view, block| {
         if let Some(role) = view.text(&view.input().agent.role) {
             block.lines(role);
         }
     },
+    ..Section::new(Kind::Role, Frame::Tag("Role"))
 };

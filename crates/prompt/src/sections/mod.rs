@@ -1,42 +1,36 @@
-//! The catalogue: one small file per section. A section that looks different in two layouts has two rows in its file.
+//! The catalogue: one small file per section, and one for those with a fixed text. A section that looks different in two
+//! layouts has two rows in its file.
 
-mod background;
 mod body;
 mod channel;
 mod context;
 mod directories;
-mod formatting;
-mod guidelines;
+mod fixed;
 mod identity;
 mod instructions;
-mod intro;
 mod memories;
-mod memory;
 mod persona;
 mod project;
 mod responsibilities;
 mod runtime;
 mod skills;
 mod soul;
-mod storage;
 mod task;
 mod tools;
 mod user;
 mod user_instructions;
 mod workspace_files;
 
-pub(crate) use background::BACKGROUND;
 pub(crate) use body::BODY;
 pub(crate) use channel::CHANNEL;
 pub(crate) use context::{CONTEXT, CURRENT_TIME};
 pub(crate) use directories::DIRECTORIES;
-pub(crate) use formatting::FORMATTING;
-pub(crate) use guidelines::GUIDELINES;
+pub(crate) use fixed::{
+    BACKGROUND, FORMATTING, GUIDELINES, INTRO, INTRO_PLAIN, MEMORY_CHANNEL, MEMORY_HINT, STORAGE,
+};
 pub(crate) use identity::{IDENTITY_CHANNEL, IDENTITY_FULL, IDENTITY_TAGGED};
 pub(crate) use instructions::{INSTRUCTIONS, ROLE};
-pub(crate) use intro::{INTRO, INTRO_PLAIN};
 pub(crate) use memories::MEMORIES;
-pub(crate) use memory::{MEMORY_CHANNEL, MEMORY_HINT};
 pub(crate) use persona::{FALLBACK, PERSONA};
 pub(crate) use project::PROJECT_CONTEXT;
 pub(crate) use responsibilities::RESPONSIBILITIES;
@@ -44,16 +38,9 @@ pub(crate) use runtime::RUNTIME;
 pub(crate) use skills::SKILLS;
 pub use soul::DEFAULT_SOUL;
 pub(crate) use soul::{SOUL_CHANNEL, SOUL_FULL};
-pub(crate) use storage::STORAGE;
 pub(crate) use task::TASK;
 pub(crate) use tools::{TOOL_FORMAT, TOOLS_CHANNEL, TOOLS_FULL};
 pub(crate) use user::USER;
 pub use user_instructions::INSTRUCTIONS_LIMIT;
 pub(crate) use user_instructions::USER_INSTRUCTIONS;
 pub(crate) use workspace_files::WORKSPACE_FILES;
-
-use crate::audience::VisibleInput;
-
-fn always(_: &VisibleInput<'_>) -> bool {
-    true
-}

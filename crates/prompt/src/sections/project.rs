@@ -1,12 +1,9 @@
 //! Project instructions, outermost first, each under the path of its file.
 
 use crate::escape::is_blank;
-use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
+use crate::section::{Frame, Kind, Layer, Section, TruncationPriority};
 
 pub(crate) static PROJECT_CONTEXT: Section = Section {
-    kind: Kind::ProjectContext,
-    frame: Frame::Heading("Project Context"),
-    cache_class: CacheClass::Stable,
     layer: Layer::Data,
     truncation_priority: TruncationPriority::new(1, 64),
     when: |view| view.all(&view.input().project).any(|file| !is_blank(&file.value.text)),
@@ -22,4 +19,5 @@ pub(crate) static PROJECT_CONTEXT: Section = Section {
             block.lines_under(file.part(|file| file.text.as_str()), 3);
         }
     },
+    ..Section::new(Kind::ProjectContext, Frame::Heading("Project Context"))
 };

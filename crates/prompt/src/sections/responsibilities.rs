@@ -1,14 +1,9 @@
 //! What an agent looks after, each duty with the title by which the agent can refer to it.
 
-use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
+use crate::section::{Frame, Kind, Section, TruncationPriority};
 
 pub(crate) static RESPONSIBILITIES: Section = Section {
-    kind: Kind::Responsibilities,
-    frame: Frame::Tag("Responsibilities"),
-    cache_class: CacheClass::Stable,
-    layer: Layer::Operator,
     truncation_priority: TruncationPriority::new(7, 128),
-    when: |view| view.all(&view.input().agent.responsibilities).next().is_some(),
     write: |view, block| {
         for duty in view.all(&view.input().agent.responsibilities) {
             block.item();
@@ -20,4 +15,5 @@ pub(crate) static RESPONSIBILITIES: Section = Section {
         }
         block.end_items();
     },
+    ..Section::new(Kind::Responsibilities, Frame::Tag("Responsibilities"))
 };

@@ -1,20 +1,16 @@
 //! The machine, the request and the sandbox as `key=value` lines, and how commands are routed.
 
-use crate::audience::Visible;
-use crate::audience::VisibleInput;
+use crate::audience::{Visible, VisibleInput};
 use crate::block::Block;
 use crate::input::Sandbox;
-use crate::section::{CacheClass, Frame, Kind, Layer, Section};
+use crate::section::{CacheClass, Frame, Kind, Section};
 use crate::{HostFacts, Value};
 
 pub(crate) static RUNTIME: Section = Section {
-    kind: Kind::Runtime,
-    frame: Frame::Heading("Runtime"),
     cache_class: CacheClass::Volatile,
-    layer: Layer::Operator,
-    truncation_priority: None,
     when: |view| host(view).next().is_some() || sandbox(view).next().is_some(),
     write,
+    ..Section::new(Kind::Runtime, Frame::Heading("Runtime"))
 };
 
 const ROUTING: &str = "Execution routing:

@@ -1,11 +1,8 @@
 //! Skills on offer, as a small block of markup.
 
-use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
+use crate::section::{Frame, Kind, Layer, Section, TruncationPriority};
 
 pub(crate) static SKILLS: Section = Section {
-    kind: Kind::Skills,
-    frame: Frame::Heading("Available Skills"),
-    cache_class: CacheClass::Stable,
     layer: Layer::Data,
     truncation_priority: TruncationPriority::new(4, 64),
     when: |view| view.all(&view.input().skills).next().is_some(),
@@ -26,4 +23,5 @@ pub(crate) static SKILLS: Section = Section {
         block.end_items();
         block.text("</available_skills>");
     },
+    ..Section::new(Kind::Skills, Frame::Heading("Available Skills"))
 };

@@ -1,10 +1,8 @@
 //! How the agent is. `full` falls back to the built-in soul, `channel` to a single line.
 
-use super::always;
-use crate::audience::Visible;
-use crate::audience::VisibleInput;
+use crate::audience::{Visible, VisibleInput};
 use crate::block::Block;
-use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
+use crate::section::{Frame, Kind, Layer, Section, TruncationPriority};
 
 /// The soul of an agent that nobody has given one. At most 1,600 characters.
 pub const DEFAULT_SOUL: &str = include_str!("default_soul.md").trim_ascii_end();
@@ -12,13 +10,9 @@ pub const DEFAULT_SOUL: &str = include_str!("default_soul.md").trim_ascii_end();
 const SHORT_SOUL: &str = "Be helpful, honest and brief. Say so when you do not know.";
 
 const ROW: Section = Section {
-    kind: Kind::Soul,
-    frame: Frame::Heading("Soul"),
-    cache_class: CacheClass::Stable,
     layer: Layer::Agent,
     truncation_priority: TruncationPriority::new(9, 256),
-    when: always,
-    write: |_, _| {},
+    ..Section::new(Kind::Soul, Frame::Heading("Soul"))
 };
 
 pub(crate) static SOUL_FULL: Section =

@@ -4,13 +4,10 @@ use crate::input::StepState;
 use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
 
 pub(crate) static TASK: Section = Section {
-    kind: Kind::Task,
-    frame: Frame::Tag("Task"),
     cache_class: CacheClass::Volatile,
     layer: Layer::Data,
     // It gives way last: its size changes from turn to turn, and the cuts above it must not.
     truncation_priority: TruncationPriority::new(11, 128),
-    when: |view| view.reveal_optional(&view.input().task).is_some(),
     write: |view, block| {
         let Some(task) = view.reveal_optional(&view.input().task) else { return };
         block.text("You are working on task #");
@@ -49,4 +46,5 @@ pub(crate) static TASK: Section = Section {
         }
         block.end_items();
     },
+    ..Section::new(Kind::Task, Frame::Tag("Task"))
 };

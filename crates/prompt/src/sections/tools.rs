@@ -1,24 +1,20 @@
 //! Tools on offer: a line each where the provider takes tools natively, whole schemas where it does not, names alone
 //! in `channel`; what their servers say about themselves; and how to call a tool without native support.
 
-use crate::audience::Visible;
-use crate::audience::VisibleInput;
+use crate::audience::{Visible, VisibleInput};
 use crate::block::Block;
 use crate::escape::is_blank;
 use crate::input::{Server, Tool};
-use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
+use crate::section::{Frame, Kind, Layer, Section, TruncationPriority};
 
 /// A description is cut after this many characters where the provider has the whole one anyway.
 const DESCRIPTION_LIMIT: usize = 160;
 
 const ROW: Section = Section {
-    kind: Kind::Tools,
-    frame: Frame::Heading("Available Tools"),
-    cache_class: CacheClass::Stable,
     layer: Layer::Data,
     truncation_priority: TruncationPriority::new(5, 128),
     when: has_tools,
-    write: |_, _| {},
+    ..Section::new(Kind::Tools, Frame::Heading("Available Tools"))
 };
 
 pub(crate) static TOOLS_FULL: Section = Section { write: write_list, ..ROW };
@@ -44,7 +40,7 @@ const FORMAT: &str = "To call a tool, write a block like this one, with nothing 
 
 The JSON must be valid and fit the tool's parameters. Several blocks in one answer are several calls. Write no result yourself: it comes back to you in the next message.";
 
-fn has_tools(view: &VisibleInput<'_>) -> bool {
+pub(super) fn has_tools(view: &VisibleInput<'_>) -> bool {
     view.all(&view.input().tools).next().is_some()
 }
 

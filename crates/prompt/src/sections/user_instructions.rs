@@ -1,21 +1,16 @@
 //! The user's standing instructions, up to their limit, and how they change.
 
-use super::always;
 use crate::audience::VisibleInput;
 use crate::block::Block;
-use crate::section::{CacheClass, Frame, Kind, Layer, Section};
+use crate::section::{Frame, Kind, Layer, Section};
 use crate::{Note, NoteKind};
 
 pub const INSTRUCTIONS_LIMIT: usize = 2_000;
 
 pub(crate) static USER_INSTRUCTIONS: Section = Section {
-    kind: Kind::UserInstructions,
-    frame: Frame::Heading("User Instructions"),
-    cache_class: CacheClass::Stable,
     layer: Layer::User,
-    truncation_priority: None,
-    when: always,
     write,
+    ..Section::new(Kind::UserInstructions, Frame::Heading("User Instructions"))
 };
 
 const NOT_FOR_THIS_ROOM: &str = "(Not shown in this conversation.)";

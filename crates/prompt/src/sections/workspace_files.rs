@@ -1,17 +1,11 @@
 //! `AGENTS.md` and `TOOLS.md` of the workspace, each under its own name, without the comments at their start.
 
-use crate::audience::Visible;
-use crate::audience::VisibleInput;
+use crate::audience::{Visible, VisibleInput};
 use crate::input::WorkspaceFile;
-use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
+use crate::section::{Frame, Kind, Section, TruncationPriority};
 
 pub(crate) static WORKSPACE_FILES: Section = Section {
-    kind: Kind::WorkspaceFiles,
-    frame: Frame::Heading("Workspace Files"),
-    cache_class: CacheClass::Stable,
-    layer: Layer::Operator,
     truncation_priority: TruncationPriority::new(2, 128),
-    when: |view| files(view).next().is_some(),
     write: |view, block| {
         for (index, (name, text)) in files(view).enumerate() {
             block.text(if index == 0 { "### " } else { "\n\n### " });
@@ -20,6 +14,7 @@ pub(crate) static WORKSPACE_FILES: Section = Section {
             block.lines_under(text, 3);
         }
     },
+    ..Section::new(Kind::WorkspaceFiles, Frame::Heading("Workspace Files"))
 };
 
 fn files<'a>(view: &VisibleInput<'a>) -> impl Iterator<Item = (Visible<'a, str>, Visible<'a, str>)> {

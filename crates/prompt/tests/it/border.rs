@@ -81,12 +81,12 @@ fn both(input: &PromptInput, layout: &Layout) -> (RenderedPrompt, RenderedPrompt
 fn nothing_fresh_stands_before_the_border() {
     for layout in Layout::ALL.into_iter().flat_map(|layout| [layout, layout.with_volatile_last(true)]) {
         let (one, two) = both(&typical(), &layout);
-        assert_eq!(one.stable_len, two.stable_len, "{}", layout.name());
-        assert_eq!(one.text[..one.stable_len], two.text[..two.stable_len], "{}", layout.name());
-        assert!(!one.text[..one.stable_len].contains("@@"), "{}", layout.name());
+        assert_eq!(one.stable_len, two.stable_len, "{}", layout.name);
+        assert_eq!(one.text[..one.stable_len], two.text[..two.stable_len], "{}", layout.name);
+        assert!(!one.text[..one.stable_len].contains("@@"), "{}", layout.name);
         match one.text.contains("@@") {
-            true => assert!(one.text[one.stable_len..].starts_with("@@one@@"), "{}", layout.name()),
-            false => assert_eq!(one.stable_len, one.text.len(), "{}", layout.name()),
+            true => assert!(one.text[one.stable_len..].starts_with("@@one@@"), "{}", layout.name),
+            false => assert_eq!(one.stable_len, one.text.len(), "{}", layout.name),
         }
     }
 }
@@ -140,7 +140,7 @@ fn with_fresh_last_most_of_a_prompt_is_cacheable() {
     for layout in [Layout::FULL, Layout::TAGGED, Layout::CHANNEL] {
         let (one, _) = both(&typical(), &layout.with_volatile_last(true));
         let share = one.stable_len * 100 / one.text.len();
-        assert!(share >= 95, "{}: {share} % of {} bytes", layout.name(), one.text.len());
+        assert!(share >= 95, "{}: {share} % of {} bytes", layout.name, one.text.len());
     }
 }
 
@@ -157,8 +157,8 @@ fn a_cut_does_not_move_with_fresh_values() {
             input.soul = given::text(&lines, "SOUL.md");
             input.budget.total = total;
             let (one, two) = both(&input, &layout);
-            assert!(one.spans.iter().any(|span| span.truncated), "{}", layout.name());
-            assert_eq!(one.text[..one.stable_len], two.text[..two.stable_len], "{} {total}", layout.name());
+            assert!(one.spans.iter().any(|span| span.truncated), "{}", layout.name);
+            assert_eq!(one.text[..one.stable_len], two.text[..two.stable_len], "{} {total}", layout.name);
         }
     }
 }
@@ -172,7 +172,7 @@ fn a_withheld_time_leaves_a_whole_prompt_stable() {
         embody_prompt::Source::fixed("clock"),
         embody_prompt::Audience::Owner,
     );
-    input.room = embody_prompt::Audience::Public;
+    input.audience = embody_prompt::Audience::Public;
     let rendered = given::shown(&input, &Layout::CHANNEL);
     assert_eq!(rendered.stable_len, rendered.text.len());
     assert_eq!(given::content(&rendered, "current_time"), Some("unknown"));

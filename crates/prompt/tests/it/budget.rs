@@ -49,16 +49,16 @@ fn a_prompt_fits_whenever_its_floors_do() {
     let input = crowded();
     for layout in [Layout::FULL, Layout::TAGGED, Layout::CHANNEL] {
         let (least, notes) = size_with(&input, &layout, 0);
-        assert!(notes.contains(&NoteKind::OverBudget), "{}", layout.name());
+        assert!(notes.contains(&NoteKind::OverBudget), "{}", layout.name);
         let (all, notes) = size_with(&input, &layout, usize::MAX);
-        assert!(!notes.contains(&NoteKind::Cut) && all > 2 * least, "{}: {least} of {all}", layout.name());
+        assert!(!notes.contains(&NoteKind::Cut) && all > 2 * least, "{}: {least} of {all}", layout.name);
         for total in [least, least + 1, least + 100, (least + all) / 2, all - 100, all - 1] {
             let (size, notes) = size_with(&input, &layout, total);
-            assert!(size <= total, "{}: {size} tokens of {total}", layout.name());
+            assert!(size <= total, "{}: {size} tokens of {total}", layout.name);
             assert!(
                 !notes.contains(&NoteKind::OverBudget) && notes.contains(&NoteKind::Cut),
                 "{}",
-                layout.name()
+                layout.name
             );
         }
         // Fresh values count in steps of 64 tokens, so that cuts stay where they are.
@@ -66,7 +66,7 @@ fn a_prompt_fits_whenever_its_floors_do() {
             size_with(&input, &layout, all + 64).1,
             [],
             "{}: nothing is cut from what fits",
-            layout.name()
+            layout.name
         );
     }
 }
@@ -171,13 +171,8 @@ fn both_limits_hold_together() {
         };
         let prompt = assemble(&input, &layout);
         let text = render(&prompt).text;
-        assert!(tokens::count(&text) <= 1_500, "{}: {} tokens", layout.name(), tokens::count(&text));
-        assert!(
-            !given::note_names(&prompt).contains(&"over_budget"),
-            "{}: {:?}",
-            layout.name(),
-            prompt.notes
-        );
+        assert!(tokens::count(&text) <= 1_500, "{}: {} tokens", layout.name, tokens::count(&text));
+        assert!(!given::note_names(&prompt).contains(&"over_budget"), "{}: {:?}", layout.name, prompt.notes);
         assert!(text.matches("<!-- embody: ").count() <= 2, "{text}");
     }
 }

@@ -12,7 +12,7 @@ use crate::{given, parse};
 
 /// What a name of a frame is, by the layout's own data.
 fn frame_name(layout: &Layout, kind: Kind) -> Option<&'static str> {
-    let section = layout.sections().iter().find(|section| section.kind == kind)?;
+    let section = layout.sections.iter().find(|section| section.kind == kind)?;
     match section.frame {
         Frame::Bare => None,
         Frame::Heading(name) | Frame::Tag(name) => Some(name),
@@ -39,7 +39,7 @@ fn check(layout: &Layout, rendered: &RenderedPrompt) -> Result<(), String> {
 }
 
 fn check_names(layout: &Layout, below: &str, names: &[&str]) -> Result<(), String> {
-    match layout.dialect() {
+    match layout.dialect {
         Dialect::Tagged => {
             let found = parse::tagged(below)?;
             ensure(found == names, &format!("tags {found:?} instead of {names:?}"))?;
@@ -53,7 +53,7 @@ fn check_names(layout: &Layout, below: &str, names: &[&str]) -> Result<(), Strin
             let order = duties.enumerate().all(|(index, name)| name.starts_with('/') == (index % 2 == 1));
             ensure(order, &format!("responsibilities out of order: {all:?}"))
         }
-        Dialect::Markdown if layout.name() == "body" => Ok(()),
+        Dialect::Markdown if layout.name == "body" => Ok(()),
         Dialect::Markdown => {
             let expected: Vec<(usize, String)> = names.iter().map(|name| (2, (*name).to_owned())).collect();
             let found = parse::markdown(below);
@@ -142,11 +142,11 @@ fn no_fragment_in_any_field_of_any_layout_makes_or_breaks_a_section() {
                     check(&layout, &rendered).and_then(|()| ensure(same, "other sections")).err()
                 };
                 let Some(what) = failure(&hostile::fill(shape, |_| fragment.clone())) else { continue };
-                failures.push(format!("{} everywhere {fragment:?}: {what}", layout.name()));
+                failures.push(format!("{} everywhere {fragment:?}: {what}", layout.name));
                 for field in hostile::fields(shape) {
                     let one = |name: &str| if name == field { fragment.clone() } else { name.to_owned() };
                     if let Some(what) = failure(&hostile::fill(shape, one)) {
-                        failures.push(format!("{} {field} {fragment:?}: {what}", layout.name()));
+                        failures.push(format!("{} {field} {fragment:?}: {what}", layout.name));
                     }
                 }
             }
@@ -257,7 +257,7 @@ fn ordinary_text_is_unharmed() {
                 rendered.text.matches(words).count(),
                 times,
                 "{} {words:?}\n{}",
-                layout.name(),
+                layout.name,
                 rendered.text
             );
             assert_eq!(check(&layout, &rendered), Ok(()), "{words:?}");

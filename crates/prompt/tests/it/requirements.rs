@@ -30,23 +30,25 @@ fn everything() -> PromptInput {
 /// A value reaches only the rooms that it is meant for, and the operator hears of it once.
 #[test]
 fn wider_rooms_see_less() {
-    for (meant, room) in Audience::ALL.into_iter().flat_map(|meant| Audience::ALL.map(|room| (meant, room))) {
+    for (meant, audience) in
+        Audience::ALL.into_iter().flat_map(|meant| Audience::ALL.map(|audience| (meant, audience)))
+    {
         let secret = |words: &str| Some(Value::new(words.to_owned(), Source::file("SOUL.md"), meant));
         let mut input = given::empty();
-        input.room = room;
+        input.audience = audience;
         input.soul = secret("PRIVATE SOUL");
         input.instructions = secret("PRIVATE WISH");
         input.host.location = secret("PRIVATE PLACE");
         for layout in [Layout::FULL, Layout::TAGGED, Layout::CHANNEL] {
             let prompt = assemble(&input, &layout);
             let visible = render(&prompt).text.contains("PRIVATE");
-            assert_eq!(visible, meant >= room, "{meant:?} in {room:?}, {}", layout.name());
+            assert_eq!(visible, meant >= audience, "{meant:?} in {audience:?}, {}", layout.name);
             let withheld: usize = prompt.notes.iter().filter(|note| note.kind == NoteKind::Withheld).count();
             assert_eq!(
                 withheld,
                 usize::from(!visible),
-                "{meant:?} in {room:?}, {}: {:?}",
-                layout.name(),
+                "{meant:?} in {audience:?}, {}: {:?}",
+                layout.name,
                 prompt.notes
             );
             assert!(!format!("{:?} {input:?}", prompt.notes).contains("PRIVATE"));

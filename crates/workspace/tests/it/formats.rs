@@ -121,7 +121,7 @@ fn byte_order_marks_and_line_ends_never_reach_a_prompt() {
     let loaded = fixture.load();
     for layout in Layout::ALL {
         let text = text(&loaded, layout);
-        assert!(!text.contains('\r') && !text.contains('\u{FEFF}'), "{}: {text:?}", layout.name());
+        assert!(!text.contains('\r') && !text.contains('\u{FEFF}'), "{}: {text:?}", layout.name);
     }
     assert!(notes(&loaded).is_empty(), "{:?}", notes(&loaded));
 }

@@ -75,7 +75,7 @@ fn every_file_of_the_workspace_stays_inside_it() {
     }
     let loaded = fixture.load();
     for layout in Layout::ALL {
-        assert!(!text(&loaded, layout).contains("SECRET"), "{}", layout.name());
+        assert!(!text(&loaded, layout).contains("SECRET"), "{}", layout.name);
     }
     let notes = notes(&loaded);
     for file in files {

@@ -72,7 +72,7 @@ fn openai_parallel_calls_interleaved_by_index() {
     assert_eq!(calls(&answer), [("look", r#"{"a":1}"#), ("listen", r#"{"b":2}"#)]);
     let ids: Vec<&str> = answer.calls.iter().map(|call| call.id.as_str()).collect();
     assert_eq!((ids, answer.stop), (vec!["call_a", "call_b"], StopReason::Calls));
-    assert_eq!(told.len(), 2);
+    assert_eq!(told, []);
 }
 
 #[test]
@@ -128,14 +128,13 @@ fn an_id_and_a_name_on_every_piece_are_still_one_call() {
 
 #[test]
 fn a_name_or_an_id_may_come_late() {
-    let (answer, told) = folded(&lines(&[
+    let (answer, _) = folded(&lines(&[
         r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":""}}]}}]}"#,
         r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"look"}}]}}]}"#,
         r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]},"finish_reason":"tool_calls"}]}"#,
     ]))
     .unwrap();
     assert_eq!((calls(&answer), answer.calls[0].id.as_str()), (vec![("look", "{}")], "a"));
-    assert_eq!(told, [Delta::Call { name: "look".to_owned() }]);
 }
 
 #[test]

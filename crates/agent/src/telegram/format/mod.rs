@@ -29,13 +29,11 @@ pub struct Part {
 }
 
 /// The messages that show this Markdown, in order. Deterministic; text without visible content gives none.
-#[must_use]
 pub fn parts(markdown: &str) -> Vec<Part> {
     split(&markdown::read(markdown))
 }
 
 /// The messages that show this text literally.
-#[must_use]
 pub fn verbatim(text: &str) -> Vec<Part> {
     let mut rich = Rich::default();
     rich.push(text, &Style::default());

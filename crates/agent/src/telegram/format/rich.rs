@@ -238,7 +238,6 @@ impl Flow {
         self.out.push(text, &Style { quote: self.quote, ..style });
     }
 
-    /// A line break within a block.
     pub(super) fn new_line(&mut self) {
         self.before_text();
         self.out.push("\n", &self.around());

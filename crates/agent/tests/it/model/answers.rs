@@ -1,6 +1,6 @@
 //! Responses of both providers, streamed by a real process.
 
-use embody_agent::model::{ChatMessage, ChatModel, Delta, ModelSettings, Provider, StopReason, ToolRequest};
+use embody_agent::model::{ChatMessage, ChatModel, ModelSettings, Provider, StopReason, ToolRequest};
 use embody_wire::{Secret, Url};
 use serde_json::{Value, json};
 
@@ -33,14 +33,12 @@ async fn parallel_calls_are_made_answered_and_the_answer_follows() {
     ]));
     for provider in BOTH {
         let tools = [tool("look"), tool("listen")];
-        let (first, told) = request(settings(provider, &server.url), &[user("a")], &tools).await;
+        let (first, _) = request(settings(provider, &server.url), &[user("a")], &tools).await;
         let first = first.unwrap();
         assert_eq!((first.text.as_str(), first.stop), ("Let me see.", StopReason::Calls));
         let calls: Vec<(&str, &str)> =
             first.calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
         assert_eq!(calls, [("look", r#"{"at":"a"}"#), ("listen", "{}"), ("look", r#"{"at":"b"}"#)]);
-        let named = told.iter().filter(|delta| matches!(delta, Delta::Call { .. })).count();
-        assert_eq!(named, 3);
 
         let mut messages =
             vec![user("a"), ChatMessage::Assistant { text: first.text, calls: first.calls.clone() }];
@@ -171,7 +169,7 @@ fn what_is_secret_is_not_shown() {
     let model = ChatModel::new(settings.clone()).unwrap();
     let shown = format!("{settings:?} {model:?}");
     assert!(!shown.contains(KEY) && !shown.contains("hunter22"), "{shown}");
-    assert_eq!((model.provider().name(), model.name()), ("openai", "m-1"));
+    assert_eq!(model.name(), "m-1");
 }
 
 #[test]

@@ -237,7 +237,7 @@ impl PromptReport {
     pub(crate) fn new(prompt: &Prompt<'_>, rendered: RenderedPrompt) -> Self {
         let RenderedPrompt { text, spans, stable_len, hash } = rendered;
         Self {
-            layout: prompt.layout.name().to_owned(),
+            layout: prompt.layout.name.to_owned(),
             hash: hash.to_hex().to_string(),
             chars: text.chars().count(),
             tokens: tokens::count(&text),

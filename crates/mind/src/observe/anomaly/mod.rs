@@ -16,7 +16,7 @@ use crate::Caller;
 use crate::error::Result;
 use crate::zoned_now::ZonedNow;
 
-/// Weaker signals get no reason.
+/// Weaker signals are not reported.
 const MIN_REPORTED_WEIGHT: f64 = 0.1;
 const SEQUENCE: &str = "order";
 const DEDUP: &str = "heard";
@@ -27,7 +27,7 @@ pub(super) struct AnomalyScore {
     pub(super) reasons: Vec<String>,
 }
 
-/// Compares a call with what is usual. Writes nothing.
+/// Compares a call with the profiles. Writes nothing.
 pub(super) async fn assess(
     store: &Store,
     caller: &Caller,
@@ -42,7 +42,7 @@ pub(super) async fn assess(
     Ok(compare(&sequence, &tool, features, caller, &hasher, now))
 }
 
-/// Counts a call that is over as usual, unless it was counted under this key before.
+/// Updates the profiles with a finished call, unless this key was counted before.
 pub(super) async fn learn(
     store: &Store,
     caller: &Caller,
@@ -117,7 +117,7 @@ fn subject(tool: u64) -> String {
     format!("tool {tool:016x}")
 }
 
-/// Names and values as numbers. Those of two scopes differ, so that nobody can compare them.
+/// Hashes names and values with the scope, so that the hashes of two scopes cannot be compared.
 #[derive(Clone)]
 pub(super) struct Hasher {
     scope: blake3::Hasher,
@@ -179,14 +179,14 @@ impl Hasher {
 const HALF_LIFE_MIN: f32 = 30.0 * 24.0 * 60.0;
 /// A moving share looks back over about a hundred calls.
 const MOVING: f32 = 0.99;
-/// A largest amount is lowered by each call, so that one giant does not make all others small for ever.
+/// Each call lowers the largest amount, so that one outlier does not hide all others for ever.
 const LOWERED: f32 = 0.995;
 /// With fewer calls than this nothing is held for being unusual.
 const COLD_CALLS: u32 = 20;
 const COLD_LIMIT: f64 = 0.5;
 const COLD_SCORE: f64 = 0.3;
 
-/// The most that each part can weigh by itself.
+/// The maximum weight of each signal.
 const NEW_VALUE: f64 = 0.8;
 const NEW_PARENT: f64 = 0.9;
 const NEW_PATH: f64 = 0.5;
@@ -198,12 +198,12 @@ const QUIET_WEEKEND: f64 = 0.35;
 const LARGE: f64 = 0.85;
 const FAILED: f64 = 0.7;
 
-/// What is left of a weight after so many minutes.
+/// The factor for a weight after this many minutes.
 fn decay(minutes: u32) -> f32 {
     (-(minutes as f32) / HALF_LIFE_MIN).exp2()
 }
 
-/// How far so many observations can be trusted, when `half` of them are worth a half.
+/// The confidence in this many observations; `half` of them give one half.
 fn confidence(observations: f64, half: f64) -> f64 {
     observations / (observations + half)
 }
@@ -223,7 +223,7 @@ impl Signal {
         Self { weight: weight.clamp(0.0, 1.0), reason }
     }
 
-    /// The heavier of two of the same sort: they come from one cause too often to be counted twice.
+    /// The heavier of two signals that often have the same cause and must not be counted twice.
     fn stronger(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(one), Some(other)) => Some(if other.weight > one.weight { other } else { one }),
@@ -232,7 +232,7 @@ impl Signal {
     }
 }
 
-/// All doubts as one number, given how many calls were ever seen.
+/// Combines the signals into one score, given the number of calls so far.
 fn combine(signals: &[Signal], calls: u32) -> f64 {
     let error = 1.0 - signals.iter().map(|signal| 1.0 - signal.weight).product::<f64>();
     if calls >= COLD_CALLS {
@@ -242,7 +242,7 @@ fn combine(signals: &[Signal], calls: u32) -> f64 {
     error.max(unknown).min(COLD_LIMIT)
 }
 
-/// A value in a sentence: cut at eighty characters, on one line.
+/// A value for a sentence: at most eighty characters, on one line.
 fn quote(text: &str) -> String {
     let flat: String =
         text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(81).collect();
@@ -252,10 +252,9 @@ fn quote(text: &str) -> String {
     format!("`{}…`", flat.chars().take(80).collect::<String>())
 }
 
-/// A repeated observation comes soon after the first, or not at all.
+/// A repeated observation arrives soon after the first.
 const MAX_KEYS: usize = 256;
 
-/// The keys, the oldest first.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct SeenKeys(Vec<u64>);
 

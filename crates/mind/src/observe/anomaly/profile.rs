@@ -10,7 +10,7 @@ use crate::observe::features::parent_of;
 use crate::observe::features::{CallFeatures, Leaf, Outcome};
 
 const VERSION: u8 = 1;
-/// Paths of one tool; the one seen least makes room.
+/// Paths of one tool; the least used is evicted.
 pub(super) const MAX_PATHS: usize = 48;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,7 +28,7 @@ pub(super) struct ToolProfile {
 }
 
 impl ToolProfile {
-    /// As it was kept, faded by the time since. What cannot be read begins anew.
+    /// Decodes a profile and applies the decay since then; an invalid one becomes empty.
     pub(super) fn read(data: &[u8], now_min: u32) -> Self {
         let mut tool = Self::decode(data).unwrap_or_default();
         let factor = decay(now_min.saturating_sub(tool.at_min));
@@ -62,7 +62,7 @@ impl ToolProfile {
         Some(Signal::new(weight, format!("`{path}` was never given in {} calls", self.calls)))
     }
 
-    /// The heaviest doubt about sizes: of all arguments, of a list, of a number.
+    /// The heaviest signal about sizes: of all arguments, of a list, of a number.
     pub(super) fn sizes(&self, features: &CallFeatures, hasher: &Hasher) -> Option<Signal> {
         let whole = large(features.bytes as f64, f64::from(self.bytes), self.calls).map(|weight| {
             let reason = format!(
@@ -95,8 +95,7 @@ impl ToolProfile {
         Some(Signal::new(weight, reason))
     }
 
-    /// One more call that is over. One that failed reached nobody, so nothing in it becomes usual: whoever tries often
-    /// enough must not be believed in the end.
+    /// Counts a finished call. The values of a failed call are not learned: repeated attempts must not make them usual.
     pub(super) fn learn(&mut self, features: &CallFeatures, hasher: &Hasher) {
         let failed = features.outcome == Some(Outcome::Failed);
         self.ended = self.ended * MOVING + 1.0;
@@ -175,7 +174,6 @@ impl ToolProfile {
     }
 }
 
-/// Several values at one path are one call of it.
 fn merge_value(learned: &mut Vec<(u64, Vec<u64>, f64)>, path: u64, value: u64, amount: f64) {
     match learned.iter_mut().find(|(known, ..)| *known == path) {
         Some((_, values, high)) => {
@@ -188,7 +186,7 @@ fn merge_value(learned: &mut Vec<(u64, Vec<u64>, f64)>, path: u64, value: u64, a
     }
 }
 
-/// Values of one path; the lightest makes room.
+/// Values of one path; the lightest is evicted.
 pub(super) const MAX_VALUES: usize = 32;
 const FORGOTTEN: f32 = 0.1;
 const HABIT: f32 = 3.0;
@@ -324,7 +322,7 @@ impl ArgProfile {
     }
 }
 
-/// How much it weighs that an amount is larger than ever: twice the largest is nothing, sixteen times is all.
+/// The weight of an amount beyond the largest: from twice (zero) to sixteen times (the maximum).
 pub(super) fn large(amount: f64, high: f64, calls: u32) -> Option<f64> {
     let beyond = (amount.max(1.0) / (2.0 * high.max(1.0))).ln() / 8_f64.ln();
     (beyond > 0.0 && calls > 0).then(|| LARGE * confidence(f64::from(calls), 4.0) * beyond.min(1.0))
@@ -357,7 +355,6 @@ impl Encoder {
         self.0.extend(value.to_le_bytes());
     }
 
-    /// A count, then each item; lists here are far shorter than a count can tell.
     pub(super) fn list<T>(&mut self, items: &[T], mut item: impl FnMut(&mut Self, &T)) {
         self.int(u32::try_from(items.len()).unwrap_or(0));
         items.iter().for_each(|one| item(self, one));
@@ -393,7 +390,7 @@ impl<'a> Decoder<'a> {
         self.take().map(u64::from_le_bytes)
     }
 
-    /// A weight: neither negative nor without end.
+    /// A finite, non-negative weight.
     pub(super) fn real(&mut self) -> Option<f32> {
         self.take().map(f32::from_le_bytes).filter(|value| value.is_finite() && *value >= 0.0)
     }

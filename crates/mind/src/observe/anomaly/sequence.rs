@@ -1,4 +1,4 @@
-//! What is usual of all tools together: which there are, which follows which, and at what hours anything happens.
+//! The profile of all tools together: which are used, which follows which, and at what hours.
 
 use jiff::civil::Weekday;
 
@@ -11,18 +11,17 @@ use crate::observe::features::CallFeatures;
 use crate::zoned_now::ZonedNow;
 
 const VERSION: u8 = 1;
-/// Tools of one user and agent; the one used least makes room, and its profile goes with it.
 pub(super) const MAX_TOOLS: usize = 128;
 const MAX_PAIRS: usize = 512;
 const MAX_SESSIONS: usize = 16;
 const PAUSE_MIN: u32 = 60;
-/// A tool that comes as often as this surprises nobody.
+/// A tool with at least this share of the calls is common.
 const COMMON: f64 = 0.05;
 /// An hour with less than this share of all calls is not an active one.
 const ACTIVE: f64 = 0.02;
-/// Somebody who was never seen on a weekend in this time does not work on weekends.
+/// Without a weekend call in this time, weekends count as free.
 const WEEKENDS_KNOWN_DAYS: u32 = 14;
-/// Hours from the nearest active one at which it is as strange as it gets.
+/// The distance to the nearest active hour with the maximum weight.
 const FAR_HOURS: f64 = 4.0;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -116,7 +115,7 @@ impl SequenceProfile {
         self.hours.get(hour).map_or(0.0, |weight| f64::from(*weight))
     }
 
-    /// One more call. A tool that had to make room is returned.
+    /// Counts a call; returns the tool that was evicted, if any.
     pub(super) fn learn(
         &mut self,
         features: &CallFeatures,
@@ -147,7 +146,7 @@ impl SequenceProfile {
         gone
     }
 
-    /// The tool that came last in this session, if that was lately.
+    /// The last tool of this session, if it was recent.
     fn last(&self, caller: &Caller, hasher: &Hasher) -> Option<u64> {
         let hash = hasher.session(caller);
         let session = self.sessions.iter().find(|session| session.hash == hash)?;
@@ -211,7 +210,7 @@ fn is_weekend(now: &ZonedNow) -> bool {
     matches!(now.local().weekday(), Weekday::Saturday | Weekday::Sunday)
 }
 
-/// Counts one, and says which had to make room.
+/// Counts one; returns the evicted entry.
 fn count(list: &mut Vec<(u64, f32)>, hash: u64, most: usize) -> Option<u64> {
     if let Some((_, weight)) = list.iter_mut().find(|(known, _)| *known == hash) {
         *weight += 1.0;

@@ -171,7 +171,6 @@ const WORDS: [&str; 6] = ["leave", "lass", "laisse", "need", "needs", "requires"
 pub(super) struct PatternMatch {
     pub(super) kind: Kind,
     pub(super) actions: Actions,
-    /// A verb that the lexicon does not know.
     pub(super) verb: Option<String>,
     pub(super) verb_at: usize,
     pub(super) to_people: bool,

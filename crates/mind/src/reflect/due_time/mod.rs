@@ -176,7 +176,6 @@ fn leads(words: &[Word<'_>], at: usize, piece: usize) -> bool {
     }
 }
 
-/// The expression that begins here, and how many words it has.
 fn read_offset(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(TimeExpr, usize)> {
     if reads_at(words, at, "within the hour") {
         return Some((TimeExpr::Offset(60), 3));
@@ -314,7 +313,6 @@ impl Clock {
     }
 }
 
-/// The expression that begins here, and how many words it has.
 fn read_clock(words: &[Word<'_>], at: usize) -> Option<(TimeExpr, usize)> {
     part(words, at)
         .map(|(part, length)| (TimeExpr::Part(part), length))

@@ -3,7 +3,7 @@
 use super::super::context;
 use super::super::document::{Document, Gap, Sentence};
 use super::super::finding::Rule;
-use super::super::kinds::Kinds;
+use super::super::lexicon::Kinds;
 use super::Group;
 
 pub(super) const GROUPS: &[Group] = &[

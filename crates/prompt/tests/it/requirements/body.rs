@@ -11,12 +11,12 @@ fn body_then_separator_then_layout() {
         let below = shown(&input, &layout.with_body(false)).text;
         input.body = given::body("# Rules\n\n---\n\nBe safe.\n\n");
         let text = shown(&input, &layout).text;
-        if layout.name() == "body" {
+        if layout.name == "body" {
             assert_eq!(text, format!("# Rules\n\n---\n\nBe safe.{SEPARATOR}persona"));
         } else {
-            assert_eq!(text, format!("# Rules\n\n---\n\nBe safe.{SEPARATOR}{below}"), "{}", layout.name());
+            assert_eq!(text, format!("# Rules\n\n---\n\nBe safe.{SEPARATOR}{below}"), "{}", layout.name);
         }
-        assert_eq!(shown(&input, &layout.with_body(false)).text, below, "{}", layout.name());
+        assert_eq!(shown(&input, &layout.with_body(false)).text, below, "{}", layout.name);
         input.body = None;
     }
 }
@@ -43,7 +43,7 @@ fn the_result_is_never_empty() {
         input.body = given::body(blank);
         assert_eq!(kinds(&input, &Layout::BODY), ["fallback"], "{blank:?}");
         for layout in Layout::ALL {
-            assert!(!shown(&input, &layout).text.trim().is_empty(), "{} {blank:?}", layout.name());
+            assert!(!shown(&input, &layout).text.trim().is_empty(), "{} {blank:?}", layout.name);
         }
     }
 }
@@ -67,7 +67,7 @@ fn the_body_stays_as_it_is() {
     input.body = given::body(words);
     for layout in [Layout::BODY, Layout::TAGGED, Layout::FULL, Layout::CHANNEL] {
         let prompt = assemble(&input, &layout);
-        assert!(render(&prompt).text.starts_with(words), "{}", layout.name());
-        assert_eq!(given::note_names(&prompt), ["hidden_text"], "{}", layout.name());
+        assert!(render(&prompt).text.starts_with(words), "{}", layout.name);
+        assert_eq!(given::note_names(&prompt), ["hidden_text"], "{}", layout.name);
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 // spec: T-01
 #[test]
 fn tagged_has_no_skills_tools_or_rules_of_its_own() {
-    let sections: Vec<Kind> = Layout::TAGGED.sections().iter().map(|section| section.kind).collect();
+    let sections: Vec<Kind> = Layout::TAGGED.sections.iter().map(|section| section.kind).collect();
     for kind in [Kind::Body, Kind::Skills, Kind::Tools, Kind::Guidelines] {
         assert!(!sections.contains(&kind), "{kind:?}");
     }
@@ -17,7 +17,7 @@ fn tagged_has_no_skills_tools_or_rules_of_its_own() {
 #[test]
 fn ten_tags_in_order_and_nothing_else() {
     let mut tags: Vec<&str> = Vec::new();
-    for section in Layout::TAGGED.sections() {
+    for section in Layout::TAGGED.sections {
         match section.frame {
             Frame::Tag(tag) => tags.push(tag),
             _ => panic!("{:?} has no tag", section.kind),
