@@ -23,7 +23,7 @@ const FEW_MEMBERS: usize = 8;
 /// `raw_value` feature read different arguments.
 const SERDE_JSON_KEY: &str = "$serde_json::private::";
 /// Members of one object.
-pub(crate) const MEMBERS_MAX: usize = 10_000;
+const MEMBERS_MAX: usize = 10_000;
 /// The maximum number of values: each needs much more memory than its text.
 const VALUES_MAX: usize = 100_000;
 /// The default limit for the arguments of one call.

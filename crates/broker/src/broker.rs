@@ -17,17 +17,17 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::approval::Approvals;
 use crate::in_process::{InProcessClient, InProcessError};
-use crate::instructions::ServerInstructions;
 use crate::outbox::Outbox;
 use crate::pipeline::observe::ObservationQueue;
 use crate::pipeline::respond::raw;
 use crate::post_call::PostCallQueue;
-use crate::replicas::{self, Replicas};
+use crate::replicas::Replicas;
 use crate::session::Session;
-use crate::stateless::{self, RequestStateSigner};
+use crate::session::instructions::ServerInstructions;
+use crate::stateless::RequestStateSigner;
 use crate::token_cache::TokenCache;
 use crate::upstream::Hello;
-use crate::{BrokerConfig, Principal, Sessions, builtin_tools, forward, pipeline};
+use crate::{BrokerConfig, Principal, Sessions, builtin_tools, forward, pipeline, replicas, stateless};
 
 /// Limit for flushing the last audit records at shutdown.
 const FLUSH: Duration = Duration::from_secs(10);

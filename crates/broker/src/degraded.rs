@@ -50,7 +50,7 @@ impl Degraded {
     }
 
     /// Whether forwarded results mention it. A missing contract does not degrade a body's result.
-    pub(crate) const fn is_told_in_results(&self) -> bool {
+    const fn is_told_in_results(&self) -> bool {
         !matches!(self, Self::HostPromptMissing)
     }
 }

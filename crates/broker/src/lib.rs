@@ -15,9 +15,8 @@
 //! | `post_call`, `outbox` | records of reads, and observations after calls |
 //! | [`catalogue`] | the offered tools, their names and pinned definitions |
 //! | [`upstream`] | one supervised connection to a server |
-//! | `session`, `sessions` | one host's session: connections, bootstrap, contract; and all open sessions |
-//! | `instructions` | the instructions of bodies, framed for the model |
-//! | `server_requests`, `body_form` | requests of servers to the host, and their forms |
+//! | `session`, `sessions` | one host's session: connections, bootstrap, contract, instructions; and all open sessions |
+//! | `server_requests` | requests of servers to the host, and their forms |
 //! | `in_process` | an embody agent as a host in this process |
 //! | [`meter`] | metrics and spans |
 //! | `forward` | everything that is not a tool call |
@@ -27,7 +26,6 @@
 
 pub mod approval;
 pub mod arguments;
-mod body_form;
 mod broker;
 mod builtin_tools;
 pub mod catalogue;
@@ -35,7 +33,6 @@ mod config;
 mod degraded;
 mod forward;
 mod in_process;
-mod instructions;
 pub mod meter;
 mod orphan_recovery;
 mod outbox;
@@ -58,8 +55,11 @@ pub use embody_text::visible;
 pub use self::broker::Broker;
 pub use self::config::{BrokerConfig, Rules, Timeouts, UpstreamFactory};
 pub use self::in_process::{InProcessClient, InProcessError, InProcessTool, ToolOutcome};
-pub use self::instructions::{Description, InstructionsMode, PIN as INSTRUCTIONS_PIN, ServerInstructions};
 pub use self::pipeline::gate;
 pub use self::principal::Principal;
 pub use self::session::contract::contract_text;
+pub(crate) use self::session::instructions;
+pub use self::session::instructions::{
+    Description, InstructionsMode, PIN as INSTRUCTIONS_PIN, ServerInstructions,
+};
 pub(crate) use self::sessions::Sessions;

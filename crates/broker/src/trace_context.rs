@@ -30,7 +30,7 @@ pub(crate) fn is_traceparent(text: &str) -> bool {
 }
 
 /// `VERSION-TRACE-PARENT-FLAGS`. A later version may append fields.
-pub(crate) fn parse_traceparent(text: &str) -> Option<([u8; 16], Parent)> {
+fn parse_traceparent(text: &str) -> Option<([u8; 16], Parent)> {
     let mut parts = text.split('-');
     let [version] = hex(parts.next()?)?;
     let (trace, id, [flags]) = (hex::<16>(parts.next()?)?, hex::<8>(parts.next()?)?, hex(parts.next()?)?);

@@ -16,8 +16,9 @@ use crate::arguments::Arguments;
 use crate::degraded::Degraded;
 use crate::pipeline::parse::CallParams;
 use crate::pipeline::respond::{Refusal, raw, rejected, tool_result};
+use crate::session::Session;
+use crate::session::contract::{BootstrapResult, bootstrap_result};
 use crate::session::delivery::Carrier;
-use crate::session::{Session, bootstrap_result};
 use crate::{Broker, Principal, pipeline};
 
 /// The longest user statement, in bytes.
@@ -237,7 +238,7 @@ async fn bootstrap(
         .map(Degraded::for_model)
         .collect();
     let packet = booted.as_ref().ok().map(|booted| &booted.packet);
-    let result = bootstrap_result::result(&bootstrap_result::Parts {
+    let result = bootstrap_result(&BootstrapResult {
         code: session.code(),
         contract: &contract,
         packet,

@@ -1,12 +1,13 @@
-//! Caches built catalogues, so that sessions with equal upstream listings share one. The key covers everything that a
-//! catalogue depends on: listings, upstream settings and pins.
+//! Caches built catalogues, so that sessions with equal upstream listings share one, and the findings of the definition scan. The
+//! key of a catalogue covers everything that it depends on: listings, upstream settings and pins. The key of a finding is the hash
+//! of the definition, which covers all scanned texts.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use embody_store::{PinsMark, Store};
 
-use super::{Catalogue, FirstListing, Source};
+use super::{Catalogue, Finding, FirstListing, Source};
 use crate::builtin_tools;
 use crate::upstream::{RawTool, Role};
 
@@ -104,6 +105,34 @@ impl CatalogueCache {
     }
 }
 
+/// The number of cached definitions. The cache is cleared when it is full.
+const MOST: usize = 8192;
+
+pub(super) struct ScanCache(Mutex<BTreeMap<String, Option<Finding>>>);
+
+impl ScanCache {
+    pub(super) const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    pub(super) fn finding(&self, hash: &str, scan: impl FnOnce() -> Option<Finding>) -> Option<Finding> {
+        let known = |known: &Mutex<BTreeMap<_, _>>| {
+            known.lock().unwrap_or_else(PoisonError::into_inner).get(hash).cloned()
+        };
+        if let Some(finding) = known(&self.0) {
+            return finding;
+        }
+        // The lock is not held during a scan.
+        let finding = scan();
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST {
+            known.clear();
+        }
+        known.insert(hash.to_owned(), finding.clone());
+        finding
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use embody_store::{AcceptPin, DatabaseUrl};
@@ -193,5 +222,21 @@ mod tests {
         let (body, tool, by) = ("mail".into(), "send".into(), "ann".into());
         other.accept_pin(AcceptPin { body, tool, hash, by }).await.unwrap();
         assert_eq!(of(&second, &open, false).await.get("send").unwrap().pin, Pin::Same);
+    }
+
+    #[test]
+    fn each_definition_is_scanned_once_and_not_all_are_remembered() {
+        use crate::catalogue::{Part, Suspicion};
+        let found = |suspicion| Some(Finding { suspicion, part: Part::Description, excerpt: "x".to_owned() });
+        let (scan_cache, frame) = (ScanCache::new(), found(Suspicion::Frame));
+        assert_eq!(scan_cache.finding("a", || frame.clone()), frame);
+        assert_eq!(scan_cache.finding("b", || None), None);
+        assert_eq!(scan_cache.finding("a", || panic!("it was scanned")), frame);
+        assert_eq!(scan_cache.finding("b", || panic!("it was scanned")), None);
+        for number in 0..MOST {
+            scan_cache.finding(&number.to_string(), || None);
+        }
+        assert!(scan_cache.0.lock().unwrap().len() <= MOST);
+        assert_eq!(scan_cache.finding("a", || found(Suspicion::Secrecy)), found(Suspicion::Secrecy));
     }
 }

@@ -107,7 +107,7 @@ impl<'a> Texts<'a> {
 }
 
 pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, RejectReason> {
-    let is_reserved = name == crate::instructions::PIN || Kind::of(name).is_some();
+    let is_reserved = name == crate::session::instructions::PIN || Kind::of(name).is_some();
     if is_reserved
         || name.trim().is_empty()
         || name.len() > LONGEST_NAME

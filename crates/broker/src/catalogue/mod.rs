@@ -1,10 +1,9 @@
 //! The tools of all upstreams as a host sees them: names, pinned definitions, and whether a definition has changed since it
 //! was pinned. Owns names and pins; leaves decisions about calls to the gate.
 //!
-//! - `catalogue_cache`: built catalogues, shared by sessions
+//! - `catalogue_cache`: built catalogues, and findings of earlier scans
 //! - `definition`: one definition parsed: hash, hints, texts
 //! - `definition_scan`: whether a definition is suspicious
-//! - `scan_cache`: results of earlier scans
 //! - `session_names`: names that one session has announced to its host
 //! - `names`: assigns a unique name to each tool
 //! - `search`: ranks tools for a query
@@ -15,7 +14,6 @@ mod definition;
 mod definition_scan;
 mod listing_limit;
 mod names;
-mod scan_cache;
 mod search;
 mod session_names;
 
@@ -26,20 +24,22 @@ use embody_store::{Definition as Pinned, PinState, SeenTool, Store, ToolPin};
 use embody_wire::off_runtime;
 use serde_json::value::RawValue;
 
+use self::catalogue_cache::ScanCache;
+use self::search::Index;
+use self::session_names::SessionNames;
+use crate::gate::Pin;
+use crate::policy::Annotations;
+use crate::session::instructions;
+use crate::upstream::{RawTool, Role, Spec};
+
 pub use self::catalogue_cache::CatalogueCache;
 pub use self::definition::RejectReason;
 pub(crate) use self::definition::Texts;
 pub use self::definition_scan::{Finding, Part, Suspicion};
+pub(crate) use self::definition_scan::{has_hidden, without_hidden};
 pub use self::listing_limit::{ListingLimit, MAX_LISTED, ToolListing};
 pub(crate) use self::names::{NameRequest, assign_names};
-use self::scan_cache::ScanCache;
-use self::search::Index;
 pub use self::search::SearchResult;
-use self::session_names::SessionNames;
-use crate::gate::Pin;
-use crate::instructions;
-use crate::policy::Annotations;
-use crate::upstream::{RawTool, Role, Spec};
 
 /// Shared, because every session scans the same definitions, and again after every change.
 static SCAN_CACHE: ScanCache = ScanCache::new();
@@ -52,15 +52,6 @@ const INTERNAL_OF_EMBEDDED: [&str; 3] = ["reflect", "recall", "get_system_prompt
 /// Whether these texts contain nothing that the operator must review first.
 pub(crate) fn is_plain<'a>(texts: impl IntoIterator<Item = &'a str>) -> bool {
     definition_scan::scan(texts.into_iter().map(|text| (Part::Description, text))).is_none()
-}
-
-/// Whether a text has hidden characters, or text out of sight.
-pub(crate) fn hides_something(text: &str) -> bool {
-    definition_scan::hides_something(text)
-}
-
-pub(crate) fn without_hidden(text: &str) -> String {
-    definition_scan::without_hidden(text)
 }
 
 #[derive(Debug, Clone)]

@@ -394,7 +394,7 @@ const FORM: &str = "cursor 1";
 pub(super) struct Cursor {
     pub(super) position: usize,
     /// The upstream's own cursor; `None` for its first page.
-    pub(super) upstream_cursor: Option<String>,
+    upstream_cursor: Option<String>,
 }
 
 impl Cursor {

@@ -28,7 +28,7 @@ use crate::upstream::{Role, Upstream};
 use crate::{BrokerConfig, builtin_tools};
 
 /// Evaluates the rules for an item that is not a tool: it is a read, unless a rule makes it stricter.
-pub(super) fn evaluate_rules(
+fn evaluate_rules(
     config: &BrokerConfig,
     session: &Session,
     upstream: &Upstream,

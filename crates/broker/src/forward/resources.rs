@@ -186,7 +186,7 @@ impl Scheme {
     }
 }
 
-pub(super) const STATUS: &str = "embody://runtime/status";
+const STATUS: &str = "embody://runtime/status";
 
 pub(super) fn status_resource() -> Box<RawValue> {
     raw(&json!({
@@ -198,7 +198,7 @@ pub(super) fn status_resource() -> Box<RawValue> {
     }))
 }
 
-pub(super) async fn answer_status(request: HostRequest<'_>) -> Outcome {
+async fn answer_status(request: HostRequest<'_>) -> Outcome {
     let known = &request.session.routes;
     match &*request.call.request.method {
         "resources/subscribe" => known.watches_status.store(true, Ordering::Release),

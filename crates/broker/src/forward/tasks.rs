@@ -302,7 +302,7 @@ impl RoutingTable {
         lock(&self.upstreams).values().any(|routes| routes.tasks.begun.values().any(stays))
     }
 
-    pub(super) fn set_task_running(&self, upstream: &str, task: &str, is_running: bool) {
+    fn set_task_running(&self, upstream: &str, task: &str, is_running: bool) {
         self.with(upstream, |UpstreamRoutes { tasks, .. }| match is_running {
             true if tasks.has(task) => {
                 tasks.running.insert(task.to_owned(), Instant::now() + LONGEST_RUN);

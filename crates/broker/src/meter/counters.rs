@@ -149,7 +149,7 @@ impl Restarts {
 }
 
 /// The upper bounds of the histogram buckets, in nanoseconds: from the cost of a read to the time that a person takes.
-pub(super) const BOUNDS_NS: [u64; 18] = [
+const BOUNDS_NS: [u64; 18] = [
     10_000,
     25_000,
     50_000,

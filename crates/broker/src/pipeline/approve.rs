@@ -32,9 +32,9 @@ pub(super) async fn ask_and_decide(
     situation: Situation,
     reason: Reason,
 ) -> Result<Authorized, Refusal> {
-    decide_with_answer(broker, call, view, situation, reason).await.map_err(|refusal| {
-        let origins = call.lasting.as_ref().map(|lasting| lasting.origins.clone()).unwrap_or_default();
-        Refusal { origins, ..refusal }
+    decide_with_answer(broker, call, view, situation, reason).await.map_err(|refusal| match &call.lasting {
+        Some(lasting) => refusal.origins(lasting.origins.clone()),
+        None => refusal,
     })
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct ToolCall<'a> {
 }
 
 impl ToolCall<'_> {
-    pub(crate) fn is_tool_call(&self) -> bool {
+    fn is_tool_call(&self) -> bool {
         self.method == TOOLS_CALL
     }
 

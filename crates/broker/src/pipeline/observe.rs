@@ -16,7 +16,7 @@ use super::gate::{Mind, SURPRISE_LIMIT};
 use super::respond::raw;
 use super::{ToolCall, send};
 use crate::arguments::Arguments;
-use crate::session::packet::object;
+use crate::session::bootstrap::object;
 use crate::session::{Session, observes_itself};
 use crate::upstream::{Health, Role};
 use crate::{Broker, BrokerConfig};

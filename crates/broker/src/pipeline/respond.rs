@@ -188,10 +188,10 @@ pub(crate) struct Refusal {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) approval_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) required_next_action: Option<String>,
+    required_next_action: Option<String>,
     /// The hash of the contract in the text.
     #[serde(rename = "contract", skip_serializing_if = "Option::is_none")]
-    pub(crate) contract_hash: Option<String>,
+    contract_hash: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) flags: Vec<String>,
     /// What the agent had read, if that caused the request for approval; for programs only.
@@ -199,7 +199,7 @@ pub(crate) struct Refusal {
     pub(crate) origins: Vec<String>,
     pub(crate) degraded: Vec<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) outcome_unknown: bool,
+    outcome_unknown: bool,
     /// The contract, appended to the text.
     #[serde(skip)]
     pub(crate) contract: Option<String>,
@@ -243,7 +243,7 @@ impl Refusal {
         self
     }
 
-    pub(crate) fn on_record(&self) -> String {
+    fn on_record(&self) -> String {
         match &self.detail {
             Some(detail) => format!("{}: {detail}", self.reason),
             None => self.reason.clone(),
@@ -258,6 +258,10 @@ impl Refusal {
     pub(crate) fn flags(mut self, flags: Vec<String>) -> Self {
         self.flags = flags;
         self
+    }
+
+    pub(super) fn origins(self, origins: Vec<String>) -> Self {
+        Self { origins, ..self }
     }
 
     /// Removes the parts that only the owner may see.
@@ -346,7 +350,7 @@ impl Refusal {
     }
 
     /// Another result delivered the contract, but the model may not have read it before this call.
-    pub(crate) fn bounce_again() -> Self {
+    fn bounce_again() -> Self {
         let reason = "the session contract came with an earlier result, and this call may have been made before you read it";
         Self::new(Verdict::Bounce, reason).next("repeat the same call if it complies with the contract")
     }
@@ -358,7 +362,7 @@ impl Refusal {
     }
 
     /// Only a form of this host can approve the call, and the form is closed.
-    pub(crate) fn pending_in_a_form(decision: Verdict) -> Self {
+    fn pending_in_a_form(decision: Verdict) -> Self {
         Self::undecided(decision).next(
             "tell the user that it waits for approval in a form of this host; when they are ready, repeat exactly the \
              same call to show the form again",

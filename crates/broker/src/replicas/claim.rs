@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::Replicas;
-use super::message::ReplicaMessage;
+use super::messages::ReplicaMessage;
 use crate::Principal;
 use crate::session::lock;
 

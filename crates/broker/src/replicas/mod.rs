@@ -3,27 +3,23 @@
 //! has a single process that hosts reach over HTTP.
 //!
 //! - `claim`: resumes a suspended call
-//! - `message`: what one process sends to another
-//! - `receive`: handles messages of other processes
+//! - `messages`: what one process sends to another, and how it is handled
 
 mod claim;
-mod message;
-mod receive;
+mod messages;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use embody_store::{DatabaseUrl, NewReplicaMessage, Store};
-use embody_wire::Message;
 use embody_wire::server::{Host, ReplicaEvent, ResumedSession};
-use embody_wire::{Version, server};
+use embody_wire::{Message, Version, server};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use self::message::ReplicaMessage;
-use self::receive::receive;
+use self::messages::{ReplicaMessage, receive};
 use crate::session::lock;
 use crate::upstream::Hello;
 use crate::{BrokerConfig, Principal, Sessions};

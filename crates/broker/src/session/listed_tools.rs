@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 
 use super::{Session, lock};
 use crate::catalogue::{Catalogue, FirstListing, ListingLimit, Source, ToolListing};
-use crate::instructions::PIN;
 use crate::pipeline::parse::CallParams;
+use crate::session::instructions::PIN;
 use crate::upstream::{Health, RawTool, Upstream};
 use crate::{BrokerConfig, Principal};
 

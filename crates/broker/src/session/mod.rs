@@ -1,22 +1,19 @@
 //! One host session: its connections to the mind and to every body, its catalogue and its bootstrap state.
 //!
-//! - `bootstrap`, `packet`: the mind's packet, requested once
-//! - `bootstrap_result`: the result of `runtime_bootstrap`
-//! - `contract`: the text that the model must have read
+//! - `bootstrap`: the mind's packet, requested once
+//! - `contract`: the text that the model must have read, and the result of `runtime_bootstrap`
 //! - `delivery`: whether the model can have read it
-//! - `instructions`: which instructions of bodies are in force
+//! - `instructions`: the instructions of bodies that are in force, framed for the model
 //! - `listed_tools`: the catalogue and the part of it that the host was shown
 //! - `notifier`: notifications to the host outside calls
 //! - `untrusted_reads`: text that the agent has read and the owner did not write
 
 pub(crate) mod bootstrap;
-pub(crate) mod bootstrap_result;
 pub(crate) mod contract;
 pub(crate) mod delivery;
 pub(crate) mod instructions;
 mod listed_tools;
 mod notifier;
-pub(crate) mod packet;
 pub(crate) mod untrusted_reads;
 
 use std::collections::{HashMap, VecDeque};
@@ -97,7 +94,7 @@ pub(crate) struct SessionIdentity {
 pub(crate) const CONNECTING: &str = "it is being connected";
 
 /// The two points at which the mind observes a call.
-pub(crate) const OBSERVE_BEFORE: &str = "observe before";
+const OBSERVE_BEFORE: &str = "observe before";
 pub(crate) const OBSERVE_AFTER: &str = "observe after";
 
 #[derive(Debug, Default)]

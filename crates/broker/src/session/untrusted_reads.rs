@@ -11,7 +11,7 @@ use embody_wire::Notification;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::packet::object;
+use super::bootstrap::object;
 use super::{Session, lock};
 use crate::BrokerConfig;
 use crate::approval::APPROVAL_TEXT_LIMIT;

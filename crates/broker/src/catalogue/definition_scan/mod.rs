@@ -6,28 +6,25 @@
 //! approved it", "use search instead"), passes. The scan finds common wordings and misses new ones: a definition that passes
 //! is still untrusted data, and the gate decides about each call.
 //!
-//! - `hidden`: invisible characters, and text out of sight
-//! - `frames`: marks with which a text imitates another part of the prompt
-//! - `orders`: sentences that match a rule, private files, keys
+//! - `hidden`: invisible characters, text out of sight, and marks with which a text imitates another part of the prompt
+//! - `orders`: sentences that match a rule, private files, keys, orders in languages that do not separate words
 //! - `places`: addresses and accounts that data is sent to
-//! - `unspaced`: orders in languages that do not separate words
-//! - `rules`, `classes`: the rules with examples, and their shared word classes
+//! - `rules`: the rules with examples
 //! - `disguise`: other readings of a text (encoded, spaced out, reversed)
 //! - `sentences`, `matcher`: splits a text, and matches patterns
 
-mod classes;
 mod disguise;
-mod frames;
 mod hidden;
 mod matcher;
 mod orders;
 mod places;
 mod rules;
 mod sentences;
-mod unspaced;
 
 use std::fmt;
 
+use self::hidden::{find_frame, find_hidden};
+pub(crate) use self::hidden::{has_hidden, without_hidden};
 use crate::visible;
 
 /// The longest quoted excerpt, in characters.
@@ -138,17 +135,9 @@ pub(super) fn scan<'a>(texts: impl IntoIterator<Item = (Part, &'a str)>) -> Opti
     })
 }
 
-pub(super) fn hides_something(text: &str) -> bool {
-    hidden::find(text).is_some()
-}
-
-pub(super) fn without_hidden(text: &str) -> String {
-    hidden::without(text)
-}
-
 fn scan_text(text: &str) -> Option<Hit> {
-    hidden::find(text)
-        .or_else(|| frames::find(text))
+    find_hidden(text)
+        .or_else(|| find_frame(text))
         .or_else(|| orders::find(text))
         .or_else(|| disguise::find(text))
 }

@@ -1,7 +1,7 @@
 //! Tests of the texts of refusals: each situation asks the model for one action, as `docs/results.md` documents.
 
 use super::*;
-use crate::instructions::ServerInstructions;
+use crate::session::instructions::ServerInstructions;
 
 #[test]
 fn a_decision_is_text_first_and_data_in_meta() {
