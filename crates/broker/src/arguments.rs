@@ -22,11 +22,9 @@ const FEW_MEMBERS: usize = 8;
 /// serde_json reads an object with such a key as the value that its text contains, so that programs with and without its
 /// `raw_value` feature read different arguments.
 const SERDE_JSON_KEY: &str = "$serde_json::private::";
-/// Members of one object.
 const MEMBERS_MAX: usize = 10_000;
 /// The maximum number of values: each needs much more memory than its text.
 const VALUES_MAX: usize = 100_000;
-/// The default limit for the arguments of one call.
 pub const ARGUMENTS_MAX_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -41,17 +39,11 @@ pub struct InvalidArguments(String);
 
 impl Arguments {
     /// At most [`ARGUMENTS_MAX_BYTES`]; `None` is an empty object.
-    ///
-    /// # Errors
-    /// When they are not an object, are too large, or could be read in two ways.
     pub fn read(raw: Option<&RawValue>) -> Result<Self, InvalidArguments> {
         Self::read_within(raw, ARGUMENTS_MAX_BYTES)
     }
 
     /// Parses large arguments with `block_in_place`, so that they do not block the runtime.
-    ///
-    /// # Errors
-    /// As for [`read`](Self::read).
     pub fn read_within(raw: Option<&RawValue>, max_bytes: usize) -> Result<Self, InvalidArguments> {
         let text = raw.map_or("{}", RawValue::get).trim_start();
         if !text.starts_with('{') {
@@ -72,9 +64,6 @@ impl Arguments {
     }
 
     /// Parses the stored canonical form, with the extra members of the call.
-    ///
-    /// # Errors
-    /// When they are not an object.
     pub fn read_stored(text: &str) -> Result<Self, InvalidArguments> {
         let mut value: Value = serde_json::from_str(text).map_err(unreadable)?;
         let members = value.as_object_mut();
@@ -84,9 +73,6 @@ impl Arguments {
     }
 
     /// Adds the extra members of a call, as JSON text, to the canonical form.
-    ///
-    /// # Errors
-    /// When it could be read in two ways.
     pub(crate) fn beside(self, text: &str, max_bytes: usize) -> Result<Self, InvalidArguments> {
         let Self { value, canonical: arguments } = self;
         if text.len() > max_bytes {
@@ -113,10 +99,6 @@ impl Arguments {
     }
 }
 
-/// The canonical form of any JSON text.
-///
-/// # Errors
-/// When it could be read in two ways.
 pub(crate) fn canonical(text: &str) -> Result<String, InvalidArguments> {
     canonical_in(text, SchemaContext::Data)
 }
@@ -128,7 +110,6 @@ pub(crate) fn canonical_in(text: &str, place: SchemaContext) -> Result<String, I
     scan(text, place).map(|(canonical, _)| canonical)
 }
 
-/// The canonical form and the parsed value of a text that is valid JSON.
 fn scan(text: &str, place: SchemaContext) -> Result<(String, Node<'_>), InvalidArguments> {
     let mut scanner = Scanner { text, at: 0, values: 0 };
     let mut node = scanner.value(0)?;
@@ -147,22 +128,16 @@ fn scan(text: &str, place: SchemaContext) -> Result<(String, Node<'_>), InvalidA
 /// The context of a JSON value: whether the order of its items counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SchemaContext {
-    /// A value: order counts.
     Data,
-    /// A JSON schema, or a list of them.
     Schema,
     /// An object whose members are schemas, under arbitrary names.
     Schemas,
-    /// A set of schemas.
     SchemaSet,
-    /// A set of values.
     Set,
-    /// An object whose members are sets of values.
     Sets,
 }
 
 impl SchemaContext {
-    /// The context of a member of an object.
     fn member(self, key: &str) -> Self {
         match (self, key) {
             (Self::Schema | Self::SchemaSet, "required" | "enum" | "type") => Self::Set,
@@ -179,7 +154,6 @@ impl SchemaContext {
         }
     }
 
-    /// The context of an item of an array.
     fn item(self) -> Self {
         match self {
             Self::Schema | Self::SchemaSet => Self::Schema,
@@ -201,14 +175,12 @@ impl InvalidArguments {
 
 /// Numbers stay as written: another parser may distinguish numbers that are equal to ours.
 enum Node<'a> {
-    /// A number, `true`, `false` or `null`.
     Plain(&'a str),
     Text(Cow<'a, str>),
     Array(Vec<Node<'a>>),
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
 }
 
-/// Scans valid JSON in one pass.
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
@@ -285,7 +257,6 @@ impl<'a> Scanner<'a> {
         Ok(Cow::Borrowed(self.text.get(start + 1..end).unwrap_or_default()))
     }
 
-    /// The next byte after whitespace.
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {

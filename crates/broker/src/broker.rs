@@ -29,18 +29,15 @@ use crate::token_cache::TokenCache;
 use crate::upstream::Hello;
 use crate::{BrokerConfig, Principal, Sessions, builtin_tools, forward, pipeline, replicas, stateless};
 
-/// Limit for flushing the last audit records at shutdown.
-const FLUSH: Duration = Duration::from_secs(10);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the end of a session waits for the mind to accept the observations in the outbox.
-const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long shutdown waits until claimed observations are released.
-const RELEASE: Duration = Duration::from_secs(1);
-/// How long `initialize` waits for the store.
-const STORE: Duration = Duration::from_secs(1);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Brokers recognize each other by this name in `serverInfo` and `clientInfo`.
 pub(crate) const NAME: &str = "embody-broker";
 
-/// One MCP server in front of the bodies and the mind.
 pub struct Broker {
     pub(crate) config: Arc<BrokerConfig>,
     pub(crate) approvals: Approvals,
@@ -55,7 +52,6 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Writes all counters as Prometheus metrics.
     pub fn metrics(&self, page: &mut crate::meter::Page) {
         crate::meter::write_metrics(self, page);
     }
@@ -98,20 +94,20 @@ impl Broker {
         }
         ends.join_all().await;
         // Release claimed observations, so that the next process does not wait for their lease to expire.
-        self.outbox.rest(Instant::now() + RELEASE).await;
+        self.outbox.rest(Instant::now() + RELEASE_TIMEOUT).await;
         for task in &self.work {
             task.abort();
         }
         self.post_calls.finish().await;
-        let flushed = tokio::time::timeout(FLUSH, self.config.store.flush()).await;
+        let flushed = tokio::time::timeout(FLUSH_TIMEOUT, self.config.store.flush()).await;
         if !matches!(flushed, Ok(Ok(()))) {
             tracing::error!("cannot write the last records");
         }
     }
 
-    /// Delivers the outbox of these users and agents to the mind, for at most [`DRAIN`].
+    /// Delivers the outbox of these users and agents to the mind, for at most [`DRAIN_TIMEOUT`].
     async fn drain(&self, scopes: &[Scope]) {
-        let until = Instant::now() + DRAIN;
+        let until = Instant::now() + DRAIN_TIMEOUT;
         let written = async {
             self.post_calls.finish().await;
             self.config.store.flush().await
@@ -121,7 +117,6 @@ impl Broker {
         }
     }
 
-    /// Answers `initialize` and starts the session's upstreams.
     async fn initialize(&self, call: &Call<Principal>) -> Outcome {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -155,7 +150,7 @@ impl Broker {
             log_level: Some("info".to_owned()),
         };
         if is_broker(&hello) {
-            return failure(code::INVALID_REQUEST, NEVER_ENDING);
+            return failure(code::INVALID_REQUEST, BROKER_BEHIND_BROKER);
         }
         let version = Version::parse(&params.protocol_version).unwrap_or(Version::LATEST);
         let kept = replicas::stored_host(&call.host.principal, &hello, version);
@@ -164,7 +159,7 @@ impl Broker {
                 drop(self.sessions.enter(Arc::clone(&session)));
                 // The next request may reach another process, which must find the session in the store.
                 if self.replicas.is_shared() {
-                    let _ = tokio::time::timeout(STORE, session.ensure_stored(&self.config)).await;
+                    let _ = tokio::time::timeout(STORE_TIMEOUT, session.ensure_stored(&self.config)).await;
                 }
                 // The host may have disconnected before the session was registered to end with it.
                 if call.host.is_disconnected()
@@ -232,9 +227,6 @@ impl Broker {
     }
 
     /// Opens a session for an embody agent.
-    ///
-    /// # Errors
-    /// When the principal has an invalid name, or the broker is ending.
     pub async fn local(self: &Arc<Self>, principal: Principal) -> Result<InProcessClient, InProcessError> {
         InProcessClient::open(self, principal).await
     }
@@ -260,7 +252,7 @@ pub(crate) fn about() -> Value {
     json!({"name": NAME, "title": "embody", "version": env!("CARGO_PKG_VERSION")})
 }
 
-pub(crate) const NEVER_ENDING: &str = "a broker cannot be behind a broker: that would never end";
+pub(crate) const BROKER_BEHIND_BROKER: &str = "a broker cannot be behind a broker: that would never end";
 
 pub(crate) fn is_broker(hello: &Hello) -> bool {
     let client = hello.client.as_deref().and_then(|client| serde_json::from_str::<Value>(client.get()).ok());

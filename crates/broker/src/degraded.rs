@@ -82,7 +82,6 @@ struct WithMeta<'a> {
     meta: Option<&'a RawValue>,
 }
 
-/// Treats `null` as present.
 fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
 }

@@ -20,25 +20,24 @@ use crate::{BrokerConfig, Sessions};
 
 const BATCH: u32 = 32;
 /// How long the claim of a killed process blocks its observations.
-const LEASE: Duration = Duration::from_secs(20);
-const ANSWER: Duration = Duration::from_secs(10);
+const LEASE_DURATION: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// A mind that takes longer is reported, but still awaited.
-const HANGS: Duration = Duration::from_secs(1);
-const CONNECT: Duration = Duration::from_millis(2500);
-const POLL: Duration = Duration::from_secs(2);
+const SLOW_AFTER: Duration = Duration::from_secs(1);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(2500);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Delivers calls in quick succession together, so that the delivery does not compete with them for the processor.
-const GATHER: Duration = Duration::from_millis(100);
-const RETRY: Duration = Duration::from_secs(2);
+const BATCH_DELAY: Duration = Duration::from_millis(100);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// The longest delivery, including connecting and the pause after it.
-const HAND_OVER: Duration = Duration::from_secs(15);
+const DELIVERY_MAX: Duration = Duration::from_secs(15);
 /// After this many attempts an observation is dropped, because later ones of its session wait for it.
-const MOST_ATTEMPTS: i64 = 20;
+const ATTEMPTS_MAX: i64 = 20;
 /// Delivered observations are deleted after this long at the latest; a crash before that delivers them again.
-const TOGETHER: Duration = Duration::from_millis(500);
+const ACK_INTERVAL: Duration = Duration::from_millis(500);
 /// The pause after a delivery, as a multiple of its duration.
-const IDLE: u32 = 4;
-/// Older observations are dropped.
-const OLDEST: Duration = Duration::from_secs(30 * 24 * 3600);
+const PAUSE_FACTOR: u32 = 4;
+const AGE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The mind recognizes a repeated delivery by this key.
 pub(crate) const META_KEY: &str = "embody/idempotencyKey";
 
@@ -49,40 +48,36 @@ pub(crate) struct Outbox {
     lease: Lease,
     /// Held while claimed observations are delivered: a drain must not miss those that the loop has claimed.
     claiming: Mutex<()>,
-    /// The number of waiting or running drains.
     drains: AtomicUsize,
 }
 
-/// The deadline for the deliveries of a batch.
 #[derive(Clone, Copy)]
 enum Deadline {
-    /// No delivery begins later.
     Begin(Instant),
-    /// No delivery ends later.
     End(Instant),
 }
 
 impl Outbox {
     pub(crate) fn new(config: Arc<BrokerConfig>, sessions: Arc<Sessions>) -> Self {
-        let lease = Lease { owner: format!("outbox {}", std::process::id()), duration: LEASE };
+        let lease = Lease { owner: format!("outbox {}", std::process::id()), duration: LEASE_DURATION };
         Self { config, sessions, lease, claiming: Mutex::default(), drains: AtomicUsize::new(0) }
     }
 
     pub(crate) async fn deliver(self: Arc<Self>, news: Arc<Notify>) {
         loop {
-            let _ = timeout(POLL, news.notified()).await;
-            sleep(GATHER).await;
+            let _ = timeout(POLL_INTERVAL, news.notified()).await;
+            sleep(BATCH_DELAY).await;
             loop {
                 let _claiming = self.claiming.lock().await;
                 // A later delivery could end after the lease, when another process has the claim.
-                let until = Instant::now() + LEASE.saturating_sub(HAND_OVER);
+                let until = Instant::now() + LEASE_DURATION.saturating_sub(DELIVERY_MAX);
                 let claimed = self.claim(&self.sessions.scopes()).await;
                 if claimed.is_empty() {
                     break;
                 }
                 self.hand_over_all(claimed, Deadline::Begin(until)).await;
             }
-            let _ = self.config.store.prune_observations(OLDEST, BATCH).await;
+            let _ = self.config.store.prune_observations(AGE_MAX, BATCH).await;
         }
     }
 
@@ -134,9 +129,9 @@ impl Outbox {
             }
             // Leave the processor to running calls, unless a session waits to end.
             if self.drains.load(Ordering::Acquire) == 0 {
-                sleep(began.elapsed().min(GATHER) * IDLE).await;
+                sleep(began.elapsed().min(BATCH_DELAY) * PAUSE_FACTOR).await;
             }
-            if over.since.elapsed() > TOGETHER {
+            if over.since.elapsed() > ACK_INTERVAL {
                 over.leave().await;
             }
         }
@@ -145,7 +140,6 @@ impl Outbox {
     }
 }
 
-/// Counts a drain until it is dropped.
 struct Drain<'a>(&'a AtomicUsize);
 
 impl<'a> Drain<'a> {
@@ -165,14 +159,13 @@ impl Deadline {
     /// How long a delivery that begins now may take; zero if it must not begin.
     fn limit(self, now: Instant) -> Duration {
         match self {
-            Self::Begin(until) if now < until => ANSWER,
+            Self::Begin(until) if now < until => ANSWER_TIMEOUT,
             Self::Begin(_) => Duration::ZERO,
-            Self::End(until) => until.saturating_duration_since(now).min(ANSWER),
+            Self::End(until) => until.saturating_duration_since(now).min(ANSWER_TIMEOUT),
         }
     }
 }
 
-/// Delivered observations that are still in the outbox.
 struct Over<'a> {
     store: &'a Store,
     since: Instant,
@@ -192,11 +185,8 @@ impl Over<'_> {
     }
 }
 
-/// The outcome of one delivery.
 enum Handed {
-    /// The mind accepted it.
     Over,
-    /// The mind did not answer.
     Unanswered(String),
     /// It was not sent; retry after this delay.
     Untried(String, Duration),
@@ -205,22 +195,22 @@ enum Handed {
 async fn hand_over(sessions: &Sessions, observation: &Observation, limit: Duration) -> Handed {
     // Any session of this user and agent can deliver it; without one it waits.
     let Some(session) = sessions.of(&observation.user, &observation.agent) else {
-        return Handed::Untried("no session of this user is open here".to_owned(), RETRY);
+        return Handed::Untried("no session of this user is open here".to_owned(), RETRY_DELAY);
     };
     if session.mind.health() == Health::Unavailable {
-        return Handed::Untried("the mind is away".to_owned(), RETRY);
+        return Handed::Untried("the mind is away".to_owned(), RETRY_DELAY);
     }
-    let link = match timeout(limit.min(CONNECT), session.mind.lease()).await {
+    let link = match timeout(limit.min(CONNECT_TIMEOUT), session.mind.lease()).await {
         Ok(Ok(link)) => link,
-        Ok(Err(away)) => return Handed::Untried(away.to_string(), RETRY),
-        Err(_) => return Handed::Untried("the mind is away".to_owned(), RETRY),
+        Ok(Err(away)) => return Handed::Untried(away.to_string(), RETRY_DELAY),
+        Err(_) => return Handed::Untried("the mind is away".to_owned(), RETRY_DELAY),
     };
     // The inner limit cancels the call at the mind; the outer one applies even if nothing can be sent.
     let told = timeout(limit + limit / 10, tell(&session, &link, observation, limit)).await;
     match told.unwrap_or_else(|_| Err("the mind does not read what it is sent".to_owned())) {
         Ok(()) => Handed::Over,
         // It had less time than a response may take, so this is not a failure of the mind.
-        Err(reason) if limit < ANSWER => Handed::Untried(reason, RETRY),
+        Err(reason) if limit < ANSWER_TIMEOUT => Handed::Untried(reason, RETRY_DELAY),
         Err(reason) => Handed::Unanswered(reason),
     }
 }
@@ -233,12 +223,12 @@ async fn settle(over: &mut Over<'_>, observation: Observation, handed: Handed) -
             over.observations.push(observation);
             return true;
         }
-        Handed::Unanswered(reason) if observation.attempts >= MOST_ATTEMPTS => {
+        Handed::Unanswered(reason) if observation.attempts >= ATTEMPTS_MAX => {
             tracing::warn!(
                 call,
                 session,
                 reason,
-                attempts = MOST_ATTEMPTS,
+                attempts = ATTEMPTS_MAX,
                 "an observation that the mind never answers is given up"
             );
             over.observations.push(observation);
@@ -246,7 +236,7 @@ async fn settle(over: &mut Over<'_>, observation: Observation, handed: Handed) -
         }
         Handed::Unanswered(reason) => {
             tracing::debug!(call, session, reason, "the mind did not take an observation");
-            over.store.retry_observation(&observation, RETRY).await
+            over.store.retry_observation(&observation, RETRY_DELAY).await
         }
         Handed::Untried(reason, delay) => {
             tracing::debug!(call, session, reason, "an observation goes back");
@@ -274,10 +264,10 @@ async fn tell(
         Some(&meta),
         limit
     ));
-    let asked = match timeout(HANGS, &mut asking).await {
+    let asked = match timeout(SLOW_AFTER, &mut asking).await {
         Ok(asked) => asked,
         Err(_) => {
-            let reason = format!("the mind has not answered for {} s", HANGS.as_secs());
+            let reason = format!("the mind has not answered for {} s", SLOW_AFTER.as_secs());
             session.note_cognition(OBSERVE_AFTER, "", observation.created_at, Some(reason));
             asking.await
         }
@@ -307,18 +297,18 @@ mod tests {
         let new =
             NewObservation { scope: scope.clone(), session: "s".into(), key, payload, pending_limit: 10 };
         store.add_observation(new, Vec::new()).await.unwrap();
-        let lease = Lease { owner: "worker".into(), duration: LEASE };
+        let lease = Lease { owner: "worker".into(), duration: LEASE_DURATION };
         let claimed = store.claim_observations(&lease, &[scope], BATCH).await.unwrap();
         let after = |attempts| Observation { attempts, ..claimed[0].clone() };
         let waits = async || store.pending_observations("ann").await.unwrap().count == 1;
         let (unanswered, untried) =
-            (|| Handed::Unanswered("silence".into()), || Handed::Untried("away".into(), RETRY));
+            (|| Handed::Unanswered("silence".into()), || Handed::Untried("away".into(), RETRY_DELAY));
         let mut over = Over { store: &store, since: Instant::now(), observations: Vec::new() };
-        assert!(!settle(&mut over, after(MOST_ATTEMPTS - 1), unanswered()).await);
-        assert!(!settle(&mut over, after(MOST_ATTEMPTS + 1), untried()).await);
+        assert!(!settle(&mut over, after(ATTEMPTS_MAX - 1), unanswered()).await);
+        assert!(!settle(&mut over, after(ATTEMPTS_MAX + 1), untried()).await);
         over.leave().await;
         assert!(waits().await);
-        assert!(settle(&mut over, after(MOST_ATTEMPTS), unanswered()).await && waits().await);
+        assert!(settle(&mut over, after(ATTEMPTS_MAX), unanswered()).await && waits().await);
         over.leave().await;
         assert!(!waits().await);
     }

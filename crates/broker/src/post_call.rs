@@ -23,15 +23,15 @@ use crate::policy::Class;
 use crate::session::SessionIdentity;
 
 /// Calls wait while the queue is full.
-const QUEUE: usize = 4096;
+const QUEUE_LENGTH: usize = 4096;
 /// A crash loses at most the read records of this time.
-const GATHER: Duration = Duration::from_millis(8);
-const BATCH: usize = 512;
+const BATCH_DELAY: Duration = Duration::from_millis(8);
+const BATCH_MAX: usize = 512;
 /// Per user; further observations are not stored.
-const PENDING: u32 = 10_000;
+const PENDING_MAX: u32 = 10_000;
 /// Longer arguments and results are truncated for the mind.
 const KEPT_BYTES: usize = 256 * 1024;
-const LAST: Duration = Duration::from_secs(5);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) struct FinishedCall {
     /// Not the session, which keeps the connection to its host open.
@@ -101,7 +101,7 @@ pub(crate) struct PostCallQueue {
 impl PostCallQueue {
     /// `news` is notified when there is an observation.
     pub(crate) fn start(config: Arc<BrokerConfig>, news: Arc<Notify>) -> Self {
-        let (queue, work) = mpsc::channel(QUEUE);
+        let (queue, work) = mpsc::channel(QUEUE_LENGTH);
         tokio::spawn(write(config, news, work));
         Self { queue }
     }
@@ -121,17 +121,17 @@ impl PostCallQueue {
     pub(crate) async fn finish(&self) {
         let (done, finished) = oneshot::channel();
         if self.queue.send(Work::Done(done)).await.is_ok() {
-            let _ = timeout(LAST, finished).await;
+            let _ = timeout(FINISH_TIMEOUT, finished).await;
         }
     }
 }
 
 async fn write(config: Arc<BrokerConfig>, news: Arc<Notify>, mut work: mpsc::Receiver<Work>) {
     let mut batch = Vec::new();
-    while work.recv_many(&mut batch, BATCH).await > 0 {
+    while work.recv_many(&mut batch, BATCH_MAX).await > 0 {
         if !batch.iter().any(Work::is_urgent) {
-            sleep(GATHER).await;
-            while batch.len() < BATCH
+            sleep(BATCH_DELAY).await;
+            while batch.len() < BATCH_MAX
                 && let Ok(more) = work.try_recv()
             {
                 batch.push(more);
@@ -197,6 +197,6 @@ fn observation(after: &FinishedCall) -> Option<NewObservation> {
         session: after.who.actor.session.clone().unwrap_or_default(),
         key: after.call_id.clone(),
         payload: payload.get().to_owned(),
-        pending_limit: PENDING,
+        pending_limit: PENDING_MAX,
     })
 }

@@ -54,7 +54,6 @@ impl Principal {
         self.inside.as_ref() == Some(inside)
     }
 
-    /// The last prompt of an embody agent's model.
     pub(crate) fn prompt(&self) -> Option<Arc<str>> {
         self.inside.as_ref().and_then(InProcessAgent::prompt)
     }

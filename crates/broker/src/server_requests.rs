@@ -22,8 +22,7 @@ use crate::session::Session;
 use crate::upstream::{RequestPermit, Role, Roots};
 use crate::{Principal, visible};
 
-/// How long a server has to accept a response.
-const ACCEPT: Duration = Duration::from_secs(30);
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Requests that one task may have open.
 const OPEN_MAX: usize = 64;
 
@@ -47,7 +46,7 @@ pub(crate) async fn answer_request(
     let outcome =
         answered.unwrap_or_else(|_| failure(code::INTERNAL_ERROR, "the host gave no answer in time"));
     if let Some(link) = link.upgrade() {
-        let _ = timeout(ACCEPT, link.answer(Response { id, outcome })).await;
+        let _ = timeout(ACCEPT_TIMEOUT, link.answer(Response { id, outcome })).await;
     }
 }
 
@@ -104,7 +103,6 @@ pub(crate) async fn answer_all(
     answers.collect()
 }
 
-/// The result of `roots/list` for a body whose roots the operator has set.
 fn own_roots(requester: &Requester, method: &str) -> Option<Box<RawValue>> {
     let upstream = requester.session.upstream(&requester.upstream).filter(|_| method == "roots/list")?;
     upstream.spec().role.roots().list()
@@ -159,7 +157,6 @@ fn unanswered(error: AskError) -> Outcome {
     }
 }
 
-/// The request for the host, or the refusal.
 fn host_question(
     requester: &Requester,
     method: String,
@@ -201,25 +198,19 @@ fn host_question(
     Ok(ServerRequest { key: None, method, params, resume_data: None, must_be_seen: false })
 }
 
-/// Bytes of a form.
 const FORM_BYTES: usize = 64 * 1024;
-/// Fields of a form.
-const FIELDS: usize = 32;
+const FIELDS_MAX: usize = 32;
 /// Options of a field, and members of any other value.
-const ITEMS: usize = 256;
+const ITEMS_MAX: usize = 256;
 /// Lines of 80 columns for each text except the message.
-const FORM_LINES: usize = 5;
-/// The longest URL that a person is asked to open, in bytes.
+const FIELD_LINES: usize = 5;
 const ADDRESS_BYTES: usize = 4_096;
 /// The maximum nesting. The deepest form of the protocol has 7 levels: `params`, schema, fields, field, items, options,
 /// option.
-const DEEPEST: usize = 8;
+const DEPTH_MAX: usize = 8;
 
 /// The parameters for the host: with the requester's name before the message, whose further lines each start with a bar, so
 /// that it can neither erase the name nor pass for an approval.
-///
-/// # Errors
-/// When the form cannot be shown, with the reason.
 fn labelled(params: Option<&RawValue>, upstream: &str) -> Result<Box<RawValue>, String> {
     let unreadable = || "the form has no `message`, or its JSON is ambiguous".to_owned();
     let text = params.map(RawValue::get).ok_or_else(unreadable)?;
@@ -252,7 +243,6 @@ fn labelled(params: Option<&RawValue>, upstream: &str) -> Result<Box<RawValue>, 
     if has_message { edits.applied().ok_or_else(unreadable) } else { Err(unreadable()) }
 }
 
-/// The texts of a form that are replaced.
 struct Edits<'a> {
     text: &'a str,
     replaced: Vec<(Range<usize>, String)>,
@@ -262,8 +252,8 @@ impl<'a> Edits<'a> {
     /// Cleans the value of this key and everything in it.
     fn walk(&mut self, key: &str, value: &'a RawValue, depth: usize) -> Result<(), String> {
         let unreadable = || "the form cannot be read".to_owned();
-        if depth >= DEEPEST {
-            return Err(format!("the form is nested deeper than {DEEPEST} levels"));
+        if depth >= DEPTH_MAX {
+            return Err(format!("the form is nested deeper than {DEPTH_MAX} levels"));
         }
         match value.get().bytes().next() {
             Some(b'"') => {
@@ -272,15 +262,15 @@ impl<'a> Edits<'a> {
             }
             Some(b'[') => {
                 let items: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|_| unreadable())?;
-                check_count("options of a field", items.len(), ITEMS)?;
+                check_count("options of a field", items.len(), ITEMS_MAX)?;
                 items.into_iter().try_for_each(|item| self.walk(key, item, depth + 1))
             }
             Some(b'{') => {
                 let Members(members) = serde_json::from_str(value.get()).map_err(|_| unreadable())?;
                 if key == "properties" {
-                    check_count("fields", members.len(), FIELDS)?;
+                    check_count("fields", members.len(), FIELDS_MAX)?;
                 }
-                check_count("members of an object", members.len(), ITEMS)?;
+                check_count("members of an object", members.len(), ITEMS_MAX)?;
                 for (key, value) in members {
                     check_data(&key, "a name")?;
                     self.walk(&key, value, depth + 1)?;
@@ -332,10 +322,10 @@ fn check_data(text: &str, whose: &str) -> Result<(), String> {
 
 fn check_lines(text: &str, whose: &str) -> Result<(), String> {
     let lines = lines_of(text);
-    if lines <= FORM_LINES {
+    if lines <= FIELD_LINES {
         return Ok(());
     }
-    Err(format!("{whose} in the form takes {lines} lines of 80 columns; it may take {FORM_LINES}"))
+    Err(format!("{whose} in the form takes {lines} lines of 80 columns; it may take {FIELD_LINES}"))
 }
 
 fn check_count(what: &str, count: usize, most: usize) -> Result<(), String> {

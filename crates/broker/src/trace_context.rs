@@ -6,7 +6,6 @@ use embody_wire::message::may_contain;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Bytes of a `traceparent` in the version that the W3C defines.
 const TRACEPARENT_BYTES: usize = 55;
 /// Bytes of a `tracestate`: the minimum that the W3C requires programs to propagate.
 const TRACESTATE_BYTES: usize = 512;
@@ -14,7 +13,6 @@ const TRACESTATE_MEMBERS: usize = 32;
 /// Bytes of `baggage`. The W3C allows 8,192, which would be enough for a whole message.
 const BAGGAGE_BYTES: usize = 1_024;
 const BAGGAGE_MEMBERS: usize = 64;
-/// The sampled flag of a parent.
 const SAMPLED: u8 = 1;
 
 /// The span of the client that a request belongs to.
@@ -66,7 +64,6 @@ pub(crate) fn is_baggage(text: &str) -> bool {
         })
 }
 
-/// Removes blanks around a member.
 fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
@@ -97,7 +94,6 @@ fn is_state_value(value: &str) -> bool {
         && value.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',' && byte != b'=')
 }
 
-/// An HTTP token.
 fn is_token(text: &str) -> bool {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_good)

@@ -28,24 +28,21 @@ use crate::policy::{Class, Via};
 
 pub use self::form::where_asked;
 pub(crate) use self::form::{form_fits, lines as lines_of};
-pub(crate) use self::text::APPROVAL_TEXT_LIMIT;
+pub(crate) use self::text::APPROVAL_TEXT_BYTES;
 pub use self::text::{ApprovalView, approval_text, shown};
 
-/// An approval request, and how it may be shown and answered.
 #[derive(Debug, Clone)]
 pub struct ApprovalPrompt<'a> {
     pub request: AskApproval,
     pub class: Class,
     /// The arguments that the tool's schema declares; empty if it declares none.
     pub declared: Vec<String>,
-    /// The channels that the rules allow.
     pub via: &'a [Via],
     /// Whether no request of the host is open while its form is (stateless era): the form may then stay open as long as the
     /// approval.
     pub is_suspended: bool,
 }
 
-/// The owner's answer, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Approved, and not used yet.
@@ -71,13 +68,11 @@ pub enum Answer {
         id: String,
         by: String,
     },
-    /// Too many approvals are open.
     Full,
     /// It cannot be shown completely, so the owner is not asked; with the reason.
     Unshowable(String),
 }
 
-/// Asks the owner, and waits for the answer.
 #[derive(Debug, Clone)]
 pub struct Approvals {
     store: Store,
@@ -103,7 +98,6 @@ impl ApprovalPrompt<'_> {
         self.class != Class::Destructive && self.via.contains(&Via::Elicitation)
     }
 
-    /// The channels other than the host's form that may answer.
     fn other_channels(&self) -> Vec<Via> {
         self.via.iter().copied().filter(|via| *via != Via::Elicitation).collect()
     }

@@ -21,8 +21,7 @@ use crate::session::contract::{BootstrapResult, bootstrap_result};
 use crate::session::delivery::Carrier;
 use crate::{Broker, Principal, pipeline};
 
-/// The longest user statement, in bytes.
-const STATEMENT_MAX: usize = 64 * 1024;
+const STATEMENT_BYTES: usize = 64 * 1024;
 
 pub(crate) const NAMES: [&str; 5] =
     ["runtime_status", "runtime_bootstrap", "body_tool", "reflect_user_message", "find_tools"];
@@ -53,7 +52,6 @@ impl BuiltinTool {
 pub(crate) const SHARED_CONVERSATION: &str =
     "others read what is said here, and this would show what is the user's alone";
 
-/// Whether a tool of the mind may be called in a shared conversation.
 pub(crate) fn is_mind_tool_shareable(tool: &str) -> bool {
     tool == "save_memory"
 }
@@ -266,9 +264,9 @@ async fn reflect(
     request: &Arc<Call<Principal>>,
     args: &ReflectArgs,
 ) -> Outcome {
-    if args.text.len() > STATEMENT_MAX {
+    if args.text.len() > STATEMENT_BYTES {
         return error_result(format!(
-            "the text has {} bytes; at most {STATEMENT_MAX} are taken",
+            "the text has {} bytes; at most {STATEMENT_BYTES} are taken",
             args.text.len()
         ));
     }

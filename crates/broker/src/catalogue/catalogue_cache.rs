@@ -69,9 +69,6 @@ impl SourceKey {
 
 impl CatalogueCache {
     /// The catalogue for these listings and the current pins.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written.
     pub(crate) async fn of(
         &self,
         store: &Store,
@@ -106,7 +103,7 @@ impl CatalogueCache {
 }
 
 /// The number of cached definitions. The cache is cleared when it is full.
-const MOST: usize = 8192;
+const FINDINGS_MAX: usize = 8192;
 
 pub(super) struct ScanCache(Mutex<BTreeMap<String, Option<Finding>>>);
 
@@ -125,7 +122,7 @@ impl ScanCache {
         // The lock is not held during a scan.
         let finding = scan();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST {
+        if known.len() >= FINDINGS_MAX {
             known.clear();
         }
         known.insert(hash.to_owned(), finding.clone());
@@ -233,10 +230,10 @@ mod tests {
         assert_eq!(scan_cache.finding("b", || None), None);
         assert_eq!(scan_cache.finding("a", || panic!("it was scanned")), frame);
         assert_eq!(scan_cache.finding("b", || panic!("it was scanned")), None);
-        for number in 0..MOST {
+        for number in 0..FINDINGS_MAX {
             scan_cache.finding(&number.to_string(), || None);
         }
-        assert!(scan_cache.0.lock().unwrap().len() <= MOST);
+        assert!(scan_cache.0.lock().unwrap().len() <= FINDINGS_MAX);
         assert_eq!(scan_cache.finding("a", || found(Suspicion::Secrecy)), found(Suspicion::Secrecy));
     }
 }

@@ -13,10 +13,8 @@ use super::definition_scan::Part;
 use crate::arguments::{Members, SchemaContext, canonical, canonical_in};
 use crate::policy::{Annotations, Kind};
 
-/// Bytes of one definition.
-const LONGEST: usize = 256 * 1024;
-/// Bytes of a tool's own name.
-const LONGEST_NAME: usize = 200;
+const DEFINITION_BYTES: usize = 256 * 1024;
+const NAME_BYTES: usize = 200;
 
 #[derive(Debug)]
 pub(super) struct Definition {
@@ -25,12 +23,11 @@ pub(super) struct Definition {
     pub(super) texts: Vec<(Part, String)>,
 }
 
-/// Why a tool is not offered at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RejectReason {
     #[error("the name `{0}` is empty, too long, reserved or has control characters")]
     Name(String),
-    #[error("the definition is longer than {LONGEST} bytes")]
+    #[error("the definition is longer than {DEFINITION_BYTES} bytes")]
     TooLong,
     #[error("the definition can be read in more than one way: {0}")]
     Ambiguous(String),
@@ -83,7 +80,6 @@ pub(crate) struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// The texts of a definition; empty if it cannot be parsed.
     pub(crate) fn of(definition: &'a RawValue) -> Self {
         serde_json::from_str(definition.get()).unwrap_or_default()
     }
@@ -108,15 +104,12 @@ impl<'a> Texts<'a> {
 
 pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, RejectReason> {
     let is_reserved = name == crate::session::instructions::PIN || Kind::of(name).is_some();
-    if is_reserved
-        || name.trim().is_empty()
-        || name.len() > LONGEST_NAME
-        || name.chars().any(char::is_control)
+    if is_reserved || name.trim().is_empty() || name.len() > NAME_BYTES || name.chars().any(char::is_control)
     {
         let shown = name.chars().take(40).flat_map(char::escape_debug).collect();
         return Err(RejectReason::Name(shown));
     }
-    if definition.get().len() > LONGEST {
+    if definition.get().len() > DEFINITION_BYTES {
         return Err(RejectReason::TooLong);
     }
     // Check the whole definition: two parsers could choose different values of a duplicate member.
@@ -285,7 +278,7 @@ mod tests {
             let text = serde_json::json!({"name": name}).to_string();
             assert!(matches!(read(name, &raw(&text)), Err(RejectReason::Name(_))), "{name}");
         }
-        let long = format!(r#"{{"name":"t","description":"{}"}}"#, "x".repeat(LONGEST));
+        let long = format!(r#"{{"name":"t","description":"{}"}}"#, "x".repeat(DEFINITION_BYTES));
         assert_eq!(read("t", &raw(&long)).unwrap_err(), RejectReason::TooLong);
         let deep = format!(r#"{{"name":"t","inputSchema":{}{}}}"#, "[".repeat(99), "]".repeat(99));
         assert!(matches!(read("t", &raw(&deep)), Err(RejectReason::Ambiguous(_))));

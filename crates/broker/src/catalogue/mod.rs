@@ -66,19 +66,15 @@ pub struct Source<'a> {
     pub first_listing: FirstListing,
 }
 
-/// When a server first listed its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstListing {
-    /// Before this session: the operator and earlier hosts know its names.
     BeforeSession,
-    /// First in this session.
     InSession,
     /// Never: it is still starting, or its first start failed. Any name that it may expose can be one of its tools.
     Never,
 }
 
 impl Source<'_> {
-    /// Bytes of all definitions.
     fn bytes(&self) -> usize {
         self.tools.iter().map(|tool| tool.definition.get().len()).sum()
     }
@@ -92,16 +88,12 @@ pub struct CatalogTool {
     /// The definition as listed: the pinned text with the listed name.
     pub definition: Box<RawValue>,
     pub annotations: Annotations,
-    /// How the current definition compares with the pin.
     pub pin: Pin,
-    /// The hash of the definition in force.
     pub hash: String,
     pub is_mind: bool,
-    /// Whether it is part of this program.
     pub is_embedded: bool,
     /// Whether the broker itself calls it for the host. It is neither listed nor found, but can be called by name.
     pub is_internal: bool,
-    /// What the scan found in the server's current definition.
     pub finding: Option<Finding>,
 }
 
@@ -143,7 +135,6 @@ pub fn quarantine_reason(pin: &ToolPin) -> Option<QuarantineReason> {
 }
 
 impl QuarantineReason {
-    /// Whether the reason quotes the definition.
     pub(crate) fn quotes(&self) -> bool {
         match self {
             Self::Suspicious(_) | Self::ChangedSuspiciously(_) => true,
@@ -213,7 +204,6 @@ impl CatalogTool {
         }
     }
 
-    /// Why its definition is quarantined; `None` if it is not.
     #[must_use]
     pub fn quarantine_reason(&self) -> Option<QuarantineReason> {
         match self.pin {
@@ -231,9 +221,6 @@ impl CatalogTool {
 
 impl Catalogue {
     /// Compares every tool with its pin and assigns names. `own` are the broker's own names.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written.
     pub async fn build(
         store: &Store,
         sources: &[Source<'_>],
@@ -274,7 +261,6 @@ impl Catalogue {
         Arc::ptr_eq(&self.tools, &other.tools) && has_same_names
     }
 
-    /// Every tool, in the order of upstreams and their listings.
     fn entries(&self) -> impl Iterator<Item = &CatalogTool> {
         let renamed =
             |position| self.session_names.as_ref().and_then(|session_names| session_names.renamed(position));
@@ -331,7 +317,6 @@ impl Catalogue {
         self.tools.unsettled.get(tool).map(|body| &**body)
     }
 
-    /// The listed tools, in the order of upstreams and their listings.
     pub fn listed(&self) -> impl Iterator<Item = &CatalogTool> {
         self.entries().filter(|entry| entry.pin != Pin::Suspicious && !entry.is_internal)
     }

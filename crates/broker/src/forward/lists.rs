@@ -429,7 +429,6 @@ impl Cursor {
         }
     }
 
-    /// Parses a cursor; returns it with the signature to verify.
     fn parse(text: &str, kind: ListKind, count: usize) -> Option<(Self, &str)> {
         let rest = text.strip_prefix(kind.letter()).filter(|_| text.len() <= CURSOR_BYTES + PREFIX_BYTES)?;
         let mut parts = rest.splitn(3, ':');

@@ -88,7 +88,6 @@ pub(crate) fn on_host_notification(session: &Arc<Session>, notification: &Notifi
     }
 }
 
-/// Whether a notification during a call is forwarded to the host.
 pub(crate) fn is_for_host(method: &str) -> bool {
     method == "notifications/progress" || TO_HOST.contains(&method)
 }
@@ -134,7 +133,6 @@ pub(crate) fn on_upstream_changed(session: &Arc<Session>, upstream: &str) {
     }
 }
 
-/// Remembers the owner of the task in a tool call's result.
 pub(crate) fn record_task_result(session: &Session, upstream: &str, params: &RawValue, result: &RawValue) {
     tasks::record_result(session, upstream, params, result);
 }

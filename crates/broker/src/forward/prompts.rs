@@ -133,7 +133,6 @@ async fn holder_not_started<'a>(session: &'a Session, name: &str) -> Option<&'a 
     first_not_started(session, name_at).await
 }
 
-/// Whether every reachable upstream with prompts has listed them.
 fn are_known(request: HostRequest<'_>) -> bool {
     let mut with = request.with("prompts").into_iter().filter(|upstream| is_reachable(upstream));
     with.all(|upstream| request.session.routes.has_prompts(&upstream.spec().name))

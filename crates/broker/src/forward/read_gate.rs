@@ -133,7 +133,6 @@ pub(super) async fn send(
     pipeline::run_request(broker, &act).await
 }
 
-/// Whether a rule denies this read to every host.
 pub(super) fn is_denied(
     request: HostRequest<'_>,
     upstream: &Upstream,

@@ -22,8 +22,7 @@ use crate::policy::Kind;
 use crate::session::Session;
 use crate::upstream::Upstream;
 
-/// Limit for one server to subscribe.
-const WATCH: Duration = Duration::from_secs(5);
+const WATCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Subscribes or unsubscribes resources for a stateless host, in the background.
 pub(crate) fn watch(config: &Arc<BrokerConfig>, session: &Arc<Session>, uris: Vec<String>, on: bool) {
@@ -74,7 +73,10 @@ async fn watch_one(config: &BrokerConfig, session: &Session, uri: String, on: bo
         };
         let Some(link) = (if is_open { upstream.lease().await.ok() } else { None }) else { continue };
         let name = &upstream.spec().name;
-        if ask(upstream, &link, method, Some(&params), WATCH).await.is_some_and(|asked| is_done(&asked)) {
+        if ask(upstream, &link, method, Some(&params), WATCH_TIMEOUT)
+            .await
+            .is_some_and(|asked| is_done(&asked))
+        {
             if on {
                 known.subscribe(name, uri, params);
             } else {
@@ -129,7 +131,6 @@ pub(super) async fn answer(request: HostRequest<'_>) -> Outcome {
     outcome
 }
 
-/// Sends a request about a resource to its server; returns the outcome and the server.
 async fn send<'a>(
     request: HostRequest<'a>,
     uri: &str,
@@ -162,7 +163,6 @@ async fn send<'a>(
     }
 }
 
-/// The upstream of this URI or template, if known.
 pub(super) fn owner<'a>(request: HostRequest<'a>, uri: &str) -> Option<&'a Arc<Upstream>> {
     let mind = || candidates(request.session, uri).next().filter(|_| Scheme::of(uri) == Some(Scheme::Mind));
     request.session.routes.owner_of_uri(|| candidates(request.session, uri), uri).or_else(mind)

@@ -88,7 +88,6 @@ impl<'a> HostRequest<'a> {
         self.outcome(upstream, &what, sent).await
     }
 
-    /// The same, but returns the raw result.
     pub(super) async fn ask(
         self,
         upstream: &Upstream,
@@ -130,7 +129,6 @@ impl<'a> HostRequest<'a> {
         let _ = timeout(self.broker.config.times.list, all).await;
     }
 
-    /// The upstreams that declare this capability, in order.
     pub(super) fn with(self, capability: &str) -> Vec<&'a Arc<Upstream>> {
         self.session.upstreams().filter(|upstream| declares(upstream, capability)).collect()
     }
@@ -170,7 +168,6 @@ pub(super) async fn first_not_started(
     session.bodies.iter().filter(may_own).find(|body| body.never_connected())
 }
 
-/// The response for an item that may belong to a body that has not started.
 pub(super) fn not_started(body: &Upstream, what: &str) -> Outcome {
     let (name, what) = (&body.spec().name, printable(what));
     // Without the reason, which may quote the server; `runtime_status` has it.
@@ -189,7 +186,6 @@ pub(super) fn is_reachable(upstream: &Upstream) -> bool {
     upstream.health().is_fine()
 }
 
-/// Whether its initialize result declares this capability.
 pub(super) fn declares(upstream: &Upstream, capability: &str) -> bool {
     upstream.capabilities().is_some_and(|known| known.get(capability).is_some_and(|value| !value.is_null()))
 }

@@ -22,10 +22,8 @@ use crate::session::{Session, lock};
 use crate::upstream::Upstream;
 use crate::{BrokerConfig, Principal};
 
-/// Limit for one server to set its level.
-const LEVEL: Duration = Duration::from_secs(5);
-/// Limit for restoring everything on a new connection.
-const ALL: Duration = Duration::from_secs(30);
+const LEVEL_TIMEOUT: Duration = Duration::from_secs(5);
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(30);
 
 const SET_LEVEL: &str = "logging/setLevel";
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
@@ -53,7 +51,7 @@ pub(super) async fn set_level(request: HostRequest<'_>) -> Outcome {
         told.spawn(async move {
             let link = upstream.lease().await.ok()?;
             session.routes.mark_level_sent(&upstream.spec().name, &link);
-            let asked = ask(&upstream, &link, SET_LEVEL, Some(&params), LEVEL).await?;
+            let asked = ask(&upstream, &link, SET_LEVEL, Some(&params), LEVEL_TIMEOUT).await?;
             Some((upstream, asked))
         });
     }
@@ -102,14 +100,13 @@ pub(crate) fn apply_remote_setting(
     }
 }
 
-/// Sends the level to all servers with logging, in the background.
 fn send_level(session: &Arc<Session>, params: &RawValue) {
     for upstream in session.upstreams().filter(|one| is_connected(one) && declares(one, "logging")) {
         let (session, upstream, params) = (Arc::clone(session), Arc::clone(upstream), params.to_owned());
         tokio::spawn(async move {
             let link = upstream.lease().await.ok()?;
             session.routes.mark_level_sent(&upstream.spec().name, &link);
-            ask(&upstream, &link, "logging/setLevel", Some(&params), LEVEL).await
+            ask(&upstream, &link, "logging/setLevel", Some(&params), LEVEL_TIMEOUT).await
         });
     }
 }
@@ -137,7 +134,7 @@ pub(super) fn restore(session: &Arc<Session>, upstream: &Arc<Upstream>) {
     let (session, upstream) = (Arc::clone(session), Arc::clone(upstream));
     tokio::spawn(async move {
         let name = &upstream.spec().name;
-        if timeout(ALL, restore_connection(&session, &upstream)).await.is_err() {
+        if timeout(RESTORE_TIMEOUT, restore_connection(&session, &upstream)).await.is_err() {
             tracing::warn!(upstream = name, "a new connection does not take what held for the old one");
         }
     });
@@ -163,10 +160,10 @@ async fn restore_connection(session: &Session, upstream: &Upstream) {
     let level = lock(&session.routes.level).clone().filter(|_| declares(upstream, "logging"));
     // A new connection may already have received the level from the host; a second one would interfere with its calls.
     if let Some(level) = level.filter(|_| !session.routes.has_level(name, &link)) {
-        ask(upstream, &link, "logging/setLevel", Some(&level), LEVEL).await;
+        ask(upstream, &link, "logging/setLevel", Some(&level), LEVEL_TIMEOUT).await;
     }
     session.notifier.listeners.send_watched_tasks(name, &link);
     for params in session.routes.subscriptions(name) {
-        ask(upstream, &link, "resources/subscribe", Some(&params), LEVEL).await;
+        ask(upstream, &link, "resources/subscribe", Some(&params), LEVEL_TIMEOUT).await;
     }
 }

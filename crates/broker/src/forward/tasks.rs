@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::printable;
 use super::route::{HostRequest, outcome_for_host};
-use super::routing_table::{LONGEST, RoutingTable, UpstreamRoutes};
+use super::routing_table::{RoutingTable, TEXT_BYTES, UpstreamRoutes};
 use crate::BrokerConfig;
 use crate::arguments::canonical;
 use crate::params;
@@ -58,7 +58,6 @@ fn note(session: &Session, upstream: &str, task: &str, is_running: bool) {
     update_keep_alive(session, upstream);
 }
 
-/// Releases a task of a stateless server that no host waits for.
 pub(crate) fn leave_task(session: &Session, upstream: &str, task: &str) {
     session.routes.leave_task(upstream, task);
     update_keep_alive(session, upstream);
@@ -188,7 +187,6 @@ pub(super) struct Tasks {
     known: VecDeque<String>,
     /// Tasks whose end was not observed, and until when they count as running.
     running: HashMap<String, Instant>,
-    /// The calls that became tasks on stateless servers.
     begun: HashMap<String, TaskCall>,
     /// The connection number of the process, and the name for it in task ids.
     process: (u32, String),
@@ -218,7 +216,6 @@ impl Tasks {
         self.begun.values().map(TaskCall::argument_bytes).sum()
     }
 
-    /// Removes expired entries.
     fn expire(&mut self) {
         let now = Instant::now();
         self.running.retain(|_, until| *until > now);
@@ -229,7 +226,7 @@ impl Tasks {
 impl RoutingTable {
     /// The first upstream that returns a task id owns the task.
     pub(super) fn add_task(&self, upstream: &str, task: String) {
-        if task.len() > LONGEST || lock(&self.upstreams).values().any(|routes| routes.tasks.has(&task)) {
+        if task.len() > TEXT_BYTES || lock(&self.upstreams).values().any(|routes| routes.tasks.has(&task)) {
             return;
         }
         self.with(upstream, |routes| routes.tasks.add(task));
@@ -268,7 +265,6 @@ impl RoutingTable {
         self.with(upstream, |routes| routes.tasks.process.1 == process && routes.tasks.has(task))
     }
 
-    /// Removes an ended task and returns its call.
     pub(crate) fn end_task(&self, upstream: &str, task: &str) -> Option<TaskCall> {
         self.with(upstream, |UpstreamRoutes { tasks, .. }| {
             tasks.running.remove(task);

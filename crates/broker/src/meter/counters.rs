@@ -79,7 +79,6 @@ impl Timing {
         Self { began, upstream_ns: AtomicU64::new(0), aside_ns: AtomicU64::new(0) }
     }
 
-    /// Adds the time that the server took.
     pub(crate) fn upstream(&self, took: Duration) {
         add(&self.upstream_ns, took);
     }
@@ -128,7 +127,6 @@ impl Bodies {
             .map_or(&self.others, |body| body)
     }
 
-    /// The known servers, in the order of their first use.
     pub(super) fn seen(&self) -> impl Iterator<Item = &Body> {
         let others = Some(&self.others).filter(|_| self.places.iter().all(|place| place.get().is_some()));
         self.places.iter().filter_map(OnceLock::get).map(|body| &**body).chain(others)
@@ -212,7 +210,6 @@ impl<const N: usize> Counters<N> {
 pub(crate) struct Gauge(AtomicU64);
 
 impl Gauge {
-    /// Increments the gauge until the guard is dropped.
     pub(crate) fn enter(&self) -> GaugeGuard<'_> {
         self.0.fetch_add(1, Ordering::Relaxed);
         GaugeGuard(self)
@@ -277,7 +274,6 @@ pub(crate) enum OutcomeLabel {
     Unknown,
     /// Permitted, but could not be sent.
     NotSent,
-    /// Not permitted.
     Refused,
 }
 

@@ -45,7 +45,6 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Metrics without spans.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -68,12 +67,10 @@ impl Meter {
         self.own.add(own as usize);
     }
 
-    /// Counts an open approval until the guard is dropped.
     pub(crate) fn enter_approval(&self) -> GaugeGuard<'_> {
         self.approvals_waiting.enter()
     }
 
-    /// Records the result of an approval and the time that it took.
     pub(crate) fn record_approval(&self, answer: &Answer, waited: Duration) {
         self.approval_wait.record(waited);
         self.approvals.add(match answer {

@@ -17,7 +17,6 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Only increases.
     Counter,
     Gauge,
     Histogram,
@@ -41,7 +40,6 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page with the samples of these bodies only.
     #[must_use]
     pub fn of_bodies(bodies: Vec<String>) -> Self {
         Self { text: String::new(), bodies: Some(bodies) }
@@ -55,7 +53,6 @@ impl Page {
         Family { text: &mut self.text, name, bodies: self.bodies.as_deref() }
     }
 
-    /// A family of one sample without labels.
     pub fn number(&mut self, name: &'static str, kind: Kind, help: &str, value: impl Display) {
         self.family(name, kind, help).sample(&[], value);
     }
@@ -76,7 +73,6 @@ pub struct Family<'a> {
 }
 
 impl Family<'_> {
-    /// Whether a sample with these labels is included.
     fn shows(&self, labels: &[Label<'_>]) -> bool {
         let is_hidden = |&(name, value): &Label<'_>| {
             name == "body" && self.bodies.is_some_and(|bodies| !bodies.iter().any(|body| body == value))
@@ -132,7 +128,6 @@ impl Family<'_> {
 
 /// The eras, in the order of their counters.
 const ERAS: [&str; 2] = ["session", "stateless"];
-/// The degraded states of a session.
 const DEGRADED: [&str; 6] = [
     "mind_unavailable",
     "body_unavailable",

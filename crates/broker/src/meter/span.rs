@@ -35,9 +35,7 @@ pub struct Span {
     pub state: String,
     pub name: String,
     pub kind: SpanKind,
-    /// In nanoseconds since 1970.
     pub start_ns: u64,
-    /// In nanoseconds since 1970.
     pub end_ns: u64,
     pub attributes: Vec<Attribute>,
     pub is_error: bool,
@@ -84,7 +82,6 @@ impl Spans {
         (Self(Arc::new(SpanQueue { queue, results: Counters::default(), threshold })), end)
     }
 
-    /// Counts exported spans.
     pub fn exported(&self, count: usize) {
         self.add(SpanResult::Exported, count);
     }

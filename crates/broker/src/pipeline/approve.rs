@@ -24,7 +24,6 @@ use crate::upstream::Health;
 const NO_RIGHT: &str =
     "the rules allow only a form in the host to approve it, and a form in this host is not the owner's";
 
-/// Asks the owner, then decides again.
 pub(super) async fn ask_and_decide(
     broker: &Broker,
     call: &ToolCall<'_>,

@@ -13,7 +13,6 @@ use crate::session::delivery::Arrival;
 /// A prediction error above this limit requires approval.
 pub const SURPRISE_LIMIT: f64 = 0.7;
 
-/// Every input of a decision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Situation {
     /// From the pinned definition: a changed definition cannot declare itself harmless.
@@ -51,7 +50,6 @@ pub enum Mind {
     Away,
 }
 
-/// How writes are handled while the mind does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MindDown {
     Block,
@@ -59,10 +57,8 @@ pub enum MindDown {
     Warn,
 }
 
-/// The owner's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approval {
-    /// The owner was not asked.
     None,
     Pending,
     /// Valid for exactly this call.
@@ -86,7 +82,6 @@ pub enum Decision {
 pub enum Reason {
     Rule,
     Class,
-    /// The call is unusual, or matches one of the owner's rules.
     Mind,
     MindDown,
     BodyDown,

@@ -49,7 +49,6 @@ pub(crate) struct ToolCall<'a> {
     pub(crate) request: &'a Arc<Call<Principal>>,
     pub(crate) tool: &'a CatalogTool,
     pub(crate) upstream: &'a Arc<Upstream>,
-    /// The connection to the upstream, or the reason why it is unavailable.
     pub(crate) link: Result<ConnectionLease, String>,
     /// `tools/call`, or the method of another request; `tool` is then the item that it reads.
     pub(crate) method: &'a str,

@@ -22,21 +22,20 @@ use crate::upstream::{Health, Role};
 use crate::{Broker, BrokerConfig};
 
 /// How many flags are shown, and how much of each.
-const FLAGS: usize = 16;
+const FLAGS_MAX: usize = 16;
 const FLAG_CHARS: usize = 600;
 /// Prefixes of the flags for an unusual call and for a mind that returned no number.
 pub(crate) const UNUSUAL: &str = "this call is unusual";
 pub(crate) const NO_NUMBER: &str = "the mind gives no number for it";
 /// The longest result text that is sent to the mind.
 const RESULT_BYTES: usize = 64 * 1024;
-const QUEUE: usize = 64;
+const QUEUE_LENGTH: usize = 64;
 /// Calls with longer arguments are not queued.
 const QUEUED_BYTES: usize = 64 * 1024;
 /// After an observation the queue pauses for this multiple of its duration, to leave the processor to running calls.
-const IDLE: u32 = 9;
-const IDLE_MAX: Duration = Duration::from_millis(500);
+const PAUSE_FACTOR: u32 = 9;
+const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// The mind's opinion of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MindView {
     pub(crate) mind: Mind,
@@ -54,7 +53,6 @@ impl MindView {
     }
 }
 
-/// The arguments of the mind's `observe`.
 #[derive(serde::Serialize)]
 pub(crate) struct Observation<'a> {
     pub(crate) tool_name: &'a str,
@@ -112,7 +110,7 @@ fn view(answer: &serde_json::Map<String, Value>) -> MindView {
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
-        .take(FLAGS)
+        .take(FLAGS_MAX)
         .map(|flag| flag.as_str().map_or_else(|| flag.to_string(), str::to_owned))
         .map(|flag| flag.chars().take(FLAG_CHARS).collect())
         .collect();
@@ -191,7 +189,7 @@ pub(crate) struct ObservationQueue {
 
 impl ObservationQueue {
     pub(crate) fn start(config: &Arc<BrokerConfig>) -> Self {
-        let (queue, waiting) = mpsc::channel(QUEUE);
+        let (queue, waiting) = mpsc::channel(QUEUE_LENGTH);
         let worker = tokio::spawn(send_all(Arc::clone(config), waiting));
         Self { queue, config: Arc::clone(config), worker }
     }
@@ -222,7 +220,7 @@ async fn send_all(config: Arc<BrokerConfig>, mut waiting: mpsc::Receiver<QueuedO
         let began = Instant::now();
         ask_mind(&config, &session, &tool, args).await;
         drop(session);
-        sleep((began.elapsed() * IDLE).min(IDLE_MAX)).await;
+        sleep((began.elapsed() * PAUSE_FACTOR).min(PAUSE_MAX)).await;
     }
 }
 

@@ -93,7 +93,6 @@ pub(super) async fn write(
     (result, outcome)
 }
 
-/// Queues the record of a read.
 pub(super) async fn read(
     broker: &Broker,
     call: &ToolCall<'_>,
@@ -127,7 +126,6 @@ async fn queue(broker: &Broker, call: &ToolCall<'_>, result: &CallResult, read: 
     broker.post_calls.add(finished).await;
 }
 
-/// Records that a call was not sent, with the reason.
 pub(super) async fn decision(config: &BrokerConfig, call: &ToolCall<'_>, decision: Verdict, reason: String) {
     tracing::debug!(call = call.id, session = call.session.id, ?decision, reason, "the call is not made");
     let event = Event::Decision(embody_store::Decision { call: audited(call), decision, reason });
@@ -148,7 +146,6 @@ fn audited(call: &ToolCall<'_>) -> AuditedCall {
     }
 }
 
-/// Returns the audit outcome and its details.
 pub(crate) fn outcome_of(result: &CallResult) -> (AuditOutcome, Option<String>) {
     match result {
         CallResult::Answered(Outcome::Result(result)) if is_error(result) => (AuditOutcome::Failed, None),

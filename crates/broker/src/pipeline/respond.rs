@@ -30,13 +30,11 @@ pub(crate) const DECISION_KEY: &str = "embody/decision";
 /// The prefix of every result of the broker; the session's code and `] ` follow.
 pub(crate) const PREFIX: &str = "[embody ";
 /// The longest line that contains foreign text, in characters.
-const LINE_MAX: usize = 1_000;
-/// The JSON-RPC code of a refusal.
+const LINE_CHARS: usize = 1_000;
 const REFUSED: i64 = -32000;
 /// How many candidates an ambiguous-name error lists.
-const ALIKE: usize = 8;
+const CANDIDATES_MAX: usize = 8;
 
-/// Builds the response to a call that was sent.
 pub(super) fn forward(call: &ToolCall<'_>, result: CallResult) -> Outcome {
     let body = &call.tool.upstream;
     let refusal = match result {
@@ -133,7 +131,6 @@ pub(super) async fn refusal(
     refusal.flags(view.flags.clone())
 }
 
-/// Builds the response to parameters that are not a valid call.
 pub(crate) fn rejected(config: &BrokerConfig, code: i64, message: String) -> Outcome {
     config.meter.rejected.add(1);
     failure(code, message)
@@ -149,7 +146,7 @@ pub(super) fn unknown_tool(config: &BrokerConfig, session: &Session, name: &str)
         .map(Degraded::for_model)
         .collect();
     let catalogue = session.catalogue();
-    let alike = catalogue.listed().filter(|offered| offered.tool == name).take(ALIKE);
+    let alike = catalogue.listed().filter(|offered| offered.tool == name).take(CANDIDATES_MAX);
     let alike: Vec<String> = alike.map(|offered| format!("`{}`", offered.name)).collect();
     if !alike.is_empty() {
         let unsettled = catalogue
@@ -189,7 +186,6 @@ pub(crate) struct Refusal {
     pub(crate) approval_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     required_next_action: Option<String>,
-    /// The hash of the contract in the text.
     #[serde(rename = "contract", skip_serializing_if = "Option::is_none")]
     contract_hash: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -200,7 +196,6 @@ pub(crate) struct Refusal {
     pub(crate) degraded: Vec<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     outcome_unknown: bool,
-    /// The contract, appended to the text.
     #[serde(skip)]
     pub(crate) contract: Option<String>,
     #[serde(skip)]
@@ -277,7 +272,6 @@ impl Refusal {
         self
     }
 
-    /// Adds the state of the session to a refusal.
     pub(crate) fn in_session(self, session: &Session) -> Self {
         let degraded = session.degraded();
         // A bounce delivers the contract, so it does not report the contract as missing.
@@ -489,7 +483,7 @@ pub(crate) fn how_embody_speaks(code: &str) -> String {
 pub(crate) fn one_line(text: &str) -> String {
     let shown = |c: char| if c.is_control() || visible::is_hidden(c) { ' ' } else { c };
     let mut chars = text.trim().chars().map(shown);
-    let mut line: String = chars.by_ref().take(LINE_MAX).collect();
+    let mut line: String = chars.by_ref().take(LINE_CHARS).collect();
     if chars.next().is_some() {
         line.push('…');
     }

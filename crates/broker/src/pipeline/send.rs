@@ -25,20 +25,17 @@ use crate::{Broker, Principal, degraded};
 /// How long to wait for a result after a cancellation.
 const AFTER_CANCEL: Duration = Duration::from_millis(500);
 /// How often a stateless server may request input for one call.
-const ROUNDS: u32 = 16;
+const ROUNDS_MAX: u32 = 16;
 /// Backoff step for a server that asks the client to call again.
-const PAUSE: Duration = Duration::from_millis(100);
+const BACKOFF_STEP: Duration = Duration::from_millis(100);
 /// How long a server may take to accept a message that has no response.
-const ACCEPT: Duration = Duration::from_secs(2);
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum CallResult {
     Answered(Outcome),
-    /// The upstream is not connected.
     Unavailable(String),
     NotSent(Error),
-    /// The host cancelled the call before it was sent.
     CancelledUnsent,
     /// Sent, but the connection was lost before the response.
     Lost(Error),
@@ -146,7 +143,7 @@ async fn answer_rounds(
     mut result: CallResult,
 ) -> CallResult {
     let UpstreamCall { session, upstream, link, call, .. } = upstream_call;
-    for round in 0..ROUNDS {
+    for round in 0..ROUNDS_MAX {
         let asks = match &result {
             CallResult::Answered(outcome) => link.input_required(outcome),
             _ => None,
@@ -154,7 +151,7 @@ async fn answer_rounds(
         let Some(asks) = asks else { return result };
         if asks.requests.is_empty() {
             // The server asks to be called again.
-            sleep(PAUSE * round).await;
+            sleep(BACKOFF_STEP * round).await;
         }
         let requester = Requester { session: Arc::clone(session), upstream: upstream.to_owned(), call: None };
         let anew = match &result {
@@ -304,7 +301,6 @@ async fn begin(
     }
 }
 
-/// Why the broker stops waiting for a sent call.
 enum Over {
     Cancelled,
     Late,
@@ -337,7 +333,6 @@ impl Watch<'_> {
         }
     }
 
-    /// Answers a request of the server.
     async fn ask(&mut self, requester: Requester, link: &Arc<Link>, request: Request) -> Result<(), Over> {
         let place = requester
             .session
@@ -345,7 +340,10 @@ impl Watch<'_> {
             .and_then(|upstream| upstream.acquire_request_permit());
         let Some(place) = place else {
             // Bounded, because the server may not be reading.
-            return self.wait(timeout(ACCEPT, link.answer(too_many_requests(request)))).await.map(drop);
+            return self
+                .wait(timeout(ACCEPT_TIMEOUT, link.answer(too_many_requests(request))))
+                .await
+                .map(drop);
         };
         self.deadline.stop(Instant::now());
         let link = Arc::downgrade(link);
@@ -357,7 +355,7 @@ impl Watch<'_> {
 /// Cancels the call at the server, and accepts a result that arrives shortly after.
 async fn cancel(running: &mut PendingCall, link: &Link, reason: &str, otherwise: CallResult) -> CallResult {
     let number = running.number();
-    if !matches!(timeout(ACCEPT, link.cancel(number, reason)).await, Ok(Ok(()))) {
+    if !matches!(timeout(ACCEPT_TIMEOUT, link.cancel(number, reason)).await, Ok(Ok(()))) {
         return otherwise;
     }
     let answered = timeout(AFTER_CANCEL, async {
@@ -431,7 +429,7 @@ pub(crate) async fn call_mind_with_meta(
     }
     if let Some(number) = number {
         let link = Arc::clone(link);
-        tokio::spawn(async move { timeout(ACCEPT, link.cancel(number, "it took too long")).await });
+        tokio::spawn(async move { timeout(ACCEPT_TIMEOUT, link.cancel(number, "it took too long")).await });
     }
     Err(format!("`{tool}` gave no answer within {} ms", limit.as_millis()))
 }
@@ -443,7 +441,6 @@ const WAIT_MAX: Duration = Duration::from_secs(3600);
 pub(super) struct Deadline {
     limit: Duration,
     until: Instant,
-    /// The bound for extensions.
     end: Instant,
     stopped_at: Option<Instant>,
     /// How much longer the clock may stop: a server must not keep its call open by sending requests without end.
@@ -459,7 +456,6 @@ impl Deadline {
         if self.stopped_at.is_some() { self.until + self.spare } else { self.until }
     }
 
-    /// Called on progress.
     pub(super) fn extend(&mut self, now: Instant) {
         self.until = (self.stopped_at.unwrap_or(now) + self.limit).min(self.end);
     }

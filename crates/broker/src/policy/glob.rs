@@ -15,7 +15,6 @@ pub struct Glob {
     kind: Option<Kind>,
 }
 
-/// How far a pattern matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fit {
     No,
@@ -94,15 +93,12 @@ impl Glob {
     }
 }
 
-/// A pattern over one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pattern(Vec<Piece>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Piece {
-    /// Any run of characters.
     Run,
-    /// Any one character.
     One,
     Char(char),
 }
@@ -176,7 +172,6 @@ impl Pattern {
     }
 }
 
-/// The kinds of items besides tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Resource,
@@ -201,7 +196,6 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| name.starts_with(kind.prefix()))
     }
 
-    /// The name of this item in rules and records.
     pub(crate) fn name(self, which: &str) -> String {
         format!("{}{which}", self.prefix())
     }

@@ -42,7 +42,6 @@ impl Class {
         }
     }
 
-    /// The default gate without a rule.
     #[must_use]
     pub const fn default_gate(self) -> Gate {
         match self {
@@ -51,7 +50,6 @@ impl Class {
         }
     }
 
-    /// The default reason for requiring approval.
     #[must_use]
     pub const fn why_asked(self) -> &'static str {
         match self {
@@ -103,7 +101,6 @@ pub struct Annotations {
 }
 
 impl Annotations {
-    /// The annotations of a mind's tool, by its name.
     #[must_use]
     pub fn of_mind(tool: &str) -> Self {
         let writes = matches!(tool, "save_memory" | "forget_memory" | "update_instructions" | "reflect");
@@ -115,7 +112,6 @@ impl Annotations {
         }
     }
 
-    /// The class that the annotations determine, if any.
     pub(super) fn class(self) -> Option<Class> {
         match (self.read_only_hint, self.destructive_hint, self.open_world_hint) {
             (Some(true), _, _) => Some(Class::Read),
@@ -139,7 +135,6 @@ impl Annotations {
     }
 }
 
-/// The class of a tool without a rule.
 fn without_rules(tool: &str, annotations: Annotations, is_trusted: bool) -> Class {
     let class = known(tool)
         .or_else(|| annotations.class().filter(|_| is_trusted))
@@ -147,7 +142,6 @@ fn without_rules(tool: &str, annotations: Annotations, is_trusted: bool) -> Clas
     class.max(annotations.tightened().unwrap_or(Class::Read))
 }
 
-/// The class of a tool with a well-known name.
 pub(super) fn known(tool: &str) -> Option<Class> {
     match tool {
         "send_teams_message"

@@ -43,7 +43,6 @@ pub struct Policy {
     pub(super) rules: Vec<Rule>,
 }
 
-/// The result of the rules for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
     pub class: Class,
@@ -55,7 +54,6 @@ pub struct Ruling {
 }
 
 impl Ruling {
-    /// Denies the call, for this reason.
     pub(crate) fn denied(self, reason: &str) -> Self {
         Self { gate: Gate::Deny, reasons: vec![reason.to_owned()], ..self }
     }
@@ -137,9 +135,7 @@ impl Policy {
     }
 }
 
-/// A rule about the tool of a call.
 pub(super) struct Matching<'a> {
-    /// Its index among all rules.
     pub(super) index: usize,
     pub(super) rule: &'a Rule,
     /// Whether it holds; `None` if undecided, which may only make things stricter.
@@ -156,9 +152,7 @@ pub struct Explained {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match {
-    /// Its index among all rules.
     pub index: usize,
-    /// Whether its condition holds; `None` if undecided.
     pub holds: Option<bool>,
     /// Whether the resulting class is the one that it sets.
     pub sets_class: bool,

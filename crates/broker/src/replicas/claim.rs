@@ -21,7 +21,6 @@ const SUSPENDED_LIFETIME: Duration = Duration::from_secs(900);
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long the holder may be silent while it works.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(15);
-/// Unread replies about one call.
 const REPLY_QUEUE: usize = 16;
 
 impl Replicas {
@@ -112,7 +111,6 @@ impl Replicas {
     }
 }
 
-/// Registers a waiter for replies about a call; removed on drop.
 struct WaiterGuard<'a>(&'a Replicas, &'a str);
 
 impl Drop for WaiterGuard<'_> {

@@ -98,7 +98,6 @@ impl ReplicaMessage {
         }
     }
 
-    /// The ticket of the call that it is about.
     pub(super) fn ticket(&self) -> Option<&str> {
         match self {
             Self::Claimed { ticket }
@@ -118,7 +117,6 @@ impl ReplicaMessage {
 /// How often a waiting process is notified that a call is still running.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
 const PROGRESS_MAX: u32 = 1200;
-/// The delay before a retry when the store fails.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 pub(crate) async fn receive(replicas: Arc<Replicas>, sessions: Arc<Sessions>, config: Arc<BrokerConfig>) {

@@ -28,7 +28,6 @@ use crate::{BrokerConfig, Principal, Sessions};
 const RELAYS: usize = 256;
 
 pub(crate) struct Replicas {
-    /// Unique per process.
     replica_id: String,
     store: Store,
     is_shared: bool,
@@ -49,7 +48,6 @@ impl Replicas {
         Arc::new(Self { replica_id, store, is_shared, relay, relays, reader, waiting })
     }
 
-    /// Whether other processes may serve the same hosts.
     pub(crate) fn is_shared(&self) -> bool {
         self.is_shared
     }
@@ -66,7 +64,6 @@ impl Replicas {
         Some(relays)
     }
 
-    /// Stops receiving messages.
     pub(crate) fn shutdown(&self) {
         if let Some(reader) = lock(&self.reader).take() {
             reader.abort();

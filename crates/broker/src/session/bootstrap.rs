@@ -19,12 +19,11 @@ use crate::BrokerConfig;
 use crate::pipeline::respond::raw;
 use crate::upstream::Health;
 
-/// Limit for one response of the mind.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a call waits for a session's first packet before it continues without one.
 const FIRST_CALL_WAIT: Duration = Duration::from_secs(3);
 /// How long another process that requests the packet for the same session may take.
-const LEASE: Duration = Duration::from_secs(30);
+const LEASE_DURATION: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default)]
@@ -51,12 +50,10 @@ pub(crate) struct BootstrapData {
 }
 
 impl Session {
-    /// The packet, if it has arrived.
     pub(crate) fn bootstrap_data(&self) -> Option<Arc<BootstrapData>> {
         self.bootstrap_state.done.get().cloned()
     }
 
-    /// Why the last attempt returned no packet.
     pub(crate) fn bootstrap_error(&self) -> Option<String> {
         self.bootstrap_state.attempt.borrow().reason.as_ref().map(|none| none.reason.clone())
     }
@@ -107,7 +104,6 @@ impl Session {
         rules.map_err(|reason| format!("the body's rules cannot be read: {reason}"))
     }
 
-    /// The last contract, if a packet exists.
     pub(crate) fn current_contract(&self) -> Option<Contract> {
         let booted = self.bootstrap_data()?;
         Some(lock(&self.bootstrap_state.renewed).clone().unwrap_or_else(|| booted.contract.clone()))
@@ -200,9 +196,9 @@ impl Session {
         config: &BrokerConfig,
         session_id: Option<&str>,
     ) -> Result<MindPacket, PacketError> {
-        let lease = Lease { owner: format!("broker {}", self.id), duration: LEASE };
+        let lease = Lease { owner: format!("broker {}", self.id), duration: LEASE_DURATION };
         let (store, user) = (&config.store, self.scope.user());
-        let give_up = Instant::now() + LEASE;
+        let give_up = Instant::now() + LEASE_DURATION;
         loop {
             match store.bootstrap(user, &self.id, &lease).await {
                 Ok(Bootstrap::Done(packet)) => {
@@ -291,11 +287,9 @@ fn text_of(outcome: embody_wire::Outcome) -> Option<String> {
     Some(inner.unwrap_or(text).to_owned()).filter(|text| !text.trim().is_empty())
 }
 
-/// The maximum number of reasons.
-const REASONS: usize = 32;
+const REASONS_MAX: usize = 32;
 const REASON_CHARS: usize = 500;
 
-/// Why there is no packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PacketError {
     pub(crate) reason: String,
@@ -341,7 +335,6 @@ pub(crate) fn object(outcome: Outcome) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Whether it is a result without `isError`.
 fn is_success(outcome: &Outcome) -> bool {
     let Outcome::Result(result) = outcome else { return false };
     let result: Result<Value, _> = serde_json::from_str(result.get());
@@ -391,7 +384,6 @@ impl MindPacket {
         }
     }
 
-    /// The mind's part of the contract, if any.
     pub(crate) fn contract(&self) -> Option<&str> {
         let text = self.members.get("mind_contract").and_then(Value::as_str).unwrap_or_default();
         (self.flag("mind_contract_available") != Some(false) && !text.trim().is_empty()).then_some(text)
@@ -401,7 +393,7 @@ impl MindPacket {
         let told =
             self.members.get("degraded_mode").and_then(|mode| mode.get("reasons")).and_then(Value::as_array);
         let mut reasons: Vec<String> =
-            told.into_iter().flatten().filter_map(Value::as_str).take(REASONS).map(shown).collect();
+            told.into_iter().flatten().filter_map(Value::as_str).take(REASONS_MAX).map(shown).collect();
         let is_away =
             [self.flag("persona_available"), self.flag("mind_contract_available")].contains(&Some(false));
         if reasons.is_empty() && (is_away || self.contract().is_none()) {

@@ -42,12 +42,10 @@ impl Contract {
         Self { text, hash, rules, mind, body_rules, missing }
     }
 
-    /// Whether the rules of some body are missing.
     pub(crate) fn lacks_rules(&self) -> bool {
         !self.missing.is_empty()
     }
 
-    /// Why the rules of this body are missing, if they are.
     pub(crate) fn lacks_rules_of(&self, body: &str) -> Option<&str> {
         self.missing.iter().find(|missing| missing.body == body).map(|missing| missing.reason.as_str())
     }
@@ -71,11 +69,10 @@ fn joined(parts: &[&str], separator: &str) -> String {
     parts.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(separator)
 }
 
-/// The key in `_meta`.
 const META_KEY: &str = "embody/bootstrap";
 /// The longest protocol of a mind and the longest of its facts, in characters.
-const PROTOCOL_MAX: usize = 4_000;
-const FACT_MAX: usize = 1_000;
+const PROTOCOL_CHARS: usize = 4_000;
+const FACT_CHARS: usize = 1_000;
 /// Packet members that are already in the text or under `embody`, or do not apply behind a broker.
 const NOT_REPEATED: [&str; 7] = [
     "mind_contract",
@@ -101,7 +98,6 @@ pub(crate) struct BootstrapResult<'a> {
     pub(crate) packet: Option<&'a MindPacket>,
     pub(crate) is_mind_embedded: bool,
     pub(crate) degraded: &'a [String],
-    /// Why the mind's packet cannot be used.
     pub(crate) error: Option<&'a str>,
     /// An embody agent recognizes the broker's result by this mark.
     pub(crate) mark: Option<&'a str>,
@@ -125,7 +121,7 @@ fn text(parts: &BootstrapResult<'_>) -> String {
         let protocol = match parts.is_mind_embedded {
             true => Some(PROTOCOL.to_owned()),
             false => packet.members.get("cognition_protocol").and_then(Value::as_str).map(|protocol| {
-                let protocol = cut(protocol, PROTOCOL_MAX);
+                let protocol = cut(protocol, PROTOCOL_CHARS);
                 format!("(embody calls bootstrap_session and observe for you.)\n{protocol}")
             }),
         };
@@ -135,7 +131,7 @@ fn text(parts: &BootstrapResult<'_>) -> String {
         for (key, label) in FACTS {
             let fact = packet.members.get(key).filter(|fact| !fact.is_null()).map(Value::to_string);
             if let Some(fact) = fact {
-                text += &format!("\n{label}: {}", cut(&fact, FACT_MAX));
+                text += &format!("\n{label}: {}", cut(&fact, FACT_CHARS));
             }
         }
     }
@@ -157,7 +153,7 @@ fn cut(text: &str, limit: usize) -> String {
 fn data(parts: &BootstrapResult<'_>) -> Value {
     let mut members = parts.packet.map_or_else(Map::new, |packet| packet.members.clone());
     let is_in_text = |key: &str, value: &Value| {
-        FACTS.iter().any(|(fact, _)| *fact == key) && value.to_string().chars().count() <= FACT_MAX
+        FACTS.iter().any(|(fact, _)| *fact == key) && value.to_string().chars().count() <= FACT_CHARS
     };
     members.retain(|key, value| !NOT_REPEATED.contains(&key.as_str()) && !is_in_text(key, value));
     let own = json!({
@@ -237,10 +233,10 @@ mod tests {
 
     #[test]
     fn what_is_too_long_for_the_text_is_cut_with_a_mark_and_whole_in_the_data() {
-        let result = made(json!({"context": {"x": "y".repeat(FACT_MAX)}}), false);
+        let result = made(json!({"context": {"x": "y".repeat(FACT_CHARS)}}), false);
         let text = result["content"][0]["text"].as_str().unwrap();
         assert!(text.contains("yyy… [the first 1000 of 1008 characters]"), "{text}");
-        assert_eq!(result["_meta"][META_KEY]["context"]["x"].as_str().unwrap().len(), FACT_MAX);
+        assert_eq!(result["_meta"][META_KEY]["context"]["x"].as_str().unwrap().len(), FACT_CHARS);
     }
 
     // spec: N-03, N-12

@@ -27,7 +27,6 @@ pub(crate) enum Carrier {
     Bootstrap,
 }
 
-/// The contract that was written to the host, and whether its model can have read it.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     state: Mutex<DeliveryState>,
@@ -163,17 +162,14 @@ impl Delivery {
         is_read
     }
 
-    /// Whether the model is known to have read a contract.
     pub(crate) fn is_read(&self) -> bool {
         self.lock().written.as_ref().is_some_and(|known| known.read == ReadCondition::Yes)
     }
 
-    /// Whether this contract was written.
     pub(crate) fn is_written(&self, hash: &str) -> bool {
         self.lock().written.as_ref().is_some_and(|known| known.hash == hash)
     }
 
-    /// Whether any contract was written.
     pub(crate) fn has_happened(&self) -> bool {
         self.lock().written.is_some()
     }

@@ -140,7 +140,6 @@ impl Session {
         self.catalogue()
     }
 
-    /// Whether the listing of this upstream's connection was compared with its pins.
     pub(crate) fn has_compared(&self, upstream: &Upstream) -> bool {
         !upstream.is_listed()
             || lock(&self.compared_listings).get(&upstream.spec().name) == Some(&upstream.listing())
@@ -169,7 +168,6 @@ impl Session {
         list
     }
 
-    /// The found tools that are currently listed.
     pub(crate) fn found(&self) -> Vec<String> {
         lock(&self.found).iter().cloned().collect()
     }
@@ -263,7 +261,6 @@ async fn wait_tools_known<'a>(upstreams: impl Iterator<Item = &'a Arc<Upstream>>
     }
 }
 
-/// Whether its listing is complete and from the current connection.
 fn is_whole(upstream: &Upstream) -> bool {
     upstream.is_listed() && upstream.status().reason.is_none()
 }

@@ -39,7 +39,6 @@ use crate::stateless::IDLE;
 use crate::upstream::{Backoff, Health, Hello, Role, Spec, Upstream, UpstreamEvent};
 use crate::{BrokerConfig, Principal};
 
-/// Upstream events that are not processed yet.
 const EVENT_QUEUE: usize = 256;
 /// While no write is in progress, only every n-th heartbeat is sent.
 const IDLE_HEARTBEATS: u64 = 10;
@@ -57,7 +56,6 @@ pub(crate) struct Session {
     pub(crate) routes: crate::forward::RoutingTable,
     pub(crate) last_cognition: Mutex<Option<Cognition>>,
     pub(crate) writes: AtomicUsize,
-    /// Sends notifications that belong to no call.
     pub(crate) notifier: HostNotifier,
     /// Requests in progress, for a host without a session on the wire, and when the last one ended.
     pub(crate) users: AtomicUsize,
@@ -77,7 +75,6 @@ pub(crate) struct Session {
     announced: Mutex<Option<Catalogue>>,
     /// The list that the host was last shown or notified about.
     listed_tools: Mutex<Option<ListedTools>>,
-    /// Why the last observation before a call failed, and why the last one after a call failed.
     observe_failures: Mutex<ObserveFailures>,
     building: tokio::sync::Mutex<()>,
     event_task: Mutex<Option<JoinHandle<()>>>,
@@ -90,7 +87,6 @@ pub(crate) struct SessionIdentity {
     pub(crate) actor: Actor,
 }
 
-/// The reason while a server is still connecting.
 pub(crate) const CONNECTING: &str = "it is being connected";
 
 /// The two points at which the mind observes a call.
@@ -115,7 +111,6 @@ impl ObserveFailures {
 pub(crate) struct Cognition {
     pub(crate) what: &'static str,
     pub(crate) tool: String,
-    /// In microseconds since 1970.
     pub(crate) at: i64,
     pub(crate) failure: Option<String>,
 }
@@ -251,7 +246,6 @@ impl Session {
         }
     }
 
-    /// Whether another process may serve the same session.
     fn has_others(&self, config: &BrokerConfig) -> bool {
         self.is_stateless()
             || self.host.is_resumed()
@@ -380,7 +374,6 @@ impl Session {
             Some(Cognition { what: OBSERVE_BEFORE, tool: tool.to_owned(), at, failure });
     }
 
-    /// Notes an observation after a call, and its failure if any.
     pub(crate) fn note_cognition(&self, what: &'static str, tool: &str, at: i64, failure: Option<String>) {
         if what == OBSERVE_AFTER {
             lock(&self.observe_failures).after.clone_from(&failure);
@@ -388,7 +381,6 @@ impl Session {
         *lock(&self.last_cognition) = Some(Cognition { what, tool: tool.to_owned(), at, failure });
     }
 
-    /// Ends the session with all its processes and connections.
     pub(crate) async fn shutdown(&self) {
         for task in [&self.event_task, &self.heartbeat_task] {
             if let Some(task) = lock(task).take() {

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::bootstrap::object;
 use super::{Session, lock};
 use crate::BrokerConfig;
-use crate::approval::APPROVAL_TEXT_LIMIT;
+use crate::approval::APPROVAL_TEXT_BYTES;
 use crate::arguments::Arguments;
 use crate::catalogue::{CatalogTool, QuarantineReason};
 use crate::pipeline::respond::raw;
@@ -28,9 +28,8 @@ pub(crate) const APPROVED_KEY: &str = "embody/approved";
 
 /// A stored mark is not written again within this time, in microseconds.
 const FRESH_MICROS: i64 = 60 * 1_000_000;
-const NAMED: usize = 3;
-/// Limit for the mind's preview of a change.
-const PREVIEW: Duration = Duration::from_secs(5);
+const NAMED_MAX: usize = 3;
+const PREVIEW_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The parts of a body's text that belong to no tool, resource, prompt or method.
 pub(crate) const ERRORS: &str = "errors";
@@ -130,7 +129,6 @@ impl ReadLog {
         }
     }
 
-    /// The latest origins that count, newest first.
     fn latest(&self, now: i64) -> Vec<ReadOrigin> {
         let marks = lock(&self.marks);
         marks.latest.iter().map(|read| &read.origin).filter(|read| read.counts(now)).cloned().collect()
@@ -186,7 +184,6 @@ impl UntrustedReads {
 }
 
 impl Session {
-    /// The origin of this upstream's text, if it is untrusted.
     pub(crate) fn origin(&self, upstream: &str, what: &str) -> Option<String> {
         let is_foreign = self.upstream(upstream).is_some_and(|upstream| is_foreign(upstream));
         is_foreign.then(|| format!("{upstream}/{what}"))
@@ -207,7 +204,6 @@ impl Session {
         (!marks.note(&origin, now)).then_some(origin)
     }
 
-    /// Stores that the agent reads this upstream's text, if it is untrusted.
     pub(crate) async fn mark_read(&self, upstream: &str, what: &str) {
         if let Some(origin) = self.origin(upstream, what) {
             self.untrusted_reads.mark(&origin).await;
@@ -266,8 +262,8 @@ pub(crate) async fn guard_lasting(
 }
 
 fn reason(origins: &[String]) -> String {
-    let named = origins.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match origins.len().checked_sub(NAMED) {
+    let named = origins.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match origins.len().checked_sub(NAMED_MAX) {
         _ if origins.is_empty() => "the agent has read text that the owner did not write".to_owned(),
         None | Some(0) => format!("after reading {named}: text that the owner did not write"),
         Some(more) => format!("after reading {named} and {more} more: text that the owner did not write"),
@@ -289,7 +285,6 @@ fn is_foreign(upstream: &Upstream) -> bool {
     matches!(upstream.spec().role, Role::Body(_)) && !upstream.spec().is_embedded()
 }
 
-/// Asks the embedded mind for the diff of a change of the instructions. `None` if it fails or cannot be shown completely.
 async fn preview(session: &Session, arguments: &Arguments) -> Option<LastingWrite> {
     #[derive(Deserialize)]
     struct Preview {
@@ -304,13 +299,13 @@ async fn preview(session: &Session, arguments: &Arguments) -> Option<LastingWrit
         "update_instructions",
         announced,
         Some(&meta),
-        PREVIEW,
+        PREVIEW_TIMEOUT,
     )
     .await;
     let members = asked.and_then(object).ok()?;
     let preview: Preview = serde_json::from_value(members.into()).ok()?;
     let size = arguments.canonical().len() + preview.diff.len();
-    (size <= APPROVAL_TEXT_LIMIT / 2).then(|| LastingWrite {
+    (size <= APPROVAL_TEXT_BYTES / 2).then(|| LastingWrite {
         difference: preview.diff.lines().filter(|line| !line.starts_with("@@ ")).map(str::to_owned).collect(),
         approved: Some(json!(preview.base_version)),
         ..LastingWrite::default()

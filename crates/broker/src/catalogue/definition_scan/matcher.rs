@@ -14,7 +14,6 @@ const NAME: WordId = 2;
 /// How many words before a match can excuse it.
 const REACH: usize = 6;
 
-/// The matcher's part of a rule.
 pub(super) struct Spec {
     pub(super) patterns: &'static [&'static str],
     /// One of these shortly before a match excuses it.
@@ -162,7 +161,6 @@ fn follows(words: &[WordId], steps: &[Step]) -> bool {
 /// A negation before an order turns it into a caution: "do not include API keys".
 pub(super) const NO: &str = "not|never|dont|no|cannot|cant|avoid|without|nor|refuse|refuses|wont|mustnt|shouldnt|doesnt|prevent|prevents|forbid|forbids";
 
-/// The words of each `@name`.
 pub(super) const CLASSES: &[(&str, &str)] = &[
     ("no", NO),
     ("dont", "dont|never|neednt|shouldnt|mustnt"),

@@ -8,7 +8,6 @@ use super::matcher::{CLASSES, Matcher, NO, Spec};
 use super::sentences::{Sentence, sentences};
 use super::{Hit, Suspicion, places, rules};
 
-/// Private files of the owner.
 const PRIVATE_FILES: [&str; 31] = [
     "~/.ssh",
     ".ssh/",
@@ -60,7 +59,6 @@ static MATCHER: LazyLock<Matcher> = LazyLock::new(|| {
     Matcher::new(specs, CLASSES)
 });
 
-/// The first order in a text.
 pub(super) fn find(text: &str) -> Option<Hit> {
     first(text, |sentence| {
         by_its_words(sentence).or_else(|| places::diverts(sentence).then_some(Suspicion::Diversion))

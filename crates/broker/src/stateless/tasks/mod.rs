@@ -102,7 +102,7 @@ pub(super) async fn find_task(
     let TaskRef { session: begun_in, process, upstream, task } = task_id::decode(broker, whose, id).await?;
     // A host may declare other capabilities now than with the call.
     let is_here = key_of(&session.id) == begun_in;
-    let other = (!is_here).then(|| broker.sessions.use_alone(&session_of(&begun_in), whose)).flatten();
+    let other = (!is_here).then(|| broker.sessions.use_stateless(&session_of(&begun_in), whose)).flatten();
     let is_its_own = is_here || other.is_some();
     let session = other.as_ref().map_or(session, |other| &other.session);
     let found = session.upstream(&upstream).cloned();

@@ -15,7 +15,6 @@ pub(super) struct Rule {
     pub(super) unless_after: &'static str,
     /// One of these words anywhere in the sentence makes it harmless.
     pub(super) unless: &'static str,
-    /// Sentences that this rule finds.
     #[cfg_attr(not(test), expect(dead_code, reason = "examples are for readers and for the test"))]
     pub(super) quarantined: &'static [&'static str],
     /// Sentences like them that pass the whole scan.
