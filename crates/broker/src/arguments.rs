@@ -27,10 +27,10 @@ const MEMBERS_MAX: usize = 10_000;
 const VALUES_MAX: usize = 100_000;
 pub const ARGUMENTS_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Arguments {
     value: Value,
-    canonical: String,
+    canonical: Box<RawValue>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,7 +59,7 @@ impl Arguments {
             if value.get(BESIDE).is_some() {
                 return Err(InvalidArguments(format!("`{BESIDE}` cannot be the name of an argument")));
             }
-            Ok(Self { value, canonical })
+            Ok(Self { value, canonical: RawValue::from_string(canonical).map_err(unreadable)? })
         })
     }
 
@@ -69,22 +69,22 @@ impl Arguments {
         let members = value.as_object_mut();
         let members = members.ok_or_else(|| InvalidArguments("they are not an object".to_owned()))?;
         members.remove(BESIDE);
-        Ok(Self { value, canonical: text.to_owned() })
+        Ok(Self { value, canonical: RawValue::from_string(text.to_owned()).map_err(unreadable)? })
     }
 
     /// Adds the extra members of a call, as JSON text, to the canonical form.
     pub(crate) fn beside(self, text: &str, max_bytes: usize) -> Result<Self, InvalidArguments> {
-        let Self { value, canonical: arguments } = self;
         if text.len() > max_bytes {
             return Err(InvalidArguments(format!(
                 "what stands beside them is longer than {max_bytes} bytes"
             )));
         }
         let beside = off_runtime(text.len(), || canonical(text))?;
-        let open = arguments.strip_suffix('}').unwrap_or(&arguments);
+        let arguments = self.canonical();
+        let open = arguments.strip_suffix('}').unwrap_or(arguments);
         let comma = if open == "{" { "" } else { "," };
         let canonical = format!("{open}{comma}\"{BESIDE}\":{beside}}}");
-        Ok(Self { value, canonical })
+        Ok(Self { canonical: RawValue::from_string(canonical).map_err(unreadable)?, ..self })
     }
 
     #[must_use]
@@ -95,6 +95,10 @@ impl Arguments {
     /// JSON text: shown to the owner, and bound to the approval and the audit record.
     #[must_use]
     pub fn canonical(&self) -> &str {
+        self.canonical.get()
+    }
+
+    pub(crate) fn raw(&self) -> &RawValue {
         &self.canonical
     }
 }

@@ -94,7 +94,7 @@ impl Broker {
         }
         ends.join_all().await;
         // Release claimed observations, so that the next process does not wait for their lease to expire.
-        self.outbox.rest(Instant::now() + RELEASE_TIMEOUT).await;
+        self.outbox.wait_idle(Instant::now() + RELEASE_TIMEOUT).await;
         for task in &self.work {
             task.abort();
         }
@@ -153,8 +153,8 @@ impl Broker {
             return failure(code::INVALID_REQUEST, BROKER_BEHIND_BROKER);
         }
         let version = Version::parse(&params.protocol_version).unwrap_or(Version::LATEST);
-        let kept = replicas::stored_host(&call.host.principal, &hello, version);
-        match Session::open(&self.config, Arc::clone(&call.host), id.to_owned(), (&hello, kept)) {
+        let stored = replicas::stored_host(&call.host.principal, &hello, version);
+        match Session::open(&self.config, Arc::clone(&call.host), id.to_owned(), (&hello, stored)) {
             Ok(session) => {
                 drop(self.sessions.enter(Arc::clone(&session)));
                 // The next request may reach another process, which must find the session in the store.
@@ -188,8 +188,8 @@ impl Broker {
         if !host.is_resumed() || host.is_disconnected() {
             return None;
         }
-        let said = host.client_info();
-        let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
+        let client_info = host.client_info();
+        let (capabilities, client) = (client_info.capabilities.clone(), client_info.client.clone());
         let hello = Hello { capabilities, client, log_level: Some("info".to_owned()) };
         let open = || Session::open(&self.config, Arc::clone(host), id.to_owned(), (&hello, None));
         self.sessions.get_or_open(id, host, open).ok()
@@ -291,9 +291,9 @@ impl Service for Broker {
         &self,
         principal: &Principal,
         ticket: &str,
-        anew: Option<&RawValue>,
+        resume_data: Option<&RawValue>,
     ) -> Result<(), Outcome> {
-        self.replicas.suspend(&principal.user, ticket, anew).await
+        self.replicas.suspend(&principal.user, ticket, resume_data).await
     }
 
     async fn claim(&self, host: &Host<Principal>, request: &Request, ticket: &str) -> Result<Claim, Outcome> {

@@ -75,7 +75,7 @@ impl Outbox {
                 if claimed.is_empty() {
                     break;
                 }
-                self.hand_over_all(claimed, Deadline::Begin(until)).await;
+                self.deliver_all(claimed, Deadline::Begin(until)).await;
             }
             let _ = self.config.store.prune_observations(AGE_MAX, BATCH).await;
         }
@@ -88,14 +88,14 @@ impl Outbox {
             let Ok(_claiming) = timeout_at(until, self.claiming.lock()).await else { break };
             let claimed = self.claim(scopes).await;
             // Released observations are not retried at once.
-            if claimed.is_empty() || !self.hand_over_all(claimed, Deadline::End(until)).await {
+            if claimed.is_empty() || !self.deliver_all(claimed, Deadline::End(until)).await {
                 break;
             }
         }
     }
 
     /// Returns when no claimed observation is being delivered, or at the deadline.
-    pub(crate) async fn rest(&self, until: Instant) {
+    pub(crate) async fn wait_idle(&self, until: Instant) {
         let _ = timeout_at(until, self.claiming.lock()).await;
     }
 
@@ -108,34 +108,35 @@ impl Outbox {
 
     /// Delivers them one after another; returns whether the mind accepted all. Accepted ones are deleted together: separate
     /// commits would flush the disk each time and delay the records of calls.
-    async fn hand_over_all(&self, claimed: Vec<Observation>, deadline: Deadline) -> bool {
-        let mut over = Over { store: &self.config.store, since: Instant::now(), observations: Vec::new() };
+    async fn deliver_all(&self, claimed: Vec<Observation>, deadline: Deadline) -> bool {
+        let mut delivered =
+            Delivered { store: &self.config.store, since: Instant::now(), observations: Vec::new() };
         // The observations after a failed one were released together with it.
         let mut waiting: HashSet<(String, String)> = HashSet::new();
         for observation in claimed {
-            let whose = (observation.user.clone(), observation.session.clone());
-            if waiting.contains(&whose) {
+            let owner = (observation.user.clone(), observation.session.clone());
+            if waiting.contains(&owner) {
                 continue;
             }
             let began = Instant::now();
             let limit = deadline.limit(began);
-            let handed = if limit > Duration::ZERO {
-                hand_over(&self.sessions, &observation, limit).await
+            let outcome = if limit > Duration::ZERO {
+                deliver_one(&self.sessions, &observation, limit).await
             } else {
-                Handed::Untried("there was no time for it".to_owned(), Duration::ZERO)
+                DeliveryOutcome::NotSent("there was no time for it".to_owned(), Duration::ZERO)
             };
-            if !settle(&mut over, observation, handed).await {
-                waiting.insert(whose);
+            if !store_outcome(&mut delivered, observation, outcome).await {
+                waiting.insert(owner);
             }
             // Leave the processor to running calls, unless a session waits to end.
             if self.drains.load(Ordering::Acquire) == 0 {
                 sleep(began.elapsed().min(BATCH_DELAY) * PAUSE_FACTOR).await;
             }
-            if over.since.elapsed() > ACK_INTERVAL {
-                over.leave().await;
+            if delivered.since.elapsed() > ACK_INTERVAL {
+                delivered.ack().await;
             }
         }
-        over.leave().await;
+        delivered.ack().await;
         waiting.is_empty()
     }
 }
@@ -166,64 +167,68 @@ impl Deadline {
     }
 }
 
-struct Over<'a> {
+struct Delivered<'a> {
     store: &'a Store,
     since: Instant,
     observations: Vec<Observation>,
 }
 
-impl Over<'_> {
-    async fn leave(&mut self) {
+impl Delivered<'_> {
+    async fn ack(&mut self) {
         self.since = Instant::now();
-        let over = std::mem::take(&mut self.observations);
-        if over.is_empty() {
+        let delivered = std::mem::take(&mut self.observations);
+        if delivered.is_empty() {
             return;
         }
-        if let Err(error) = self.store.ack_observations(&over).await {
-            tracing::warn!(reason = %error, count = over.len(), "observations stay in the outbox");
+        if let Err(error) = self.store.ack_observations(&delivered).await {
+            tracing::warn!(reason = %error, count = delivered.len(), "observations stay in the outbox");
         }
     }
 }
 
-enum Handed {
-    Over,
+enum DeliveryOutcome {
+    Accepted,
     Unanswered(String),
     /// It was not sent; retry after this delay.
-    Untried(String, Duration),
+    NotSent(String, Duration),
 }
 
-async fn hand_over(sessions: &Sessions, observation: &Observation, limit: Duration) -> Handed {
+async fn deliver_one(sessions: &Sessions, observation: &Observation, limit: Duration) -> DeliveryOutcome {
     // Any session of this user and agent can deliver it; without one it waits.
     let Some(session) = sessions.of(&observation.user, &observation.agent) else {
-        return Handed::Untried("no session of this user is open here".to_owned(), RETRY_DELAY);
+        return DeliveryOutcome::NotSent("no session of this user is open here".to_owned(), RETRY_DELAY);
     };
     if session.mind.health() == Health::Unavailable {
-        return Handed::Untried("the mind is away".to_owned(), RETRY_DELAY);
+        return DeliveryOutcome::NotSent("the mind is away".to_owned(), RETRY_DELAY);
     }
     let link = match timeout(limit.min(CONNECT_TIMEOUT), session.mind.lease()).await {
         Ok(Ok(link)) => link,
-        Ok(Err(away)) => return Handed::Untried(away.to_string(), RETRY_DELAY),
-        Err(_) => return Handed::Untried("the mind is away".to_owned(), RETRY_DELAY),
+        Ok(Err(away)) => return DeliveryOutcome::NotSent(away.to_string(), RETRY_DELAY),
+        Err(_) => return DeliveryOutcome::NotSent("the mind is away".to_owned(), RETRY_DELAY),
     };
     // The inner limit cancels the call at the mind; the outer one applies even if nothing can be sent.
-    let told = timeout(limit + limit / 10, tell(&session, &link, observation, limit)).await;
-    match told.unwrap_or_else(|_| Err("the mind does not read what it is sent".to_owned())) {
-        Ok(()) => Handed::Over,
+    let observed = timeout(limit + limit / 10, observe(&session, &link, observation, limit)).await;
+    match observed.unwrap_or_else(|_| Err("the mind does not read what it is sent".to_owned())) {
+        Ok(()) => DeliveryOutcome::Accepted,
         // It had less time than a response may take, so this is not a failure of the mind.
-        Err(reason) if limit < ANSWER_TIMEOUT => Handed::Untried(reason, RETRY_DELAY),
-        Err(reason) => Handed::Unanswered(reason),
+        Err(reason) if limit < ANSWER_TIMEOUT => DeliveryOutcome::NotSent(reason, RETRY_DELAY),
+        Err(reason) => DeliveryOutcome::Unanswered(reason),
     }
 }
 
 /// Stores the outcome; returns whether later observations of its session may follow.
-async fn settle(over: &mut Over<'_>, observation: Observation, handed: Handed) -> bool {
+async fn store_outcome(
+    delivered: &mut Delivered<'_>,
+    observation: Observation,
+    outcome: DeliveryOutcome,
+) -> bool {
     let (call, session) = (&observation.key, &observation.session);
-    let done = match handed {
-        Handed::Over => {
-            over.observations.push(observation);
+    let done = match outcome {
+        DeliveryOutcome::Accepted => {
+            delivered.observations.push(observation);
             return true;
         }
-        Handed::Unanswered(reason) if observation.attempts >= ATTEMPTS_MAX => {
+        DeliveryOutcome::Unanswered(reason) if observation.attempts >= ATTEMPTS_MAX => {
             tracing::warn!(
                 call,
                 session,
@@ -231,16 +236,16 @@ async fn settle(over: &mut Over<'_>, observation: Observation, handed: Handed) -
                 attempts = ATTEMPTS_MAX,
                 "an observation that the mind never answers is given up"
             );
-            over.observations.push(observation);
+            delivered.observations.push(observation);
             return true;
         }
-        Handed::Unanswered(reason) => {
+        DeliveryOutcome::Unanswered(reason) => {
             tracing::debug!(call, session, reason, "the mind did not take an observation");
-            over.store.retry_observation(&observation, RETRY_DELAY).await
+            delivered.store.retry_observation(&observation, RETRY_DELAY).await
         }
-        Handed::Untried(reason, delay) => {
+        DeliveryOutcome::NotSent(reason, delay) => {
             tracing::debug!(call, session, reason, "an observation goes back");
-            over.store.put_back_observation(&observation, delay).await
+            delivered.store.put_back_observation(&observation, delay).await
         }
     };
     if let Err(error) = done {
@@ -249,7 +254,7 @@ async fn settle(over: &mut Over<'_>, observation: Observation, handed: Handed) -
     false
 }
 
-async fn tell(
+async fn observe(
     session: &Session,
     link: &Arc<Link>,
     observation: &Observation,
@@ -301,15 +306,17 @@ mod tests {
         let claimed = store.claim_observations(&lease, &[scope], BATCH).await.unwrap();
         let after = |attempts| Observation { attempts, ..claimed[0].clone() };
         let waits = async || store.pending_observations("ann").await.unwrap().count == 1;
-        let (unanswered, untried) =
-            (|| Handed::Unanswered("silence".into()), || Handed::Untried("away".into(), RETRY_DELAY));
-        let mut over = Over { store: &store, since: Instant::now(), observations: Vec::new() };
-        assert!(!settle(&mut over, after(ATTEMPTS_MAX - 1), unanswered()).await);
-        assert!(!settle(&mut over, after(ATTEMPTS_MAX + 1), untried()).await);
-        over.leave().await;
+        let (unanswered, not_sent) = (
+            || DeliveryOutcome::Unanswered("silence".into()),
+            || DeliveryOutcome::NotSent("away".into(), RETRY_DELAY),
+        );
+        let mut delivered = Delivered { store: &store, since: Instant::now(), observations: Vec::new() };
+        assert!(!store_outcome(&mut delivered, after(ATTEMPTS_MAX - 1), unanswered()).await);
+        assert!(!store_outcome(&mut delivered, after(ATTEMPTS_MAX + 1), not_sent()).await);
+        delivered.ack().await;
         assert!(waits().await);
-        assert!(settle(&mut over, after(ATTEMPTS_MAX), unanswered()).await && waits().await);
-        over.leave().await;
+        assert!(store_outcome(&mut delivered, after(ATTEMPTS_MAX), unanswered()).await && waits().await);
+        delivered.ack().await;
         assert!(!waits().await);
     }
 }

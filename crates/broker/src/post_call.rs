@@ -10,7 +10,6 @@ use embody_store::{
 };
 use embody_wire::Outcome;
 use serde_json::json;
-use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
@@ -35,7 +34,7 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) struct FinishedCall {
     /// Not the session, which keeps the connection to its host open.
-    pub(crate) who: Arc<SessionIdentity>,
+    pub(crate) identity: Arc<SessionIdentity>,
     pub(crate) call_id: String,
     pub(crate) body: Arc<str>,
     pub(crate) tool: String,
@@ -44,7 +43,7 @@ pub(crate) struct FinishedCall {
     /// The outcome of a read; a write is already recorded.
     pub(crate) read: Option<AuditOutcome>,
     /// `None` if the mind does not observe it.
-    pub(crate) told: Option<ObservedResult>,
+    pub(crate) observed: Option<ObservedResult>,
 }
 
 pub(crate) enum ObservedResult {
@@ -88,7 +87,7 @@ impl Work {
     /// Written at once: the mind must observe a write even if this process is killed next.
     fn is_urgent(&self) -> bool {
         match self {
-            Self::Call(after) => after.read.is_none(),
+            Self::Call(call) => call.read.is_none(),
             Self::Done(_) => true,
         }
     }
@@ -107,8 +106,8 @@ impl PostCallQueue {
     }
 
     /// Waits only while the queue is full.
-    pub(crate) async fn add(&self, after: FinishedCall) {
-        let _ = self.queue.send(Work::Call(Box::new(after))).await;
+    pub(crate) async fn add(&self, call: FinishedCall) {
+        let _ = self.queue.send(Work::Call(Box::new(call))).await;
     }
 
     /// The length of the queue, and its capacity.
@@ -141,7 +140,7 @@ async fn write(config: Arc<BrokerConfig>, news: Arc<Notify>, mut work: mpsc::Rec
         for work in batch.drain(..) {
             match work {
                 Work::Done(reply) => done.push(reply),
-                Work::Call(after) => calls.push(*after),
+                Work::Call(call) => calls.push(*call),
             }
         }
         if store(&config, &calls).await.is_err() {
@@ -149,12 +148,12 @@ async fn write(config: Arc<BrokerConfig>, news: Arc<Notify>, mut work: mpsc::Rec
             for call in &calls {
                 if let Err(error) = store(&config, std::slice::from_ref(call)).await {
                     config.meter.unrecorded.add(1);
-                    let session = call.who.actor.session.as_deref();
+                    let session = call.identity.actor.session.as_deref();
                     tracing::error!(call = call.call_id, session, reason = %error, "cannot record a call");
                 }
             }
         }
-        if calls.iter().any(|call| call.told.is_some()) {
+        if calls.iter().any(|call| call.observed.is_some()) {
             news.notify_one();
         }
         for reply in done {
@@ -170,32 +169,28 @@ async fn store(config: &BrokerConfig, calls: &[FinishedCall]) -> embody_store::R
     config.store.add_observations_soon(observations, records).await
 }
 
-fn record(after: &FinishedCall) -> Option<Record> {
+fn record(finished: &FinishedCall) -> Option<Record> {
     let call = AuditedCall {
-        call_id: after.call_id.clone(),
-        body: after.body.to_string(),
-        tool: after.tool.clone(),
-        class: after.class.name().to_owned(),
-        args: AuditedArguments::of(after.arguments.canonical()),
+        call_id: finished.call_id.clone(),
+        body: finished.body.to_string(),
+        tool: finished.tool.clone(),
+        class: finished.class.name().to_owned(),
+        args: AuditedArguments::of(finished.arguments.canonical()),
     };
-    Some(Record { actor: after.who.actor.clone(), event: Event::Read(Read { call, outcome: after.read? }) })
+    let event = Event::Read(Read { call, outcome: finished.read? });
+    Some(Record { actor: finished.identity.actor.clone(), event })
 }
 
-fn observation(after: &FinishedCall) -> Option<NewObservation> {
-    let result = after.told.as_ref()?.value();
-    let args = after.arguments.canonical();
-    let cut;
-    let args: &RawValue = if args.len() > KEPT_BYTES {
-        cut = raw(&json!({"is_cut": true, "bytes": args.len()}));
-        &cut
-    } else {
-        serde_json::from_str(args).ok()?
-    };
-    let payload = raw(&Observation { tool_name: &after.tool, args, result: Some(result) });
+fn observation(call: &FinishedCall) -> Option<NewObservation> {
+    let result = call.observed.as_ref()?.value();
+    let bytes = call.arguments.canonical().len();
+    let cut = (bytes > KEPT_BYTES).then(|| raw(&json!({"is_cut": true, "bytes": bytes})));
+    let args = cut.as_deref().unwrap_or(call.arguments.raw());
+    let payload = raw(&Observation { tool_name: &call.tool, args, result: Some(result) });
     Some(NewObservation {
-        scope: after.who.scope.clone(),
-        session: after.who.actor.session.clone().unwrap_or_default(),
-        key: after.call_id.clone(),
+        scope: call.identity.scope.clone(),
+        session: call.identity.actor.session.clone().unwrap_or_default(),
+        key: call.call_id.clone(),
         payload: payload.get().to_owned(),
         pending_limit: PENDING_MAX,
     })

@@ -38,7 +38,7 @@ pub(crate) async fn answer_request(
     requester: Requester,
     link: Weak<Link>,
     request: Request,
-    _place: RequestPermit,
+    _permit: RequestPermit,
     limit: Duration,
 ) {
     let id = Some(request.id.clone());
@@ -55,10 +55,10 @@ pub(crate) fn too_many_requests(request: Request) -> Response {
 }
 
 async fn answer(requester: &Requester, request: Request) -> Outcome {
-    if let Some(roots) = own_roots(requester, &request.method) {
+    if let Some(roots) = configured_roots(requester, &request.method) {
         return Outcome::Result(roots);
     }
-    let question = match host_question(requester, request.method, request.params) {
+    let question = match host_request(requester, request.method, request.params) {
         Ok(question) => question,
         Err(refused) => return refused,
     };
@@ -72,19 +72,23 @@ async fn answer(requester: &Requester, request: Request) -> Outcome {
     asked.unwrap_or_else(unanswered)
 }
 
-/// Answers all input requests of a stateless server for a call, in parallel; returns the first failure. `anew` is the state
+/// Answers all input requests of a stateless server for a call, in parallel; returns the first failure. `resume_data` is the state
 /// that another process needs to resume the call.
 pub(crate) async fn answer_all(
     requester: &Requester,
-    (asks, anew): (&InputRequired, Option<Box<RawValue>>),
+    (asks, resume_data): (&InputRequired, Option<Box<RawValue>>),
     call: &Call<Principal>,
 ) -> Result<Vec<Box<RawValue>>, Outcome> {
     let (mut questions, mut known) = (Vec::new(), Vec::with_capacity(asks.requests.len()));
     for (key, method, params) in &asks.requests {
-        known.push(own_roots(requester, method));
+        known.push(configured_roots(requester, method));
         if let Some(None) = known.last() {
-            let question = host_question(requester, method.clone(), params.clone())?;
-            questions.push(ServerRequest { key: Some(key.clone()), resume_data: anew.clone(), ..question });
+            let question = host_request(requester, method.clone(), params.clone())?;
+            questions.push(ServerRequest {
+                key: Some(key.clone()),
+                resume_data: resume_data.clone(),
+                ..question
+            });
         }
     }
     let asked = if questions.is_empty() { Vec::new() } else { call.ask_all(questions).await };
@@ -103,7 +107,7 @@ pub(crate) async fn answer_all(
     answers.collect()
 }
 
-fn own_roots(requester: &Requester, method: &str) -> Option<Box<RawValue>> {
+fn configured_roots(requester: &Requester, method: &str) -> Option<Box<RawValue>> {
     let upstream = requester.session.upstream(&requester.upstream).filter(|_| method == "roots/list")?;
     upstream.spec().role.roots().list()
 }
@@ -119,13 +123,13 @@ pub(crate) fn host_requests(requester: &Requester, requests: &RawValue) -> (Stri
     let (mut asked, mut refused) = (Vec::new(), Vec::new());
     let read = serde_json::from_str::<Members<'_>>(requests.get());
     let members = read.map(|Members(members)| members).unwrap_or_default();
-    for (place, (key, request)) in members.iter().enumerate() {
+    for (index, (key, request)) in members.iter().enumerate() {
         // Two parsers could choose different values of a duplicate key.
-        let is_again = members.iter().take(place).any(|(known, _)| known == key);
+        let is_repeated = members.iter().take(index).any(|(known, _)| known == key);
         let question = match serde_json::from_str::<InputRequest<'_>>(request.get()) {
-            Ok(_) if is_again || place >= OPEN_MAX => Err("it asks too much at once".to_owned()),
+            Ok(_) if is_repeated || index >= OPEN_MAX => Err("it asks too much at once".to_owned()),
             Ok(InputRequest { method, params }) => {
-                host_question(requester, method, params.map(ToOwned::to_owned))
+                host_request(requester, method, params.map(ToOwned::to_owned))
                     .map_err(|refusal| reason(&refusal))
             }
             Err(_) => Err("a question cannot be read".to_owned()),
@@ -157,7 +161,7 @@ fn unanswered(error: AskError) -> Outcome {
     }
 }
 
-fn host_question(
+fn host_request(
     requester: &Requester,
     method: String,
     params: Option<Box<RawValue>>,
@@ -301,10 +305,10 @@ impl<'a> Edits<'a> {
     /// The whole text with the replacements, which are in the order of the text.
     fn applied(self) -> Option<Box<RawValue>> {
         let (mut out, mut at) = (String::with_capacity(self.text.len() + 64), 0);
-        for (place, by) in self.replaced {
-            out.push_str(self.text.get(at..place.start)?);
+        for (index, by) in self.replaced {
+            out.push_str(self.text.get(at..index.start)?);
             out.push_str(&by);
-            at = place.end;
+            at = index.end;
         }
         out.push_str(self.text.get(at..)?);
         RawValue::from_string(out).ok()

@@ -122,12 +122,12 @@ fn the_canonical_form_is_of_the_meaning_and_of_everything_that_matters() {
     let same = read(r#"{"a":true,"b":[1,2.50,{"x":"\u00e9","y":null}]}"#).unwrap();
     assert_eq!(one.canonical(), r#"{"a":true,"b":[1,2.50,{"x":"é","y":null}]}"#);
     assert_eq!(read(" { } ").unwrap().canonical(), "{}");
-    assert_eq!(one, same);
+    assert_eq!((one.value(), one.canonical()), (same.value(), same.canonical()));
     let other = read(r#"{"a":true,"b":[1,2.5,{"x":"e","y":null}]}"#).unwrap();
     assert_ne!(one.canonical(), other.canonical());
     let large = |last: char| read(&format!(r#"{{"n":1234567890123456789012{last}}}"#)).unwrap();
     assert_ne!(large('3').canonical(), large('4').canonical());
-    assert_eq!(Arguments::read(None).unwrap(), read("{}").unwrap());
+    assert_eq!(Arguments::read(None).unwrap().canonical(), "{}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub(crate) async fn of(config: &BrokerConfig, session: &Session) -> Value {
         .map_or(Value::Null, |pending| json!({"count": pending.count, "oldest_at": pending.oldest_at}));
     let cognition = lock(&session.last_cognition)
         .clone()
-        .map(|last| json!({"what": last.what, "tool": last.tool, "at": last.at, "failure": last.failure}));
+        .map(|last| json!({"what": last.stage, "tool": last.tool, "at": last.at, "failure": last.failure}));
     for one in &degraded {
         if let Degraded::BodyUnavailable { body, reason } = one
             && reason != CONNECTING

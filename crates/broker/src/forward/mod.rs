@@ -62,7 +62,7 @@ pub(crate) async fn answer(broker: &Broker, session: &Arc<Session>, call: &Arc<C
     };
     match outcome {
         Outcome::Result(result) if session.is_fine() => Outcome::Result(result),
-        Outcome::Result(result) => Outcome::Result(degraded::tell(result, &session.degraded())),
+        Outcome::Result(result) => Outcome::Result(degraded::add_to_result(result, &session.degraded())),
         error @ Outcome::Error(_) => error,
     }
 }

@@ -98,9 +98,9 @@ pub(super) async fn send(request: HostRequest<'_>, part: &RawValue) -> Outcome {
     let is_minds = is_mind_known && found.as_ref().is_ok_and(|(upstream, _)| upstream == mind);
     let is_settled = request.session.routes.is_listed_prompt(&name) || RESERVED.contains(&&*name);
     if !is_settled && !is_minds {
-        let what = Kind::Prompt.name(&name);
+        let item = Kind::Prompt.name(&name);
         if let Some(body) = holder_not_started(request.session, &name).await {
-            return not_started(body, &what);
+            return not_started(body, &item);
         }
     }
     if found.is_err() || !is_mind_known || !(is_settled || is_minds || are_known(request)) {
@@ -306,10 +306,10 @@ pub(super) async fn complete(request: HostRequest<'_>) -> Outcome {
             if let Err(outcome) = params::check_length("the URI", &uri) {
                 return outcome;
             }
-            let what = Kind::Resource.name(&uri);
+            let item = Kind::Resource.name(&uri);
             match (resources::owner(request, &uri), Scheme::of(&uri)) {
-                (Some(owner), _) => request.read(owner, &what, request.params()).await,
-                (None, None) => complete_anywhere(request, &what).await,
+                (Some(owner), _) => request.read(owner, &item, request.params()).await,
+                (None, None) => complete_anywhere(request, &item).await,
                 (None, Some(_)) => not_completed(request).await,
             }
         }
@@ -321,13 +321,13 @@ pub(super) async fn complete(request: HostRequest<'_>) -> Outcome {
     }
 }
 
-async fn complete_anywhere(request: HostRequest<'_>, what: &str) -> Outcome {
-    if let Err(outcome) = request.wait_started(what).await {
+async fn complete_anywhere(request: HostRequest<'_>, item: &str) -> Outcome {
+    if let Err(outcome) = request.wait_started(item).await {
         return outcome;
     }
     match &*request.with("completions") {
-        [only] => request.read(only, what, request.params()).await,
-        several => match request.read_in_turn(several, what, request.params()).await {
+        [only] => request.read(only, item, request.params()).await,
+        several => match request.read_in_turn(several, item, request.params()).await {
             Some((outcome, _)) => outcome,
             None => not_completed(request).await,
         },

@@ -134,17 +134,17 @@ pub(super) async fn answer(request: HostRequest<'_>) -> Outcome {
 async fn send<'a>(
     request: HostRequest<'a>,
     uri: &str,
-    is_watched: bool,
+    is_subscription: bool,
 ) -> (Outcome, Option<&'a Arc<Upstream>>) {
-    let (known, params, what) = (&request.session.routes, request.params(), Kind::Resource.name(uri));
+    let (known, params, item) = (&request.session.routes, request.params(), Kind::Resource.name(uri));
     let upstreams = || candidates(request.session, uri);
-    let watched = is_watched.then(|| known.subscribed_upstream(upstreams(), uri)).flatten();
+    let watched = is_subscription.then(|| known.subscribed_upstream(upstreams(), uri)).flatten();
     if let Some(owner) = watched.or_else(|| known.owner_of_uri(upstreams, uri)) {
-        return (request.read(owner, &what, params).await, Some(owner));
+        return (request.read(owner, &item, params).await, Some(owner));
     }
     match Scheme::of(uri) {
         None => {
-            if let Err(outcome) = request.wait_started(&what).await {
+            if let Err(outcome) = request.wait_started(&item).await {
                 return (outcome, None);
             }
         }
@@ -152,8 +152,8 @@ async fn send<'a>(
     }
     let with: Vec<&Arc<Upstream>> = upstreams().filter(|upstream| declares(upstream, "resources")).collect();
     match &*with {
-        [only] => (request.read(only, &what, params).await, Some(*only)),
-        several => match request.read_in_turn(several, &what, params).await {
+        [only] => (request.read(only, &item, params).await, Some(*only)),
+        several => match request.read_in_turn(several, &item, params).await {
             Some(read) => read,
             None => {
                 let words = format!("there is no resource `{}`{}", printable(uri), request.absent().await);

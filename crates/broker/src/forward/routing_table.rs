@@ -42,9 +42,9 @@ pub(super) struct UpstreamRoutes {
     has_prompts: bool,
     subscriptions: BTreeMap<String, Box<RawValue>>,
     /// The connection that has received the current settings.
-    told: Weak<Link>,
+    settings_sent_to: Weak<Link>,
     /// The connection that has received the host's log level directly.
-    levelled: Weak<Link>,
+    level_sent_to: Weak<Link>,
     /// The capabilities whose list the host received without this upstream.
     missed: BTreeSet<&'static str>,
 }
@@ -61,10 +61,10 @@ impl RoutingTable {
     fn first<'a>(
         &self,
         upstreams: impl Iterator<Item = &'a Arc<Upstream>>,
-        is_so: impl Fn(&UpstreamRoutes) -> bool,
+        matches: impl Fn(&UpstreamRoutes) -> bool,
     ) -> Option<&'a Arc<Upstream>> {
         let known = lock(&self.upstreams);
-        upstreams.into_iter().find(|upstream| known.get(&upstream.spec().name).is_some_and(&is_so))
+        upstreams.into_iter().find(|upstream| known.get(&upstream.spec().name).is_some_and(&matches))
     }
 
     pub(super) fn forget_resources(&self, upstream: &str) {
@@ -194,19 +194,19 @@ impl RoutingTable {
     }
 
     pub(super) fn mark_level_sent(&self, upstream: &str, link: &Arc<Link>) {
-        self.with(upstream, |routes| routes.levelled = Arc::downgrade(link));
+        self.with(upstream, |routes| routes.level_sent_to = Arc::downgrade(link));
     }
 
     pub(super) fn has_level(&self, upstream: &str, link: &Arc<Link>) -> bool {
-        self.with(upstream, |routes| routes.levelled.ptr_eq(&Arc::downgrade(link)))
+        self.with(upstream, |routes| routes.level_sent_to.ptr_eq(&Arc::downgrade(link)))
     }
 
     /// Whether this connection has not received the settings yet; marks it as having received them.
     pub(super) fn is_new_connection(&self, upstream: &str, link: &Arc<Link>) -> bool {
         let link = Arc::downgrade(link);
         self.with(upstream, |routes| {
-            let is_new = !routes.told.ptr_eq(&link);
-            routes.told = link;
+            let is_new = !routes.settings_sent_to.ptr_eq(&link);
+            routes.settings_sent_to = link;
             is_new
         })
     }

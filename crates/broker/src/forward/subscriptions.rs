@@ -45,17 +45,17 @@ pub(super) async fn set_level(request: HostRequest<'_>) -> Outcome {
     // Only the level is stored; other members belong to this request.
     let params = raw(&json!({"level": level}));
     *lock(&request.session.routes.level) = Some(params.clone());
-    let mut told = JoinSet::new();
+    let mut sending = JoinSet::new();
     for upstream in request.session.upstreams().filter(|one| is_connected(one) && declares(one, "logging")) {
         let (session, upstream, params) = (Arc::clone(request.session), Arc::clone(upstream), params.clone());
-        told.spawn(async move {
+        sending.spawn(async move {
             let link = upstream.lease().await.ok()?;
             session.routes.mark_level_sent(&upstream.spec().name, &link);
             let asked = ask(&upstream, &link, SET_LEVEL, Some(&params), LEVEL_TIMEOUT).await?;
             Some((upstream, asked))
         });
     }
-    let answers: Vec<(Arc<Upstream>, CallResult)> = told.join_all().await.into_iter().flatten().collect();
+    let answers: Vec<(Arc<Upstream>, CallResult)> = sending.join_all().await.into_iter().flatten().collect();
     let is_refused = answers.iter().all(|(_, answer)| !is_done(answer));
     match answers.into_iter().next() {
         Some((upstream, refusal)) if is_refused => {
@@ -118,8 +118,8 @@ pub(crate) fn passes_log_level(call: &Call<Principal>, notification: &Notificati
     }
     let wanted = call.host.client_info().log_level.as_deref().and_then(severity);
     let params = notification.params.as_deref().map_or("{}", |params| params.get());
-    let said = serde_json::from_str::<Params>(params).ok().and_then(|said| severity(&said.level));
-    wanted.is_some_and(|wanted| said.is_none_or(|said| said >= wanted))
+    let level = serde_json::from_str::<Params>(params).ok().and_then(|params| severity(&params.level));
+    wanted.is_some_and(|wanted| level.is_none_or(|level| level >= wanted))
 }
 
 fn severity(level: &str) -> Option<usize> {

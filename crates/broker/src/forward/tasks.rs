@@ -83,19 +83,18 @@ pub(super) async fn answer(request: HostRequest<'_>) -> Outcome {
         Err(outcome) => return outcome,
     };
     match request.session.routes.owner_of_task(request.session.upstreams(), &task_id) {
-        Some(owner_of_task) => {
-            let (method, name) = (&*request.call.request.method, &owner_of_task.spec().name);
+        Some(owner) => {
+            let (method, name) = (&*request.call.request.method, &owner.spec().name);
             let params = request.params().and_then(|params| params::only(params, &["taskId"]));
-            let carried = match request.ask(owner_of_task, params.as_deref()).await {
-                Ok(carried) => carried,
+            let result = match request.ask(owner, params.as_deref()).await {
+                Ok(result) => result,
                 Err(denied) => return denied,
             };
             if let Some(audit) = TaskAudit::read(method, request.params()) {
                 let to = TaskTarget { body: name, task: &task_id, call: None };
-                audit.record(&request.broker.config, request.session, to, outcome_of(&carried)).await;
+                audit.record(&request.broker.config, request.session, to, outcome_of(&result)).await;
             }
-            let outcome =
-                outcome_for_host(request.session, owner_of_task, &Kind::Method.name(method), carried).await;
+            let outcome = outcome_for_host(request.session, owner, &Kind::Method.name(method), result).await;
             if has_ended(method, &outcome) {
                 note(request.session, name, &task_id, false);
             }
@@ -122,7 +121,7 @@ fn has_ended(method: &str, outcome: &Outcome) -> bool {
 }
 
 pub(crate) struct TaskAudit {
-    said: TaskWord,
+    kind: TaskWord,
     answers: Option<Kept>,
 }
 
@@ -143,14 +142,14 @@ impl TaskAudit {
             input_responses: &'a RawValue,
         }
         match method {
-            "tasks/cancel" => Some(Self { said: TaskWord::Cancel, answers: None }),
+            "tasks/cancel" => Some(Self { kind: TaskWord::Cancel, answers: None }),
             "tasks/update" => {
                 let given = params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
                 let answers = given.map(|Params { input_responses }| {
                     let text = input_responses.get();
                     Kept::of(canonical(text).as_deref().unwrap_or(text))
                 });
-                Some(Self { said: TaskWord::Update, answers })
+                Some(Self { kind: TaskWord::Update, answers })
             }
             _ => None,
         }
@@ -167,8 +166,9 @@ impl TaskAudit {
         let TaskTarget { body, task, call } = to;
         let (call_id, tool) = call.unzip();
         let (body, task) = (body.to_owned(), task.to_owned());
-        let said = ToTask { call_id, body, tool, task, said: self.said, args: self.answers, outcome, detail };
-        let record = Record { actor: session.identity.actor.clone(), event: Event::Task(said) };
+        let event =
+            ToTask { call_id, body, tool, task, said: self.kind, args: self.answers, outcome, detail };
+        let record = Record { actor: session.identity.actor.clone(), event: Event::Task(event) };
         if let Err(error) = config.store.audit_soon(record).await {
             config.meter.unrecorded.add(1);
             tracing::error!(session = session.id, reason = %error, "what was said to a task is not on record");
@@ -285,9 +285,9 @@ impl RoutingTable {
         self.with(upstream, |UpstreamRoutes { tasks, .. }| tasks.begun.get(task).map(TaskCall::named))
     }
 
-    pub(crate) fn stop_task(&self, upstream: &str, task: &str, is_told: bool) {
+    pub(crate) fn stop_task(&self, upstream: &str, task: &str, is_requested: bool) {
         self.with(upstream, |UpstreamRoutes { tasks, .. }| {
-            tasks.begun.get_mut(task).into_iter().for_each(|begun| begun.is_told_to_stop = is_told);
+            tasks.begun.get_mut(task).into_iter().for_each(|begun| begun.is_told_to_stop = is_requested);
         });
     }
 
@@ -328,7 +328,7 @@ mod tests {
         assert!(TaskAudit::read("tasks/get", Some(&params)).is_none());
         assert!(TaskAudit::read("tasks/result", Some(&params)).is_none());
         let stop = TaskAudit::read("tasks/cancel", Some(&params)).unwrap();
-        assert!(stop.said == TaskWord::Cancel && stop.answers.is_none());
+        assert!(stop.kind == TaskWord::Cancel && stop.answers.is_none());
         let told = TaskAudit::read("tasks/update", Some(&params)).unwrap().answers.unwrap();
         assert_eq!(told.excerpt().to_string(), r#"{"a":1,"b":{"token":"[redacted]"}}"#);
         // The order of members does not matter.

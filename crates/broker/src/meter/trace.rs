@@ -168,14 +168,14 @@ impl Trace {
     }
 }
 
-pub(crate) fn record_call(act: &ToolCall<'_>) {
+pub(crate) fn record_call(call: &ToolCall<'_>) {
     with(|trace| {
         let mut facts = lock(&trace.facts);
-        facts.tool = Some((cut(&act.tool.name), cut(&act.tool.tool)));
+        facts.tool = Some((cut(&call.tool.name), cut(&call.tool.tool)));
         facts.attributes.extend([
-            ("embody.body", text(act.tool.upstream.to_string())),
-            ("embody.class", Value::Text(Cow::Borrowed(act.ruling.class.name()))),
-            ("embody.call.id", text(act.id.clone())),
+            ("embody.body", text(call.tool.upstream.to_string())),
+            ("embody.class", Value::Text(Cow::Borrowed(call.ruling.class.name()))),
+            ("embody.call.id", text(call.id.clone())),
         ]);
     });
 }
@@ -210,9 +210,9 @@ struct SpanInProgress {
 }
 
 impl OpenSpan {
-    fn begin(what: impl FnOnce(&Trace) -> (String, SpanKind, Vec<Attribute>)) -> Self {
+    fn begin(describe: impl FnOnce(&Trace) -> (String, SpanKind, Vec<Attribute>)) -> Self {
         let begun = TRACE.try_with(|trace| {
-            let (name, kind, attributes) = what(trace);
+            let (name, kind, attributes) = describe(trace);
             let (id, parent, began) = (new_span_id(), Some(trace.id), Instant::now());
             let part =
                 FinishedSpan { id, parent, name, kind, began, attributes, failed: Failure::of(CANCELLED) };
@@ -227,9 +227,9 @@ impl OpenSpan {
         }
     }
 
-    pub(crate) fn finish(mut self, carried: CallResult, method: &str) -> CallResult {
+    pub(crate) fn finish(mut self, result: CallResult, method: &str) -> CallResult {
         if let Some(open) = &mut self.0 {
-            open.part.failed = match &carried {
+            open.part.failed = match &result {
                 CallResult::Answered(outcome) => failed(outcome, method),
                 CallResult::Unavailable(_) => Failure::of("unavailable"),
                 CallResult::NotSent(_) => Failure::of("not_sent"),
@@ -239,7 +239,7 @@ impl OpenSpan {
                 CallResult::CancelledUnsent | CallResult::Cancelled => Failure::of(CANCELLED),
             };
         }
-        carried
+        result
     }
 
     /// The same for the broker's own requests: a response, or a timeout.

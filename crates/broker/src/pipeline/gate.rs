@@ -24,7 +24,7 @@ pub struct Situation {
     pub is_contract_delivered: bool,
     pub mind: Mind,
     pub mind_down: MindDown,
-    pub approval: Approval,
+    pub approval: ApprovalState,
 }
 
 /// How a tool compares with its pinned definition.
@@ -58,7 +58,7 @@ pub enum MindDown {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Approval {
+pub enum ApprovalState {
     None,
     Pending,
     /// Valid for exactly this call.
@@ -93,7 +93,6 @@ pub enum Reason {
 /// The right to send one call.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Permit {
-    warned: bool,
     uses_approval: bool,
     _only_here: (),
 }
@@ -122,9 +121,7 @@ pub fn decide(situation: &Situation) -> Decision {
     if is_write && !is_contract_delivered {
         return Decision::Bounce;
     }
-    // An unavailable mind blocks every write; a slow one blocks only the writes that it must see first.
-    let is_unheard = mind == Mind::Away || mind == Mind::Silent && class.is_observed_first();
-    if is_write && is_unheard && mind_down == MindDown::Block {
+    if is_write && is_unobserved(mind, class) && mind_down == MindDown::Block {
         return Decision::Blocked(Reason::MindDown);
     }
     let alarm = (class.is_observed_first() && mind == Mind::Alarmed).then_some(Reason::Mind);
@@ -135,15 +132,16 @@ pub fn decide(situation: &Situation) -> Decision {
     });
     match (alarm.or(asked), approval) {
         // A denial stays in force, whatever has changed since.
-        (_, Approval::Refused) => Decision::Deny(Reason::Person),
-        (None, _) => {
-            Decision::Permit(Permit { warned: is_write && is_unheard, uses_approval: false, _only_here: () })
-        }
-        (Some(_), Approval::Given) => {
-            Decision::Permit(Permit { warned: is_write && is_unheard, uses_approval: true, _only_here: () })
-        }
-        (Some(why), Approval::None | Approval::Pending) => Decision::Ask(why),
+        (_, ApprovalState::Refused) => Decision::Deny(Reason::Person),
+        (None, _) => Decision::Permit(Permit { uses_approval: false, _only_here: () }),
+        (Some(_), ApprovalState::Given) => Decision::Permit(Permit { uses_approval: true, _only_here: () }),
+        (Some(reason), ApprovalState::None | ApprovalState::Pending) => Decision::Ask(reason),
     }
+}
+
+/// An unavailable mind observes no write; a slow one misses only the writes that it must see first.
+fn is_unobserved(mind: Mind, class: Class) -> bool {
+    mind == Mind::Away || mind == Mind::Silent && class.is_observed_first()
 }
 
 /// Collects the inputs of the decision that are available before the owner is asked.
@@ -160,7 +158,7 @@ pub(super) async fn situation(
         is_contract_delivered: is_contract_delivered(config, call).await?,
         mind: view.mind,
         mind_down: config.mind_down,
-        approval: Approval::None,
+        approval: ApprovalState::None,
     })
 }
 
@@ -194,7 +192,8 @@ mod tests {
         let pins = [Pin::Same, Pin::New, Pin::Changed, Pin::Suspicious];
         let minds = [Mind::Calm, Mind::Alarmed, Mind::Silent, Mind::Away];
         let downs = [MindDown::Block, MindDown::Warn];
-        let approvals = [Approval::None, Approval::Pending, Approval::Given, Approval::Refused];
+        let approvals =
+            [ApprovalState::None, ApprovalState::Pending, ApprovalState::Given, ApprovalState::Refused];
         Class::ALL.into_iter().flat_map(move |class| {
             Gate::ALL.into_iter().flat_map(move |gate| {
                 bools.into_iter().flat_map(move |is_body_up| {
@@ -240,7 +239,7 @@ mod tests {
                 assert!(!permits(&s), "{s:?}");
             }
             let is_asked = s.gate == Gate::Ask || s.class.is_observed_first() && s.mind == Mind::Alarmed;
-            if s.approval == Approval::Refused || is_asked && s.approval != Approval::Given {
+            if s.approval == ApprovalState::Refused || is_asked && s.approval != ApprovalState::Given {
                 assert!(!permits(&s), "{s:?}");
             }
         }
@@ -249,7 +248,7 @@ mod tests {
     // spec: N-11
     #[test]
     fn a_read_that_no_rule_stops_always_passes_while_the_body_is_there() {
-        let unasked = |s: &Situation| s.gate == Gate::Allow && s.approval == Approval::None;
+        let unasked = |s: &Situation| s.gate == Gate::Allow && s.approval == ApprovalState::None;
         for s in situations().filter(|s| s.class == Class::Read && unasked(s)) {
             assert_eq!(permits(&s), s.is_body_up && s.pin != Pin::Suspicious, "{s:?}");
         }
@@ -275,7 +274,8 @@ mod tests {
             let contract = if s.is_contract_delivered { "delivered" } else { "not yet" };
             let decision = match decide(&s) {
                 Decision::Permit(permit) => {
-                    let warned = if permit.warned { ", warned" } else { "" };
+                    let is_warned = s.class != Class::Read && is_unobserved(s.mind, s.class);
+                    let warned = if is_warned { ", warned" } else { "" };
                     let used = if permit.uses_approval() { ", approval used" } else { "" };
                     format!("permit{warned}{used}")
                 }

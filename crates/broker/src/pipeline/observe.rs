@@ -73,15 +73,11 @@ pub(super) async fn before(broker: &Broker, call: &ToolCall<'_>) -> MindView {
         }
         return MindView::unasked(call.session);
     }
-    // The canonical form is valid JSON.
-    let Ok(args) = serde_json::from_str::<&RawValue>(call.arguments.canonical()) else {
-        return MindView::unflagged(Mind::Silent);
-    };
-    let asking = ask_mind(&broker.config, call.session, &call.tool.tool, args);
+    let asking = ask_mind(&broker.config, call.session, &call.tool.tool, &call.arguments);
     call.timing.aside(Box::pin(asking)).await
 }
 
-async fn ask_mind(config: &BrokerConfig, session: &Session, tool: &str, args: &RawValue) -> MindView {
+async fn ask_mind(config: &BrokerConfig, session: &Session, tool: &str, args: &Arguments) -> MindView {
     let (limit, now) = (config.times.observe, (config.clock)());
     if session.mind.health() == Health::Unavailable {
         return MindView::unflagged(Mind::Away);
@@ -89,7 +85,7 @@ async fn ask_mind(config: &BrokerConfig, session: &Session, tool: &str, args: &R
     let Ok(Ok(link)) = tokio::time::timeout(limit, session.mind.lease()).await else {
         return MindView::unflagged(Mind::Away);
     };
-    let arguments = raw(&Observation { tool_name: tool, args, result: None });
+    let arguments = raw(&Observation { tool_name: tool, args: args.raw(), result: None });
     let began = Instant::now();
     let asked = send::call_mind(&link, "observe", &arguments, limit).await;
     match asked.and_then(object) {
@@ -215,10 +211,9 @@ impl Drop for ObservationQueue {
 
 async fn send_all(config: Arc<BrokerConfig>, mut waiting: mpsc::Receiver<QueuedObservation>) {
     while let Some(QueuedObservation { session, tool, arguments }) = waiting.recv().await {
-        let args = serde_json::from_str::<&RawValue>(arguments.canonical());
-        let (Some(session), Ok(args)) = (session.upgrade(), args) else { continue };
+        let Some(session) = session.upgrade() else { continue };
         let began = Instant::now();
-        ask_mind(&config, &session, &tool, args).await;
+        ask_mind(&config, &session, &tool, &arguments).await;
         drop(session);
         sleep((began.elapsed() * PAUSE_FACTOR).min(PAUSE_MAX)).await;
     }

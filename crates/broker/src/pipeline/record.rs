@@ -12,9 +12,9 @@ use embody_wire::Outcome;
 use embody_wire::message::may_contain;
 use serde_json::value::RawValue;
 
+use super::ToolCall;
 use super::respond::Refusal;
 use super::send::CallResult;
-use super::{Authorized, ToolCall};
 use crate::approval::bound_policy;
 use crate::post_call::{FinishedCall, ObservedResult};
 use crate::session::{Session, observes_itself};
@@ -41,9 +41,8 @@ impl Drop for OpenWrite<'_> {
 pub(super) async fn intent(
     config: &BrokerConfig,
     call: &ToolCall<'_>,
-    authorized: &Authorized,
+    approval: Option<String>,
 ) -> Result<Begun, Refusal> {
-    let approval = authorized.approval.clone().filter(|_| authorized.permit.uses_approval());
     let intent = Intent { call: audited(call), approval: approval.clone() };
     let actor = &call.session.identity.actor;
     let begun = match approval {
@@ -54,15 +53,15 @@ pub(super) async fn intent(
             let used = UseApproval { id, actor: actor.clone(), intent, pin, policy };
             config.store.use_approval(used).await.map(|used| match used {
                 ApprovalUse::Used(begun) => Ok(begun),
-                ApprovalUse::Refused(why) => Err(why),
+                ApprovalUse::Refused(reason) => Err(reason),
             })
         }
     };
     match begun {
         Ok(Ok(begun)) => Ok(begun),
-        Ok(Err(why)) => {
+        Ok(Err(reason)) => {
             let session = &call.session.id;
-            tracing::info!(call = call.id, session, ?why, "the approval does not cover its call any more");
+            tracing::info!(call = call.id, session, why = ?reason, "the approval does not cover its call any more");
             Err(Refusal::approval_spent())
         }
         Err(error) => {
@@ -109,19 +108,19 @@ async fn queue(broker: &Broker, call: &ToolCall<'_>, result: &CallResult, read: 
     let is_observed = call.is_tool_call()
         && matches!(call.upstream.spec().role, Role::Body(_))
         && !observes_itself(call.upstream);
-    let told = if is_observed { ObservedResult::of(result) } else { None };
-    if read.is_none() && told.is_none() {
+    let observed = if is_observed { ObservedResult::of(result) } else { None };
+    if read.is_none() && observed.is_none() {
         return;
     }
     let finished = FinishedCall {
-        who: Arc::clone(&call.session.identity),
+        identity: Arc::clone(&call.session.identity),
         call_id: call.id.clone(),
         body: Arc::clone(&call.tool.upstream),
         tool: call.tool.tool.clone(),
         class: call.ruling.class,
         arguments: Arc::clone(&call.arguments),
         read,
-        told,
+        observed,
     };
     broker.post_calls.add(finished).await;
 }

@@ -49,7 +49,7 @@ pub(super) fn forward(call: &ToolCall<'_>, result: CallResult) -> Outcome {
             if call.tool.pin == Pin::Changed {
                 degraded.push(Degraded::DefinitionChanged { tool: call.tool.name.clone() });
             }
-            return Outcome::Result(degraded::tell(result, &degraded));
+            return Outcome::Result(degraded::add_to_result(result, &degraded));
         }
         CallResult::Answered(error) => return error,
         CallResult::Unavailable(reason) => Refusal::unavailable(body, reason),
@@ -146,14 +146,14 @@ pub(super) fn unknown_tool(config: &BrokerConfig, session: &Session, name: &str)
         .map(Degraded::for_model)
         .collect();
     let catalogue = session.catalogue();
-    let alike = catalogue.listed().filter(|offered| offered.tool == name).take(CANDIDATES_MAX);
-    let alike: Vec<String> = alike.map(|offered| format!("`{}`", offered.name)).collect();
-    if !alike.is_empty() {
+    let candidates = catalogue.listed().filter(|tool| tool.tool == name).take(CANDIDATES_MAX);
+    let candidates: Vec<String> = candidates.map(|tool| format!("`{}`", tool.name)).collect();
+    if !candidates.is_empty() {
         let unsettled = catalogue
             .unsettled_body(name)
             .map(|body| format!(" (`{body}` has not listed its tools yet and may have one of this name)"));
         let why = unsettled.unwrap_or_default();
-        let text = format!("Unknown tool: {shown}. Call it by its full name: {}{why}", alike.join(", "));
+        let text = format!("Unknown tool: {shown}. Call it by its full name: {}{why}", candidates.join(", "));
         return rejected(config, code::INVALID_PARAMS, text);
     }
     if unavailable.is_empty() || session.host.principal.shared_conversation.is_some() {
@@ -275,9 +275,9 @@ impl Refusal {
     pub(crate) fn in_session(self, session: &Session) -> Self {
         let degraded = session.degraded();
         // A bounce delivers the contract, so it does not report the contract as missing.
-        let is_said =
+        let is_reported =
             |one: &&Degraded| self.decision != Verdict::Bounce || **one != Degraded::HostPromptMissing;
-        let degraded: Vec<String> = degraded.iter().filter(is_said).map(Degraded::for_model).collect();
+        let degraded: Vec<String> = degraded.iter().filter(is_reported).map(Degraded::for_model).collect();
         let mark = session.host.principal.mark().map(str::to_owned);
         let refusal = Self { degraded, mark, code: session.code().to_owned(), ..self };
         let is_shared = session.host.principal.shared_conversation.is_some();
@@ -372,14 +372,14 @@ impl Refusal {
     }
 
     pub(crate) fn denied(by: &str) -> Self {
-        let place = match by.split(':').next().unwrap_or_default() {
+        let answer = match by.split(':').next().unwrap_or_default() {
             "elicitation" => "declined it in this host",
             "console" | "web" => "denied it in the console",
             "cli" => "denied it on the command line",
             "telegram" => "denied it on Telegram",
             _ => "denied it",
         };
-        Self::new(Verdict::Deny, format!("the owner {place}"))
+        Self::new(Verdict::Deny, format!("the owner {answer}"))
             .next("tell the user that it was denied; do not repeat it and do not look for another way")
     }
 

@@ -25,11 +25,11 @@ use crate::{Broker, Principal, degraded};
 /// How long to wait for a result after a cancellation.
 const AFTER_CANCEL: Duration = Duration::from_millis(500);
 /// How often a stateless server may request input for one call.
-const ROUNDS_MAX: u32 = 16;
+const ROUNDS: u32 = 16;
 /// Backoff step for a server that asks the client to call again.
-const BACKOFF_STEP: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(100);
 /// How long a server may take to accept a message that has no response.
-const ACCEPT_TIMEOUT: Duration = Duration::from_secs(2);
+const ACCEPT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(crate) enum CallResult {
@@ -51,7 +51,7 @@ pub(crate) struct UpstreamCall<'a> {
     pub(crate) session: &'a Arc<Session>,
     pub(crate) upstream: &'a str,
     /// The item that it reads: a tool, or `resource:URI`, `prompt:NAME`, `method:NAME`.
-    pub(crate) what: &'a str,
+    pub(crate) item: &'a str,
     pub(crate) link: &'a Arc<Link>,
     pub(crate) call: &'a Arc<Call<Principal>>,
     pub(crate) limit: Duration,
@@ -81,7 +81,7 @@ pub(super) async fn send(
     let upstream_call = UpstreamCall {
         session: call.session,
         upstream: &call.tool.upstream,
-        what: &call.tool.tool,
+        item: &call.tool.tool,
         link,
         call: call.request,
         limit: call.upstream.spec().call_timeout,
@@ -143,7 +143,7 @@ async fn answer_rounds(
     mut result: CallResult,
 ) -> CallResult {
     let UpstreamCall { session, upstream, link, call, .. } = upstream_call;
-    for round in 0..ROUNDS_MAX {
+    for round in 0..ROUNDS {
         let asks = match &result {
             CallResult::Answered(outcome) => link.input_required(outcome),
             _ => None,
@@ -151,7 +151,7 @@ async fn answer_rounds(
         let Some(asks) = asks else { return result };
         if asks.requests.is_empty() {
             // The server asks to be called again.
-            sleep(BACKOFF_STEP * round).await;
+            sleep(PAUSE * round).await;
         }
         let requester = Requester { session: Arc::clone(session), upstream: upstream.to_owned(), call: None };
         let anew = match &result {
@@ -210,8 +210,8 @@ pub(crate) async fn call_upstream_once(
     upstream_call: UpstreamCall<'_>,
     calling: OutgoingCall<'_>,
 ) -> CallResult {
-    let UpstreamCall { session, upstream, what, link, call, limit, permit: Permit { .. } } = upstream_call;
-    if let Some(origin) = session.unmarked_origin(upstream, what, calling.method) {
+    let UpstreamCall { session, upstream, item, link, call, limit, permit: Permit { .. } } = upstream_call;
+    if let Some(origin) = session.unmarked_origin(upstream, item, calling.method) {
         Box::pin(session.untrusted_reads.mark(&origin)).await;
     }
     let mut step = trace::upstream_span(session, upstream, link, calling.method);
@@ -227,11 +227,11 @@ pub(crate) async fn call_upstream_once(
     };
     step.sent(running.number());
     let deadline = Deadline::new(limit, Instant::now());
-    let mut watch = Watch { call, deadline, questions: JoinSet::new() };
-    let over = loop {
+    let mut watch = Watch { call, deadline, requests: JoinSet::new() };
+    let stopped = loop {
         let event = match watch.wait(running.next()).await {
             Ok(event) => event,
-            Err(over) => break over,
+            Err(stopped) => break stopped,
         };
         let done = match event {
             CallEvent::Notification(notification)
@@ -246,7 +246,7 @@ pub(crate) async fn call_upstream_once(
                     watch.deadline.extend(Instant::now());
                 }
                 if !returns_content(calling.method) && has_text(&notification) {
-                    Box::pin(session.mark_read(upstream, what)).await;
+                    Box::pin(session.mark_read(upstream, item)).await;
                 }
                 Box::pin(watch.wait(call.notify(notification))).await
             }
@@ -261,17 +261,19 @@ pub(crate) async fn call_upstream_once(
             CallEvent::Done(outcome) => return step.finish(CallResult::Answered(outcome), calling.method),
             CallEvent::Lost(error) => return step.finish(CallResult::Lost(error), calling.method),
         };
-        if let Err(over) = done {
-            break over;
+        if let Err(stopped) = done {
+            break stopped;
         }
     };
-    let result = match over {
-        Over::Cancelled => {
+    let result = match stopped {
+        StopReason::Cancelled => {
             let reason = call.cancel_reason().unwrap_or("the host has cancelled the call");
             let last = cancel(&mut running, link, reason, CallResult::Cancelled);
             Box::pin(last).await
         }
-        Over::Late => Box::pin(cancel(&mut running, link, "it took too long", CallResult::TimedOut)).await,
+        StopReason::Late => {
+            Box::pin(cancel(&mut running, link, "it took too long", CallResult::TimedOut)).await
+        }
     };
     step.finish(result, calling.method)
 }
@@ -287,7 +289,7 @@ async fn begin(
     let given_up = async {
         tokio::select! {
             biased;
-            () = call.until_cancelled() => {}
+            () = call.until_cancelled_or_shutdown() => {}
             () = sleep(limit) => is_late = true,
         }
     };
@@ -301,7 +303,7 @@ async fn begin(
     }
 }
 
-enum Over {
+enum StopReason {
     Cancelled,
     Late,
 }
@@ -311,43 +313,45 @@ struct Watch<'a> {
     call: &'a Call<Principal>,
     deadline: Deadline,
     /// Requests of the server are answered in parallel, so that later messages do not wait for them.
-    questions: JoinSet<()>,
+    requests: JoinSet<()>,
 }
 
 impl Watch<'_> {
     /// Waits, but returns early when the host cancels the call or the deadline passes; both are checked first.
-    async fn wait<T>(&mut self, what: impl Future<Output = T>) -> Result<T, Over> {
-        let mut what = std::pin::pin!(what);
+    async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Result<T, StopReason> {
+        let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
                 biased;
-                () = self.call.until_cancelled() => return Err(Over::Cancelled),
-                () = sleep_until(self.deadline.until()) => return Err(Over::Late),
-                Some(_) = self.questions.join_next() => {
-                    if self.questions.is_empty() {
+                () = self.call.until_cancelled_or_shutdown() => return Err(StopReason::Cancelled),
+                () = sleep_until(self.deadline.until()) => return Err(StopReason::Late),
+                Some(_) = self.requests.join_next() => {
+                    if self.requests.is_empty() {
                         self.deadline.resume(Instant::now());
                     }
                 }
-                done = &mut what => return Ok(done),
+                done = &mut work => return Ok(done),
             }
         }
     }
 
-    async fn ask(&mut self, requester: Requester, link: &Arc<Link>, request: Request) -> Result<(), Over> {
-        let place = requester
+    async fn ask(
+        &mut self,
+        requester: Requester,
+        link: &Arc<Link>,
+        request: Request,
+    ) -> Result<(), StopReason> {
+        let permit = requester
             .session
             .upstream(&requester.upstream)
             .and_then(|upstream| upstream.acquire_request_permit());
-        let Some(place) = place else {
+        let Some(permit) = permit else {
             // Bounded, because the server may not be reading.
-            return self
-                .wait(timeout(ACCEPT_TIMEOUT, link.answer(too_many_requests(request))))
-                .await
-                .map(drop);
+            return self.wait(timeout(ACCEPT, link.answer(too_many_requests(request)))).await.map(drop);
         };
         self.deadline.stop(Instant::now());
         let link = Arc::downgrade(link);
-        self.questions.spawn(answer_request(requester, link, request, place, WAIT_MAX));
+        self.requests.spawn(answer_request(requester, link, request, permit, WAIT_MAX));
         Ok(())
     }
 }
@@ -355,7 +359,7 @@ impl Watch<'_> {
 /// Cancels the call at the server, and accepts a result that arrives shortly after.
 async fn cancel(running: &mut PendingCall, link: &Link, reason: &str, otherwise: CallResult) -> CallResult {
     let number = running.number();
-    if !matches!(timeout(ACCEPT_TIMEOUT, link.cancel(number, reason)).await, Ok(Ok(()))) {
+    if !matches!(timeout(ACCEPT, link.cancel(number, reason)).await, Ok(Ok(()))) {
         return otherwise;
     }
     let answered = timeout(AFTER_CANCEL, async {
@@ -429,7 +433,7 @@ pub(crate) async fn call_mind_with_meta(
     }
     if let Some(number) = number {
         let link = Arc::clone(link);
-        tokio::spawn(async move { timeout(ACCEPT_TIMEOUT, link.cancel(number, "it took too long")).await });
+        tokio::spawn(async move { timeout(ACCEPT, link.cancel(number, "it took too long")).await });
     }
     Err(format!("`{tool}` gave no answer within {} ms", limit.as_millis()))
 }

@@ -75,11 +75,11 @@ impl Policy {
     /// Evaluates a call. The order of the rules does not matter.
     #[must_use]
     pub fn rule(&self, facts: &Facts<'_>, annotations: Annotations, is_trusted: bool) -> Ruling {
-        Self::ruled(&self.about(facts), facts, annotations, is_trusted)
+        Self::evaluate(&self.matching(facts), facts, annotations, is_trusted)
     }
 
     /// The rules about the tool of this call. Evaluates each condition once, all in the same context.
-    pub(super) fn about(&self, facts: &Facts<'_>) -> Vec<Matching<'_>> {
+    pub(super) fn matching(&self, facts: &Facts<'_>) -> Vec<Matching<'_>> {
         let scene = Scene::new(facts);
         let name = Name::new(facts.tool);
         let fit = |rule: &Rule| rule.tools.iter().map(|glob| glob.fit(facts.body, &name)).max();
@@ -93,7 +93,7 @@ impl Policy {
         self.rules.iter().enumerate().filter_map(matching).collect()
     }
 
-    pub(super) fn ruled(
+    fn evaluate(
         matching: &[Matching<'_>],
         facts: &Facts<'_>,
         annotations: Annotations,
@@ -187,9 +187,9 @@ impl ClassFrom {
 impl Policy {
     #[must_use]
     pub fn explain(&self, facts: &Facts<'_>, annotations: Annotations, is_trusted: bool) -> Explained {
-        let about = self.about(facts);
-        let ruled = Self::ruled(&about, facts, annotations, is_trusted);
-        let matches: Vec<Match> = about
+        let matching = self.matching(facts);
+        let ruled = Self::evaluate(&matching, facts, annotations, is_trusted);
+        let matches: Vec<Match> = matching
             .iter()
             .map(|&Matching { index, rule, holds }| Match {
                 index,

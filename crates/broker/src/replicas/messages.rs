@@ -207,7 +207,7 @@ async fn resume_call(replicas: &Replicas, sender: &str, (ticket, user): (String,
         }
     }
     replicas.send(Some(sender), &ReplicaMessage::Claimed { ticket: ticket.clone() }).await;
-    let (reply, mut told) = oneshot::channel();
+    let (reply, mut result) = oneshot::channel();
     let relay = ReplicaEvent::CallAnswered { ticket: ticket.clone(), request, reply };
     if replicas.relay.send(relay).await.is_err() {
         replicas.send(Some(sender), &ReplicaMessage::Expired { ticket }).await;
@@ -215,7 +215,7 @@ async fn resume_call(replicas: &Replicas, sender: &str, (ticket, user): (String,
     }
     let mut message = ReplicaMessage::Expired { ticket: ticket.clone() };
     for _ in 0..PROGRESS_MAX {
-        match timeout(PROGRESS_INTERVAL, &mut told).await {
+        match timeout(PROGRESS_INTERVAL, &mut result).await {
             Ok(Ok(reply)) => {
                 message = ReplicaMessage::from_reply(ticket.clone(), reply);
                 break;

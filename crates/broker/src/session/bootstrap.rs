@@ -390,10 +390,10 @@ impl MindPacket {
     }
 
     pub(crate) fn reasons(&self) -> Vec<String> {
-        let told =
+        let listed =
             self.members.get("degraded_mode").and_then(|mode| mode.get("reasons")).and_then(Value::as_array);
         let mut reasons: Vec<String> =
-            told.into_iter().flatten().filter_map(Value::as_str).take(REASONS_MAX).map(shown).collect();
+            listed.into_iter().flatten().filter_map(Value::as_str).take(REASONS_MAX).map(shown).collect();
         let is_away =
             [self.flag("persona_available"), self.flag("mind_contract_available")].contains(&Some(false));
         if reasons.is_empty() && (is_away || self.contract().is_none()) {

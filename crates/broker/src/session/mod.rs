@@ -109,20 +109,20 @@ impl ObserveFailures {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Cognition {
-    pub(crate) what: &'static str,
+    pub(crate) stage: &'static str,
     pub(crate) tool: String,
     pub(crate) at: i64,
     pub(crate) failure: Option<String>,
 }
 
 impl Session {
-    /// Opens a session: connects everything in the background and returns at once. `kept` is the state that another process
+    /// Opens a session: connects everything in the background and returns at once. `stored_host` is the state that another process
     /// needs to continue the session.
     pub(crate) fn open(
         config: &Arc<BrokerConfig>,
         host: Arc<Host<Principal>>,
         id: String,
-        (hello, kept): (&Hello, Option<String>),
+        (hello, stored_host): (&Hello, Option<String>),
     ) -> Result<Arc<Self>, embody_store::Error> {
         let Principal { user, agent, channel, .. } = &host.principal;
         let (scope, channel) = (Scope::new(user, agent)?, channel.clone());
@@ -133,14 +133,14 @@ impl Session {
             channel: Some(channel.clone()),
         };
         let identity = Arc::new(SessionIdentity { scope: scope.clone(), actor });
-        let (said, heard) = mpsc::channel(EVENT_QUEUE);
+        let (event_sender, events) = mpsc::channel(EVENT_QUEUE);
         let start = |spec: Arc<Spec>| {
             let hello = hello.for_upstream(&spec.role, host.era() == Era::Stateless);
             if spec.is_embedded() {
-                return Upstream::start(spec, hello, said.clone());
+                return Upstream::start(spec, hello, event_sender.clone());
             }
             let known = last_seen_tools(config.store.clone(), spec.name.clone());
-            Upstream::start_with_known_tools(Backoff::default(), spec, hello, said.clone(), known)
+            Upstream::start_with_known_tools(Backoff::default(), spec, hello, event_sender.clone(), known)
         };
         let mind = start(config.mind.of(&host.principal));
         let bodies = config.bodies.iter().map(|body| body.of(&host.principal));
@@ -151,7 +151,7 @@ impl Session {
             id: id.clone(),
             channel,
             host: hello.client.as_ref().map(|client| client.get().chars().take(4096).collect()),
-            hello: kept,
+            hello: stored_host,
             idle: (host.era() == Era::Stateless).then_some(IDLE),
         };
         let untrusted_reads = UntrustedReads::new(config, &scope, &id);
@@ -186,7 +186,7 @@ impl Session {
             event_task: Mutex::default(),
             heartbeat_task: Mutex::default(),
         });
-        let event_task = tokio::spawn(handle_events(Arc::downgrade(&session), Arc::clone(config), heard));
+        let event_task = tokio::spawn(handle_events(Arc::downgrade(&session), Arc::clone(config), events));
         let heartbeat_task = tokio::spawn(heartbeat(Arc::downgrade(&session), Arc::clone(config)));
         *lock(&session.event_task) = Some(event_task);
         *lock(&session.heartbeat_task) = Some(heartbeat_task);
@@ -205,7 +205,7 @@ impl Session {
             let mut hasher = blake3::Hasher::new();
             hasher.update(self.id.as_bytes());
             match self.created_at.get() {
-                Some(moment) => hasher.update(&moment.to_le_bytes()),
+                Some(created_at) => hasher.update(&created_at.to_le_bytes()),
                 None => hasher.update(uuid::Uuid::new_v4().as_bytes()),
             };
             hasher.finalize().to_hex().as_str().chars().take(6).collect()
@@ -371,14 +371,14 @@ impl Session {
             observe_failures.before.clone_from(&failure);
         }
         *lock(&self.last_cognition) =
-            Some(Cognition { what: OBSERVE_BEFORE, tool: tool.to_owned(), at, failure });
+            Some(Cognition { stage: OBSERVE_BEFORE, tool: tool.to_owned(), at, failure });
     }
 
-    pub(crate) fn note_cognition(&self, what: &'static str, tool: &str, at: i64, failure: Option<String>) {
-        if what == OBSERVE_AFTER {
+    pub(crate) fn note_cognition(&self, stage: &'static str, tool: &str, at: i64, failure: Option<String>) {
+        if stage == OBSERVE_AFTER {
             lock(&self.observe_failures).after.clone_from(&failure);
         }
-        *lock(&self.last_cognition) = Some(Cognition { what, tool: tool.to_owned(), at, failure });
+        *lock(&self.last_cognition) = Some(Cognition { stage, tool: tool.to_owned(), at, failure });
     }
 
     pub(crate) async fn shutdown(&self) {
@@ -419,15 +419,15 @@ async fn heartbeat(session: Weak<Session>, config: Arc<BrokerConfig>) {
 async fn handle_events(
     session: Weak<Session>,
     config: Arc<BrokerConfig>,
-    mut heard: mpsc::Receiver<UpstreamEvent>,
+    mut events: mpsc::Receiver<UpstreamEvent>,
 ) {
     let mut pins = config.store.changes(embody_store::Topic::Pins);
-    let mut questions = tokio::task::JoinSet::new();
+    let mut requests = tokio::task::JoinSet::new();
     let mut restarts = Restarts::default();
     loop {
-        let heard = tokio::select! {
-            heard = heard.recv() => heard,
-            Some(_) = questions.join_next() => continue,
+        let event = tokio::select! {
+            event = events.recv() => event,
+            Some(_) = requests.join_next() => continue,
             // The operator has accepted a definition, perhaps in another process.
             changed = pins.changed() => {
                 if changed.is_err() {
@@ -436,8 +436,8 @@ async fn handle_events(
                 Some(UpstreamEvent::Changed { upstream: Arc::from("") })
             }
         };
-        let (Some(heard), Some(session)) = (heard, session.upgrade()) else { return };
-        match heard {
+        let (Some(event), Some(session)) = (event, session.upgrade()) else { return };
+        match event {
             UpstreamEvent::Changed { upstream } => {
                 restarts.count(&config.meter, &session, &upstream);
                 crate::forward::on_upstream_changed(&session, &upstream);
@@ -448,8 +448,8 @@ async fn handle_events(
                 crate::forward::on_upstream_notification(&session, &upstream, notification).await;
             }
             UpstreamEvent::Request { upstream, request, link, permit } => {
-                let asker = Requester { session, upstream: upstream.to_string(), call: None };
-                questions.spawn(answer_request(asker, link, request, permit, REQUEST_TIMEOUT));
+                let requester = Requester { session, upstream: upstream.to_string(), call: None };
+                requests.spawn(answer_request(requester, link, request, permit, REQUEST_TIMEOUT));
             }
         }
     }

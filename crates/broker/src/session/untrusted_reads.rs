@@ -73,10 +73,10 @@ impl ReadMarks {
 
     /// The same for an origin that the store already has, without building its name. Returns `false` and notes nothing if the
     /// store does not have it.
-    fn note_again(&mut self, upstream: &str, what: &str, now: i64) -> bool {
+    fn note_again(&mut self, upstream: &str, item: &str, now: i64) -> bool {
         let is_this = |read: &MarkedRead| {
             let rest = read.origin.origin.strip_prefix(upstream);
-            rest.and_then(|rest| rest.strip_prefix('/')) == Some(what) && is_fresh(read.sent_at, now)
+            rest.and_then(|rest| rest.strip_prefix('/')) == Some(item) && is_fresh(read.sent_at, now)
         };
         let Some(position) = self.latest.iter().position(is_this) else { return false };
         if !is_fresh(self.stored_at, now) {
@@ -184,28 +184,28 @@ impl UntrustedReads {
 }
 
 impl Session {
-    pub(crate) fn origin(&self, upstream: &str, what: &str) -> Option<String> {
+    pub(crate) fn origin(&self, upstream: &str, item: &str) -> Option<String> {
         let is_foreign = self.upstream(upstream).is_some_and(|upstream| is_foreign(upstream));
-        is_foreign.then(|| format!("{upstream}/{what}"))
+        is_foreign.then(|| format!("{upstream}/{item}"))
     }
 
     /// Notes the read of a request's response. Returns the origin if the store does not have it: it must be marked before the
     /// request is sent.
-    pub(crate) fn unmarked_origin(&self, upstream: &str, what: &str, method: &str) -> Option<String> {
+    pub(crate) fn unmarked_origin(&self, upstream: &str, item: &str, method: &str) -> Option<String> {
         if !returns_content(method) {
             return None;
         }
         let now = (self.untrusted_reads.config.clock)();
         let mut marks = lock(&self.untrusted_reads.reads.marks);
-        if marks.note_again(upstream, what, now) {
+        if marks.note_again(upstream, item, now) {
             return None;
         }
-        let origin = self.origin(upstream, what)?;
+        let origin = self.origin(upstream, item)?;
         (!marks.note(&origin, now)).then_some(origin)
     }
 
-    pub(crate) async fn mark_read(&self, upstream: &str, what: &str) {
-        if let Some(origin) = self.origin(upstream, what) {
+    pub(crate) async fn mark_read(&self, upstream: &str, item: &str) {
+        if let Some(origin) = self.origin(upstream, item) {
             self.untrusted_reads.mark(&origin).await;
         }
     }
@@ -243,22 +243,22 @@ pub(crate) async fn guard_lasting(
     session: &Session,
     upstream: &Upstream,
     arguments: &Arguments,
-    ruled: Ruling,
+    ruling: Ruling,
 ) -> (Ruling, Option<LastingWrite>) {
     let is_mind = upstream.spec().role.is_mind();
-    if ruled.gate == Gate::Deny {
-        return (ruled, None);
+    if ruling.gate == Gate::Deny {
+        return (ruling, None);
     }
-    let Some(origins) = session.untrusted_reads.origins().await else { return (ruled, None) };
+    let Some(origins) = session.untrusted_reads.origins().await else { return (ruling, None) };
     let lasting = match (is_mind, upstream.spec().is_embedded()) {
         (true, true) => match preview(session, arguments).await.filter(|_| session.can_ask()) {
             Some(lasting) => lasting,
-            None => return (ruled, None),
+            None => return (ruling, None),
         },
         (false, true) => LastingWrite { approved: Some(json!(true)), ..LastingWrite::default() },
         (_, false) => LastingWrite::default(),
     };
-    (ruled.asked(&reason(&origins)), Some(LastingWrite { origins, ..lasting }))
+    (ruling.asked(&reason(&origins)), Some(LastingWrite { origins, ..lasting }))
 }
 
 fn reason(origins: &[String]) -> String {
@@ -292,12 +292,11 @@ async fn preview(session: &Session, arguments: &Arguments) -> Option<LastingWrit
         base_version: i64,
     }
     let link = session.mind.lease().await.ok()?;
-    let announced = serde_json::from_str(arguments.canonical()).ok()?;
     let meta = raw(&json!({ PREVIEW_KEY: true }));
     let asked = crate::pipeline::send::call_mind_with_meta(
         &link,
         "update_instructions",
-        announced,
+        arguments.raw(),
         Some(&meta),
         PREVIEW_TIMEOUT,
     )
@@ -367,7 +366,7 @@ mod tests {
     #[tokio::test]
     async fn an_origin_that_the_store_has_is_noted_again_without_its_name() {
         let reads = reads().await;
-        let again = |what: &str, now: i64| lock(&reads.marks).note_again("desk", what, now);
+        let again = |item: &str, now: i64| lock(&reads.marks).note_again("desk", item, now);
         assert!(!again("a", NOW), "nothing was read");
         reads.mark("desk/a", NOW).await;
         reads.mark("desk/b", NOW).await;

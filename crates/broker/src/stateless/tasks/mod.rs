@@ -86,7 +86,7 @@ pub(super) async fn answer_task(
     };
     match outcome {
         Outcome::Result(result) if !session.is_fine() => {
-            Outcome::Result(degraded::tell(result, &session.degraded()))
+            Outcome::Result(degraded::add_to_result(result, &session.degraded()))
         }
         outcome => outcome,
     }
@@ -240,9 +240,9 @@ async fn send(
     let params = params_for(params, &handle.task);
     let calling = OutgoingCall { method, params: params.as_deref() };
     let carried = {
-        let what = &Kind::Method.name(method);
+        let item = &Kind::Method.name(method);
         let trip =
-            UpstreamCall { session, upstream: name, what, link: &link, call, limit, permit: &handle.permit };
+            UpstreamCall { session, upstream: name, item, link: &link, call, limit, permit: &handle.permit };
         call_upstream_once(trip, calling).await
     };
     Ok(match carried {
