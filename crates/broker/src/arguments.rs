@@ -44,7 +44,7 @@ impl Arguments {
     }
 
     /// Parses large arguments with `block_in_place`, so that they do not block the runtime.
-    pub fn read_within(raw: Option<&RawValue>, max_bytes: usize) -> Result<Self, InvalidArguments> {
+    pub(crate) fn read_within(raw: Option<&RawValue>, max_bytes: usize) -> Result<Self, InvalidArguments> {
         let text = raw.map_or("{}", RawValue::get).trim_start();
         if !text.starts_with('{') {
             return Err(InvalidArguments("they are not an object".to_owned()));

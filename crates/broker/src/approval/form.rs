@@ -99,7 +99,7 @@ pub(super) fn too_long(lines: usize) -> String {
 
 /// Where the owner can answer a pending approval, to complete "it waits for approval …". Names no command that approves.
 #[must_use]
-pub fn where_asked(channels: &[Via]) -> String {
+pub(crate) fn where_asked(channels: &[Via]) -> String {
     let names: Vec<&str> = channels
         .iter()
         .map(|via| match via {

@@ -26,7 +26,7 @@ use self::text::TooLong;
 use crate::pipeline::observe::{NO_NUMBER, UNUSUAL};
 use crate::policy::{Class, Via};
 
-pub use self::form::where_asked;
+pub(crate) use self::form::where_asked;
 pub(crate) use self::form::{form_fits, lines as lines_of};
 pub(crate) use self::text::APPROVAL_TEXT_BYTES;
 pub use self::text::{ApprovalView, approval_text, shown};
@@ -139,7 +139,7 @@ fn is_same(one: &str, other: &str) -> bool {
 
 /// The rule that a flag names, else the whole flag.
 #[must_use]
-pub fn flag_text(flag: &str) -> String {
+pub(crate) fn flag_text(flag: &str) -> String {
     rule(flag).unwrap_or_else(|| flag.to_owned())
 }
 

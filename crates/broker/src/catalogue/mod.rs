@@ -178,7 +178,7 @@ struct Tools {
 impl CatalogTool {
     /// How the definition compares with the pinned one, if it is quarantined.
     #[must_use]
-    pub fn quarantine_state(&self) -> Option<&'static str> {
+    pub(crate) fn quarantine_state(&self) -> Option<&'static str> {
         match self.pin {
             Pin::Same => None,
             Pin::New => Some("new"),

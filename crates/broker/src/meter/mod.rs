@@ -19,7 +19,7 @@ use self::counters::{APPROVAL_RESULTS, Bodies, Counter, Counters, Gauge, GaugeGu
 use crate::approval::Answer;
 use crate::builtin_tools::{BuiltinTool, NAMES};
 
-pub(crate) use self::counters::{Body, DecisionLabel, OutcomeLabel, Restarts, Timing};
+pub(crate) use self::counters::{Body, Restarts, Timing};
 pub(crate) use self::page::write_metrics;
 pub use self::page::{CONTENT_TYPE, Family, Kind, Label, Page};
 pub use self::span::{Attribute, Span, SpanKind, Spans, Value};

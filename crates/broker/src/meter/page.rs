@@ -5,7 +5,10 @@ use std::fmt::{Display, Write};
 
 use embody_wire::server::Era;
 
-use super::counters::{APPROVAL_RESULTS, DecisionLabel, Histogram, HistogramSnapshot, METHODS, OutcomeLabel};
+use super::counters::{
+    APPROVAL_RESULTS, DECISIONS, Histogram, HistogramSnapshot, METHODS, OUTCOMES, decision_label,
+    outcome_label,
+};
 use super::{Meter, span};
 use crate::Broker;
 use crate::builtin_tools::NAMES;
@@ -183,9 +186,10 @@ fn calls(meter: &Meter, page: &mut Page) {
         page.family("embody_calls_total", Kind::Counter, "Tool calls that are over, by how they ended.");
     for body in meter.bodies.seen() {
         for class in Class::ALL {
-            for end in OutcomeLabel::ALL {
-                let labels = [("body", &*body.name), ("class", class.name()), ("outcome", end.name())];
-                family.sample(&labels, body.outcomes(class, end));
+            for outcome in OUTCOMES {
+                let labels =
+                    [("body", &*body.name), ("class", class.name()), ("outcome", outcome_label(outcome))];
+                family.sample(&labels, body.outcomes(class, outcome));
             }
         }
     }
@@ -193,9 +197,10 @@ fn calls(meter: &Meter, page: &mut Page) {
         page.family("embody_decisions_total", Kind::Counter, "What was decided about tool calls.");
     for body in meter.bodies.seen() {
         for class in Class::ALL {
-            for verdict in DecisionLabel::ALL {
-                let labels = [("body", &*body.name), ("class", class.name()), ("decision", verdict.name())];
-                family.sample(&labels, body.decisions(class, verdict));
+            for decision in DECISIONS {
+                let labels =
+                    [("body", &*body.name), ("class", class.name()), ("decision", decision_label(decision))];
+                family.sample(&labels, body.decisions(class, decision));
             }
         }
     }

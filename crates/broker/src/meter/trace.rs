@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use embody_store::{Outcome as AuditOutcome, Verdict};
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
 use embody_wire::server::{Call, Era, MODERN};
@@ -15,7 +16,7 @@ use embody_wire::upstream::{Link, Route};
 use serde::Deserialize;
 
 use super::Meter;
-use super::counters::{DecisionLabel, OTHER, OutcomeLabel, method_label};
+use super::counters::{OTHER, decision_label, method_label, outcome_label};
 use super::span::{Attribute, Span, SpanKind, Spans, Value};
 use crate::Principal;
 use crate::pipeline::ToolCall;
@@ -184,12 +185,12 @@ pub(crate) fn record_builtin(name: &str) {
     with(|trace| lock(&trace.facts).tool = Some((name.to_owned(), name.to_owned())));
 }
 
-pub(crate) fn record_decision(verdict: DecisionLabel) {
-    note("embody.decision", verdict.name());
+pub(crate) fn record_decision(decision: Verdict) {
+    note("embody.decision", decision_label(decision));
 }
 
-pub(crate) fn record_outcome(end: OutcomeLabel) {
-    note("embody.outcome", end.name());
+pub(crate) fn record_outcome(outcome: Option<AuditOutcome>) {
+    note("embody.outcome", outcome_label(outcome));
 }
 
 fn note(key: &'static str, value: &'static str) {

@@ -11,20 +11,20 @@ use crate::policy::{Class, Gate};
 use crate::session::delivery::Arrival;
 
 /// A prediction error above this limit requires approval.
-pub const SURPRISE_LIMIT: f64 = 0.7;
+pub(crate) const SURPRISE_LIMIT: f64 = 0.7;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Situation {
+pub(crate) struct Situation {
     /// From the pinned definition: a changed definition cannot declare itself harmless.
-    pub class: Class,
-    pub gate: Gate,
-    pub is_body_up: bool,
-    pub pin: Pin,
+    pub(crate) class: Class,
+    pub(crate) gate: Gate,
+    pub(crate) is_body_up: bool,
+    pub(crate) pin: Pin,
     /// Whether the whole contract was written to the host before this call arrived.
-    pub is_contract_delivered: bool,
-    pub mind: Mind,
-    pub mind_down: MindDown,
-    pub approval: ApprovalState,
+    pub(crate) is_contract_delivered: bool,
+    pub(crate) mind: Mind,
+    pub(crate) mind_down: MindDown,
+    pub(crate) approval: ApprovalState,
 }
 
 /// How a tool compares with its pinned definition.
@@ -41,7 +41,7 @@ pub enum Pin {
 
 /// The mind's view of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mind {
+pub(crate) enum Mind {
     Calm,
     /// The call is unusual, or matches one of the owner's rules.
     Alarmed,
@@ -68,7 +68,7 @@ pub enum ApprovalState {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Decision {
+pub(crate) enum Decision {
     Permit(Permit),
     /// Returns the contract instead; the model reads it and calls again.
     Bounce,
@@ -79,7 +79,7 @@ pub enum Decision {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub(crate) enum Reason {
     Rule,
     Class,
     Mind,
@@ -92,20 +92,20 @@ pub enum Reason {
 
 /// The right to send one call.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Permit {
+pub(crate) struct Permit {
     uses_approval: bool,
     _only_here: (),
 }
 
 impl Permit {
     #[must_use]
-    pub fn uses_approval(&self) -> bool {
+    pub(crate) fn uses_approval(&self) -> bool {
         self.uses_approval
     }
 }
 
 #[must_use]
-pub fn decide(situation: &Situation) -> Decision {
+pub(crate) fn decide(situation: &Situation) -> Decision {
     let Situation { class, gate, is_body_up, pin, is_contract_delivered, mind, mind_down, approval } =
         *situation;
     if gate == Gate::Deny {

@@ -186,7 +186,7 @@ async fn execute(broker: &Broker, call: &ToolCall<'_>) -> Outcome {
     match authorize_and_send(broker, call, &view).await {
         Ok((result, outcome)) => {
             let response = respond::forward(call, result);
-            respond::count_end(call, outcome.into());
+            respond::count_end(call, Some(outcome));
             response
         }
         Err(refusal) => Box::pin(respond::refuse(broker, call, refusal)).await,
@@ -205,7 +205,7 @@ pub(crate) async fn run_request(broker: &Broker, call: &ToolCall<'_>) -> Result<
     };
     match authorize_and_send(broker, call, &view).await {
         Ok((result, outcome)) => {
-            respond::count_end(call, outcome.into());
+            respond::count_end(call, Some(outcome));
             Ok(result)
         }
         Err(refusal) => Err(Box::pin(respond::refuse(broker, call, refusal)).await),

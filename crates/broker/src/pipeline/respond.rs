@@ -2,7 +2,7 @@
 //! code. It has no `structuredContent`, which clients validate against `outputSchema` even on errors; data for programs is in
 //! `_meta`. See `docs/results.md`.
 
-use embody_store::Verdict;
+use embody_store::{Outcome as AuditOutcome, Verdict};
 use embody_wire::server::{code, failure, failure_with};
 use embody_wire::{Error, Outcome};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use super::{ToolCall, record};
 use crate::approval::where_asked;
 use crate::catalogue::QuarantineReason;
 use crate::degraded::{self, Degraded};
-use crate::meter::{DecisionLabel, OutcomeLabel, trace};
+use crate::meter::trace;
 use crate::policy::Via;
 use crate::session::Session;
 use crate::session::contract::Contract;
@@ -71,7 +71,7 @@ pub(super) fn forward(call: &ToolCall<'_>, result: CallResult) -> Outcome {
 /// Builds the response to a call that was not sent, and records the refusal.
 pub(super) async fn refuse(broker: &Broker, call: &ToolCall<'_>, refusal: Refusal) -> Outcome {
     let session = call.session;
-    count_decision(call, refusal.decision.into());
+    count_decision(call, refusal.decision);
     record::decision(&broker.config, call, refusal.decision, refusal.on_record()).await;
     if refusal.decision == Verdict::Bounce {
         session.delivery.bounced(call.digest());
@@ -81,7 +81,7 @@ pub(super) async fn refuse(broker: &Broker, call: &ToolCall<'_>, refusal: Refusa
         Box::pin(session.deliver_contract(&broker.config, call.request, hash, carrier)).await;
     }
     let response = refusal.response(call);
-    count_end(call, OutcomeLabel::Refused);
+    count_end(call, None);
     response
 }
 
@@ -166,15 +166,15 @@ pub(super) fn unknown_tool(config: &BrokerConfig, session: &Session, name: &str)
 }
 
 /// Called once per call.
-pub(super) fn count_decision(call: &ToolCall<'_>, decision: DecisionLabel) {
+pub(super) fn count_decision(call: &ToolCall<'_>, decision: Verdict) {
     call.meter.record_decision(call.ruling.class, decision);
     trace::record_decision(decision);
 }
 
 /// Called once per call.
-pub(super) fn count_end(call: &ToolCall<'_>, end: OutcomeLabel) {
-    call.meter.finish(call.ruling.class, end, &call.timing);
-    trace::record_outcome(end);
+pub(super) fn count_end(call: &ToolCall<'_>, outcome: Option<AuditOutcome>) {
+    call.meter.finish(call.ruling.class, outcome, &call.timing);
+    trace::record_outcome(outcome);
 }
 
 /// A result that replaces the upstream's.
@@ -293,7 +293,7 @@ impl Refusal {
     /// The text for the model: sender and event, next step, details, then the contract. Hosts truncate at the end.
     fn text(&self) -> String {
         let Self { code, reason, .. } = self;
-        let kind = name(self.decision);
+        let kind = decision_name(self.decision);
         let happened = if self.outcome_unknown { "Sent, outcome unknown" } else { "Not sent" };
         let mut text = format!("{PREFIX}{code}] {happened} ({kind}): {reason}.");
         if let Some(action) = &self.required_next_action {
@@ -456,7 +456,7 @@ impl Refusal {
     }
 }
 
-const fn name(decision: Verdict) -> &'static str {
+pub(crate) const fn decision_name(decision: Verdict) -> &'static str {
     match decision {
         Verdict::Allow => "allow",
         Verdict::Deny => "deny",

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use embody_store::Verdict;
 use embody_wire::server::{Call, Era, code, failure};
 use embody_wire::upstream::{CallEvent, Link, OutgoingCall, PendingCall};
 use embody_wire::{Error, Outcome, Request, Response};
@@ -15,7 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::ToolCall;
 use super::gate::Permit;
 use super::respond::{count_decision, raw};
-use crate::meter::{DecisionLabel, trace};
+use crate::meter::trace;
 use crate::server_requests::{Requester, answer_all, answer_request, too_many_requests};
 use crate::session::Session;
 use crate::session::untrusted_reads::{APPROVED_KEY, has_text, returns_content};
@@ -71,7 +72,7 @@ pub(super) async fn send(
         .filter(|_| permit.uses_approval())
         .zip(call.params)
         .and_then(|(approved, params)| degraded::with_meta(params, APPROVED_KEY, approved));
-    count_decision(call, DecisionLabel::Permit);
+    count_decision(call, Verdict::Allow);
     let link = match &call.link {
         Ok(link) => link,
         Err(reason) => return (CallResult::Unavailable(reason.clone()), None),

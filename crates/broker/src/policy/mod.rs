@@ -43,7 +43,7 @@ impl Class {
     }
 
     #[must_use]
-    pub const fn default_gate(self) -> Gate {
+    pub(crate) const fn default_gate(self) -> Gate {
         match self {
             Self::Read | Self::Write => Gate::Allow,
             Self::HumanVisibleWrite | Self::Destructive => Gate::Ask,
@@ -51,7 +51,7 @@ impl Class {
     }
 
     #[must_use]
-    pub const fn why_asked(self) -> &'static str {
+    pub(crate) const fn why_asked(self) -> &'static str {
         match self {
             Self::Read => "a rule asks for approval",
             Self::Write => "it changes data",
@@ -62,7 +62,7 @@ impl Class {
 
     /// Whether the mind is asked before such a call is sent.
     #[must_use]
-    pub const fn is_observed_first(self) -> bool {
+    pub(crate) const fn is_observed_first(self) -> bool {
         matches!(self, Self::HumanVisibleWrite | Self::Destructive)
     }
 }
