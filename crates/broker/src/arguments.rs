@@ -87,13 +87,11 @@ impl Arguments {
         Ok(Self { canonical: RawValue::from_string(canonical).map_err(unreadable)?, ..self })
     }
 
-    #[must_use]
     pub fn value(&self) -> &Value {
         &self.value
     }
 
     /// JSON text: shown to the owner, and bound to the approval and the audit record.
-    #[must_use]
     pub fn canonical(&self) -> &str {
         self.canonical.get()
     }
@@ -167,13 +165,6 @@ impl SchemaContext {
 
     fn is_set(self) -> bool {
         matches!(self, Self::Set | Self::SchemaSet)
-    }
-}
-
-impl InvalidArguments {
-    /// The reason without the prefix of the error.
-    pub(crate) fn reason(&self) -> &str {
-        &self.0
     }
 }
 

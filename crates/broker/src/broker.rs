@@ -57,7 +57,6 @@ impl Broker {
     }
 
     /// Starts the background tasks too.
-    #[must_use]
     pub fn start(config: BrokerConfig) -> Self {
         let config = Arc::new(config);
         let approvals = Approvals::new(config.store.clone(), config.times.ask_wait);

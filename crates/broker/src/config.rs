@@ -86,7 +86,6 @@ impl UpstreamFactory {
     }
 
     /// The same for every principal.
-    #[must_use]
     pub fn fixed(spec: Arc<Spec>) -> Self {
         Self::new(move |_| Arc::clone(&spec))
     }

@@ -31,17 +31,14 @@ impl Principal {
         }
     }
 
-    #[must_use]
     pub fn approving(self, may_approve: bool) -> Self {
         Self { may_approve, ..self }
     }
 
-    #[must_use]
     pub fn with_token(self, token: impl Into<String>) -> Self {
         Self { token: Some(token.into()), ..self }
     }
 
-    #[must_use]
     pub fn in_shared_conversation(self, conversation: impl Into<String>) -> Self {
         Self { shared_conversation: Some(conversation.into()), ..self }
     }

@@ -98,7 +98,6 @@ pub(super) fn too_long(lines: usize) -> String {
 }
 
 /// Where the owner can answer a pending approval, to complete "it waits for approval …". Names no command that approves.
-#[must_use]
 pub(crate) fn where_asked(channels: &[Via]) -> String {
     let names: Vec<&str> = channels
         .iter()

@@ -81,7 +81,6 @@ pub struct Approvals {
 
 impl Approvals {
     /// One call waits for at most `ask_wait`; the approval itself is open for the request's `timeout`.
-    #[must_use]
     pub fn new(store: Store, ask_wait: Duration) -> Self {
         Self { store, ask_wait }
     }
@@ -104,20 +103,17 @@ impl ApprovalPrompt<'_> {
 }
 
 /// The policy's version, the class of the call, and the allowed channels.
-#[must_use]
 pub fn bound_policy(version: &str, class: Class, via: &[Via]) -> String {
     let ways: Vec<&str> = Via::ALL.into_iter().filter(|way| via.contains(way)).map(Via::name).collect();
     format!("{version}/{}/{}", class.name(), ways.join(","))
 }
 
 /// The version in [`bound_policy`].
-#[must_use]
 pub fn bound_version(policy: &str) -> &str {
     policy.split_once('/').map_or(policy, |(version, _)| version)
 }
 
 /// The channels in [`bound_policy`].
-#[must_use]
 pub fn bound_channels(policy: &str) -> Vec<Via> {
     let named = policy.rsplit_once('/').map_or("", |(_, ways)| ways);
     Via::ALL.into_iter().filter(|way| named.split(',').any(|name| name == way.name())).collect()
@@ -138,7 +134,6 @@ fn is_same(one: &str, other: &str) -> bool {
 }
 
 /// The rule that a flag names, else the whole flag.
-#[must_use]
 pub(crate) fn flag_text(flag: &str) -> String {
     rule(flag).unwrap_or_else(|| flag.to_owned())
 }

@@ -138,7 +138,6 @@ impl<'a> Part<'a> {
 }
 
 /// Any JSON text, made visible: one line per value, members sorted by key.
-#[must_use]
 pub fn shown(text: &str) -> String {
     let mut out = String::new();
     show(text, "", false, &mut out);

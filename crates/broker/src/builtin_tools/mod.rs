@@ -26,6 +26,7 @@ const STATEMENT_BYTES: usize = 64 * 1024;
 pub(crate) const NAMES: [&str; 5] =
     ["runtime_status", "runtime_bootstrap", "body_tool", "reflect_user_message", "find_tools"];
 
+/// In the order of [`NAMES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BuiltinTool {
     Status,
@@ -37,14 +38,8 @@ pub(crate) enum BuiltinTool {
 
 impl BuiltinTool {
     pub(crate) fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "runtime_status" => Self::Status,
-            "runtime_bootstrap" => Self::Bootstrap,
-            "body_tool" => Self::BodyTool,
-            "reflect_user_message" => Self::Reflect,
-            "find_tools" => Self::Find,
-            _ => return None,
-        })
+        let all = [Self::Status, Self::Bootstrap, Self::BodyTool, Self::Reflect, Self::Find];
+        NAMES.into_iter().zip(all).find(|(known, _)| *known == name).map(|(_, tool)| tool)
     }
 }
 

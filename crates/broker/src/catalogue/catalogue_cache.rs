@@ -3,12 +3,13 @@
 //! of the definition, which covers all scanned texts.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use embody_store::{PinsMark, Store};
 
 use super::{Catalogue, Finding, FirstListing, Source};
 use crate::builtin_tools;
+use crate::session::lock;
 use crate::upstream::{RawTool, Role};
 
 /// The number of cached catalogues. Sessions rarely differ, except while their servers start.
@@ -80,25 +81,18 @@ impl CatalogueCache {
         } else {
             Some(store.pins_mark().await?)
         };
-        let known = self
-            .built()
-            .iter()
-            .find(|(key, _)| key.matches(pins.as_ref(), sources))
-            .map(|(_, known)| known.clone());
+        let is_same = |(key, _): &&(CacheKey, Catalogue)| key.matches(pins.as_ref(), sources);
+        let known = lock(&self.0).iter().find(is_same).map(|(_, known)| known.clone());
         if let Some(known) = known {
             return Ok(known);
         }
         let catalogue = Catalogue::build(store, sources, &builtin_tools::NAMES).await?;
-        let mut built = self.built();
+        let mut built = lock(&self.0);
         // Another session may have built the same catalogue meanwhile.
         built.retain(|(key, _)| !key.matches(pins.as_ref(), sources));
         built.truncate(CAPACITY - 1);
         built.push_front((CacheKey::of(pins, sources), catalogue.clone()));
         Ok(catalogue)
-    }
-
-    fn built(&self) -> MutexGuard<'_, VecDeque<(CacheKey, Catalogue)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -113,15 +107,13 @@ impl ScanCache {
     }
 
     pub(super) fn finding(&self, hash: &str, scan: impl FnOnce() -> Option<Finding>) -> Option<Finding> {
-        let known = |known: &Mutex<BTreeMap<_, _>>| {
-            known.lock().unwrap_or_else(PoisonError::into_inner).get(hash).cloned()
-        };
-        if let Some(finding) = known(&self.0) {
+        let known = lock(&self.0).get(hash).cloned();
+        if let Some(finding) = known {
             return finding;
         }
         // The lock is not held during a scan.
         let finding = scan();
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.0);
         if known.len() >= FINDINGS_MAX {
             known.clear();
         }

@@ -40,7 +40,6 @@ impl ToolListing<'_> {
 }
 
 impl ListingLimit {
-    #[must_use]
     pub fn apply<'a>(&self, catalogue: &'a Catalogue, found: &[String]) -> ToolListing<'a> {
         let mut tools: Vec<&CatalogTool> = catalogue.listed().collect();
         let all = tools.len();

@@ -33,7 +33,6 @@ use crate::session::instructions;
 use crate::upstream::{RawTool, Role, Spec};
 
 pub use self::catalogue_cache::CatalogueCache;
-pub use self::definition::RejectReason;
 pub(crate) use self::definition::Texts;
 pub use self::definition_scan::{Finding, Part, Suspicion};
 pub(crate) use self::definition_scan::{has_hidden, without_hidden};
@@ -116,7 +115,6 @@ pub enum QuarantineReason {
 }
 
 /// Why a stored definition is quarantined; `None` if it is not.
-#[must_use]
 pub fn quarantine_reason(pin: &ToolPin) -> Option<QuarantineReason> {
     let shown = pin.seen.as_ref().unwrap_or(&pin.pinned);
     let scan = || {
@@ -124,7 +122,7 @@ pub fn quarantine_reason(pin: &ToolPin) -> Option<QuarantineReason> {
             return definition_scan::scan([(Part::Instructions, shown.text.as_str())]);
         }
         let definition = RawValue::from_string(shown.text.clone()).ok()?;
-        scan_cached(&definition::read(&pin.tool, &definition).ok()?)
+        scan_cached(&definition::read(&pin.tool, &definition)?)
     };
     match (pin.accepted, &pin.seen) {
         (true, None) if pin.is_new => Some(QuarantineReason::New),
@@ -151,13 +149,6 @@ impl QuarantineReason {
     }
 }
 
-#[derive(Debug, Clone)]
-pub struct RejectedTool {
-    pub upstream: Arc<str>,
-    pub tool: String,
-    pub why: RejectReason,
-}
-
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     tools: Arc<Tools>,
@@ -170,14 +161,12 @@ struct Tools {
     unsettled: BTreeMap<String, Arc<str>>,
     entries: Vec<CatalogTool>,
     positions: HashMap<String, usize>,
-    rejected: Vec<RejectedTool>,
     /// Built on the first search.
     index: OnceLock<Index>,
 }
 
 impl CatalogTool {
     /// How the definition compares with the pinned one, if it is quarantined.
-    #[must_use]
     pub(crate) fn quarantine_state(&self) -> Option<&'static str> {
         match self.pin {
             Pin::Same => None,
@@ -204,7 +193,6 @@ impl CatalogTool {
         }
     }
 
-    #[must_use]
     pub fn quarantine_reason(&self) -> Option<QuarantineReason> {
         match self.pin {
             Pin::Same => None,
@@ -228,7 +216,7 @@ impl Catalogue {
     ) -> Result<Self, embody_store::Error> {
         let mut tools = Tools::default();
         for source in sources {
-            let usable = off_runtime(source.bytes(), || tools.usable(source));
+            let usable = off_runtime(source.bytes(), || source.usable_tools());
             match source.is_embedded {
                 true => tools.entries.extend(usable.iter().map(|(tool, read)| new_entry(source, tool, read))),
                 false => tools.entries.extend(compare_pins(store, source, &usable).await?),
@@ -238,11 +226,10 @@ impl Catalogue {
     }
 
     /// The same for definitions that are known to be in force, without the store.
-    #[must_use]
     pub fn without_pins(sources: &[Source<'_>]) -> Self {
         let mut tools = Tools::default();
         for source in sources {
-            let usable = tools.usable(source);
+            let usable = source.usable_tools();
             tools.entries.extend(usable.into_iter().map(|(tool, read)| new_entry(source, tool, &read)));
         }
         Self {
@@ -279,7 +266,6 @@ impl Catalogue {
     }
 
     /// The tool with this name, current or earlier; includes internal and quarantined tools.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&CatalogTool> {
         let session_names =
             self.session_names.as_ref().and_then(|session_names| session_names.position(name));
@@ -298,7 +284,6 @@ impl Catalogue {
 
     /// A body's tool by its own name. Without a body: the tool with this listed name, else the only one with this own name,
     /// unless a body that has never listed its tools may have one too.
-    #[must_use]
     pub fn find_in_body(&self, body: Option<&str>, tool: &str) -> Option<&CatalogTool> {
         let listed = self.get(tool).filter(|found| body.is_none() && !found.is_mind);
         let is_meant = |entry: &CatalogTool| match body {
@@ -325,14 +310,17 @@ impl Catalogue {
     pub fn quarantined(&self) -> impl Iterator<Item = &CatalogTool> {
         self.entries().filter(|entry| entry.pin != Pin::Same)
     }
-
-    #[must_use]
-    pub fn rejected(&self) -> &[RejectedTool] {
-        &self.tools.rejected
-    }
 }
 
 impl Source<'_> {
+    /// The exposed and valid tools. Of two with the same name the first is used.
+    fn usable_tools(&self) -> Vec<(&RawTool, definition::Definition)> {
+        let mut seen = HashSet::new();
+        let exposed = self.tools.iter().filter(|tool| self.exposes(&tool.name));
+        let read = exposed.filter_map(|tool| Some((tool, definition::read(&tool.name, &tool.definition)?)));
+        read.filter(|(tool, _)| seen.insert(&tool.name)).collect()
+    }
+
     /// Whether the broker calls this tool itself, so that a model does not need it.
     fn is_internal(&self, tool: &str) -> bool {
         let of_embedded = self.is_embedded && INTERNAL_OF_EMBEDDED.contains(&tool);
@@ -421,23 +409,6 @@ fn apply_pin_state(mut entry: CatalogTool, finding: Option<Finding>, state: PinS
 }
 
 impl Tools {
-    /// The exposed and valid tools of an upstream; records the rejected ones.
-    fn usable<'a>(&mut self, source: &'a Source<'_>) -> Vec<(&'a RawTool, definition::Definition)> {
-        let (mut usable, mut seen) = (Vec::new(), HashSet::new());
-        for tool in source.tools.iter().filter(|tool| source.exposes(&tool.name)) {
-            let read = definition::read(&tool.name, &tool.definition);
-            match read.and_then(|read| seen.insert(&tool.name).then_some(read).ok_or(RejectReason::Twice)) {
-                Ok(read) => usable.push((tool, read)),
-                Err(why) => self.rejected.push(RejectedTool {
-                    upstream: Arc::clone(&source.upstream),
-                    tool: tool.name.clone(),
-                    why,
-                }),
-            }
-        }
-        usable
-    }
-
     /// The tool names that none of these tools gets, with the body that blocks each. A name must never move to another body:
     /// while a body has never listed its tools, only bodies listed in an earlier session keep the names that it may have.
     fn unsettled_among(
@@ -495,11 +466,7 @@ impl Tools {
                     (entry.definition, entry.name) = (definition, name);
                     true
                 }
-                None => {
-                    let (upstream, tool) = (Arc::clone(&entry.upstream), entry.tool.clone());
-                    self.rejected.push(RejectedTool { upstream, tool, why: RejectReason::NoName });
-                    false
-                }
+                None => false,
             }
         });
         self.positions =

@@ -80,7 +80,6 @@ pub(super) struct Index {
 
 impl Catalogue {
     /// The best matches, at most this many, without quarantined tools.
-    #[must_use]
     pub fn find(&self, query: &str, limit: usize) -> SearchResult<'_> {
         let tools: Vec<&CatalogTool> = self.listed().collect();
         let mut ranked = self.index(&tools).rank(query);

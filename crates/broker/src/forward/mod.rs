@@ -40,7 +40,7 @@ pub(crate) use self::route::outcome_for_host;
 pub(crate) use self::routing_table::RoutingTable;
 pub(crate) use self::subscriptions::{apply_remote_setting, passes_log_level, request_log_level};
 pub(crate) use self::tasks::{
-    LONGEST_RUN, TaskAudit, TaskTarget, expire_tasks, leave_task, update_keep_alive,
+    LONGEST_RUN, TaskAudit, TaskTarget, expire_tasks, leave_task, record_task_result, update_keep_alive,
 };
 
 /// Answers every method that is not the broker's own.
@@ -131,10 +131,6 @@ pub(crate) fn on_upstream_changed(session: &Arc<Session>, upstream: &str) {
         resources::status_changed(session);
         subscriptions::restore(session, upstream);
     }
-}
-
-pub(crate) fn record_task_result(session: &Session, upstream: &str, params: &RawValue, result: &RawValue) {
-    tasks::record_result(session, upstream, params, result);
 }
 
 /// Forwards a method that the operator has assigned to a body.

@@ -37,10 +37,8 @@ impl<'a> HostRequest<'a> {
         item: &str,
         params: Option<&RawValue>,
     ) -> Outcome {
-        match read_gate::send(self, upstream, item, params).await {
-            Ok(result) => outcome_for_host(self.session, upstream, item, result).await,
-            Err(refused) => refused,
-        }
+        let sent = read_gate::send(self, upstream, item, params).await;
+        self.outcome(upstream, item, sent).await
     }
 
     /// Sends it to each of these in order, until one does not respond with "not found"; otherwise returns the first outcome.

@@ -35,7 +35,7 @@ struct Params {
 
 /// Answers `logging/setLevel`: sends the level to all servers with logging, also to those that connect later.
 pub(super) async fn set_level(request: HostRequest<'_>) -> Outcome {
-    let level = match params::read("logging/setLevel", request.params()) {
+    let level = match params::read(SET_LEVEL, request.params()) {
         Ok(Params { level }) => level,
         Err(outcome) => return outcome,
     };
@@ -45,17 +45,8 @@ pub(super) async fn set_level(request: HostRequest<'_>) -> Outcome {
     // Only the level is stored; other members belong to this request.
     let params = raw(&json!({"level": level}));
     *lock(&request.session.routes.level) = Some(params.clone());
-    let mut sending = JoinSet::new();
-    for upstream in request.session.upstreams().filter(|one| is_connected(one) && declares(one, "logging")) {
-        let (session, upstream, params) = (Arc::clone(request.session), Arc::clone(upstream), params.clone());
-        sending.spawn(async move {
-            let link = upstream.lease().await.ok()?;
-            session.routes.mark_level_sent(&upstream.spec().name, &link);
-            let asked = ask(&upstream, &link, SET_LEVEL, Some(&params), LEVEL_TIMEOUT).await?;
-            Some((upstream, asked))
-        });
-    }
-    let answers: Vec<(Arc<Upstream>, CallResult)> = sending.join_all().await.into_iter().flatten().collect();
+    let answers = send_level(request.session, &params).join_all().await;
+    let answers: Vec<(Arc<Upstream>, CallResult)> = answers.into_iter().flatten().collect();
     let is_refused = answers.iter().all(|(_, answer)| !is_done(answer));
     match answers.into_iter().next() {
         Some((upstream, refusal)) if is_refused => {
@@ -77,7 +68,7 @@ pub(crate) fn request_log_level(session: &Arc<Session>, level: &str) {
         }
         *known = Some(params.clone());
     }
-    send_level(session, &params);
+    send_level(session, &params).detach_all();
 }
 
 pub(crate) fn apply_remote_setting(
@@ -90,25 +81,29 @@ pub(crate) fn apply_remote_setting(
     struct Uri {
         uri: String,
     }
-    if method == "logging/setLevel" {
+    if method == SET_LEVEL {
         let Ok(Params { level }) = serde_json::from_str(params) else { return };
         let params = raw(&json!({ "level": level }));
         *lock(&session.routes.level) = Some(params.clone());
-        send_level(session, &params);
+        send_level(session, &params).detach_all();
     } else if let Ok(Uri { uri }) = serde_json::from_str(params) {
         super::watch(config, session, vec![uri], method == "resources/subscribe");
     }
 }
 
-fn send_level(session: &Arc<Session>, params: &RawValue) {
+/// Sends the level to all servers with logging.
+fn send_level(session: &Arc<Session>, params: &RawValue) -> JoinSet<Option<(Arc<Upstream>, CallResult)>> {
+    let mut sending = JoinSet::new();
     for upstream in session.upstreams().filter(|one| is_connected(one) && declares(one, "logging")) {
         let (session, upstream, params) = (Arc::clone(session), Arc::clone(upstream), params.to_owned());
-        tokio::spawn(async move {
+        sending.spawn(async move {
             let link = upstream.lease().await.ok()?;
             session.routes.mark_level_sent(&upstream.spec().name, &link);
-            ask(&upstream, &link, "logging/setLevel", Some(&params), LEVEL_TIMEOUT).await
+            let result = ask(&upstream, &link, SET_LEVEL, Some(&params), LEVEL_TIMEOUT).await?;
+            Some((upstream, result))
         });
     }
+    sending
 }
 
 /// Whether the caller receives this notification: a stateless host receives only the log messages that its request asks for.
@@ -160,7 +155,7 @@ async fn restore_connection(session: &Session, upstream: &Upstream) {
     let level = lock(&session.routes.level).clone().filter(|_| declares(upstream, "logging"));
     // A new connection may already have received the level from the host; a second one would interfere with its calls.
     if let Some(level) = level.filter(|_| !session.routes.has_level(name, &link)) {
-        ask(upstream, &link, "logging/setLevel", Some(&level), LEVEL_TIMEOUT).await;
+        ask(upstream, &link, SET_LEVEL, Some(&level), LEVEL_TIMEOUT).await;
     }
     session.notifier.listeners.send_watched_tasks(name, &link);
     for params in session.routes.subscriptions(name) {

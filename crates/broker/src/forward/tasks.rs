@@ -37,7 +37,7 @@ impl Task {
 }
 
 /// Remembers the task in a result, if the request asked for one.
-pub(super) fn record_result(session: &Session, upstream: &str, params: &RawValue, result: &RawValue) {
+pub(crate) fn record_task_result(session: &Session, upstream: &str, params: &RawValue, result: &RawValue) {
     #[derive(Deserialize)]
     struct Created {
         task: Task,

@@ -196,18 +196,23 @@ impl<const N: usize> Default for Counters<N> {
 }
 
 impl<const N: usize> Counters<N> {
-    pub(crate) fn add(&self, place: usize) {
-        self.add_many(place, 1);
+    pub(crate) fn add(&self, index: usize) {
+        self.add_many(index, 1);
     }
 
-    pub(crate) fn add_many(&self, place: usize, count: u64) {
-        if let Some(counter) = self.0.get(place) {
+    pub(crate) fn add_many(&self, index: usize, count: u64) {
+        if let Some(counter) = self.0.get(index) {
             counter.add(count);
         }
     }
 
-    pub(crate) fn get(&self, place: usize) -> u64 {
-        self.0.get(place).map_or(0, Counter::get)
+    pub(crate) fn get(&self, index: usize) -> u64 {
+        self.0.get(index).map_or(0, Counter::get)
+    }
+
+    /// Each label with its counter, in the same order.
+    pub(super) fn labelled<'a>(&self, labels: [&'a str; N]) -> impl Iterator<Item = (&'a str, u64)> {
+        labels.into_iter().zip(self.0.iter().map(Counter::get))
     }
 }
 

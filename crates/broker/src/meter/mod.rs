@@ -45,12 +45,10 @@ pub struct Meter {
 }
 
 impl Meter {
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    #[must_use]
     pub fn with_spans(spans: Spans) -> Self {
         Self { spans: Some(spans), ..Self::default() }
     }

@@ -74,7 +74,6 @@ struct SpanQueue {
 impl Spans {
     /// A queue and its receiver. Records this percentage of the traces that begin here; for others the caller's decision
     /// applies.
-    #[must_use]
     pub fn new(sample_percent: u8) -> (Self, mpsc::Receiver<Span>) {
         let (queue, end) = mpsc::channel(QUEUE);
         let threshold = (1 << 56) / 100 * u64::from(100 - sample_percent.min(100));
@@ -92,7 +91,6 @@ impl Spans {
     }
 
     /// How many spans were lost so far, for any reason.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.count(SpanResult::QueueFull) + self.count(SpanResult::Failed)
     }

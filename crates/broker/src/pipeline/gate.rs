@@ -98,7 +98,6 @@ pub(crate) struct Permit {
 }
 
 impl Permit {
-    #[must_use]
     pub(crate) fn uses_approval(&self) -> bool {
         self.uses_approval
     }

@@ -50,7 +50,6 @@ impl Condition {
         Ok(Self { text: text.to_owned(), program })
     }
 
-    #[must_use]
     pub fn holds(&self, facts: &Facts<'_>) -> Option<bool> {
         self.holds_in(&Scene::new(facts))
     }

@@ -47,7 +47,6 @@ impl<'a> Name<'a> {
 }
 
 impl Glob {
-    #[must_use]
     pub fn new(pattern: &str) -> Self {
         let (bodies, name) = match pattern.split_once('/') {
             // A slash inside a URI does not separate a body from its item.
@@ -64,7 +63,6 @@ impl Glob {
     }
 
     /// Whether it matches this tool or item of this body in any reading.
-    #[must_use]
     pub fn matches(&self, body: &str, tool: &str) -> bool {
         self.fit(body, &Name::new(tool)) > Fit::No
     }

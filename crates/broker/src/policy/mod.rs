@@ -32,7 +32,6 @@ pub enum Class {
 impl Class {
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::HumanVisibleWrite, Self::Destructive];
 
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -42,7 +41,6 @@ impl Class {
         }
     }
 
-    #[must_use]
     pub(crate) const fn default_gate(self) -> Gate {
         match self {
             Self::Read | Self::Write => Gate::Allow,
@@ -50,7 +48,6 @@ impl Class {
         }
     }
 
-    #[must_use]
     pub(crate) const fn why_asked(self) -> &'static str {
         match self {
             Self::Read => "a rule asks for approval",
@@ -61,7 +58,6 @@ impl Class {
     }
 
     /// Whether the mind is asked before such a call is sent.
-    #[must_use]
     pub(crate) const fn is_observed_first(self) -> bool {
         matches!(self, Self::HumanVisibleWrite | Self::Destructive)
     }
@@ -78,7 +74,6 @@ pub enum Gate {
 impl Gate {
     pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
 
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -101,7 +96,6 @@ pub struct Annotations {
 }
 
 impl Annotations {
-    #[must_use]
     pub fn of_mind(tool: &str) -> Self {
         let writes = matches!(tool, "save_memory" | "forget_memory" | "update_instructions" | "reflect");
         Self {

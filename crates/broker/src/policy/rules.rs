@@ -15,7 +15,6 @@ pub enum Via {
 impl Via {
     pub const ALL: [Self; 4] = [Self::Elicitation, Self::Console, Self::Cli, Self::Telegram];
 
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Elicitation => "elicitation",
@@ -67,13 +66,11 @@ impl Ruling {
 }
 
 impl Policy {
-    #[must_use]
     pub fn new(rules: Vec<Rule>) -> Self {
         Self { rules }
     }
 
     /// Evaluates a call. The order of the rules does not matter.
-    #[must_use]
     pub fn rule(&self, facts: &Facts<'_>, annotations: Annotations, is_trusted: bool) -> Ruling {
         Self::evaluate(&self.matching(facts), facts, annotations, is_trusted)
     }
@@ -172,7 +169,6 @@ pub enum ClassFrom {
 }
 
 impl ClassFrom {
-    #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
             Self::Rule => "a rule says so",
@@ -185,7 +181,6 @@ impl ClassFrom {
 }
 
 impl Policy {
-    #[must_use]
     pub fn explain(&self, facts: &Facts<'_>, annotations: Annotations, is_trusted: bool) -> Explained {
         let matching = self.matching(facts);
         let ruled = Self::evaluate(&matching, facts, annotations, is_trusted);

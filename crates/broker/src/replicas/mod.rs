@@ -138,9 +138,7 @@ impl Replicas {
         tracing::info!(session, "a session goes on that another process has opened");
         Some(ResumedSession { version: Version::parse(&version)?, client_info })
     }
-}
 
-impl Replicas {
     /// Whether the principal's token is valid now: it may have been revoked since the request arrived.
     async fn is_valid(&self, principal: &Principal) -> bool {
         let Some(token) = &principal.token else { return true };

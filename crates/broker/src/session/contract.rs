@@ -60,7 +60,6 @@ impl Contract {
     }
 }
 
-#[must_use]
 pub fn contract_text(rules: &str, bodies: &ServerInstructions, mind: Option<&str>) -> String {
     Contract::new(rules, bodies, mind).text
 }

@@ -139,7 +139,6 @@ pub enum InstructionsMode {
 }
 
 impl InstructionsMode {
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rules => "rules",
@@ -235,7 +234,6 @@ impl ServerInstructions {
     }
 
     /// The rules of bodies, each in its frame, and the missing ones; empty if none exist.
-    #[must_use]
     pub fn rules_text(&self) -> String {
         let rules = self.rules.iter().map(|(body, text)| framed_rules(body, text));
         let missing = self.missing.iter().map(|MissingRules { body, reason }| {
@@ -247,7 +245,6 @@ impl ServerInstructions {
         rules.chain(missing).collect::<Vec<_>>().join("\n\n")
     }
 
-    #[must_use]
     pub fn descriptions(&self) -> &[Description] {
         &self.descriptions
     }
