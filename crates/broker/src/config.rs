@@ -1,6 +1,5 @@
 //! The configuration of a broker.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,15 +33,6 @@ pub struct BrokerConfig {
     pub meter: Arc<Meter>,
     /// The time, in microseconds since 1970.
     pub clock: Box<dyn Fn() -> i64 + Send + Sync>,
-}
-
-impl fmt::Debug for BrokerConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BrokerConfig")
-            .field("agent", &self.agent)
-            .field("bodies", &self.bodies.len())
-            .finish_non_exhaustive()
-    }
 }
 
 #[derive(Debug, Clone)]

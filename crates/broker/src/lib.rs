@@ -9,6 +9,7 @@
 //! | `broker` | construction, shutdown, and the entry point of every request |
 //! | `pipeline` | the path of a tool call, one file per stage; the only sender of tool calls |
 //! | [`arguments`] | a call's arguments, parsed once and rejected when two parsers could read them differently |
+//! | `params` | other parameters as raw text; the keys of `_meta` that reach a server |
 //! | [`policy`] | the class of a tool, and the operator's rules about a call |
 //! | [`approval`] | asking the owner |
 //! | `builtin_tools` | the broker's own tools |

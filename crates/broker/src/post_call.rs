@@ -4,10 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{
-    Arguments as AuditedArguments, Event, NewObservation, Outcome as AuditOutcome, Read, Record,
-    ToolCall as AuditedCall,
-};
+use embody_store::{Event, NewObservation, Outcome as AuditOutcome, Read, Record};
 use embody_wire::Outcome;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -16,6 +13,7 @@ use tokio::time::{sleep, timeout};
 use crate::BrokerConfig;
 use crate::arguments::Arguments;
 use crate::pipeline::observe::{Observation, result_for_mind};
+use crate::pipeline::record::audited_call;
 use crate::pipeline::respond::raw;
 use crate::pipeline::send::CallResult;
 use crate::policy::Class;
@@ -170,14 +168,10 @@ async fn store(config: &BrokerConfig, calls: &[FinishedCall]) -> embody_store::R
 }
 
 fn record(finished: &FinishedCall) -> Option<Record> {
-    let call = AuditedCall {
-        call_id: finished.call_id.clone(),
-        body: finished.body.to_string(),
-        tool: finished.tool.clone(),
-        class: finished.class.name().to_owned(),
-        args: AuditedArguments::of(finished.arguments.canonical()),
-    };
-    let event = Event::Read(Read { call, outcome: finished.read? });
+    let outcome = finished.read?;
+    let FinishedCall { call_id, body, tool, class, arguments, .. } = finished;
+    let call = audited_call(call_id, body, tool, *class, arguments.canonical());
+    let event = Event::Read(Read { call, outcome });
     Some(Record { actor: finished.identity.actor.clone(), event })
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use embody_store::{Arguments as Kept, Event, Outcome as Ended, Read, Record, ToolCall};
+use embody_store::{Event, Outcome as AuditOutcome, Read, Record};
 use embody_wire::server::{code, failure};
 use embody_wire::{Outcome, off_runtime};
 use serde_json::value::RawValue;
@@ -21,6 +21,7 @@ use crate::gate::{ApprovalState, Decision, Mind, MindDown, Permit, Pin, Situatio
 use crate::meter::Timing;
 use crate::params::{with_known_meta, without_meta};
 use crate::pipeline;
+use crate::pipeline::record::audited_call;
 use crate::pipeline::send::CallResult;
 use crate::policy::{Annotations, Class, Facts, Gate, Kind, Ruling};
 use crate::session::Session;
@@ -155,15 +156,10 @@ pub(super) async fn may_watch(
     let item = Kind::Resource.name(uri);
     let args = json!({ "uri": uri });
     let ruling = evaluate_rules(config, session, upstream, &item, &args);
-    let call = ToolCall {
-        call_id: uuid::Uuid::now_v7().simple().to_string(),
-        body: upstream.spec().name.clone(),
-        tool: item,
-        class: ruling.class.name().to_owned(),
-        args: Kept::of(&args.to_string()),
-    };
+    let id = uuid::Uuid::now_v7().simple().to_string();
+    let call = audited_call(&id, &upstream.spec().name, &item, ruling.class, &args.to_string());
     let may_watch = ruling.gate == Gate::Allow && ruling.class == Class::Read;
-    let outcome = if may_watch { Ended::Done } else { Ended::Denied };
+    let outcome = if may_watch { AuditOutcome::Done } else { AuditOutcome::Denied };
     let record = Record { actor: session.identity.actor.clone(), event: Event::Read(Read { call, outcome }) };
     if let Err(error) = config.store.audit_soon(record).await {
         config.meter.unrecorded.add(1);

@@ -16,6 +16,7 @@ use super::ToolCall;
 use super::respond::Refusal;
 use super::send::CallResult;
 use crate::approval::bound_policy;
+use crate::policy::Class;
 use crate::post_call::{FinishedCall, ObservedResult};
 use crate::session::{Session, observes_itself};
 use crate::upstream::Role;
@@ -136,13 +137,13 @@ pub(super) async fn decision(config: &BrokerConfig, call: &ToolCall<'_>, decisio
 }
 
 fn audited(call: &ToolCall<'_>) -> AuditedCall {
-    AuditedCall {
-        call_id: call.id.clone(),
-        body: call.tool.upstream.to_string(),
-        tool: call.tool.tool.clone(),
-        class: call.ruling.class.name().to_owned(),
-        args: AuditedArguments::of(call.arguments.canonical()),
-    }
+    let (body, tool) = (&call.tool.upstream, &call.tool.tool);
+    audited_call(&call.id, body, tool, call.ruling.class, call.arguments.canonical())
+}
+
+pub(crate) fn audited_call(id: &str, body: &str, tool: &str, class: Class, args: &str) -> AuditedCall {
+    let (call_id, body, tool) = (id.to_owned(), body.to_owned(), tool.to_owned());
+    AuditedCall { call_id, body, tool, class: class.name().to_owned(), args: AuditedArguments::of(args) }
 }
 
 pub(crate) fn outcome_of(result: &CallResult) -> (AuditOutcome, Option<String>) {
