@@ -436,4 +436,149 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Arguments, InvalidArguments> {
+        Arguments::read(Some(&RawValue::from_string(text.to_owned()).unwrap()))
+    }
+
+    #[test]
+    fn keys_that_some_readers_take_for_each_other_are_refused() {
+        for text in [
+            r#"{"to":"a","TO":"b"}"#,
+            r#"{"task":1,"ta\u017fk":2}"#,
+            r#"{"K":1,"\u212a":2}"#,
+            r#"{"\u00df":1,"\u1e9e":2}"#,
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        // Nested objects are data.
+        assert!(read(r#"{"env":{"path":"a","PATH":"b"}}"#).is_ok());
+    }
+
+    #[test]
+    fn keys_that_serde_json_gives_a_meaning_are_refused_everywhere() {
+        for text in [
+            r#"{"$serde_json::private::RawValue":"{\"title\":\"forbidden\"}"}"#,
+            r#"{"title":{"$serde_json::private::RawValue":"\"forbidden\""}}"#,
+            r#"{"title":[{"\u0024serde_json::private::RawValue":"not json"}]}"#,
+            r#"{"n":{"$serde_json::private::Number":"1"}}"#,
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains("cannot be a key"), "{text}: {error}");
+            assert!(read("{}").unwrap().beside(text, 1000).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_same_two_keys_are_named_in_small_and_large_objects() {
+        for others in [0, FEW_MEMBERS] {
+            let others: String = (0..others).map(|number| format!(",\"k{number}\":0")).collect();
+            let error =
+                read(&format!("{{\"a\":0,\"b\":0,\"B\":0,\"A\":0{others}}}")).unwrap_err().to_string();
+            assert!(error.contains("the keys `b` and `B` are the same"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways_is_refused() {
+        for (text, why) in [
+            (r#"{"to":"a","to":"b"}"#, "the key `to` stands there twice"),
+            (r#"{"to":"a","\u0074o":"b"}"#, "the key `to` stands there twice"),
+            (r#"{"x":[{"a":1,"a":1}]}"#, "the key `a` stands there twice"),
+            ("[]", "they are not an object"),
+            ("7", "they are not an object"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert_eq!(error, format!("the arguments are refused: {why}"), "{text}");
+        }
+        assert!(read(r#"{"x":"\ud800"}"#).is_err());
+        let deep = |levels: usize| format!("{{\"x\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+        assert!(read(&deep(DEPTH_MAX)).is_ok());
+        assert!(read(&deep(DEPTH_MAX + 1)).unwrap_err().to_string().contains("deeper than 64"));
+    }
+
+    #[test]
+    fn reading_takes_time_in_proportion_to_the_text() {
+        let text = |count: usize| {
+            let members: Vec<String> = (0..count).map(|at| format!("\"k{at}\":0")).collect();
+            format!("{{{}}}", members.join(","))
+        };
+        assert!(read(&text(MEMBERS_MAX)).is_ok());
+        let began = std::time::Instant::now();
+        let error = read(&text(350_000)).unwrap_err().to_string();
+        assert_eq!(error, "the arguments are refused: an object has more than 10000 members");
+        let items = |count: usize| format!("{{\"x\":[{}]}}", vec!["1"; count].join(","));
+        assert!(read(&items(VALUES_MAX - 2)).is_ok());
+        let error = read(&items(VALUES_MAX)).unwrap_err().to_string();
+        assert_eq!(error, "the arguments are refused: they have more than 100000 values");
+        let wide = format!("{{\"x\":\"{}\"}}", "\\n".repeat(ARGUMENTS_MAX_BYTES / 2 - 8));
+        assert!(read(&wide).is_ok());
+        // Regression: every level was parsed again for each level above it.
+        let deep = format!("{{\"x\":{}\"{}\"{}}}", "[".repeat(63), "y".repeat(4_000_000), "]".repeat(63));
+        assert!(read(&deep).is_ok());
+        let long = format!("{{\"x\":\"{}\"}}", "y".repeat(ARGUMENTS_MAX_BYTES));
+        let error = read(&long).unwrap_err().to_string();
+        assert_eq!(error, "the arguments are refused: they are longer than 4194304 bytes");
+        // The old code took minutes.
+        assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn the_canonical_form_does_not_depend_on_spacing() {
+        let spaced = " {\r\n\t\"b\" : [ ] , \"a\" : [ 1 , { } , \"x\\\\\\\"\" , null ] , \"\" : -1.5e+3 } ";
+        assert_eq!(read(spaced).unwrap().canonical(), r#"{"":-1.5e+3,"a":[1,{},"x\\\"",null],"b":[]}"#);
+        assert!(canonical("{\"a\":}").is_err() && canonical("").is_err() && canonical("{} x").is_err());
+    }
+
+    #[test]
+    fn what_stands_beside_the_arguments_is_shown_and_counts() {
+        let plain = read(r#"{"a":1}"#).unwrap();
+        let with = |text: &str| plain.clone().beside(text, 100).unwrap();
+        assert_eq!(
+            with(r#"{ "task":{}, "_meta":{"b":1.0} }"#).canonical(),
+            r#"{"a":1,"(beside the arguments)":{"_meta":{"b":1.0},"task":{}}}"#
+        );
+        assert_eq!(with(r#"{"x":1}"#).value(), plain.value());
+        assert_ne!(with(r#"{"x":1}"#).canonical(), plain.canonical());
+        assert_eq!(
+            read("{}").unwrap().beside("{}", 100).unwrap().canonical(),
+            r#"{"(beside the arguments)":{}}"#
+        );
+        // An argument cannot imitate the extra members, which must be unambiguous too.
+        assert!(read(r#"{"(beside the arguments)":{"x":1}}"#).is_err());
+        assert!(plain.clone().beside(r#"{"x":1,"x":2}"#, 100).is_err());
+        assert!(plain.clone().beside(r#"{"x":1}"#, 6).is_err(), "it is bounded as arguments are");
+        let stored = Arguments::read_stored(with(r#"{"x":1}"#).canonical()).unwrap();
+        assert_eq!((stored.value(), stored.canonical()), (plain.value(), with(r#"{"x":1}"#).canonical()));
+    }
+
+    #[test]
+    fn the_canonical_form_is_of_the_meaning_and_of_everything_that_matters() {
+        let one = read(r#"{ "b" : [1, 2.50, {"y":null,"x":"é"}], "a":true }"#).unwrap();
+        let same = read(r#"{"a":true,"b":[1,2.50,{"x":"\u00e9","y":null}]}"#).unwrap();
+        assert_eq!(one.canonical(), r#"{"a":true,"b":[1,2.50,{"x":"é","y":null}]}"#);
+        assert_eq!(read(" { } ").unwrap().canonical(), "{}");
+        assert_eq!((one.value(), one.canonical()), (same.value(), same.canonical()));
+        let other = read(r#"{"a":true,"b":[1,2.5,{"x":"e","y":null}]}"#).unwrap();
+        assert_ne!(one.canonical(), other.canonical());
+        let large = |last: char| read(&format!(r#"{{"n":1234567890123456789012{last}}}"#)).unwrap();
+        assert_ne!(large('3').canonical(), large('4').canonical());
+        assert_eq!(Arguments::read(None).unwrap().canonical(), "{}");
+    }
+
+    #[test]
+    fn the_value_is_the_one_that_serde_reads() {
+        for text in [
+            "{}",
+            r#"{"b":[1,-0,0.1,1e3,12345678901234567890123,true,false,null],"a":{"x":"\u00e9\n\"","":[{}]}}"#,
+        ] {
+            assert_eq!(*read(text).unwrap().value(), serde_json::from_str::<Value>(text).unwrap(), "{text}");
+        }
+        assert_eq!(
+            read(r#"{"n":1e999}"#).unwrap_err().to_string(),
+            "the arguments are refused: number out of range"
+        );
+    }
+}

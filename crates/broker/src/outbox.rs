@@ -14,6 +14,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::pipeline::respond::raw;
+use crate::pipeline::send::call_mind;
 use crate::session::{OBSERVE_AFTER, Session};
 use crate::upstream::Health;
 use crate::{BrokerConfig, Sessions};
@@ -262,13 +263,7 @@ async fn observe(
 ) -> Result<(), String> {
     let payload: &RawValue = serde_json::from_str(&observation.payload).map_err(|error| error.to_string())?;
     let meta = raw(&json!({ META_KEY: observation.key }));
-    let mut asking = std::pin::pin!(crate::pipeline::send::call_mind_with_meta(
-        link,
-        "observe",
-        payload,
-        Some(&meta),
-        limit
-    ));
+    let mut asking = std::pin::pin!(call_mind(link, "observe", payload, Some(&meta), limit));
     let asked = match timeout(SLOW_AFTER, &mut asking).await {
         Ok(asked) => asked,
         Err(_) => {

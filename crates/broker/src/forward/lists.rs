@@ -187,7 +187,9 @@ async fn forward_only(
 ) -> Result<Outcome, Outcome> {
     let upstream_cursor = cursor.and_then(|cursor| cursor.upstream_cursor);
     let params = params::with_cursor(request.params(), upstream_cursor.as_deref());
-    let result = match request.relay(only, params.as_deref()).await {
+    let item = policy::Kind::Method.name(ListKind::Tasks.method());
+    let sent = request.ask(only, params.as_deref()).await;
+    let result = match request.outcome(only, &item, sent).await {
         Outcome::Result(result) => result,
         error @ Outcome::Error(_) => return Ok(error),
     };

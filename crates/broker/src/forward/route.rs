@@ -71,21 +71,19 @@ impl<'a> HostRequest<'a> {
         Some((self.outcome(upstream, item, sent).await, None))
     }
 
-    async fn outcome(self, upstream: &Upstream, item: &str, sent: Result<CallResult, Outcome>) -> Outcome {
+    pub(super) async fn outcome(
+        self,
+        upstream: &Upstream,
+        item: &str,
+        sent: Result<CallResult, Outcome>,
+    ) -> Outcome {
         match sent {
             Ok(result) => outcome_for_host(self.session, upstream, item, result).await,
             Err(refused) => refused,
         }
     }
 
-    /// Sends a request about a task or a list, which is not recorded, with these parameters. Returns the outcome for the
-    /// host.
-    pub(super) async fn relay(self, upstream: &Upstream, params: Option<&RawValue>) -> Outcome {
-        let item = Kind::Method.name(&self.call.request.method);
-        let sent = self.ask(upstream, params).await;
-        self.outcome(upstream, &item, sent).await
-    }
-
+    /// Sends a request about a task or a list, which is not recorded, with these parameters.
     pub(super) async fn ask(
         self,
         upstream: &Upstream,

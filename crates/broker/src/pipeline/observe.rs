@@ -87,7 +87,7 @@ async fn ask_mind(config: &BrokerConfig, session: &Session, tool: &str, args: &A
     };
     let arguments = raw(&Observation { tool_name: tool, args: args.raw(), result: None });
     let began = Instant::now();
-    let asked = send::call_mind(&link, "observe", &arguments, limit).await;
+    let asked = send::call_mind(&link, "observe", &arguments, None, limit).await;
     match asked.and_then(object) {
         Ok(answer) => {
             session.note_observe_before(tool, now, began, None);

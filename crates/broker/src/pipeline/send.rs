@@ -388,15 +388,6 @@ pub(crate) async fn call_mind(
     link: &Arc<Link>,
     tool: &str,
     arguments: &RawValue,
-    limit: Duration,
-) -> Result<Outcome, String> {
-    call_mind_with_meta(link, tool, arguments, None, limit).await
-}
-
-pub(crate) async fn call_mind_with_meta(
-    link: &Arc<Link>,
-    tool: &str,
-    arguments: &RawValue,
     meta: Option<&RawValue>,
     limit: Duration,
 ) -> Result<Outcome, String> {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use embody_store::{Bootstrap, Lease, Packet};
 use embody_wire::Outcome;
 use embody_wire::upstream::Route;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -17,6 +18,7 @@ use super::contract::Contract;
 use super::{Session, lock};
 use crate::BrokerConfig;
 use crate::pipeline::respond::raw;
+use crate::pipeline::send::call_mind;
 use crate::upstream::Health;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -236,24 +238,18 @@ impl Session {
     async fn request_packet(&self, session: &str) -> Result<MindPacket, PacketError> {
         let link = self.mind.lease().await.map_err(|away| away.to_string())?;
         self.mind.wait_listed().await;
+        let call = async |tool: &str, arguments: &RawValue| {
+            call_mind(&link, tool, arguments, None, ANSWER_TIMEOUT).await
+        };
         let has = |name: &str| self.mind.tools().iter().any(|tool| tool.name == name);
         // Ask a mind whose tool list is unknown; skip one that is known not to have the tool.
         if has("bootstrap_session") || self.mind.tools().is_empty() {
             let arguments = raw(&json!({"session_id": session}));
-            let outcome =
-                crate::pipeline::send::call_mind(&link, "bootstrap_session", &arguments, ANSWER_TIMEOUT)
-                    .await?;
-            return MindPacket::read(outcome);
+            return MindPacket::read(call("bootstrap_session", &arguments).await?);
         }
         let empty = raw(&json!({}));
-        let prompt = crate::pipeline::send::call_mind(&link, "get_system_prompt", &empty, ANSWER_TIMEOUT)
-            .await
-            .ok()
-            .and_then(text_of);
-        let object_of = async |tool: &str| {
-            let outcome = crate::pipeline::send::call_mind(&link, tool, &empty, ANSWER_TIMEOUT).await.ok()?;
-            object(outcome).ok().map(Value::Object)
-        };
+        let prompt = call("get_system_prompt", &empty).await.ok().and_then(text_of);
+        let object_of = async |tool: &str| object(call(tool, &empty).await.ok()?).ok().map(Value::Object);
         let context = object_of("context").await.unwrap_or(Value::Null);
         let files = object_of("list_memory_files").await.unwrap_or(Value::Null);
         if prompt.is_none() && context.is_null() && files.is_null() {

@@ -18,6 +18,7 @@ use crate::approval::APPROVAL_TEXT_BYTES;
 use crate::arguments::Arguments;
 use crate::catalogue::{CatalogTool, QuarantineReason};
 use crate::pipeline::respond::raw;
+use crate::pipeline::send::call_mind;
 use crate::policy::{Gate, Ruling};
 use crate::upstream::{Role, Upstream};
 
@@ -293,14 +294,7 @@ async fn preview(session: &Session, arguments: &Arguments) -> Option<LastingWrit
     }
     let link = session.mind.lease().await.ok()?;
     let meta = raw(&json!({ PREVIEW_KEY: true }));
-    let asked = crate::pipeline::send::call_mind_with_meta(
-        &link,
-        "update_instructions",
-        arguments.raw(),
-        Some(&meta),
-        PREVIEW_TIMEOUT,
-    )
-    .await;
+    let asked = call_mind(&link, "update_instructions", arguments.raw(), Some(&meta), PREVIEW_TIMEOUT).await;
     let members = asked.and_then(object).ok()?;
     let preview: Preview = serde_json::from_value(members.into()).ok()?;
     let size = arguments.canonical().len() + preview.diff.len();
