@@ -106,13 +106,13 @@ pub(crate) fn canonical(text: &str) -> Result<String, InvalidArguments> {
 }
 
 /// In a schema the order of sets does not count.
-pub(crate) fn canonical_in(text: &str, place: SchemaContext) -> Result<String, InvalidArguments> {
+pub(crate) fn canonical_in(text: &str, context: SchemaContext) -> Result<String, InvalidArguments> {
     // The scanner relies on valid JSON.
     let text = serde_json::from_str::<&RawValue>(text).map_err(unreadable)?.get();
-    scan(text, place).map(|(canonical, _)| canonical)
+    scan(text, context).map(|(canonical, _)| canonical)
 }
 
-fn scan(text: &str, place: SchemaContext) -> Result<(String, Node<'_>), InvalidArguments> {
+fn scan(text: &str, context: SchemaContext) -> Result<(String, Node<'_>), InvalidArguments> {
     let mut scanner = Scanner { text, at: 0, values: 0 };
     let mut node = scanner.value(0)?;
     if let Node::Object(members) = &node
@@ -123,7 +123,7 @@ fn scan(text: &str, place: SchemaContext) -> Result<(String, Node<'_>), InvalidA
         )));
     }
     let mut out = String::with_capacity(text.len());
-    node.write(place, &mut out)?;
+    node.write(context, &mut out)?;
     Ok((out, node))
 }
 
@@ -293,15 +293,15 @@ impl Node<'_> {
     }
 
     /// Writes the value without whitespace and with sorted keys.
-    fn write(&mut self, place: SchemaContext, out: &mut String) -> Result<(), InvalidArguments> {
+    fn write(&mut self, context: SchemaContext, out: &mut String) -> Result<(), InvalidArguments> {
         match self {
             Self::Plain(text) => out.push_str(text),
             Self::Text(text) => push_string(text, out),
-            Self::Array(items) if place.is_set() => {
+            Self::Array(items) if context.is_set() => {
                 let mut written = Vec::with_capacity(items.len());
                 for item in items {
                     let mut text = String::new();
-                    item.write(place.item(), &mut text)?;
+                    item.write(context.item(), &mut text)?;
                     written.push(text);
                 }
                 written.sort_unstable();
@@ -315,7 +315,7 @@ impl Node<'_> {
                     if number > 0 {
                         out.push(',');
                     }
-                    item.write(place.item(), out)?;
+                    item.write(context.item(), out)?;
                 }
                 out.push(']');
             }
@@ -335,7 +335,7 @@ impl Node<'_> {
                     }
                     push_string(key, out);
                     out.push(':');
-                    value.write(place.member(key), out)?;
+                    value.write(context.member(key), out)?;
                 }
                 out.push('}');
             }
@@ -381,8 +381,8 @@ fn look_alike(members: &[(Cow<'_, str>, Node<'_>)]) -> Option<(String, String)> 
                 return Some((in_short(other.get()), in_short(key)));
             }
             Entry::Occupied(_) => {}
-            Entry::Vacant(place) => {
-                place.insert(key);
+            Entry::Vacant(slot) => {
+                slot.insert(key);
             }
         }
     }

@@ -106,9 +106,9 @@ pub(crate) fn with_meta(object: &RawValue, key: &str, value: &Value) -> Option<B
         None => (text, format!("\"_meta\":{{{entry}}}")),
     };
     let inside = object.strip_prefix('{')?;
-    let place = splice::offset(text, inside)?;
+    let start = splice::offset(text, inside)?;
     let comma = if inside.trim_start().starts_with('}') { "" } else { "," };
-    let (before, after) = (text.get(..place)?, text.get(place..)?);
+    let (before, after) = (text.get(..start)?, text.get(start..)?);
     RawValue::from_string(format!("{before}{entry}{comma}{after}")).ok()
 }
 

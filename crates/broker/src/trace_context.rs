@@ -41,7 +41,7 @@ fn parse_traceparent(text: &str) -> Option<([u8; 16], Parent)> {
 pub(crate) fn is_tracestate(text: &str) -> bool {
     let members: Vec<&str> = text.split(',').map(trim).filter(|member| !member.is_empty()).collect();
     let keys: Vec<&str> = members.iter().filter_map(|member| Some(member.split_once('=')?.0)).collect();
-    let is_repeated = |(place, key): (usize, &&str)| keys.iter().take(place).any(|known| known == key);
+    let is_repeated = |(index, key): (usize, &&str)| keys.iter().take(index).any(|known| known == key);
     text.len() <= TRACESTATE_BYTES
         && (1..=TRACESTATE_MEMBERS).contains(&members.len())
         && members.iter().all(|member| {

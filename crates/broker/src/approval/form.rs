@@ -28,10 +28,10 @@ pub(crate) fn lines(text: &str) -> usize {
 
 fn wrapped(line: &str) -> usize {
     let (mut lines, mut column) = (1, 0);
-    for (place, word) in line.split(' ').enumerate() {
-        if place > 0 && column > 0 && column + 1 + columns(word) > COLUMNS {
+    for (index, word) in line.split(' ').enumerate() {
+        if index > 0 && column > 0 && column + 1 + columns(word) > COLUMNS {
             (lines, column) = (lines + 1, 0);
-        } else if place > 0 {
+        } else if index > 0 {
             column += 1;
         }
         for width in widths(word) {

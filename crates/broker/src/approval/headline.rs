@@ -190,8 +190,8 @@ fn size(text: &str) -> String {
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -258,10 +258,10 @@ fn beginning(text: &str, most: usize) -> String {
 
 /// The number of attachments, and the name if there is one.
 fn attachments(overview: &Overview<'_>) -> Option<String> {
-    let is_attached = |place: usize| {
-        overview.values.iter().any(|value| value.argument == place && value.meaning == Meaning::Attachment)
+    let is_attached = |index: usize| {
+        overview.values.iter().any(|value| value.argument == index && value.meaning == Meaning::Attachment)
     };
-    let attached = overview.arguments.iter().enumerate().filter(|(place, _)| is_attached(*place));
+    let attached = overview.arguments.iter().enumerate().filter(|(index, _)| is_attached(*index));
     let count: usize = attached
         .map(|(_, argument)| match Part::read(argument.json) {
             Some(Part::Array(items)) => items.len(),
@@ -284,21 +284,21 @@ fn attachments(overview: &Overview<'_>) -> Option<String> {
 
 /// Arguments not shown so far, those with an address first, and their number.
 fn others(overview: &Overview<'_>, choice: &Choice<'_>) -> (Vec<String>, usize) {
-    let of = |place: usize| overview.values.iter().filter(move |value| value.argument == place);
-    let is_other = |place: &usize| of(*place).any(|value| !choice.covers(value));
-    let mut places: Vec<usize> = (0..overview.arguments.len()).filter(is_other).collect();
-    let count = places.len();
-    places.retain(|place| overview.is_shown(*place));
-    places.sort_by_cached_key(|place| {
-        !of(*place).any(|value| value.meaning.is_named() || is_address(&value.text))
+    let of = |index: usize| overview.values.iter().filter(move |value| value.argument == index);
+    let is_other = |index: &usize| of(*index).any(|value| !choice.covers(value));
+    let mut indices: Vec<usize> = (0..overview.arguments.len()).filter(is_other).collect();
+    let count = indices.len();
+    indices.retain(|index| overview.is_shown(*index));
+    indices.sort_by_cached_key(|index| {
+        !of(*index).any(|value| value.meaning.is_named() || is_address(&value.text))
     });
-    let shown = |place: &usize| {
+    let shown = |index: &usize| {
         // A longer one cannot fit.
         let argument =
-            overview.arguments.get(*place).filter(|argument| argument.json.len() <= 4 * OTHER_COLUMNS)?;
+            overview.arguments.get(*index).filter(|argument| argument.json.len() <= 4 * OTHER_COLUMNS)?;
         Some(format!("{}: {}", quoted(&argument.key), visible::line(argument.json)))
     };
-    let mut all: Vec<String> = places.iter().filter_map(shown).collect();
+    let mut all: Vec<String> = indices.iter().filter_map(shown).collect();
     all.retain(|other| columns(other) <= OTHER_COLUMNS);
     all.truncate(OTHERS_MAX);
     (all, count)

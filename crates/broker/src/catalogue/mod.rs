@@ -177,11 +177,11 @@ impl CatalogTool {
     }
 
     /// The item that a request other than a tool call reads, in place of a tool: not listed, without a definition.
-    pub(crate) fn without_definition(spec: &Spec, what: &str) -> Self {
+    pub(crate) fn without_definition(spec: &Spec, item: &str) -> Self {
         Self {
-            name: what.to_owned(),
+            name: item.to_owned(),
             upstream: Arc::from(spec.name.as_str()),
-            tool: what.to_owned(),
+            tool: item.to_owned(),
             definition: RawValue::NULL.to_owned(),
             annotations: Annotations::default(),
             pin: Pin::Same,

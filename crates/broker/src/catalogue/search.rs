@@ -159,8 +159,8 @@ impl Index {
 
     fn word(&self, word: TextTerm) -> HashMap<u32, f64> {
         let mut earned: HashMap<u32, f64> = HashMap::new();
-        let alike = GROUPS.iter().filter(|group| group.contains(&word.term)).flatten();
-        let others = alike.filter(|term| **term != word.term).map(|term| (*term, SYNONYM_WEIGHT));
+        let synonyms = GROUPS.iter().filter(|group| group.contains(&word.term)).flatten();
+        let others = synonyms.filter(|term| **term != word.term).map(|term| (*term, SYNONYM_WEIGHT));
         for (term, share) in std::iter::once((word.term, 1.0)).chain(others) {
             let Some(postings) = self.postings.get(&term) else { continue };
             let with = postings.len() as f64;

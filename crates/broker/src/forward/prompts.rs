@@ -144,7 +144,7 @@ async fn collect(request: HostRequest<'_>, params: Option<&RawValue>) -> Vec<(St
     let _one_at_a_time = request.session.routes.collecting.lock().await;
     request.wait_settled().await;
     let mut collecting = JoinSet::new();
-    for (place, upstream) in request.session.upstreams().enumerate() {
+    for (position, upstream) in request.session.upstreams().enumerate() {
         // Until it has listed its prompts, the host's list lacks them.
         request.session.routes.note_listed(&upstream.spec().name, "prompts", false);
         if !is_reachable(upstream) || !declares(upstream, "prompts") {
@@ -152,17 +152,17 @@ async fn collect(request: HostRequest<'_>, params: Option<&RawValue>) -> Vec<(St
         }
         let Some(fetch) = ListFetch::new(request, upstream, "prompts/list") else { continue };
         let (name, params) = (upstream.spec().name.clone(), params.map(ToOwned::to_owned));
-        collecting.spawn(async move { (place, name, all_pages(&fetch, params).await) });
+        collecting.spawn(async move { (position, name, all_pages(&fetch, params).await) });
     }
     let mut lists = Vec::new();
     while let Some(collected) = collecting.join_next().await {
-        let Ok((place, upstream, Some(prompts))) = collected else { continue };
+        let Ok((position, upstream, Some(prompts))) = collected else { continue };
         let names = prompts.iter().filter_map(|prompt| name(prompt)).collect();
         request.session.routes.set_prompts(&upstream, names);
         request.session.routes.note_listed(&upstream, "prompts", true);
-        lists.push((place, upstream, prompts));
+        lists.push((position, upstream, prompts));
     }
-    lists.sort_unstable_by_key(|(place, ..)| *place);
+    lists.sort_unstable_by_key(|(position, ..)| *position);
     lists.into_iter().map(|(_, upstream, prompts)| (upstream, prompts)).collect()
 }
 

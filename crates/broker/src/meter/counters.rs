@@ -113,28 +113,28 @@ fn add(to: &AtomicU64, took: Duration) {
 /// All known servers, readable without a lock.
 #[derive(Debug)]
 pub(super) struct Bodies {
-    places: [OnceLock<Box<Body>>; BODIES_MAX],
+    slots: [OnceLock<Box<Body>>; BODIES_MAX],
     others: Body,
 }
 
 impl Default for Bodies {
     fn default() -> Self {
-        Self { places: std::array::from_fn(|_| OnceLock::new()), others: Body::new(OTHERS) }
+        Self { slots: std::array::from_fn(|_| OnceLock::new()), others: Body::new(OTHERS) }
     }
 }
 
 impl Bodies {
     pub(super) fn of(&self, name: &str) -> &Body {
-        self.places
+        self.slots
             .iter()
-            .map(|place| place.get_or_init(|| Box::new(Body::new(name))))
+            .map(|slot| slot.get_or_init(|| Box::new(Body::new(name))))
             .find(|body| *body.name == *name)
             .map_or(&self.others, |body| body)
     }
 
     pub(super) fn seen(&self) -> impl Iterator<Item = &Body> {
-        let others = Some(&self.others).filter(|_| self.places.iter().all(|place| place.get().is_some()));
-        self.places.iter().filter_map(OnceLock::get).map(|body| &**body).chain(others)
+        let others = Some(&self.others).filter(|_| self.slots.iter().all(|slot| slot.get().is_some()));
+        self.slots.iter().filter_map(OnceLock::get).map(|body| &**body).chain(others)
     }
 }
 
@@ -255,8 +255,8 @@ impl Histogram {
     /// The cumulative count per bound in seconds, then the total count and the sum.
     pub(super) fn read(&self) -> HistogramSnapshot {
         let mut count = 0;
-        let up_to = |(place, bound): (usize, &u64)| {
-            count += self.buckets.get(place);
+        let up_to = |(index, bound): (usize, &u64)| {
+            count += self.buckets.get(index);
             (seconds(*bound), count)
         };
         let up_to: Vec<(f64, u64)> = BOUNDS_NS.iter().enumerate().map(up_to).collect();

@@ -112,8 +112,8 @@ impl Family<'_> {
     fn line(&mut self, suffix: &str, labels: &[Label<'_>], bound: Option<&str>, value: impl Display) {
         let _ = write!(self.text, "{}{suffix}", self.name);
         let all = labels.iter().copied().chain(bound.map(|bound| ("le", bound)));
-        for (place, (name, value)) in all.enumerate() {
-            let _ = write!(self.text, "{}{name}=\"", if place == 0 { '{' } else { ',' });
+        for (index, (name, value)) in all.enumerate() {
+            let _ = write!(self.text, "{}{name}=\"", if index == 0 { '{' } else { ',' });
             self.escaped(value);
             self.text.push('"');
         }

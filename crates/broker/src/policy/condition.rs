@@ -93,13 +93,14 @@ impl<'a> Scene<'a> {
 /// Shortens a parser message with a diagram to one line: `mismatched input '<EOF>' at 1:11`.
 fn in_short(error: &str) -> String {
     let line = error.lines().next().unwrap_or_default();
-    let Some((place, said)) = line.strip_prefix("ERROR: <input>:").and_then(|rest| rest.split_once(": "))
+    let Some((position, message)) =
+        line.strip_prefix("ERROR: <input>:").and_then(|rest| rest.split_once(": "))
     else {
         return line.to_owned();
     };
-    let said = said.strip_prefix("Syntax error: ").unwrap_or(said);
-    let said = said.split_once(" expecting ").map_or(said, |(said, _)| said);
-    format!("{said} at {place}")
+    let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
+    let message = message.split_once(" expecting ").map_or(message, |(start, _)| start);
+    format!("{message} at {position}")
 }
 
 /// Collects the variables that comprehensions bind.

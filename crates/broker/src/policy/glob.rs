@@ -144,23 +144,23 @@ impl Pattern {
     /// Backtracking only to the last star is sufficient.
     fn matches(&self, text: &str) -> bool {
         let (pattern, text): (_, Vec<char>) = (&self.0, text.chars().collect());
-        let (mut at, mut place) = (0, 0);
+        let (mut at, mut position) = (0, 0);
         let mut star: Option<(usize, usize)> = None;
-        while let Some(c) = text.get(place) {
+        while let Some(c) = text.get(position) {
             match pattern.get(at) {
                 Some(Piece::Run) => {
-                    star = Some((at, place));
+                    star = Some((at, position));
                     at += 1;
                 }
                 Some(wanted) if *wanted == Piece::One || *wanted == Piece::Char(*c) => {
                     at += 1;
-                    place += 1;
+                    position += 1;
                 }
                 _ => match star {
                     Some((star_at, from)) => {
                         star = Some((star_at, from + 1));
                         at = star_at + 1;
-                        place = from + 1;
+                        position = from + 1;
                     }
                     None => return false,
                 },

@@ -220,13 +220,13 @@ impl Session {
             self.upstreams().map(|upstream| (upstream.spec().name.clone(), upstream.listing())).collect();
         let sources: Vec<Source<'_>> = self.upstreams().map(|upstream| tool_source(upstream)).collect();
         let compared =
-            |place: usize| sources.get(place).is_some_and(|source| source.is_live || source.is_embedded);
+            |index: usize| sources.get(index).is_some_and(|source| source.is_live || source.is_embedded);
         match config.catalogues.of(&config.store, &sources).await {
             Ok(new) => {
                 self.set_catalogue(new);
                 self.store_listings(config, &numbers).await;
                 // Remembered listings were not compared.
-                let seen = numbers.into_iter().enumerate().filter(|(place, _)| compared(*place));
+                let seen = numbers.into_iter().enumerate().filter(|(index, _)| compared(*index));
                 lock(&self.compared_listings).extend(seen.map(|(_, number)| number));
             }
             Err(error) => {
