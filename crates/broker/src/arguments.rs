@@ -22,17 +22,15 @@ const FEW_MEMBERS: usize = 8;
 /// serde_json reads an object with such a key as the value that its text contains, so that programs with and without its
 /// `raw_value` feature read different arguments.
 const SERDE_JSON_KEY: &str = "$serde_json::private::";
-/// Members of one object.
-pub(crate) const MEMBERS_MAX: usize = 10_000;
+const MEMBERS_MAX: usize = 10_000;
 /// The maximum number of values: each needs much more memory than its text.
 const VALUES_MAX: usize = 100_000;
-/// The default limit for the arguments of one call.
 pub const ARGUMENTS_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Arguments {
     value: Value,
-    canonical: String,
+    canonical: Box<RawValue>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,18 +39,12 @@ pub struct InvalidArguments(String);
 
 impl Arguments {
     /// At most [`ARGUMENTS_MAX_BYTES`]; `None` is an empty object.
-    ///
-    /// # Errors
-    /// When they are not an object, are too large, or could be read in two ways.
     pub fn read(raw: Option<&RawValue>) -> Result<Self, InvalidArguments> {
         Self::read_within(raw, ARGUMENTS_MAX_BYTES)
     }
 
     /// Parses large arguments with `block_in_place`, so that they do not block the runtime.
-    ///
-    /// # Errors
-    /// As for [`read`](Self::read).
-    pub fn read_within(raw: Option<&RawValue>, max_bytes: usize) -> Result<Self, InvalidArguments> {
+    pub(crate) fn read_within(raw: Option<&RawValue>, max_bytes: usize) -> Result<Self, InvalidArguments> {
         let text = raw.map_or("{}", RawValue::get).trim_start();
         if !text.starts_with('{') {
             return Err(InvalidArguments("they are not an object".to_owned()));
@@ -67,69 +59,60 @@ impl Arguments {
             if value.get(BESIDE).is_some() {
                 return Err(InvalidArguments(format!("`{BESIDE}` cannot be the name of an argument")));
             }
-            Ok(Self { value, canonical })
+            Ok(Self { value, canonical: RawValue::from_string(canonical).map_err(unreadable)? })
         })
     }
 
     /// Parses the stored canonical form, with the extra members of the call.
-    ///
-    /// # Errors
-    /// When they are not an object.
     pub fn read_stored(text: &str) -> Result<Self, InvalidArguments> {
         let mut value: Value = serde_json::from_str(text).map_err(unreadable)?;
         let members = value.as_object_mut();
         let members = members.ok_or_else(|| InvalidArguments("they are not an object".to_owned()))?;
         members.remove(BESIDE);
-        Ok(Self { value, canonical: text.to_owned() })
+        Ok(Self { value, canonical: RawValue::from_string(text.to_owned()).map_err(unreadable)? })
     }
 
     /// Adds the extra members of a call, as JSON text, to the canonical form.
-    ///
-    /// # Errors
-    /// When it could be read in two ways.
     pub(crate) fn beside(self, text: &str, max_bytes: usize) -> Result<Self, InvalidArguments> {
-        let Self { value, canonical: arguments } = self;
         if text.len() > max_bytes {
             return Err(InvalidArguments(format!(
                 "what stands beside them is longer than {max_bytes} bytes"
             )));
         }
         let beside = off_runtime(text.len(), || canonical(text))?;
-        let open = arguments.strip_suffix('}').unwrap_or(&arguments);
+        let arguments = self.canonical();
+        let open = arguments.strip_suffix('}').unwrap_or(arguments);
         let comma = if open == "{" { "" } else { "," };
         let canonical = format!("{open}{comma}\"{BESIDE}\":{beside}}}");
-        Ok(Self { value, canonical })
+        Ok(Self { canonical: RawValue::from_string(canonical).map_err(unreadable)?, ..self })
     }
 
-    #[must_use]
     pub fn value(&self) -> &Value {
         &self.value
     }
 
     /// JSON text: shown to the owner, and bound to the approval and the audit record.
-    #[must_use]
     pub fn canonical(&self) -> &str {
+        self.canonical.get()
+    }
+
+    pub(crate) fn raw(&self) -> &RawValue {
         &self.canonical
     }
 }
 
-/// The canonical form of any JSON text.
-///
-/// # Errors
-/// When it could be read in two ways.
 pub(crate) fn canonical(text: &str) -> Result<String, InvalidArguments> {
     canonical_in(text, SchemaContext::Data)
 }
 
 /// In a schema the order of sets does not count.
-pub(crate) fn canonical_in(text: &str, place: SchemaContext) -> Result<String, InvalidArguments> {
+pub(crate) fn canonical_in(text: &str, context: SchemaContext) -> Result<String, InvalidArguments> {
     // The scanner relies on valid JSON.
     let text = serde_json::from_str::<&RawValue>(text).map_err(unreadable)?.get();
-    scan(text, place).map(|(canonical, _)| canonical)
+    scan(text, context).map(|(canonical, _)| canonical)
 }
 
-/// The canonical form and the parsed value of a text that is valid JSON.
-fn scan(text: &str, place: SchemaContext) -> Result<(String, Node<'_>), InvalidArguments> {
+fn scan(text: &str, context: SchemaContext) -> Result<(String, Node<'_>), InvalidArguments> {
     let mut scanner = Scanner { text, at: 0, values: 0 };
     let mut node = scanner.value(0)?;
     if let Node::Object(members) = &node
@@ -140,29 +123,23 @@ fn scan(text: &str, place: SchemaContext) -> Result<(String, Node<'_>), InvalidA
         )));
     }
     let mut out = String::with_capacity(text.len());
-    node.write(place, &mut out)?;
+    node.write(context, &mut out)?;
     Ok((out, node))
 }
 
 /// The context of a JSON value: whether the order of its items counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SchemaContext {
-    /// A value: order counts.
     Data,
-    /// A JSON schema, or a list of them.
     Schema,
     /// An object whose members are schemas, under arbitrary names.
     Schemas,
-    /// A set of schemas.
     SchemaSet,
-    /// A set of values.
     Set,
-    /// An object whose members are sets of values.
     Sets,
 }
 
 impl SchemaContext {
-    /// The context of a member of an object.
     fn member(self, key: &str) -> Self {
         match (self, key) {
             (Self::Schema | Self::SchemaSet, "required" | "enum" | "type") => Self::Set,
@@ -179,7 +156,6 @@ impl SchemaContext {
         }
     }
 
-    /// The context of an item of an array.
     fn item(self) -> Self {
         match self {
             Self::Schema | Self::SchemaSet => Self::Schema,
@@ -192,23 +168,14 @@ impl SchemaContext {
     }
 }
 
-impl InvalidArguments {
-    /// The reason without the prefix of the error.
-    pub(crate) fn reason(&self) -> &str {
-        &self.0
-    }
-}
-
 /// Numbers stay as written: another parser may distinguish numbers that are equal to ours.
 enum Node<'a> {
-    /// A number, `true`, `false` or `null`.
     Plain(&'a str),
     Text(Cow<'a, str>),
     Array(Vec<Node<'a>>),
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
 }
 
-/// Scans valid JSON in one pass.
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
@@ -285,7 +252,6 @@ impl<'a> Scanner<'a> {
         Ok(Cow::Borrowed(self.text.get(start + 1..end).unwrap_or_default()))
     }
 
-    /// The next byte after whitespace.
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
@@ -327,15 +293,15 @@ impl Node<'_> {
     }
 
     /// Writes the value without whitespace and with sorted keys.
-    fn write(&mut self, place: SchemaContext, out: &mut String) -> Result<(), InvalidArguments> {
+    fn write(&mut self, context: SchemaContext, out: &mut String) -> Result<(), InvalidArguments> {
         match self {
             Self::Plain(text) => out.push_str(text),
             Self::Text(text) => push_string(text, out),
-            Self::Array(items) if place.is_set() => {
+            Self::Array(items) if context.is_set() => {
                 let mut written = Vec::with_capacity(items.len());
                 for item in items {
                     let mut text = String::new();
-                    item.write(place.item(), &mut text)?;
+                    item.write(context.item(), &mut text)?;
                     written.push(text);
                 }
                 written.sort_unstable();
@@ -349,7 +315,7 @@ impl Node<'_> {
                     if number > 0 {
                         out.push(',');
                     }
-                    item.write(place.item(), out)?;
+                    item.write(context.item(), out)?;
                 }
                 out.push(']');
             }
@@ -369,7 +335,7 @@ impl Node<'_> {
                     }
                     push_string(key, out);
                     out.push(':');
-                    value.write(place.member(key), out)?;
+                    value.write(context.member(key), out)?;
                 }
                 out.push('}');
             }
@@ -415,8 +381,8 @@ fn look_alike(members: &[(Cow<'_, str>, Node<'_>)]) -> Option<(String, String)> 
                 return Some((in_short(other.get()), in_short(key)));
             }
             Entry::Occupied(_) => {}
-            Entry::Vacant(place) => {
-                place.insert(key);
+            Entry::Vacant(slot) => {
+                slot.insert(key);
             }
         }
     }
@@ -470,4 +436,149 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Arguments, InvalidArguments> {
+        Arguments::read(Some(&RawValue::from_string(text.to_owned()).unwrap()))
+    }
+
+    #[test]
+    fn keys_that_some_readers_take_for_each_other_are_refused() {
+        for text in [
+            r#"{"to":"a","TO":"b"}"#,
+            r#"{"task":1,"ta\u017fk":2}"#,
+            r#"{"K":1,"\u212a":2}"#,
+            r#"{"\u00df":1,"\u1e9e":2}"#,
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        // Nested objects are data.
+        assert!(read(r#"{"env":{"path":"a","PATH":"b"}}"#).is_ok());
+    }
+
+    #[test]
+    fn keys_that_serde_json_gives_a_meaning_are_refused_everywhere() {
+        for text in [
+            r#"{"$serde_json::private::RawValue":"{\"title\":\"forbidden\"}"}"#,
+            r#"{"title":{"$serde_json::private::RawValue":"\"forbidden\""}}"#,
+            r#"{"title":[{"\u0024serde_json::private::RawValue":"not json"}]}"#,
+            r#"{"n":{"$serde_json::private::Number":"1"}}"#,
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains("cannot be a key"), "{text}: {error}");
+            assert!(read("{}").unwrap().beside(text, 1000).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_same_two_keys_are_named_in_small_and_large_objects() {
+        for others in [0, FEW_MEMBERS] {
+            let others: String = (0..others).map(|number| format!(",\"k{number}\":0")).collect();
+            let error =
+                read(&format!("{{\"a\":0,\"b\":0,\"B\":0,\"A\":0{others}}}")).unwrap_err().to_string();
+            assert!(error.contains("the keys `b` and `B` are the same"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways_is_refused() {
+        for (text, why) in [
+            (r#"{"to":"a","to":"b"}"#, "the key `to` stands there twice"),
+            (r#"{"to":"a","\u0074o":"b"}"#, "the key `to` stands there twice"),
+            (r#"{"x":[{"a":1,"a":1}]}"#, "the key `a` stands there twice"),
+            ("[]", "they are not an object"),
+            ("7", "they are not an object"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert_eq!(error, format!("the arguments are refused: {why}"), "{text}");
+        }
+        assert!(read(r#"{"x":"\ud800"}"#).is_err());
+        let deep = |levels: usize| format!("{{\"x\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+        assert!(read(&deep(DEPTH_MAX)).is_ok());
+        assert!(read(&deep(DEPTH_MAX + 1)).unwrap_err().to_string().contains("deeper than 64"));
+    }
+
+    #[test]
+    fn reading_takes_time_in_proportion_to_the_text() {
+        let text = |count: usize| {
+            let members: Vec<String> = (0..count).map(|at| format!("\"k{at}\":0")).collect();
+            format!("{{{}}}", members.join(","))
+        };
+        assert!(read(&text(MEMBERS_MAX)).is_ok());
+        let began = std::time::Instant::now();
+        let error = read(&text(350_000)).unwrap_err().to_string();
+        assert_eq!(error, "the arguments are refused: an object has more than 10000 members");
+        let items = |count: usize| format!("{{\"x\":[{}]}}", vec!["1"; count].join(","));
+        assert!(read(&items(VALUES_MAX - 2)).is_ok());
+        let error = read(&items(VALUES_MAX)).unwrap_err().to_string();
+        assert_eq!(error, "the arguments are refused: they have more than 100000 values");
+        let wide = format!("{{\"x\":\"{}\"}}", "\\n".repeat(ARGUMENTS_MAX_BYTES / 2 - 8));
+        assert!(read(&wide).is_ok());
+        // Regression: every level was parsed again for each level above it.
+        let deep = format!("{{\"x\":{}\"{}\"{}}}", "[".repeat(63), "y".repeat(4_000_000), "]".repeat(63));
+        assert!(read(&deep).is_ok());
+        let long = format!("{{\"x\":\"{}\"}}", "y".repeat(ARGUMENTS_MAX_BYTES));
+        let error = read(&long).unwrap_err().to_string();
+        assert_eq!(error, "the arguments are refused: they are longer than 4194304 bytes");
+        // The old code took minutes.
+        assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn the_canonical_form_does_not_depend_on_spacing() {
+        let spaced = " {\r\n\t\"b\" : [ ] , \"a\" : [ 1 , { } , \"x\\\\\\\"\" , null ] , \"\" : -1.5e+3 } ";
+        assert_eq!(read(spaced).unwrap().canonical(), r#"{"":-1.5e+3,"a":[1,{},"x\\\"",null],"b":[]}"#);
+        assert!(canonical("{\"a\":}").is_err() && canonical("").is_err() && canonical("{} x").is_err());
+    }
+
+    #[test]
+    fn what_stands_beside_the_arguments_is_shown_and_counts() {
+        let plain = read(r#"{"a":1}"#).unwrap();
+        let with = |text: &str| plain.clone().beside(text, 100).unwrap();
+        assert_eq!(
+            with(r#"{ "task":{}, "_meta":{"b":1.0} }"#).canonical(),
+            r#"{"a":1,"(beside the arguments)":{"_meta":{"b":1.0},"task":{}}}"#
+        );
+        assert_eq!(with(r#"{"x":1}"#).value(), plain.value());
+        assert_ne!(with(r#"{"x":1}"#).canonical(), plain.canonical());
+        assert_eq!(
+            read("{}").unwrap().beside("{}", 100).unwrap().canonical(),
+            r#"{"(beside the arguments)":{}}"#
+        );
+        // An argument cannot imitate the extra members, which must be unambiguous too.
+        assert!(read(r#"{"(beside the arguments)":{"x":1}}"#).is_err());
+        assert!(plain.clone().beside(r#"{"x":1,"x":2}"#, 100).is_err());
+        assert!(plain.clone().beside(r#"{"x":1}"#, 6).is_err(), "it is bounded as arguments are");
+        let stored = Arguments::read_stored(with(r#"{"x":1}"#).canonical()).unwrap();
+        assert_eq!((stored.value(), stored.canonical()), (plain.value(), with(r#"{"x":1}"#).canonical()));
+    }
+
+    #[test]
+    fn the_canonical_form_is_of_the_meaning_and_of_everything_that_matters() {
+        let one = read(r#"{ "b" : [1, 2.50, {"y":null,"x":"é"}], "a":true }"#).unwrap();
+        let same = read(r#"{"a":true,"b":[1,2.50,{"x":"\u00e9","y":null}]}"#).unwrap();
+        assert_eq!(one.canonical(), r#"{"a":true,"b":[1,2.50,{"x":"é","y":null}]}"#);
+        assert_eq!(read(" { } ").unwrap().canonical(), "{}");
+        assert_eq!((one.value(), one.canonical()), (same.value(), same.canonical()));
+        let other = read(r#"{"a":true,"b":[1,2.5,{"x":"e","y":null}]}"#).unwrap();
+        assert_ne!(one.canonical(), other.canonical());
+        let large = |last: char| read(&format!(r#"{{"n":1234567890123456789012{last}}}"#)).unwrap();
+        assert_ne!(large('3').canonical(), large('4').canonical());
+        assert_eq!(Arguments::read(None).unwrap().canonical(), "{}");
+    }
+
+    #[test]
+    fn the_value_is_the_one_that_serde_reads() {
+        for text in [
+            "{}",
+            r#"{"b":[1,-0,0.1,1e3,12345678901234567890123,true,false,null],"a":{"x":"\u00e9\n\"","":[{}]}}"#,
+        ] {
+            assert_eq!(*read(text).unwrap().value(), serde_json::from_str::<Value>(text).unwrap(), "{text}");
+        }
+        assert_eq!(
+            read(r#"{"n":1e999}"#).unwrap_err().to_string(),
+            "the arguments are refused: number out of range"
+        );
+    }
+}

@@ -18,30 +18,27 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::approval::Approvals;
 use crate::in_process::{InProcessClient, InProcessError};
-use crate::instructions::ServerInstructions;
 use crate::outbox::Outbox;
 use crate::pipeline::observe::ObservationQueue;
 use crate::pipeline::respond::raw;
 use crate::post_call::PostCallQueue;
-use crate::replicas::{self, Replicas};
+use crate::replicas::Replicas;
 use crate::session::Session;
-use crate::stateless::{self, RequestStateSigner};
+use crate::session::instructions::ServerInstructions;
+use crate::stateless::RequestStateSigner;
 use crate::token_cache::TokenCache;
 use crate::upstream::Hello;
-use crate::{BrokerConfig, Principal, Sessions, builtin_tools, forward, pipeline};
+use crate::{BrokerConfig, Principal, Sessions, builtin_tools, forward, pipeline, replicas, stateless};
 
-/// Limit for flushing the last audit records at shutdown.
-const FLUSH: Duration = Duration::from_secs(10);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the end of a session waits for the mind to accept the observations in the outbox.
-const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long shutdown waits until claimed observations are released.
-const RELEASE: Duration = Duration::from_secs(1);
-/// How long `initialize` waits for the store.
-const STORE: Duration = Duration::from_secs(1);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Brokers recognize each other by this name in `serverInfo` and `clientInfo`.
 pub(crate) const NAME: &str = "embody-broker";
 
-/// One MCP server in front of the bodies and the mind.
 pub struct Broker {
     pub(crate) config: Arc<BrokerConfig>,
     pub(crate) approvals: Approvals,
@@ -56,13 +53,11 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Writes all counters as Prometheus metrics.
     pub fn metrics(&self, page: &mut crate::meter::Page) {
         crate::meter::write_metrics(self, page);
     }
 
     /// Starts the background tasks too.
-    #[must_use]
     pub fn start(config: BrokerConfig) -> Self {
         let config = Arc::new(config);
         let approvals = Approvals::new(config.store.clone(), config.times.ask_wait);
@@ -99,20 +94,20 @@ impl Broker {
         }
         ends.join_all().await;
         // Release claimed observations, so that the next process does not wait for their lease to expire.
-        self.outbox.rest(Instant::now() + RELEASE).await;
+        self.outbox.wait_idle(Instant::now() + RELEASE_TIMEOUT).await;
         for task in &self.work {
             task.abort();
         }
         self.post_calls.finish().await;
-        let flushed = tokio::time::timeout(FLUSH, self.config.store.flush()).await;
+        let flushed = tokio::time::timeout(FLUSH_TIMEOUT, self.config.store.flush()).await;
         if !matches!(flushed, Ok(Ok(()))) {
             tracing::error!("cannot write the last records");
         }
     }
 
-    /// Delivers the outbox of these users and agents to the mind, for at most [`DRAIN`].
+    /// Delivers the outbox of these users and agents to the mind, for at most [`DRAIN_TIMEOUT`].
     async fn drain(&self, scopes: &[Scope]) {
-        let until = Instant::now() + DRAIN;
+        let until = Instant::now() + DRAIN_TIMEOUT;
         let written = async {
             self.post_calls.finish().await;
             self.config.store.flush().await
@@ -122,7 +117,6 @@ impl Broker {
         }
     }
 
-    /// Answers `initialize` and starts the session's upstreams.
     async fn initialize(&self, call: &Call<Principal>) -> Outcome {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -156,16 +150,16 @@ impl Broker {
             log_level: Some("info".to_owned()),
         };
         if is_broker(&hello) {
-            return failure(code::INVALID_REQUEST, NEVER_ENDING);
+            return failure(code::INVALID_REQUEST, BROKER_BEHIND_BROKER);
         }
         let version = Version::parse(&params.protocol_version).unwrap_or(Version::LATEST);
-        let kept = replicas::stored_host(&call.host.principal, &hello, version);
-        match Session::open(&self.config, Arc::clone(&call.host), id.to_owned(), (&hello, kept)) {
+        let stored = replicas::stored_host(&call.host.principal, &hello, version);
+        match Session::open(&self.config, Arc::clone(&call.host), id.to_owned(), (&hello, stored)) {
             Ok(session) => {
                 drop(self.sessions.enter(Arc::clone(&session)));
                 // The next request may reach another process, which must find the session in the store.
                 if self.replicas.is_shared() {
-                    let _ = tokio::time::timeout(STORE, session.ensure_stored(&self.config)).await;
+                    let _ = tokio::time::timeout(STORE_TIMEOUT, session.ensure_stored(&self.config)).await;
                 }
                 // The host may have disconnected before the session was registered to end with it.
                 if call.host.is_disconnected()
@@ -194,8 +188,8 @@ impl Broker {
         if !host.is_resumed() || host.is_disconnected() {
             return None;
         }
-        let said = host.client_info();
-        let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
+        let client_info = host.client_info();
+        let (capabilities, client) = (client_info.capabilities.clone(), client_info.client.clone());
         let hello = Hello { capabilities, client, log_level: Some("info".to_owned()) };
         let open = || Session::open(&self.config, Arc::clone(host), id.to_owned(), (&hello, None));
         self.sessions.get_or_open(id, host, open).ok()
@@ -233,9 +227,6 @@ impl Broker {
     }
 
     /// Opens a session for an embody agent.
-    ///
-    /// # Errors
-    /// When the principal has an invalid name, or the broker is ending.
     pub async fn local(self: &Arc<Self>, principal: Principal) -> Result<InProcessClient, InProcessError> {
         InProcessClient::open(self, principal).await
     }
@@ -261,7 +252,7 @@ pub(crate) fn about() -> Value {
     json!({"name": NAME, "title": "embody", "version": env!("CARGO_PKG_VERSION")})
 }
 
-pub(crate) const NEVER_ENDING: &str = "a broker cannot be behind a broker: that would never end";
+pub(crate) const BROKER_BEHIND_BROKER: &str = "a broker cannot be behind a broker: that would never end";
 
 pub(crate) fn is_broker(hello: &Hello) -> bool {
     let client = hello.client.as_deref().and_then(|client| serde_json::from_str::<Value>(client.get()).ok());
@@ -300,9 +291,9 @@ impl Service for Broker {
         &self,
         principal: &Principal,
         ticket: &str,
-        anew: Option<&RawValue>,
+        resume_data: Option<&RawValue>,
     ) -> Result<(), Outcome> {
-        self.replicas.suspend(&principal.user, ticket, anew).await
+        self.replicas.suspend(&principal.user, ticket, resume_data).await
     }
 
     async fn claim(&self, host: &Host<Principal>, request: &Request, ticket: &str) -> Result<Claim, Outcome> {

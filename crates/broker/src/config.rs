@@ -1,6 +1,5 @@
 //! The configuration of a broker.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,34 +17,22 @@ pub struct BrokerConfig {
     pub store: Store,
     /// The agent of hosts that authenticate with a token.
     pub agent: String,
-    /// The owner of the workspace.
     pub owner: String,
     pub mind: UpstreamFactory,
     pub bodies: Vec<UpstreamFactory>,
     pub policy: Policy,
     /// Changes with the rules: approvals given under other rules are void.
     pub policy_version: String,
-    /// How writes are handled while the mind does not answer.
     pub mind_down: MindDown,
     /// The body rules, the first part of the contract.
     pub rules: Rules,
     pub times: Timeouts,
-    /// Which tools are listed.
     pub listing_limit: ListingLimit,
     /// Shared by all sessions.
     pub catalogues: CatalogueCache,
     pub meter: Arc<Meter>,
     /// The time, in microseconds since 1970.
     pub clock: Box<dyn Fn() -> i64 + Send + Sync>,
-}
-
-impl fmt::Debug for BrokerConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BrokerConfig")
-            .field("agent", &self.agent)
-            .field("bodies", &self.bodies.len())
-            .finish_non_exhaustive()
-    }
 }
 
 #[derive(Debug, Clone)]
@@ -56,13 +43,11 @@ pub struct Timeouts {
     pub list: Duration,
     /// For one call's wait for a person.
     pub ask_wait: Duration,
-    /// The lifetime of an approval.
     pub ask: Duration,
     /// A call that arrives sooner after the contract counts as made before the model read it.
     pub contract_delay: Duration,
     /// The heartbeat interval of a session with an open write; ten times longer without one.
     pub heartbeat: Duration,
-    /// How long prompt receipts are kept.
     pub receipts: Duration,
 }
 
@@ -82,7 +67,6 @@ impl Default for Timeouts {
 
 type SpecFn = dyn Fn(&Principal) -> Arc<Spec> + Send + Sync;
 
-/// Creates the specification of an upstream for a principal.
 pub struct UpstreamFactory(Box<SpecFn>);
 
 impl UpstreamFactory {
@@ -92,7 +76,6 @@ impl UpstreamFactory {
     }
 
     /// The same for every principal.
-    #[must_use]
     pub fn fixed(spec: Arc<Spec>) -> Self {
         Self::new(move |_| Arc::clone(&spec))
     }
@@ -104,7 +87,6 @@ impl UpstreamFactory {
 
 type Reading = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
-/// The source of the body rules.
 pub struct Rules(Box<dyn Fn(Scope) -> Reading + Send + Sync>);
 
 impl Rules {

@@ -50,7 +50,7 @@ impl Degraded {
     }
 
     /// Whether forwarded results mention it. A missing contract does not degrade a body's result.
-    pub(crate) const fn is_told_in_results(&self) -> bool {
+    const fn is_in_results(&self) -> bool {
         !matches!(self, Self::HostPromptMissing)
     }
 }
@@ -82,19 +82,18 @@ struct WithMeta<'a> {
     meta: Option<&'a RawValue>,
 }
 
-/// Treats `null` as present.
 fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
 }
 
 /// Adds the key to the result's `_meta`; no other byte changes. Returns a result without a valid `_meta` unchanged.
-pub(crate) fn tell(result: Box<RawValue>, degraded: &[Degraded]) -> Box<RawValue> {
-    let told: Vec<String> =
-        degraded.iter().filter(|one| one.is_told_in_results()).map(Degraded::for_model).collect();
-    if told.is_empty() {
+pub(crate) fn add_to_result(result: Box<RawValue>, degraded: &[Degraded]) -> Box<RawValue> {
+    let names: Vec<String> =
+        degraded.iter().filter(|one| one.is_in_results()).map(Degraded::for_model).collect();
+    if names.is_empty() {
         return result;
     }
-    with_meta(&result, META_KEY, &Value::from(told)).unwrap_or(result)
+    with_meta(&result, META_KEY, &Value::from(names)).unwrap_or(result)
 }
 
 /// Adds this member to an object's `_meta`; no other byte changes. `None` if it has no valid place.
@@ -107,9 +106,9 @@ pub(crate) fn with_meta(object: &RawValue, key: &str, value: &Value) -> Option<B
         None => (text, format!("\"_meta\":{{{entry}}}")),
     };
     let inside = object.strip_prefix('{')?;
-    let place = splice::offset(text, inside)?;
+    let start = splice::offset(text, inside)?;
     let comma = if inside.trim_start().starts_with('}') { "" } else { "," };
-    let (before, after) = (text.get(..place)?, text.get(place..)?);
+    let (before, after) = (text.get(..start)?, text.get(start..)?);
     RawValue::from_string(format!("{before}{entry}{comma}{after}")).ok()
 }
 
@@ -119,7 +118,7 @@ mod tests {
 
     fn told(text: &str) -> String {
         let degraded = [Degraded::MindUnavailable { reason: "away".to_owned() }, Degraded::HostPromptMissing];
-        tell(RawValue::from_string(text.to_owned()).unwrap(), &degraded).get().to_owned()
+        add_to_result(RawValue::from_string(text.to_owned()).unwrap(), &degraded).get().to_owned()
     }
 
     // spec: N-11
@@ -142,7 +141,7 @@ mod tests {
     #[test]
     fn a_result_stays_as_it_is_while_nothing_is_wrong() {
         let raw = RawValue::from_string(r#"{"content":[]}"#.to_owned()).unwrap();
-        assert_eq!(tell(raw.clone(), &[]).get(), raw.get());
-        assert_eq!(tell(raw.clone(), &[Degraded::HostPromptMissing]).get(), raw.get());
+        assert_eq!(add_to_result(raw.clone(), &[]).get(), raw.get());
+        assert_eq!(add_to_result(raw.clone(), &[Degraded::HostPromptMissing]).get(), raw.get());
     }
 }

@@ -9,15 +9,15 @@
 //! | `broker` | construction, shutdown, and the entry point of every request |
 //! | `pipeline` | the path of a tool call, one file per stage; the only sender of tool calls |
 //! | [`arguments`] | a call's arguments, parsed once and rejected when two parsers could read them differently |
+//! | `params` | other parameters as raw text; the keys of `_meta` that reach a server |
 //! | [`policy`] | the class of a tool, and the operator's rules about a call |
 //! | [`approval`] | asking the owner |
 //! | `builtin_tools` | the broker's own tools |
 //! | `post_call`, `outbox` | records of reads, and observations after calls |
 //! | [`catalogue`] | the offered tools, their names and pinned definitions |
 //! | [`upstream`] | one supervised connection to a server |
-//! | `session`, `sessions` | one host's session: connections, bootstrap, contract; and all open sessions |
-//! | `instructions` | the instructions of bodies, framed for the model |
-//! | `server_requests`, `body_form` | requests of servers to the host, and their forms |
+//! | `session`, `sessions` | one host's session: connections, bootstrap, contract, instructions; and all open sessions |
+//! | `server_requests` | requests of servers to the host, and their forms |
 //! | `in_process` | an embody agent as a host in this process |
 //! | [`meter`] | metrics and spans |
 //! | `forward` | everything that is not a tool call |
@@ -27,7 +27,6 @@
 
 pub mod approval;
 pub mod arguments;
-mod body_form;
 mod broker;
 mod builtin_tools;
 pub mod catalogue;
@@ -35,7 +34,6 @@ mod config;
 mod degraded;
 mod forward;
 mod in_process;
-mod instructions;
 pub mod meter;
 mod orphan_recovery;
 mod outbox;
@@ -58,8 +56,11 @@ pub use embody_text::visible;
 pub use self::broker::Broker;
 pub use self::config::{BrokerConfig, Rules, Timeouts, UpstreamFactory};
 pub use self::in_process::{InProcessClient, InProcessError, InProcessTool, ToolOutcome};
-pub use self::instructions::{Description, InstructionsMode, PIN as INSTRUCTIONS_PIN, ServerInstructions};
 pub use self::pipeline::gate;
 pub use self::principal::Principal;
 pub use self::session::contract::contract_text;
+pub(crate) use self::session::instructions;
+pub use self::session::instructions::{
+    Description, InstructionsMode, PIN as INSTRUCTIONS_PIN, ServerInstructions,
+};
 pub(crate) use self::sessions::Sessions;

@@ -11,12 +11,12 @@ use tokio::time::sleep;
 use crate::stateless::IDLE;
 use crate::{BrokerConfig, Sessions, forward};
 
-const EVERY: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_secs(5);
 const BATCH: u32 = 100;
 /// How long sessions and decided approvals are kept.
-const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+const RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 /// A session with an open write is dead after this many missed heartbeats.
-const MISSED: u32 = 5;
+const MISSED_HEARTBEATS: u32 = 5;
 
 pub(crate) async fn run(config: Arc<BrokerConfig>, sessions: Arc<Sessions>) {
     loop {
@@ -30,12 +30,12 @@ pub(crate) async fn run(config: Arc<BrokerConfig>, sessions: Arc<Sessions>) {
             tokio::spawn(async move { session.shutdown().await });
         }
         sessions.all().iter().for_each(|session| forward::expire_tasks(session));
-        sleep(EVERY).await;
+        sleep(INTERVAL).await;
     }
 }
 
 async fn unfinished(config: &BrokerConfig, sessions: &Sessions) -> embody_store::Result<()> {
-    let silence = i64::try_from((config.times.heartbeat * MISSED).as_micros()).unwrap_or(i64::MAX);
+    let silence = i64::try_from((config.times.heartbeat * MISSED_HEARTBEATS).as_micros()).unwrap_or(i64::MAX);
     let before = (config.clock)().saturating_sub(silence);
     for write in config.store.audit().open_writes(before, BATCH).await? {
         let (Some(call_id), Some(session)) = (write.text("call_id"), write.session.clone()) else { continue };
@@ -67,9 +67,9 @@ async fn expired(config: &BrokerConfig) -> embody_store::Result<()> {
     config.store.approvals().expire(BATCH).await?;
     let before =
         |kept: Duration| (config.clock)().saturating_sub(i64::try_from(kept.as_micros()).unwrap_or(i64::MAX));
-    config.store.approvals().prune(before(KEPT), BATCH).await?;
+    config.store.approvals().prune(before(RETENTION), BATCH).await?;
     config.store.receipts().prune(before(config.times.receipts), BATCH).await?;
-    config.store.sessions().expire(KEPT, BATCH).await?;
+    config.store.sessions().expire(RETENTION, BATCH).await?;
     config.store.suspended_calls().delete_old().await?;
     config.store.replica_messages().delete_old().await
 }

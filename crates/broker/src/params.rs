@@ -3,7 +3,6 @@
 //! Only the keys of `_meta` that are known here reach a server. Other keys of hosts differ between equal calls, so that no
 //! approval could be bound to them; they are dropped.
 
-use embody_wire::message::may_contain;
 use embody_wire::server::{code, failure};
 use embody_wire::{Outcome, splice};
 use serde::Deserialize;
@@ -53,22 +52,20 @@ pub(crate) fn with_cursor(params: Option<&RawValue>, cursor: Option<&str>) -> Op
 
 /// The parameters with these members only, and with the known members of `_meta`; unchanged if they have no others.
 pub(crate) fn only(params: &RawValue, names: &[&str]) -> Option<Box<RawValue>> {
-    retain(params, |name| names.contains(&name))
+    let Members(members) = serde_json::from_str(params.get()).ok()?;
+    retain(params, &members, |name| names.contains(&name))
 }
 
-/// The parameters with only the known members of `_meta`; no other byte changes.
-pub(crate) fn with_known_meta(params: &RawValue) -> Box<RawValue> {
-    let known = if may_contain(params, "_meta") { retain(params, |_| true) } else { None };
-    known.unwrap_or_else(|| params.to_owned())
+/// The parameters, which have these members, with only the known members of `_meta`; no other byte changes.
+pub(crate) fn with_known_meta(params: &RawValue, members: &[(String, &RawValue)]) -> Box<RawValue> {
+    retain(params, members, |_| true).unwrap_or_else(|| params.to_owned())
 }
 
 /// The parameters without `_meta`, for display and audit; `None` if they have no `_meta`.
-pub(crate) fn without_meta(params: &RawValue) -> Option<Box<RawValue>> {
-    if !may_contain(params, "_meta") {
-        return None;
-    }
-    let Members(members) = serde_json::from_str(params.get()).ok()?;
-    object(members.iter().filter(|(name, _)| name != "_meta").map(|(name, value)| member(name, value.get())))
+pub(crate) fn without_meta(members: &[(String, &RawValue)]) -> Option<Box<RawValue>> {
+    let others = members.iter().filter(|(name, _)| name != "_meta");
+    let has_meta = members.iter().any(|(name, _)| name == "_meta");
+    if has_meta { object(others.map(|(name, value)| member(name, value.get()))) } else { None }
 }
 
 pub(crate) fn member(name: &str, value: &str) -> String {
@@ -79,8 +76,11 @@ fn object(members: impl Iterator<Item = String>) -> Option<Box<RawValue>> {
     RawValue::from_string(format!("{{{}}}", members.collect::<Vec<_>>().join(","))).ok()
 }
 
-fn retain(params: &RawValue, is_wanted: impl Fn(&str) -> bool) -> Option<Box<RawValue>> {
-    let Members(members) = serde_json::from_str(params.get()).ok()?;
+fn retain(
+    params: &RawValue,
+    members: &[(String, &RawValue)],
+    is_wanted: impl Fn(&str) -> bool,
+) -> Option<Box<RawValue>> {
     let is_kept = |(name, value): &(String, &RawValue)| match &**name {
         "_meta" => is_known_whole(value),
         name => is_wanted(name),
@@ -175,7 +175,10 @@ mod tests {
 
     #[test]
     fn parameters_keep_every_byte_but_the_unknown_keys() {
-        let known = |text: &str| with_known_meta(&raw(text)).get().to_owned();
+        let known = |text: &str| {
+            let Members(members) = serde_json::from_str(text).unwrap();
+            with_known_meta(&raw(text), &members).get().to_owned()
+        };
         let text = r#"{"name":"x", "_meta":{"callId":"t","progressToken":1.0},"n":1.0}"#;
         assert_eq!(known(text), r#"{"name":"x","_meta":{"progressToken":1.0},"n":1.0}"#);
         assert_eq!(known(r#"{"name":"x","_meta":{"threadId":"t"}}"#), r#"{"name":"x"}"#);

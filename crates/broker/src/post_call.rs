@@ -4,38 +4,36 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::audit::{
-    Arguments as AuditedArguments, Event, Outcome as AuditOutcome, Read, Record, ToolCall as AuditedCall,
-};
+use embody_store::audit::{Event, Outcome as AuditOutcome, Read, Record};
 use embody_store::outbox::NewObservation;
 use embody_wire::Outcome;
 use serde_json::json;
-use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
 use crate::BrokerConfig;
 use crate::arguments::Arguments;
 use crate::pipeline::observe::{Observation, result_for_mind};
+use crate::pipeline::record::audited_call;
 use crate::pipeline::respond::raw;
 use crate::pipeline::send::CallResult;
 use crate::policy::Class;
 use crate::session::SessionIdentity;
 
 /// Calls wait while the queue is full.
-const QUEUE: usize = 4096;
+const QUEUE_LENGTH: usize = 4096;
 /// A crash loses at most the read records of this time.
-const GATHER: Duration = Duration::from_millis(8);
-const BATCH: usize = 512;
+const BATCH_DELAY: Duration = Duration::from_millis(8);
+const BATCH_MAX: usize = 512;
 /// Per user; further observations are not stored.
-const PENDING: u32 = 10_000;
+const PENDING_MAX: u32 = 10_000;
 /// Longer arguments and results are truncated for the mind.
 const KEPT_BYTES: usize = 256 * 1024;
-const LAST: Duration = Duration::from_secs(5);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) struct FinishedCall {
     /// Not the session, which keeps the connection to its host open.
-    pub(crate) who: Arc<SessionIdentity>,
+    pub(crate) identity: Arc<SessionIdentity>,
     pub(crate) call_id: String,
     pub(crate) body: Arc<str>,
     pub(crate) tool: String,
@@ -44,7 +42,7 @@ pub(crate) struct FinishedCall {
     /// The outcome of a read; a write is already recorded.
     pub(crate) read: Option<AuditOutcome>,
     /// `None` if the mind does not observe it.
-    pub(crate) told: Option<ObservedResult>,
+    pub(crate) observed: Option<ObservedResult>,
 }
 
 pub(crate) enum ObservedResult {
@@ -88,7 +86,7 @@ impl Work {
     /// Written at once: the mind must observe a write even if this process is killed next.
     fn is_urgent(&self) -> bool {
         match self {
-            Self::Call(after) => after.read.is_none(),
+            Self::Call(call) => call.read.is_none(),
             Self::Done(_) => true,
         }
     }
@@ -101,14 +99,14 @@ pub(crate) struct PostCallQueue {
 impl PostCallQueue {
     /// `news` is notified when there is an observation.
     pub(crate) fn start(config: Arc<BrokerConfig>, news: Arc<Notify>) -> Self {
-        let (queue, work) = mpsc::channel(QUEUE);
+        let (queue, work) = mpsc::channel(QUEUE_LENGTH);
         tokio::spawn(write(config, news, work));
         Self { queue }
     }
 
     /// Waits only while the queue is full.
-    pub(crate) async fn add(&self, after: FinishedCall) {
-        let _ = self.queue.send(Work::Call(Box::new(after))).await;
+    pub(crate) async fn add(&self, call: FinishedCall) {
+        let _ = self.queue.send(Work::Call(Box::new(call))).await;
     }
 
     /// The length of the queue, and its capacity.
@@ -121,17 +119,17 @@ impl PostCallQueue {
     pub(crate) async fn finish(&self) {
         let (done, finished) = oneshot::channel();
         if self.queue.send(Work::Done(done)).await.is_ok() {
-            let _ = timeout(LAST, finished).await;
+            let _ = timeout(FINISH_TIMEOUT, finished).await;
         }
     }
 }
 
 async fn write(config: Arc<BrokerConfig>, news: Arc<Notify>, mut work: mpsc::Receiver<Work>) {
     let mut batch = Vec::new();
-    while work.recv_many(&mut batch, BATCH).await > 0 {
+    while work.recv_many(&mut batch, BATCH_MAX).await > 0 {
         if !batch.iter().any(Work::is_urgent) {
-            sleep(GATHER).await;
-            while batch.len() < BATCH
+            sleep(BATCH_DELAY).await;
+            while batch.len() < BATCH_MAX
                 && let Ok(more) = work.try_recv()
             {
                 batch.push(more);
@@ -141,7 +139,7 @@ async fn write(config: Arc<BrokerConfig>, news: Arc<Notify>, mut work: mpsc::Rec
         for work in batch.drain(..) {
             match work {
                 Work::Done(reply) => done.push(reply),
-                Work::Call(after) => calls.push(*after),
+                Work::Call(call) => calls.push(*call),
             }
         }
         if store(&config, &calls).await.is_err() {
@@ -149,12 +147,12 @@ async fn write(config: Arc<BrokerConfig>, news: Arc<Notify>, mut work: mpsc::Rec
             for call in &calls {
                 if let Err(error) = store(&config, std::slice::from_ref(call)).await {
                     config.meter.unrecorded.add(1);
-                    let session = call.who.actor.session.as_deref();
+                    let session = call.identity.actor.session.as_deref();
                     tracing::error!(call = call.call_id, session, reason = %error, "cannot record a call");
                 }
             }
         }
-        if calls.iter().any(|call| call.told.is_some()) {
+        if calls.iter().any(|call| call.observed.is_some()) {
             news.notify_one();
         }
         for reply in done {
@@ -170,33 +168,25 @@ async fn store(config: &BrokerConfig, calls: &[FinishedCall]) -> embody_store::R
     config.store.outbox().enqueue_deferred(observations, records).await
 }
 
-fn record(after: &FinishedCall) -> Option<Record> {
-    let call = AuditedCall {
-        call_id: after.call_id.clone(),
-        body: after.body.to_string(),
-        tool: after.tool.clone(),
-        class: after.class.name().to_owned(),
-        args: AuditedArguments::of(after.arguments.canonical()),
-    };
-    Some(Record { actor: after.who.actor.clone(), event: Event::Read(Read { call, outcome: after.read? }) })
+fn record(finished: &FinishedCall) -> Option<Record> {
+    let outcome = finished.read?;
+    let FinishedCall { call_id, body, tool, class, arguments, .. } = finished;
+    let call = audited_call(call_id, body, tool, *class, arguments.canonical());
+    let event = Event::Read(Read { call, outcome });
+    Some(Record { actor: finished.identity.actor.clone(), event })
 }
 
-fn observation(after: &FinishedCall) -> Option<NewObservation> {
-    let result = after.told.as_ref()?.value();
-    let args = after.arguments.canonical();
-    let cut;
-    let args: &RawValue = if args.len() > KEPT_BYTES {
-        cut = raw(&json!({"is_cut": true, "bytes": args.len()}));
-        &cut
-    } else {
-        serde_json::from_str(args).ok()?
-    };
-    let payload = raw(&Observation { tool_name: &after.tool, args, result: Some(result) });
+fn observation(call: &FinishedCall) -> Option<NewObservation> {
+    let result = call.observed.as_ref()?.value();
+    let bytes = call.arguments.canonical().len();
+    let cut = (bytes > KEPT_BYTES).then(|| raw(&json!({"is_cut": true, "bytes": bytes})));
+    let args = cut.as_deref().unwrap_or(call.arguments.raw());
+    let payload = raw(&Observation { tool_name: &call.tool, args, result: Some(result) });
     Some(NewObservation {
-        scope: after.who.scope.clone(),
-        session: after.who.actor.session.clone().unwrap_or_default(),
-        key: after.call_id.clone(),
+        scope: call.identity.scope.clone(),
+        session: call.identity.actor.session.clone().unwrap_or_default(),
+        key: call.call_id.clone(),
         payload: payload.get().to_owned(),
-        pending_limit: PENDING,
+        pending_limit: PENDING_MAX,
     })
 }

@@ -31,17 +31,14 @@ impl Principal {
         }
     }
 
-    #[must_use]
     pub fn approving(self, may_approve: bool) -> Self {
         Self { may_approve, ..self }
     }
 
-    #[must_use]
     pub fn with_token(self, token: impl Into<String>) -> Self {
         Self { token: Some(token.into()), ..self }
     }
 
-    #[must_use]
     pub fn in_shared_conversation(self, conversation: impl Into<String>) -> Self {
         Self { shared_conversation: Some(conversation.into()), ..self }
     }
@@ -54,7 +51,6 @@ impl Principal {
         self.inside.as_ref() == Some(inside)
     }
 
-    /// The last prompt of an embody agent's model.
     pub(crate) fn prompt(&self) -> Option<Arc<str>> {
         self.inside.as_ref().and_then(InProcessAgent::prompt)
     }

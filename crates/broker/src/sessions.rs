@@ -13,16 +13,14 @@ use crate::session::{Session, lock};
 
 /// Stateless sessions per principal: each has its own connections, and a host that changes its client info with every request
 /// would open one each time.
-const ALONE_EACH_MOST: usize = 64;
-/// Stateless sessions of all principals.
-const ALONE_MOST: usize = 1024;
+const STATELESS_PER_PRINCIPAL_MAX: usize = 64;
+const STATELESS_MAX: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct Sessions {
     open: Mutex<HashMap<String, Arc<Session>>>,
 }
 
-/// A stateless session while a request uses it.
 pub(crate) struct InUse {
     pub(crate) session: Arc<Session>,
 }
@@ -93,11 +91,14 @@ impl Sessions {
         let alone = || sessions.values().filter(|session| session.is_stateless());
         let own = || alone().filter(|session| session.host.principal == *principal);
         let mut leaves = None;
-        if own().count() >= ALONE_EACH_MOST {
+        if own().count() >= STATELESS_PER_PRINCIPAL_MAX {
+            leaves = Some(
+                evicted(own().map(EvictionCandidate::of))
+                    .ok_or_else(|| too_many(STATELESS_PER_PRINCIPAL_MAX))?,
+            );
+        } else if alone().count() >= STATELESS_MAX {
             leaves =
-                Some(evicted(own().map(EvictionCandidate::of)).ok_or_else(|| too_many(ALONE_EACH_MOST))?);
-        } else if alone().count() >= ALONE_MOST {
-            leaves = Some(evicted(alone().map(EvictionCandidate::of)).ok_or_else(|| too_many(ALONE_MOST))?);
+                Some(evicted(alone().map(EvictionCandidate::of)).ok_or_else(|| too_many(STATELESS_MAX))?);
         }
         let session = open().map_err(|error| error.to_string())?;
         let left = leaves.and_then(|id| sessions.remove(&id));
@@ -105,8 +106,7 @@ impl Sessions {
         Ok((InUse::new(&session), left))
     }
 
-    /// The session with this id, if it is stateless and belongs to this principal.
-    pub(crate) fn use_alone(&self, id: &str, principal: &Principal) -> Option<InUse> {
+    pub(crate) fn use_stateless(&self, id: &str, principal: &Principal) -> Option<InUse> {
         let sessions = lock(&self.open);
         let session = sessions.get(id).filter(|session| session.is_stateless());
         session.filter(|session| session.host.principal == *principal).map(InUse::new)
@@ -130,7 +130,6 @@ impl Sessions {
         lock(&self.open).values().cloned().collect()
     }
 
-    /// Any session of this user and agent.
     pub(crate) fn of(&self, user: &str, agent: &str) -> Option<Arc<Session>> {
         let is_theirs =
             |session: &&Arc<Session>| session.scope.user() == user && session.scope.agent() == agent;

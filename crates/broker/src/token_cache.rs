@@ -1,11 +1,13 @@
 //! Caches token lookups for 100 ms: a host that calls a thousand times a second is looked up ten times.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use embody_store::Store;
 use embody_store::tokens::Principal;
+
+use crate::session::lock;
 
 /// How long a revoked token is still accepted.
 const TTL: Duration = Duration::from_millis(100);
@@ -37,13 +39,13 @@ impl TokenCache {
     }
 
     fn get(&self, hash: &blake3::Hash) -> Option<Principal> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.0);
         let (principal, at) = known.get(hash)?;
         (at.elapsed() < TTL).then(|| principal.clone())
     }
 
     fn insert(&self, hash: blake3::Hash, principal: Principal, at: Instant) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.0);
         if known.len() >= CAPACITY {
             known.retain(|_, (_, at)| at.elapsed() < TTL);
         }

@@ -6,7 +6,6 @@ use embody_wire::message::may_contain;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Bytes of a `traceparent` in the version that the W3C defines.
 const TRACEPARENT_BYTES: usize = 55;
 /// Bytes of a `tracestate`: the minimum that the W3C requires programs to propagate.
 const TRACESTATE_BYTES: usize = 512;
@@ -14,7 +13,6 @@ const TRACESTATE_MEMBERS: usize = 32;
 /// Bytes of `baggage`. The W3C allows 8,192, which would be enough for a whole message.
 const BAGGAGE_BYTES: usize = 1_024;
 const BAGGAGE_MEMBERS: usize = 64;
-/// The sampled flag of a parent.
 const SAMPLED: u8 = 1;
 
 /// The span of the client that a request belongs to.
@@ -30,7 +28,7 @@ pub(crate) fn is_traceparent(text: &str) -> bool {
 }
 
 /// `VERSION-TRACE-PARENT-FLAGS`. A later version may append fields.
-pub(crate) fn parse_traceparent(text: &str) -> Option<([u8; 16], Parent)> {
+fn parse_traceparent(text: &str) -> Option<([u8; 16], Parent)> {
     let mut parts = text.split('-');
     let [version] = hex(parts.next()?)?;
     let (trace, id, [flags]) = (hex::<16>(parts.next()?)?, hex::<8>(parts.next()?)?, hex(parts.next()?)?);
@@ -43,7 +41,7 @@ pub(crate) fn parse_traceparent(text: &str) -> Option<([u8; 16], Parent)> {
 pub(crate) fn is_tracestate(text: &str) -> bool {
     let members: Vec<&str> = text.split(',').map(trim).filter(|member| !member.is_empty()).collect();
     let keys: Vec<&str> = members.iter().filter_map(|member| Some(member.split_once('=')?.0)).collect();
-    let is_repeated = |(place, key): (usize, &&str)| keys.iter().take(place).any(|known| known == key);
+    let is_repeated = |(index, key): (usize, &&str)| keys.iter().take(index).any(|known| known == key);
     text.len() <= TRACESTATE_BYTES
         && (1..=TRACESTATE_MEMBERS).contains(&members.len())
         && members.iter().all(|member| {
@@ -66,7 +64,6 @@ pub(crate) fn is_baggage(text: &str) -> bool {
         })
 }
 
-/// Removes blanks around a member.
 fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
@@ -97,7 +94,6 @@ fn is_state_value(value: &str) -> bool {
         && value.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',' && byte != b'=')
 }
 
-/// An HTTP token.
 fn is_token(text: &str) -> bool {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_good)

@@ -179,7 +179,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
         };
         tokio::select! {
             () = copy => {}
-            () = call.until_cancelled() => {}
+            () = call.until_cancelled_or_shutdown() => {}
         }
         let mut result = Map::new();
         result.insert("_meta".into(), json!({SUBSCRIPTION_ID: id}));

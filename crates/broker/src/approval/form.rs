@@ -15,13 +15,10 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::policy::Via;
 
-/// The maximum number of lines of a form.
 pub(super) const LINES: usize = 15;
 /// The columns of a line; wide characters take two.
 pub(super) const COLUMNS: usize = 80;
-/// The maximum number of consecutive zero-width marks.
-const MARKS: usize = 2;
-/// Marks a truncated text.
+const MARKS_MAX: usize = 2;
 pub(super) const MARK: &str = "…";
 
 /// The number of lines of a text, wrapped at spaces; longer words are broken.
@@ -31,10 +28,10 @@ pub(crate) fn lines(text: &str) -> usize {
 
 fn wrapped(line: &str) -> usize {
     let (mut lines, mut column) = (1, 0);
-    for (place, word) in line.split(' ').enumerate() {
-        if place > 0 && column > 0 && column + 1 + columns(word) > COLUMNS {
+    for (index, word) in line.split(' ').enumerate() {
+        if index > 0 && column > 0 && column + 1 + columns(word) > COLUMNS {
             (lines, column) = (lines + 1, 0);
-        } else if place > 0 {
+        } else if index > 0 {
             column += 1;
         }
         for width in widths(word) {
@@ -50,17 +47,16 @@ fn wrapped(line: &str) -> usize {
 /// The reason for a denial if the rules allow only a form and the host has none.
 pub(super) const NO_FORMS: &str = "the operator's rules let only a form in the host approve it (`via = [\"elicitation\"]`), and this host shows no forms";
 
-/// The width of a text on one line.
 pub(super) fn columns(text: &str) -> usize {
     widths(text).sum()
 }
 
-/// The width of each character. Only combining marks have no width, and at most [`MARKS`] of them: programs render others
+/// The width of each character. Only combining marks have no width, and at most [`MARKS_MAX`] of them: programs render others
 /// differently, and thousands could hide in a line.
 fn widths(text: &str) -> impl Iterator<Item = usize> {
-    let mut marks = MARKS;
+    let mut marks = MARKS_MAX;
     text.chars().map(move |c| match c.width().unwrap_or(0) {
-        0 if marks < MARKS => {
+        0 if marks < MARKS_MAX => {
             marks += 1;
             0
         }
@@ -72,7 +68,6 @@ fn widths(text: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The text, with a mark if it is truncated.
 pub(super) fn cut(text: &str, most: usize) -> String {
     if columns(text) <= most {
         return text.to_owned();
@@ -80,7 +75,6 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     format!("{}{MARK}", start_of(text, most.saturating_sub(columns(MARK))))
 }
 
-/// As many characters as fit.
 fn start_of(text: &str, most: usize) -> &str {
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
     let fitting = ends.filter_map(|end| text.get(..end)).take_while(|start| columns(start) <= most);
@@ -88,9 +82,6 @@ fn start_of(text: &str, most: usize) -> &str {
 }
 
 /// Whether a form shows the whole text.
-///
-/// # Errors
-/// When it does not, with the reason.
 pub(crate) fn form_fits(text: &str) -> Result<(), String> {
     let lines = lines(text);
     if lines <= LINES {
@@ -99,7 +90,6 @@ pub(crate) fn form_fits(text: &str) -> Result<(), String> {
     Err(format!("the form's message takes {lines} lines of {COLUMNS} columns; a form shows at most {LINES}"))
 }
 
-/// The reason for a denial if the form is too long and the rules allow only a form.
 pub(super) fn too_long(lines: usize) -> String {
     format!(
         "the approval form for this call would have {lines} lines and a form shows at most {LINES}, but the operator's \
@@ -108,8 +98,7 @@ pub(super) fn too_long(lines: usize) -> String {
 }
 
 /// Where the owner can answer a pending approval, to complete "it waits for approval …". Names no command that approves.
-#[must_use]
-pub fn where_asked(channels: &[Via]) -> String {
+pub(crate) fn where_asked(channels: &[Via]) -> String {
     let names: Vec<&str> = channels
         .iter()
         .map(|via| match via {
@@ -132,7 +121,6 @@ pub(super) const BY: &str = "elicitation";
 /// An answer that arrives sooner is automatic: hosts without a user answer by themselves.
 const READING_TIME: Duration = Duration::from_millis(500);
 
-/// The params of `elicitation/create`.
 pub(super) fn params(message: &str) -> Option<Box<RawValue>> {
     let schema = json!({"type": "object", "properties": {}});
     to_raw_value(&json!({"message": message, "requestedSchema": schema})).ok()

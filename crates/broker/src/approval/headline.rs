@@ -12,12 +12,10 @@ use super::text::{ApprovalView, Part, quoted, without_middle, word};
 use crate::policy::Class;
 use crate::visible;
 
-/// The longest action, in columns.
-const ACTION: usize = 40;
+const ACTION_COLUMNS: usize = 40;
 /// The minimum part of the first name that is shown, in columns.
-const SHORTEST_NAME: usize = 20;
-/// The maximum number of names.
-const NAMES: usize = 16;
+const NAME_COLUMNS_MIN: usize = 20;
+const NAMES_MAX: usize = 16;
 /// Keys of the value that best describes a call, without case and punctuation, best first.
 const DESCRIPTIVE_KEYS: [&str; 10] =
     ["path", "filepath", "filename", "file", "url", "uri", "title", "subject", "name", "id"];
@@ -26,7 +24,6 @@ pub(super) struct Headline {
     pub(super) action: String,
     pub(super) text: String,
     pub(super) reason: String,
-    /// Whether the last line contains the whole reason.
     pub(super) is_reason_whole: bool,
 }
 
@@ -43,7 +40,6 @@ pub(super) fn headline(view: &ApprovalView<'_>, overview: &Overview<'_>, named: 
 
 /// The values that the first two lines show; the others are counted.
 struct Choice<'a> {
-    /// The names in the first line, recipients first.
     names: Vec<&'a Named>,
     /// Shown if no names exist: the code to run, or the subject of the call.
     object: Option<&'a Value>,
@@ -82,7 +78,7 @@ impl<'a> Choice<'a> {
 /// The action and its recipients, the size of the text, and the tool. If it does not fit, omits the size, then the tool, then
 /// further names.
 fn action_line(view: &ApprovalView<'_>, choice: &Choice<'_>) -> String {
-    let action = cut(&action(view.tool), ACTION);
+    let action = cut(&action(view.tool), ACTION_COLUMNS);
     let tool = format!("{}/{}", word(view.body), word(view.tool));
     // After code it could pass for the size of the code.
     let is_code = choice.object.is_some_and(|object| matches!(object.meaning, Meaning::Code(_)));
@@ -99,7 +95,7 @@ fn action_line(view: &ApprovalView<'_>, choice: &Choice<'_>) -> String {
         None => choice.names.iter().map(|named| named.value.as_str()).collect(),
     };
     let names: Vec<String> = values.iter().map(|value| word(value)).collect();
-    let most = names.len().min(NAMES);
+    let most = names.len().min(NAMES_MAX);
     for shown in (1..=most).rev().chain(names.is_empty().then_some(0)) {
         let start = start(&listed(&names, shown));
         let all = size.as_ref().map(|size| format!("{start} {size}, {tool}"));
@@ -113,12 +109,11 @@ fn action_line(view: &ApprovalView<'_>, choice: &Choice<'_>) -> String {
     // A single name is too long.
     let more = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
     let around = columns(&start(&format!("{MARK}{more}"))) - columns(MARK);
-    let room = COLUMNS.saturating_sub(around).max(SHORTEST_NAME);
+    let room = COLUMNS.saturating_sub(around).max(NAME_COLUMNS_MIN);
     let first = values.first().copied().unwrap_or_default();
     cut(&start(&format!("{}{more}", without_middle(first, room))), COLUMNS)
 }
 
-/// The first names, and the number of further ones.
 fn listed(names: &[String], shown: usize) -> String {
     let first: Vec<&str> = names.iter().take(shown).map(String::as_str).collect();
     let more = names.len() - first.len();
@@ -156,7 +151,6 @@ fn action(tool: &str) -> String {
     }
 }
 
-/// The value that best describes the call.
 fn most_descriptive<'a>(values: impl Iterator<Item = &'a Value>) -> Option<&'a Value> {
     let ranked = values.filter_map(|value| {
         let rank = DESCRIPTIVE_KEYS.iter().position(|key| *key == plain(&value.key))?;
@@ -193,12 +187,11 @@ fn size(text: &str) -> String {
     format!("{} {unit}{plural}", grouped(count))
 }
 
-/// A number with thousands separators.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -215,19 +208,18 @@ fn reason(view: &ApprovalView<'_>) -> String {
 }
 
 /// The minimum width of a text, if it needs that much.
-const TEXT: usize = 30;
+const TEXT_COLUMNS: usize = 30;
 /// The maximum width of another argument, and the maximum number of them.
-const OTHER: usize = 44;
-const OTHERS: usize = 8;
-/// The maximum width of an attachment's name.
-const FILE: usize = 28;
+const OTHER_COLUMNS: usize = 44;
+const OTHERS_MAX: usize = 8;
+const FILE_COLUMNS: usize = 28;
 const FILE_KEYS: [&str; 8] = ["path", "filepath", "filename", "file", "name", "url", "uri", "id"];
 
 fn text_line(overview: &Overview<'_>, choice: &Choice<'_>) -> String {
     let files = attachments(overview);
     let (shown, count) = others(overview, choice);
     let text = choice.text.map(|text| text.text.as_str());
-    let least = text.map_or(0, |text| columns(&beginning(text, TEXT)));
+    let least = text.map_or(0, |text| columns(&beginning(text, TEXT_COLUMNS)));
     // As many of the others as fit next to the text.
     for number in (0..=shown.len()).rev() {
         let more = match count - number {
@@ -252,7 +244,6 @@ fn text_line(overview: &Overview<'_>, choice: &Choice<'_>) -> String {
     String::new()
 }
 
-/// The beginning of a quoted text, with a mark if it is truncated.
 fn beginning(text: &str, most: usize) -> String {
     // Start with the maximum number of characters that can fit.
     let mut start: String = text.chars().take(most).collect();
@@ -267,10 +258,10 @@ fn beginning(text: &str, most: usize) -> String {
 
 /// The number of attachments, and the name if there is one.
 fn attachments(overview: &Overview<'_>) -> Option<String> {
-    let is_attached = |place: usize| {
-        overview.values.iter().any(|value| value.argument == place && value.meaning == Meaning::Attachment)
+    let is_attached = |index: usize| {
+        overview.values.iter().any(|value| value.argument == index && value.meaning == Meaning::Attachment)
     };
-    let attached = overview.arguments.iter().enumerate().filter(|(place, _)| is_attached(*place));
+    let attached = overview.arguments.iter().enumerate().filter(|(index, _)| is_attached(*index));
     let count: usize = attached
         .map(|(_, argument)| match Part::read(argument.json) {
             Some(Part::Array(items)) => items.len(),
@@ -284,29 +275,32 @@ fn attachments(overview: &Overview<'_>) -> Option<String> {
         overview.values.iter().filter(|value| value.meaning == Meaning::Attachment && value.is_string);
     let is_name =
         |key: &str| FILE_KEYS.contains(&plain(key).as_str()) || Meaning::of(key) == Meaning::Attachment;
-    let name =
-        files.filter(|value| is_name(&value.key)).map(|value| without_middle(&value.text, FILE)).next();
+    let name = files
+        .filter(|value| is_name(&value.key))
+        .map(|value| without_middle(&value.text, FILE_COLUMNS))
+        .next();
     Some(name.map_or_else(|| "1 attachment".to_owned(), |name| format!("1 attachment: {name}")))
 }
 
 /// Arguments not shown so far, those with an address first, and their number.
 fn others(overview: &Overview<'_>, choice: &Choice<'_>) -> (Vec<String>, usize) {
-    let of = |place: usize| overview.values.iter().filter(move |value| value.argument == place);
-    let is_other = |place: &usize| of(*place).any(|value| !choice.covers(value));
-    let mut places: Vec<usize> = (0..overview.arguments.len()).filter(is_other).collect();
-    let count = places.len();
-    places.retain(|place| overview.is_shown(*place));
-    places.sort_by_cached_key(|place| {
-        !of(*place).any(|value| value.meaning.is_named() || is_address(&value.text))
+    let of = |index: usize| overview.values.iter().filter(move |value| value.argument == index);
+    let is_other = |index: &usize| of(*index).any(|value| !choice.covers(value));
+    let mut indices: Vec<usize> = (0..overview.arguments.len()).filter(is_other).collect();
+    let count = indices.len();
+    indices.retain(|index| overview.is_shown(*index));
+    indices.sort_by_cached_key(|index| {
+        !of(*index).any(|value| value.meaning.is_named() || is_address(&value.text))
     });
-    let shown = |place: &usize| {
+    let shown = |index: &usize| {
         // A longer one cannot fit.
-        let argument = overview.arguments.get(*place).filter(|argument| argument.json.len() <= 4 * OTHER)?;
+        let argument =
+            overview.arguments.get(*index).filter(|argument| argument.json.len() <= 4 * OTHER_COLUMNS)?;
         Some(format!("{}: {}", quoted(&argument.key), visible::line(argument.json)))
     };
-    let mut all: Vec<String> = places.iter().filter_map(shown).collect();
-    all.retain(|other| columns(other) <= OTHER);
-    all.truncate(OTHERS);
+    let mut all: Vec<String> = indices.iter().filter_map(shown).collect();
+    all.retain(|other| columns(other) <= OTHER_COLUMNS);
+    all.truncate(OTHERS_MAX);
     (all, count)
 }
 

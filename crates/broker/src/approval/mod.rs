@@ -27,26 +27,23 @@ use self::text::TooLong;
 use crate::pipeline::observe::{NO_NUMBER, UNUSUAL};
 use crate::policy::{Class, Via};
 
-pub use self::form::where_asked;
+pub(crate) use self::form::where_asked;
 pub(crate) use self::form::{form_fits, lines as lines_of};
-pub(crate) use self::text::APPROVAL_TEXT_LIMIT;
+pub(crate) use self::text::APPROVAL_TEXT_BYTES;
 pub use self::text::{ApprovalView, approval_text, shown};
 
-/// An approval request, and how it may be shown and answered.
 #[derive(Debug, Clone)]
 pub struct ApprovalPrompt<'a> {
     pub request: AskApproval,
     pub class: Class,
     /// The arguments that the tool's schema declares; empty if it declares none.
     pub declared: Vec<String>,
-    /// The channels that the rules allow.
     pub via: &'a [Via],
     /// Whether no request of the host is open while its form is (stateless era): the form may then stay open as long as the
     /// approval.
     pub is_suspended: bool,
 }
 
-/// The owner's answer, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Approved, and not used yet.
@@ -72,13 +69,11 @@ pub enum Answer {
         id: String,
         by: String,
     },
-    /// Too many approvals are open.
     Full,
     /// It cannot be shown completely, so the owner is not asked; with the reason.
     Unshowable(String),
 }
 
-/// Asks the owner, and waits for the answer.
 #[derive(Debug, Clone)]
 pub struct Approvals {
     store: Store,
@@ -87,7 +82,6 @@ pub struct Approvals {
 
 impl Approvals {
     /// One call waits for at most `ask_wait`; the approval itself is open for the request's `timeout`.
-    #[must_use]
     pub fn new(store: Store, ask_wait: Duration) -> Self {
         Self { store, ask_wait }
     }
@@ -104,27 +98,23 @@ impl ApprovalPrompt<'_> {
         self.class != Class::Destructive && self.via.contains(&Via::Elicitation)
     }
 
-    /// The channels other than the host's form that may answer.
     fn other_channels(&self) -> Vec<Via> {
         self.via.iter().copied().filter(|via| *via != Via::Elicitation).collect()
     }
 }
 
 /// The policy's version, the class of the call, and the allowed channels.
-#[must_use]
 pub fn bound_policy(version: &str, class: Class, via: &[Via]) -> String {
     let ways: Vec<&str> = Via::ALL.into_iter().filter(|way| via.contains(way)).map(Via::name).collect();
     format!("{version}/{}/{}", class.name(), ways.join(","))
 }
 
 /// The version in [`bound_policy`].
-#[must_use]
 pub fn bound_version(policy: &str) -> &str {
     policy.split_once('/').map_or(policy, |(version, _)| version)
 }
 
 /// The channels in [`bound_policy`].
-#[must_use]
 pub fn bound_channels(policy: &str) -> Vec<Via> {
     let named = policy.rsplit_once('/').map_or("", |(_, ways)| ways);
     Via::ALL.into_iter().filter(|way| named.split(',').any(|name| name == way.name())).collect()
@@ -145,8 +135,7 @@ fn is_same(one: &str, other: &str) -> bool {
 }
 
 /// The rule that a flag names, else the whole flag.
-#[must_use]
-pub fn flag_text(flag: &str) -> String {
+pub(crate) fn flag_text(flag: &str) -> String {
     rule(flag).unwrap_or_else(|| flag.to_owned())
 }
 

@@ -12,7 +12,6 @@ const LABELS: [&str; 5] = ["name", "displayname", "firstname", "lastname", "labe
 pub(super) struct Overview<'a> {
     pub(super) arguments: Vec<Argument<'a>>,
     pub(super) values: Vec<Value>,
-    /// Whether the tool's schema declares one of the arguments.
     has_declared: bool,
 }
 
@@ -24,7 +23,6 @@ pub(super) struct Argument<'a> {
 
 /// One string, number or boolean that is neither empty nor `null`.
 pub(super) struct Value {
-    /// The index of its argument.
     pub(super) argument: usize,
     /// The key that determines its meaning, else the nearest one.
     pub(super) key: String,
@@ -35,13 +33,10 @@ pub(super) struct Value {
     pub(super) meaning: Meaning,
     /// Whether it describes the person whose address is next to it.
     pub(super) is_label: bool,
-    /// Whether the key of a container marks it as text.
     pub(super) is_in_text: bool,
-    /// Whether it is nested inside an argument.
     pub(super) is_nested: bool,
 }
 
-/// The context of a value from its containers.
 struct Context<'k> {
     argument: Option<usize>,
     key: &'k str,
@@ -150,21 +145,16 @@ fn is_address_text(json: &str) -> bool {
     matches!(Part::read(json), Some(Part::Text(text)) if is_address(&text))
 }
 
-/// Separators of names in one string.
 const SEPARATORS: [char; 9] = [',', ';', '\n', '\r', '\t', '|', '，', '；', '、'];
 
-/// A person or place that the arguments name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Named {
-    /// The key as written.
     key: String,
     /// A string, or a number as written.
     pub(super) value: String,
     is_text: bool,
     pub(super) meaning: Meaning,
-    /// Whether this describes a recipient whose address is also named.
     pub(super) is_label: bool,
-    /// The index of the argument.
     pub(super) argument: usize,
 }
 
@@ -181,7 +171,6 @@ impl Named {
     }
 }
 
-/// All names, in the order of the arguments.
 pub(super) fn named(overview: &Overview<'_>) -> Vec<Named> {
     let is_named = |value: &&Value| value.meaning.is_named() && !value.is_truth_value;
     let names = overview.values.iter().filter(is_named).flat_map(|value| {
@@ -197,7 +186,6 @@ pub(super) fn named(overview: &Overview<'_>) -> Vec<Named> {
     names.collect()
 }
 
-/// The names in one string. Prefers too many over too few.
 fn names(text: &str, meaning: Meaning) -> Vec<String> {
     let has_many = |text: &str| text.matches('@').count() > 1;
     if meaning != Meaning::Recipient && !has_many(text) {
@@ -234,20 +222,14 @@ pub(super) fn is_address(text: &str) -> bool {
     text.split(|c: char| c.is_whitespace() || "<>\"".contains(c)).any(is_mail) || is_phone()
 }
 
-/// The meaning of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Meaning {
-    /// A recipient.
     Recipient,
-    /// A destination: a channel, a chat.
     Place,
     /// A person that the call is about: a user, a member.
     Person,
-    /// A file that is attached to a message.
     Attachment,
-    /// Code to run, best first.
     Code(usize),
-    /// Text, best first.
     Text(usize),
     Other,
 }
@@ -363,12 +345,10 @@ impl Meaning {
         .unwrap_or(Self::Other)
     }
 
-    /// Whether the value names a person or a place.
     pub(super) fn is_named(self) -> bool {
         self <= Self::Person
     }
 
-    /// Whether it is a destination.
     pub(super) fn is_addressed(self) -> bool {
         self <= Self::Place
     }
@@ -379,7 +359,6 @@ fn is_form_of_name(key: &str) -> bool {
     words(key).last().is_some_and(|word| FORMS.contains(&word.as_str()))
 }
 
-/// Whether a tool of this name runs code.
 pub(super) fn is_runner(tool: &str) -> bool {
     words(tool).iter().any(|word| RUNNERS.contains(&word.as_str()))
 }

@@ -14,10 +14,8 @@ use super::overview::{Meaning, Named, Overview, named};
 use crate::arguments::Members;
 use crate::visible;
 
-/// In bytes.
-pub(crate) const APPROVAL_TEXT_LIMIT: usize = 16 * 1024;
+pub(crate) const APPROVAL_TEXT_BYTES: usize = 16 * 1024;
 
-/// The parts of an approval text.
 #[derive(Debug, Clone, Copy)]
 pub struct ApprovalView<'a> {
     pub user: &'a str,
@@ -26,7 +24,6 @@ pub struct ApprovalView<'a> {
     pub body: &'a str,
     pub tool: &'a str,
     pub class: &'a str,
-    /// The canonical arguments, as JSON text.
     pub args: &'a str,
     /// The arguments that the tool's schema declares; empty if unknown, as for a stored approval. If any exist, the first
     /// lines show only these.
@@ -52,16 +49,13 @@ impl<'a> From<&'a Approval> for ApprovalView<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a person would have to read {bytes} bytes or more to approve this call; only {APPROVAL_TEXT_LIMIT} can be shown whole, and \
+    "a person would have to read {bytes} bytes or more to approve this call; only {APPROVAL_TEXT_BYTES} can be shown whole, and \
      what cannot be shown whole cannot be approved"
 )]
 pub struct TooLong {
-    /// A lower bound.
     pub bytes: usize,
 }
 
-/// # Errors
-/// When the text is longer than [`APPROVAL_TEXT_LIMIT`].
 pub fn approval_text(view: &ApprovalView<'_>) -> Result<String, TooLong> {
     let flagged: usize = view.flags.iter().map(String::len).sum();
     // The visible form is never shorter, so a huge text is rejected before it is built.
@@ -102,7 +96,7 @@ pub fn approval_text(view: &ApprovalView<'_>) -> Result<String, TooLong> {
 }
 
 fn within(bytes: usize) -> Result<(), TooLong> {
-    if bytes > APPROVAL_TEXT_LIMIT { Err(TooLong { bytes }) } else { Ok(()) }
+    if bytes > APPROVAL_TEXT_BYTES { Err(TooLong { bytes }) } else { Ok(()) }
 }
 
 fn explained(class: &str) -> String {
@@ -128,12 +122,10 @@ pub(super) enum Part<'a> {
     Object(Vec<(String, &'a RawValue)>),
     Array(Vec<&'a RawValue>),
     Text(String),
-    /// A number, `true`, `false` or `null`.
     Plain(&'a str),
 }
 
 impl<'a> Part<'a> {
-    /// Parses JSON text; `None` if it is invalid.
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let text = text.trim();
         Some(match text.as_bytes().first()? {
@@ -146,7 +138,6 @@ impl<'a> Part<'a> {
 }
 
 /// Any JSON text, made visible: one line per value, members sorted by key.
-#[must_use]
 pub fn shown(text: &str) -> String {
     let mut out = String::new();
     show(text, "", false, &mut out);
@@ -205,12 +196,10 @@ fn show_members(text: &str, indent: &str, out: &mut String) {
     }
 }
 
-/// A string in quotation marks, on one line.
 pub(super) fn quoted(string: &str) -> String {
     format!("\"{}\"", visible::line(&escaped(string)))
 }
 
-/// The same for a recipient or an address.
 pub(super) fn quoted_recipient(string: &str) -> String {
     let shown = with_codes(string, true, |piece| visible::line(&escaped(piece)).into_owned());
     format!("\"{shown}\"")
@@ -243,7 +232,6 @@ pub(super) fn without_middle(value: &str, most: usize) -> String {
     }
 }
 
-/// A string in quotation marks, over as many lines as it has.
 fn quote(string: &str, indent: &str, is_recipient: bool, out: &mut String) {
     let lead = format!("{indent}│ ");
     out.push('"');
@@ -372,11 +360,11 @@ mod tests {
         let args = |length: usize| format!(r#"{{"text":"{}"}}"#, "a".repeat(length));
         // Long enough for the first lines to reach their maximum.
         let rest = approval_text(&subject(&args(10_000), &[])).unwrap().len() - 10_000;
-        let full = approval_text(&subject(&args(APPROVAL_TEXT_LIMIT - rest), &[])).unwrap();
-        assert_eq!(full.len(), APPROVAL_TEXT_LIMIT);
+        let full = approval_text(&subject(&args(APPROVAL_TEXT_BYTES - rest), &[])).unwrap();
+        assert_eq!(full.len(), APPROVAL_TEXT_BYTES);
         assert_eq!(
-            approval_text(&subject(&args(APPROVAL_TEXT_LIMIT - rest + 1), &[])),
-            Err(TooLong { bytes: APPROVAL_TEXT_LIMIT + 1 })
+            approval_text(&subject(&args(APPROVAL_TEXT_BYTES - rest + 1), &[])),
+            Err(TooLong { bytes: APPROVAL_TEXT_BYTES + 1 })
         );
         // Short as JSON, but long when shown.
         let hidden = format!(r#"{{"text":"{}"}}"#, "\u{200b}".repeat(2000));

@@ -20,16 +20,13 @@ use tokio::time::{Instant, sleep_until};
 use super::{Answer, ApprovalPrompt, Approvals, covers, form};
 
 /// How often the store is polled, because an expiry sends no notification.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a call asks again after an equal call has used the approval that both waited for.
-const ROUNDS: u32 = 3;
+const ROUNDS_MAX: u32 = 3;
 
 impl Approvals {
     /// Asks the owner, unless the same call already has an approval, and waits for the answer. `elicit` shows a form in the
     /// host and returns its answer, or `None` if the host could not be asked; dropping it withdraws the form.
-    ///
-    /// # Errors
-    /// When the store fails: then nothing is approved.
     pub async fn ask<F>(&self, prompt: ApprovalPrompt<'_>, elicit: Option<F>) -> Result<Answer, Error>
     where
         F: AsyncFnOnce(Box<RawValue>) -> Option<HostResponse>,
@@ -61,7 +58,7 @@ impl Approvals {
         };
         let pending = |id| Answer::Pending { id, channels: channels.clone() };
         let mut last = None;
-        for _ in 0..ROUNDS {
+        for _ in 0..ROUNDS_MAX {
             let approval = match self.store.approvals().ask(ask.clone()).await?.asked {
                 AskOutcome::New(approval) => approval,
                 AskOutcome::Same(approval) if covers(&approval.flags, &ask.flags) => approval,
@@ -115,7 +112,7 @@ impl Approvals {
             };
             tokio::select! {
                 changed = changes.changed() => changed?,
-                () = sleep_until(deadline.min(now + POLL)) => {}
+                () = sleep_until(deadline.min(now + POLL_INTERVAL)) => {}
                 decision = host.answer() => if let Some(answer) = decision {
                     self.decide(approval, answer).await?;
                 },
@@ -131,7 +128,6 @@ impl Approvals {
     }
 }
 
-/// How the wait for one approval ended.
 enum Waited {
     Answer(Answer),
     Undecided,
@@ -139,13 +135,11 @@ enum Waited {
     UsedElsewhere,
 }
 
-/// The host as one of the approval channels.
 struct Host<'a, A> {
     asking: Pin<&'a mut A>,
     form: Form,
     is_only_channel: bool,
     deadline: Instant,
-    /// The deadline while the form is open.
     form_deadline: Instant,
 }
 
@@ -158,7 +152,6 @@ enum Form {
 }
 
 impl<A: Future<Output = Option<HostResponse>>> Host<'_, A> {
-    /// Until when the call waits for an open approval; `None` if it no longer waits.
     fn waits_until(&self) -> Option<Instant> {
         match self.form {
             Form::Open => Some(self.form_deadline),

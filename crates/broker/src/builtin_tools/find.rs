@@ -20,17 +20,15 @@ use crate::{BrokerConfig, Principal};
 
 use super::error_result;
 
-/// The longest query, in characters.
-const QUERY_MAX: usize = 1_000;
-/// The default and the maximum number of results.
-const USUAL: usize = 5;
+const QUERY_CHARS: usize = 1_000;
+const LIMIT_DEFAULT: usize = 5;
 const MOST: usize = 20;
 /// Bytes of the definitions in a result; the best match is always complete.
 const BYTES: usize = 24 * 1024;
 /// Further matches that are listed by name.
-const NAMED: usize = 20;
+const NAMED_MAX: usize = 20;
 /// From this many tools on, the index is built on a blocking thread.
-const MANY: usize = 200;
+const BLOCKING_FROM: usize = 200;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,7 +41,6 @@ pub(super) struct FindArgs {
 #[derive(Serialize)]
 struct Answer<'a> {
     tools: Vec<Match<'a>>,
-    /// Names of further matches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     also: Vec<&'a str>,
     /// Matches that are neither shown nor listed by name.
@@ -78,16 +75,16 @@ pub(super) async fn find_tools(
         return error_result("the query is empty: say what the tool should do".to_owned());
     }
     let chars = query.chars().count();
-    if chars > QUERY_MAX {
-        return error_result(format!("the query has {chars} characters; at most {QUERY_MAX} are taken"));
+    if chars > QUERY_CHARS {
+        return error_result(format!("the query has {chars} characters; at most {QUERY_CHARS} are taken"));
     }
-    let limit = args.limit.map_or(USUAL, |limit| usize::try_from(limit).unwrap_or(MOST));
+    let limit = args.limit.map_or(LIMIT_DEFAULT, |limit| usize::try_from(limit).unwrap_or(MOST));
     if !(1..=MOST).contains(&limit) {
         return error_result(format!("the limit is `{limit}`; it can be 1 to {MOST}"));
     }
     let catalogue = session.announce_catalogue(config, config.times.list).await;
     let catalogue = read(catalogue).await;
-    let found = catalogue.find(&query, limit + NAMED);
+    let found = catalogue.find(&query, limit + NAMED_MAX);
     let (tools, also) = matches(config, session, &found.tools, limit);
     let servers = found.tools.is_empty().then(|| servers(&catalogue));
     let next = match found.tools.is_empty() {
@@ -120,11 +117,10 @@ fn matches<'a>(
         let changed = offered.pin == Pin::Changed;
         shown.push(Match { name: &offered.name, body: &offered.upstream, class, texts, changed });
     }
-    named.truncate(NAMED);
+    named.truncate(NAMED_MAX);
     (shown, named)
 }
 
-/// The class of a tool, as far as it is known without arguments.
 fn class_of(config: &BrokerConfig, session: &Session, offered: &CatalogTool) -> &'static str {
     let upstream = session.upstream(&offered.upstream);
     let ruling = upstream.zip(Arguments::read(None).ok());
@@ -160,7 +156,7 @@ impl<'a> SearchResult<'a> {
 
 /// Builds a large index on a blocking thread, once per catalogue.
 async fn read(catalogue: Catalogue) -> Catalogue {
-    if catalogue.is_indexed() || catalogue.listed().count() < MANY {
+    if catalogue.is_indexed() || catalogue.listed().count() < BLOCKING_FROM {
         return catalogue;
     }
     let reading = catalogue.clone();

@@ -16,16 +16,17 @@ use crate::arguments::Arguments;
 use crate::degraded::Degraded;
 use crate::pipeline::parse::CallParams;
 use crate::pipeline::respond::{Refusal, raw, rejected, tool_result};
+use crate::session::Session;
+use crate::session::contract::{BootstrapResult, bootstrap_result};
 use crate::session::delivery::Carrier;
-use crate::session::{Session, bootstrap_result};
 use crate::{Broker, Principal, pipeline};
 
-/// The longest user statement, in bytes.
-const STATEMENT_MAX: usize = 64 * 1024;
+const STATEMENT_BYTES: usize = 64 * 1024;
 
 pub(crate) const NAMES: [&str; 5] =
     ["runtime_status", "runtime_bootstrap", "body_tool", "reflect_user_message", "find_tools"];
 
+/// In the order of [`NAMES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BuiltinTool {
     Status,
@@ -37,14 +38,8 @@ pub(crate) enum BuiltinTool {
 
 impl BuiltinTool {
     pub(crate) fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "runtime_status" => Self::Status,
-            "runtime_bootstrap" => Self::Bootstrap,
-            "body_tool" => Self::BodyTool,
-            "reflect_user_message" => Self::Reflect,
-            "find_tools" => Self::Find,
-            _ => return None,
-        })
+        let all = [Self::Status, Self::Bootstrap, Self::BodyTool, Self::Reflect, Self::Find];
+        NAMES.into_iter().zip(all).find(|(known, _)| *known == name).map(|(_, tool)| tool)
     }
 }
 
@@ -52,7 +47,6 @@ impl BuiltinTool {
 pub(crate) const SHARED_CONVERSATION: &str =
     "others read what is said here, and this would show what is the user's alone";
 
-/// Whether a tool of the mind may be called in a shared conversation.
 pub(crate) fn is_mind_tool_shareable(tool: &str) -> bool {
     tool == "save_memory"
 }
@@ -237,7 +231,7 @@ async fn bootstrap(
         .map(Degraded::for_model)
         .collect();
     let packet = booted.as_ref().ok().map(|booted| &booted.packet);
-    let result = bootstrap_result::result(&bootstrap_result::Parts {
+    let result = bootstrap_result(&BootstrapResult {
         code: session.code(),
         contract: &contract,
         packet,
@@ -265,9 +259,9 @@ async fn reflect(
     request: &Arc<Call<Principal>>,
     args: &ReflectArgs,
 ) -> Outcome {
-    if args.text.len() > STATEMENT_MAX {
+    if args.text.len() > STATEMENT_BYTES {
         return error_result(format!(
-            "the text has {} bytes; at most {STATEMENT_MAX} are taken",
+            "the text has {} bytes; at most {STATEMENT_BYTES} are taken",
             args.text.len()
         ));
     }

@@ -9,10 +9,8 @@ use crate::session::untrusted_reads::ERRORS;
 use crate::session::{CONNECTING, Session, lock};
 use crate::upstream::{Health, Role, Upstream, UpstreamStatus};
 
-/// The maximum number of approvals.
-const APPROVALS: u32 = 20;
-/// The maximum number of quarantined tools.
-const QUARANTINED: usize = 20;
+const APPROVALS_MAX: u32 = 20;
+const QUARANTINED_MAX: usize = 20;
 
 /// The state of a session. Marks quoted text of a body as read.
 pub(crate) async fn of(config: &BrokerConfig, session: &Session) -> Value {
@@ -22,7 +20,7 @@ pub(crate) async fn of(config: &BrokerConfig, session: &Session) -> Value {
     let shown = config.listing_limit.apply(&catalogue, &session.found());
     let (unlisted, offered) = (shown.unlisted, shown.tools.len() + shown.unlisted);
     let mut quarantined = Vec::new();
-    for tool in catalogue.quarantined().take(QUARANTINED) {
+    for tool in catalogue.quarantined().take(QUARANTINED_MAX) {
         let (state, reason) = (tool.quarantine_state(), tool.quarantine_reason());
         if let Some(reason) = &reason {
             session.mark_quoted(tool, reason).await;
@@ -33,7 +31,7 @@ pub(crate) async fn of(config: &BrokerConfig, session: &Session) -> Value {
     }
     let store = &config.store;
     let user = session.scope.user();
-    let approvals = match store.approvals().list(user, ApprovalFilter::Pending, APPROVALS).await {
+    let approvals = match store.approvals().list(user, ApprovalFilter::Pending, APPROVALS_MAX).await {
         Ok(approvals) => approvals
             .iter()
             .map(|one| json!({"id": one.id, "body": one.body, "tool": one.tool, "class": one.class, "reason": one.reason, "expires_at": one.expires_at}))
@@ -47,7 +45,7 @@ pub(crate) async fn of(config: &BrokerConfig, session: &Session) -> Value {
         .map_or(Value::Null, |pending| json!({"count": pending.count, "oldest_at": pending.oldest_at}));
     let cognition = lock(&session.last_cognition)
         .clone()
-        .map(|last| json!({"what": last.what, "tool": last.tool, "at": last.at, "failure": last.failure}));
+        .map(|last| json!({"what": last.stage, "tool": last.tool, "at": last.at, "failure": last.failure}));
     for one in &degraded {
         if let Degraded::BodyUnavailable { body, reason } = one
             && reason != CONNECTING

@@ -1,14 +1,16 @@
-//! Caches built catalogues, so that sessions with equal upstream listings share one. The key covers everything that a
-//! catalogue depends on: listings, upstream settings and pins.
+//! Caches built catalogues, so that sessions with equal upstream listings share one, and the findings of the definition scan. The
+//! key of a catalogue covers everything that it depends on: listings, upstream settings and pins. The key of a finding is the hash
+//! of the definition, which covers all scanned texts.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
 
 use embody_store::Store;
 use embody_store::pins::PinsMark;
 
-use super::{Catalogue, FirstListing, Source};
+use super::{Catalogue, Finding, FirstListing, Source};
 use crate::builtin_tools;
+use crate::session::lock;
 use crate::upstream::{RawTool, Role};
 
 /// The number of cached catalogues. Sessions rarely differ, except while their servers start.
@@ -69,9 +71,6 @@ impl SourceKey {
 
 impl CatalogueCache {
     /// The catalogue for these listings and the current pins.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written.
     pub(crate) async fn of(
         &self,
         store: &Store,
@@ -83,25 +82,44 @@ impl CatalogueCache {
         } else {
             Some(store.pins().mark().await?)
         };
-        let known = self
-            .built()
-            .iter()
-            .find(|(key, _)| key.matches(pins.as_ref(), sources))
-            .map(|(_, known)| known.clone());
+        let is_same = |(key, _): &&(CacheKey, Catalogue)| key.matches(pins.as_ref(), sources);
+        let known = lock(&self.0).iter().find(is_same).map(|(_, known)| known.clone());
         if let Some(known) = known {
             return Ok(known);
         }
         let catalogue = Catalogue::build(store, sources, &builtin_tools::NAMES).await?;
-        let mut built = self.built();
+        let mut built = lock(&self.0);
         // Another session may have built the same catalogue meanwhile.
         built.retain(|(key, _)| !key.matches(pins.as_ref(), sources));
         built.truncate(CAPACITY - 1);
         built.push_front((CacheKey::of(pins, sources), catalogue.clone()));
         Ok(catalogue)
     }
+}
 
-    fn built(&self) -> MutexGuard<'_, VecDeque<(CacheKey, Catalogue)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+/// The number of cached definitions. The cache is cleared when it is full.
+const FINDINGS_MAX: usize = 8192;
+
+pub(super) struct ScanCache(Mutex<BTreeMap<String, Option<Finding>>>);
+
+impl ScanCache {
+    pub(super) const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    pub(super) fn finding(&self, hash: &str, scan: impl FnOnce() -> Option<Finding>) -> Option<Finding> {
+        let known = lock(&self.0).get(hash).cloned();
+        if let Some(finding) = known {
+            return finding;
+        }
+        // The lock is not held during a scan.
+        let finding = scan();
+        let mut known = lock(&self.0);
+        if known.len() >= FINDINGS_MAX {
+            known.clear();
+        }
+        known.insert(hash.to_owned(), finding.clone());
+        finding
     }
 }
 
@@ -195,5 +213,21 @@ mod tests {
         let (body, tool, by) = ("mail".into(), "send".into(), "ann".into());
         other.pins().accept(AcceptPin { body, tool, hash, by }).await.unwrap();
         assert_eq!(of(&second, &open, false).await.get("send").unwrap().pin, Pin::Same);
+    }
+
+    #[test]
+    fn each_definition_is_scanned_once_and_not_all_are_remembered() {
+        use crate::catalogue::{Part, Suspicion};
+        let found = |suspicion| Some(Finding { suspicion, part: Part::Description, excerpt: "x".to_owned() });
+        let (scan_cache, frame) = (ScanCache::new(), found(Suspicion::Frame));
+        assert_eq!(scan_cache.finding("a", || frame.clone()), frame);
+        assert_eq!(scan_cache.finding("b", || None), None);
+        assert_eq!(scan_cache.finding("a", || panic!("it was scanned")), frame);
+        assert_eq!(scan_cache.finding("b", || panic!("it was scanned")), None);
+        for number in 0..FINDINGS_MAX {
+            scan_cache.finding(&number.to_string(), || None);
+        }
+        assert!(scan_cache.0.lock().unwrap().len() <= FINDINGS_MAX);
+        assert_eq!(scan_cache.finding("a", || found(Suspicion::Secrecy)), found(Suspicion::Secrecy));
     }
 }

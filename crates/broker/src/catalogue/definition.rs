@@ -13,31 +13,14 @@ use super::definition_scan::Part;
 use crate::arguments::{Members, SchemaContext, canonical, canonical_in};
 use crate::policy::{Annotations, Kind};
 
-/// Bytes of one definition.
-const LONGEST: usize = 256 * 1024;
-/// Bytes of a tool's own name.
-const LONGEST_NAME: usize = 200;
+const DEFINITION_BYTES: usize = 256 * 1024;
+const NAME_BYTES: usize = 200;
 
 #[derive(Debug)]
 pub(super) struct Definition {
     pub(super) hash: String,
     pub(super) annotations: Annotations,
     pub(super) texts: Vec<(Part, String)>,
-}
-
-/// Why a tool is not offered at all.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RejectReason {
-    #[error("the name `{0}` is empty, too long, reserved or has control characters")]
-    Name(String),
-    #[error("the definition is longer than {LONGEST} bytes")]
-    TooLong,
-    #[error("the definition can be read in more than one way: {0}")]
-    Ambiguous(String),
-    #[error("no name is free for it")]
-    NoName,
-    #[error("the server lists it twice")]
-    Twice,
 }
 
 #[derive(Deserialize)]
@@ -83,7 +66,6 @@ pub(crate) struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// The texts of a definition; empty if it cannot be parsed.
     pub(crate) fn of(definition: &'a RawValue) -> Self {
         serde_json::from_str(definition.get()).unwrap_or_default()
     }
@@ -106,40 +88,36 @@ impl<'a> Texts<'a> {
     }
 }
 
-pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, RejectReason> {
-    let is_reserved = name == crate::instructions::PIN || Kind::of(name).is_some();
+/// `None` if the name is not usable, or the definition is too long or can be read in two ways.
+pub(super) fn read(name: &str, definition: &RawValue) -> Option<Definition> {
+    let is_reserved = name == crate::session::instructions::PIN || Kind::of(name).is_some();
     if is_reserved
         || name.trim().is_empty()
-        || name.len() > LONGEST_NAME
+        || name.len() > NAME_BYTES
         || name.chars().any(char::is_control)
+        || definition.get().len() > DEFINITION_BYTES
     {
-        let shown = name.chars().take(40).flat_map(char::escape_debug).collect();
-        return Err(RejectReason::Name(shown));
-    }
-    if definition.get().len() > LONGEST {
-        return Err(RejectReason::TooLong);
+        return None;
     }
     // Check the whole definition: two parsers could choose different values of a duplicate member.
-    canonical(definition.get()).map_err(|why| RejectReason::Ambiguous(why.reason().to_owned()))?;
+    canonical(definition.get()).ok()?;
     let parts = parts(definition)?;
-    let named: String = serde_json::from_str(parts.name.get()).map_err(ambiguous)?;
-    if named != name {
-        return Err(RejectReason::Ambiguous("its name is another one".to_owned()));
+    if serde_json::from_str::<String>(parts.name.get()).ok()? != name {
+        return None;
     }
     let mut hasher = blake3::Hasher::new();
     let mut texts = Vec::new();
     for (part, position, raw) in parts.all() {
-        let text = raw.map(|raw| canonical_in(raw.get(), position)).transpose();
-        let text = text.map_err(|why| RejectReason::Ambiguous(why.reason().to_owned()))?;
+        let text = raw.map(|raw| canonical_in(raw.get(), position)).transpose().ok()?;
         // Distinguish absent from empty.
         let length = text.as_ref().map_or(u64::MAX, |text| text.len() as u64);
         hasher.update(&length.to_le_bytes());
         hasher.update(text.as_deref().unwrap_or_default().as_bytes());
         if let Some(raw) = raw {
-            collect(&serde_json::from_str(raw.get()).map_err(ambiguous)?, part, &mut texts);
+            collect(&serde_json::from_str(raw.get()).ok()?, part, &mut texts);
         }
     }
-    Ok(Definition {
+    Some(Definition {
         hash: hasher.finalize().to_hex().to_string(),
         annotations: hints(parts.annotations),
         texts,
@@ -149,32 +127,28 @@ pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, Reje
 /// The hash of a stored definition by the current rules.
 pub(super) fn hash(name: &str, definition: &str) -> Option<String> {
     let definition = RawValue::from_string(definition.to_owned()).ok()?;
-    Some(read(name, &definition).ok()?.hash)
+    Some(read(name, &definition)?.hash)
 }
 
 /// The annotations of a definition; invalid ones count as missing.
 pub(super) fn annotations(definition: &RawValue) -> Annotations {
-    parts(definition).map_or_else(|_| Annotations::default(), |parts| hints(parts.annotations))
+    parts(definition).map_or_else(Annotations::default, |parts| hints(parts.annotations))
 }
 
 pub(super) fn renamed(definition: &RawValue, name: &str) -> Option<Box<RawValue>> {
-    let part = parts(definition).ok()?.name;
+    let part = parts(definition)?.name;
     if serde_json::from_str::<String>(part.get()).ok()? == name {
         return Some(definition.to_owned());
     }
     splice::replace_raw(definition, part, &Value::from(name).to_string())
 }
 
-fn parts(definition: &RawValue) -> Result<Parts<'_>, RejectReason> {
-    serde_json::from_str(definition.get()).map_err(ambiguous)
+fn parts(definition: &RawValue) -> Option<Parts<'_>> {
+    serde_json::from_str(definition.get()).ok()
 }
 
 fn hints(raw: Option<&RawValue>) -> Annotations {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
-}
-
-fn ambiguous(error: serde_json::Error) -> RejectReason {
-    RejectReason::Ambiguous(error.to_string())
 }
 
 fn collect(value: &Value, part: Part, texts: &mut Vec<(Part, String)>) {
@@ -279,16 +253,16 @@ mod tests {
             "[]",
             r#""t""#,
         ] {
-            assert!(matches!(read("t", &raw(text)), Err(RejectReason::Ambiguous(_))), "{text}");
+            assert!(read("t", &raw(text)).is_none(), "{text}");
         }
         for name in ["", " ", "a\nb", "\u{7f}", &"x".repeat(201)] {
             let text = serde_json::json!({"name": name}).to_string();
-            assert!(matches!(read(name, &raw(&text)), Err(RejectReason::Name(_))), "{name}");
+            assert!(read(name, &raw(&text)).is_none(), "{name}");
         }
-        let long = format!(r#"{{"name":"t","description":"{}"}}"#, "x".repeat(LONGEST));
-        assert_eq!(read("t", &raw(&long)).unwrap_err(), RejectReason::TooLong);
+        let long = format!(r#"{{"name":"t","description":"{}"}}"#, "x".repeat(DEFINITION_BYTES));
+        assert!(read("t", &raw(&long)).is_none());
         let deep = format!(r#"{{"name":"t","inputSchema":{}{}}}"#, "[".repeat(99), "]".repeat(99));
-        assert!(matches!(read("t", &raw(&deep)), Err(RejectReason::Ambiguous(_))));
+        assert!(read("t", &raw(&deep)).is_none());
     }
 
     #[test]

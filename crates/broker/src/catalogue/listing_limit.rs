@@ -40,8 +40,6 @@ impl ToolListing<'_> {
 }
 
 impl ListingLimit {
-    /// The listed tools for a host that has found these.
-    #[must_use]
     pub fn apply<'a>(&self, catalogue: &'a Catalogue, found: &[String]) -> ToolListing<'a> {
         let mut tools: Vec<&CatalogTool> = catalogue.listed().collect();
         let all = tools.len();

@@ -1,10 +1,9 @@
 //! The tools of all upstreams as a host sees them: names, pinned definitions, and whether a definition has changed since it
 //! was pinned. Owns names and pins; leaves decisions about calls to the gate.
 //!
-//! - `catalogue_cache`: built catalogues, shared by sessions
+//! - `catalogue_cache`: built catalogues, and findings of earlier scans
 //! - `definition`: one definition parsed: hash, hints, texts
 //! - `definition_scan`: whether a definition is suspicious
-//! - `scan_cache`: results of earlier scans
 //! - `session_names`: names that one session has announced to its host
 //! - `names`: assigns a unique name to each tool
 //! - `search`: ranks tools for a query
@@ -15,7 +14,6 @@ mod definition;
 mod definition_scan;
 mod listing_limit;
 mod names;
-mod scan_cache;
 mod search;
 mod session_names;
 
@@ -27,20 +25,21 @@ use embody_store::pins::{Definition as Pinned, PinState, SeenTool, ToolPin};
 use embody_wire::off_runtime;
 use serde_json::value::RawValue;
 
-pub use self::catalogue_cache::CatalogueCache;
-pub use self::definition::RejectReason;
-pub(crate) use self::definition::Texts;
-pub use self::definition_scan::{Finding, Part, Suspicion};
-pub use self::listing_limit::{ListingLimit, MAX_LISTED, ToolListing};
-pub(crate) use self::names::{NameRequest, assign_names};
-use self::scan_cache::ScanCache;
+use self::catalogue_cache::ScanCache;
 use self::search::Index;
-pub use self::search::SearchResult;
 use self::session_names::SessionNames;
 use crate::gate::Pin;
-use crate::instructions;
 use crate::policy::Annotations;
+use crate::session::instructions;
 use crate::upstream::{RawTool, Role, Spec};
+
+pub use self::catalogue_cache::CatalogueCache;
+pub(crate) use self::definition::Texts;
+pub use self::definition_scan::{Finding, Part, Suspicion};
+pub(crate) use self::definition_scan::{has_hidden, without_hidden};
+pub use self::listing_limit::{ListingLimit, MAX_LISTED, ToolListing};
+pub(crate) use self::names::{NameRequest, assign_names};
+pub use self::search::SearchResult;
 
 /// Shared, because every session scans the same definitions, and again after every change.
 static SCAN_CACHE: ScanCache = ScanCache::new();
@@ -55,15 +54,6 @@ pub(crate) fn is_plain<'a>(texts: impl IntoIterator<Item = &'a str>) -> bool {
     definition_scan::scan(texts.into_iter().map(|text| (Part::Description, text))).is_none()
 }
 
-/// Whether a text has hidden characters, or text out of sight.
-pub(crate) fn hides_something(text: &str) -> bool {
-    definition_scan::hides_something(text)
-}
-
-pub(crate) fn without_hidden(text: &str) -> String {
-    definition_scan::without_hidden(text)
-}
-
 #[derive(Debug, Clone)]
 pub struct Source<'a> {
     pub upstream: Arc<str>,
@@ -76,19 +66,15 @@ pub struct Source<'a> {
     pub first_listing: FirstListing,
 }
 
-/// When a server first listed its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstListing {
-    /// Before this session: the operator and earlier hosts know its names.
     BeforeSession,
-    /// First in this session.
     InSession,
     /// Never: it is still starting, or its first start failed. Any name that it may expose can be one of its tools.
     Never,
 }
 
 impl Source<'_> {
-    /// Bytes of all definitions.
     fn bytes(&self) -> usize {
         self.tools.iter().map(|tool| tool.definition.get().len()).sum()
     }
@@ -102,16 +88,12 @@ pub struct CatalogTool {
     /// The definition as listed: the pinned text with the listed name.
     pub definition: Box<RawValue>,
     pub annotations: Annotations,
-    /// How the current definition compares with the pin.
     pub pin: Pin,
-    /// The hash of the definition in force.
     pub hash: String,
     pub is_mind: bool,
-    /// Whether it is part of this program.
     pub is_embedded: bool,
     /// Whether the broker itself calls it for the host. It is neither listed nor found, but can be called by name.
     pub is_internal: bool,
-    /// What the scan found in the server's current definition.
     pub finding: Option<Finding>,
 }
 
@@ -134,7 +116,6 @@ pub enum QuarantineReason {
 }
 
 /// Why a stored definition is quarantined; `None` if it is not.
-#[must_use]
 pub fn quarantine_reason(pin: &ToolPin) -> Option<QuarantineReason> {
     let shown = pin.seen.as_ref().unwrap_or(&pin.pinned);
     let scan = || {
@@ -142,7 +123,7 @@ pub fn quarantine_reason(pin: &ToolPin) -> Option<QuarantineReason> {
             return definition_scan::scan([(Part::Instructions, shown.text.as_str())]);
         }
         let definition = RawValue::from_string(shown.text.clone()).ok()?;
-        scan_cached(&definition::read(&pin.tool, &definition).ok()?)
+        scan_cached(&definition::read(&pin.tool, &definition)?)
     };
     match (pin.accepted, &pin.seen) {
         (true, None) if pin.is_new => Some(QuarantineReason::New),
@@ -153,7 +134,6 @@ pub fn quarantine_reason(pin: &ToolPin) -> Option<QuarantineReason> {
 }
 
 impl QuarantineReason {
-    /// Whether the reason quotes the definition.
     pub(crate) fn quotes(&self) -> bool {
         match self {
             Self::Suspicious(_) | Self::ChangedSuspiciously(_) => true,
@@ -170,13 +150,6 @@ impl QuarantineReason {
     }
 }
 
-#[derive(Debug, Clone)]
-pub struct RejectedTool {
-    pub upstream: Arc<str>,
-    pub tool: String,
-    pub why: RejectReason,
-}
-
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     tools: Arc<Tools>,
@@ -189,15 +162,13 @@ struct Tools {
     unsettled: BTreeMap<String, Arc<str>>,
     entries: Vec<CatalogTool>,
     positions: HashMap<String, usize>,
-    rejected: Vec<RejectedTool>,
     /// Built on the first search.
     index: OnceLock<Index>,
 }
 
 impl CatalogTool {
     /// How the definition compares with the pinned one, if it is quarantined.
-    #[must_use]
-    pub fn quarantine_state(&self) -> Option<&'static str> {
+    pub(crate) fn quarantine_state(&self) -> Option<&'static str> {
         match self.pin {
             Pin::Same => None,
             Pin::New => Some("new"),
@@ -207,11 +178,11 @@ impl CatalogTool {
     }
 
     /// The item that a request other than a tool call reads, in place of a tool: not listed, without a definition.
-    pub(crate) fn without_definition(spec: &Spec, what: &str) -> Self {
+    pub(crate) fn without_definition(spec: &Spec, item: &str) -> Self {
         Self {
-            name: what.to_owned(),
+            name: item.to_owned(),
             upstream: Arc::from(spec.name.as_str()),
-            tool: what.to_owned(),
+            tool: item.to_owned(),
             definition: RawValue::NULL.to_owned(),
             annotations: Annotations::default(),
             pin: Pin::Same,
@@ -223,8 +194,6 @@ impl CatalogTool {
         }
     }
 
-    /// Why its definition is quarantined; `None` if it is not.
-    #[must_use]
     pub fn quarantine_reason(&self) -> Option<QuarantineReason> {
         match self.pin {
             Pin::Same => None,
@@ -241,9 +210,6 @@ impl CatalogTool {
 
 impl Catalogue {
     /// Compares every tool with its pin and assigns names. `own` are the broker's own names.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written.
     pub async fn build(
         store: &Store,
         sources: &[Source<'_>],
@@ -251,7 +217,7 @@ impl Catalogue {
     ) -> Result<Self, embody_store::Error> {
         let mut tools = Tools::default();
         for source in sources {
-            let usable = off_runtime(source.bytes(), || tools.usable(source));
+            let usable = off_runtime(source.bytes(), || source.usable_tools());
             match source.is_embedded {
                 true => tools.entries.extend(usable.iter().map(|(tool, read)| new_entry(source, tool, read))),
                 false => tools.entries.extend(compare_pins(store, source, &usable).await?),
@@ -261,11 +227,10 @@ impl Catalogue {
     }
 
     /// The same for definitions that are known to be in force, without the store.
-    #[must_use]
     pub fn without_pins(sources: &[Source<'_>]) -> Self {
         let mut tools = Tools::default();
         for source in sources {
-            let usable = tools.usable(source);
+            let usable = source.usable_tools();
             tools.entries.extend(usable.into_iter().map(|(tool, read)| new_entry(source, tool, &read)));
         }
         Self {
@@ -284,7 +249,6 @@ impl Catalogue {
         Arc::ptr_eq(&self.tools, &other.tools) && has_same_names
     }
 
-    /// Every tool, in the order of upstreams and their listings.
     fn entries(&self) -> impl Iterator<Item = &CatalogTool> {
         let renamed =
             |position| self.session_names.as_ref().and_then(|session_names| session_names.renamed(position));
@@ -303,7 +267,6 @@ impl Catalogue {
     }
 
     /// The tool with this name, current or earlier; includes internal and quarantined tools.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&CatalogTool> {
         let session_names =
             self.session_names.as_ref().and_then(|session_names| session_names.position(name));
@@ -322,7 +285,6 @@ impl Catalogue {
 
     /// A body's tool by its own name. Without a body: the tool with this listed name, else the only one with this own name,
     /// unless a body that has never listed its tools may have one too.
-    #[must_use]
     pub fn find_in_body(&self, body: Option<&str>, tool: &str) -> Option<&CatalogTool> {
         let listed = self.get(tool).filter(|found| body.is_none() && !found.is_mind);
         let is_meant = |entry: &CatalogTool| match body {
@@ -341,7 +303,6 @@ impl Catalogue {
         self.tools.unsettled.get(tool).map(|body| &**body)
     }
 
-    /// The listed tools, in the order of upstreams and their listings.
     pub fn listed(&self) -> impl Iterator<Item = &CatalogTool> {
         self.entries().filter(|entry| entry.pin != Pin::Suspicious && !entry.is_internal)
     }
@@ -350,14 +311,17 @@ impl Catalogue {
     pub fn quarantined(&self) -> impl Iterator<Item = &CatalogTool> {
         self.entries().filter(|entry| entry.pin != Pin::Same)
     }
-
-    #[must_use]
-    pub fn rejected(&self) -> &[RejectedTool] {
-        &self.tools.rejected
-    }
 }
 
 impl Source<'_> {
+    /// The exposed and valid tools. Of two with the same name the first is used.
+    fn usable_tools(&self) -> Vec<(&RawTool, definition::Definition)> {
+        let mut seen = HashSet::new();
+        let exposed = self.tools.iter().filter(|tool| self.exposes(&tool.name));
+        let read = exposed.filter_map(|tool| Some((tool, definition::read(&tool.name, &tool.definition)?)));
+        read.filter(|(tool, _)| seen.insert(&tool.name)).collect()
+    }
+
     /// Whether the broker calls this tool itself, so that a model does not need it.
     fn is_internal(&self, tool: &str) -> bool {
         let of_embedded = self.is_embedded && INTERNAL_OF_EMBEDDED.contains(&tool);
@@ -446,23 +410,6 @@ fn apply_pin_state(mut entry: CatalogTool, finding: Option<Finding>, state: PinS
 }
 
 impl Tools {
-    /// The exposed and valid tools of an upstream; records the rejected ones.
-    fn usable<'a>(&mut self, source: &'a Source<'_>) -> Vec<(&'a RawTool, definition::Definition)> {
-        let (mut usable, mut seen) = (Vec::new(), HashSet::new());
-        for tool in source.tools.iter().filter(|tool| source.exposes(&tool.name)) {
-            let read = definition::read(&tool.name, &tool.definition);
-            match read.and_then(|read| seen.insert(&tool.name).then_some(read).ok_or(RejectReason::Twice)) {
-                Ok(read) => usable.push((tool, read)),
-                Err(why) => self.rejected.push(RejectedTool {
-                    upstream: Arc::clone(&source.upstream),
-                    tool: tool.name.clone(),
-                    why,
-                }),
-            }
-        }
-        usable
-    }
-
     /// The tool names that none of these tools gets, with the body that blocks each. A name must never move to another body:
     /// while a body has never listed its tools, only bodies listed in an earlier session keep the names that it may have.
     fn unsettled_among(
@@ -520,11 +467,7 @@ impl Tools {
                     (entry.definition, entry.name) = (definition, name);
                     true
                 }
-                None => {
-                    let (upstream, tool) = (Arc::clone(&entry.upstream), entry.tool.clone());
-                    self.rejected.push(RejectedTool { upstream, tool, why: RejectReason::NoName });
-                    false
-                }
+                None => false,
             }
         });
         self.positions =

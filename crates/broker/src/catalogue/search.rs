@@ -11,13 +11,11 @@ use super::{CatalogTool, Catalogue};
 
 /// How quickly repeated mentions lose weight.
 const SATURATION: f64 = 1.2;
-/// The weight of a synonym of a query word.
 const SYNONYM_WEIGHT: f64 = 0.4;
 /// The weight of a stop word in a name: `turn_on`, `list_all`.
 const FILLER_WEIGHT: f64 = 0.3;
 /// Tools below this share of the best score are not matches.
 const MIN_SCORE_SHARE: f64 = 0.25;
-/// Words of a query that are used.
 const WORDS_MAX: usize = 32;
 /// Characters of each text of a definition that are indexed.
 const TEXT_MAX: usize = 4_000;
@@ -68,13 +66,11 @@ const SYNONYMS: &str = "\
 
 #[derive(Debug)]
 pub struct SearchResult<'a> {
-    /// Best match first.
     pub tools: Vec<&'a CatalogTool>,
     pub matched: usize,
     pub searched: usize,
 }
 
-/// The search index of a catalogue, built on the first search.
 #[derive(Debug)]
 pub(super) struct Index {
     /// By word: the position of each tool that has it, and the weight from 0 to 1.
@@ -84,7 +80,6 @@ pub(super) struct Index {
 
 impl Catalogue {
     /// The best matches, at most this many, without quarantined tools.
-    #[must_use]
     pub fn find(&self, query: &str, limit: usize) -> SearchResult<'_> {
         let tools: Vec<&CatalogTool> = self.listed().collect();
         let mut ranked = self.index(&tools).rank(query);
@@ -162,11 +157,10 @@ impl Index {
         scores.into_iter().map(|(position, score)| (position as usize, score)).collect()
     }
 
-    /// The score of each tool for one query word and its synonyms.
     fn word(&self, word: TextTerm) -> HashMap<u32, f64> {
         let mut earned: HashMap<u32, f64> = HashMap::new();
-        let alike = GROUPS.iter().filter(|group| group.contains(&word.term)).flatten();
-        let others = alike.filter(|term| **term != word.term).map(|term| (*term, SYNONYM_WEIGHT));
+        let synonyms = GROUPS.iter().filter(|group| group.contains(&word.term)).flatten();
+        let others = synonyms.filter(|term| **term != word.term).map(|term| (*term, SYNONYM_WEIGHT));
         for (term, share) in std::iter::once((word.term, 1.0)).chain(others) {
             let Some(postings) = self.postings.get(&term) else { continue };
             let with = postings.len() as f64;
@@ -180,7 +174,6 @@ impl Index {
     }
 }
 
-/// The weight of each word of a tool, over all fields.
 fn weights(fields: &[Vec<TextTerm>; FIELD_COUNT], averages: &[f64]) -> HashMap<i64, f64> {
     let mut weights: HashMap<i64, f64> = HashMap::new();
     for (position, ((terms, field), average)) in fields.iter().zip(&FIELDS).zip(averages).enumerate() {

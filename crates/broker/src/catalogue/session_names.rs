@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::names::{NameRequest, alternative_name};
 use super::{CatalogTool, Catalogue, Tools, definition};
 
-/// Names of removed tools that one session remembers.
 const REMOVED_NAMES_MAX: usize = 10_000;
 
 /// How a session's names differ from the catalogue's.
@@ -74,7 +73,6 @@ impl Catalogue {
         Self { tools: Arc::clone(tools), session_names: Some(Arc::new(session_names)) }
     }
 
-    /// Every name that resolves to a tool, with the tool's server and its name there.
     fn given_names(&self) -> impl Iterator<Item = (&str, &Arc<str>, &str)> {
         let session_names = self.session_names.as_deref();
         let is_session_name = move |name: &str| {

@@ -187,7 +187,9 @@ async fn forward_only(
 ) -> Result<Outcome, Outcome> {
     let upstream_cursor = cursor.and_then(|cursor| cursor.upstream_cursor);
     let params = params::with_cursor(request.params(), upstream_cursor.as_deref());
-    let result = match request.relay(only, params.as_deref()).await {
+    let item = policy::Kind::Method.name(ListKind::Tasks.method());
+    let sent = request.ask(only, params.as_deref()).await;
+    let result = match request.outcome(only, &item, sent).await {
         Outcome::Result(result) => result,
         error @ Outcome::Error(_) => return Ok(error),
     };
@@ -229,7 +231,7 @@ async fn merge(request: HostRequest<'_>, kind: ListKind, cursor: Option<Cursor>)
             ListFetch::new(request, upstream, kind.method()).ok_or_else(|| denied(upstream, method))?;
         let mut page = match fetch.page(kind.member(), params.as_deref()).await {
             Ok(page) => page,
-            Err(failed) => return Err(outcome_for_host(request.session, upstream, &fetch.what, failed).await),
+            Err(failed) => return Err(outcome_for_host(request.session, upstream, &fetch.item, failed).await),
         };
         // A server that returns the same cursor again would loop.
         page.next = page.next.filter(|next| *next != upstream_cursor);
@@ -305,7 +307,7 @@ pub(super) struct ListFetch {
     call: Arc<Call<Principal>>,
     upstream: Arc<Upstream>,
     method: &'static str,
-    what: String,
+    item: String,
     permit: Permit,
 }
 
@@ -318,8 +320,8 @@ impl ListFetch {
     ) -> Option<Self> {
         let permit = permit(&request.broker.config, request.session, upstream, method)?;
         let (session, call) = (Arc::clone(request.session), Arc::clone(request.call));
-        let what = policy::Kind::Method.name(method);
-        Some(Self { session, call, upstream: Arc::clone(upstream), method, what, permit })
+        let item = policy::Kind::Method.name(method);
+        Some(Self { session, call, upstream: Arc::clone(upstream), method, item, permit })
     }
 
     pub(super) fn upstream(&self) -> &Upstream {
@@ -328,17 +330,17 @@ impl ListFetch {
 
     /// Fetches one page with the upstream's parameters. A failure must reach a host through [`outcome_for_host`] only.
     pub(super) async fn page(&self, member: &str, params: Option<&RawValue>) -> Result<Page, CallResult> {
-        let Self { session, call, upstream, method, what, permit } = self;
+        let Self { session, call, upstream, method, item, permit } = self;
         let spec = upstream.spec();
         let link = match upstream.lease().await {
             Ok(link) => link,
             Err(away) => return Err(CallResult::Unavailable(away.to_string())),
         };
         let limit = PAGE.min(spec.call_timeout);
-        let call = UpstreamCall { session, upstream: &spec.name, what, link: &link, call, limit, permit };
+        let call = UpstreamCall { session, upstream: &spec.name, item, link: &link, call, limit, permit };
         // A server that sends progress for ever counts as hanging.
-        let carried = timeout(2 * limit, call_upstream(call, OutgoingCall { method, params })).await;
-        match carried.unwrap_or(CallResult::TimedOut) {
+        let result = timeout(2 * limit, call_upstream(call, OutgoingCall { method, params })).await;
+        match result.unwrap_or(CallResult::TimedOut) {
             CallResult::Answered(Outcome::Result(result)) => {
                 let mut page = read_page(&result, member).ok_or_else(|| {
                     let words = format!("`{}` answers `{method}` with something else", spec.name);
@@ -394,7 +396,7 @@ const FORM: &str = "cursor 1";
 pub(super) struct Cursor {
     pub(super) position: usize,
     /// The upstream's own cursor; `None` for its first page.
-    pub(super) upstream_cursor: Option<String>,
+    upstream_cursor: Option<String>,
 }
 
 impl Cursor {
@@ -429,7 +431,6 @@ impl Cursor {
         }
     }
 
-    /// Parses a cursor; returns it with the signature to verify.
     fn parse(text: &str, kind: ListKind, count: usize) -> Option<(Self, &str)> {
         let rest = text.strip_prefix(kind.letter()).filter(|_| text.len() <= CURSOR_BYTES + PREFIX_BYTES)?;
         let mut parts = rest.splitn(3, ':');

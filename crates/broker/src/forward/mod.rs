@@ -40,7 +40,7 @@ pub(crate) use self::route::outcome_for_host;
 pub(crate) use self::routing_table::RoutingTable;
 pub(crate) use self::subscriptions::{apply_remote_setting, passes_log_level, request_log_level};
 pub(crate) use self::tasks::{
-    LONGEST_RUN, TaskAudit, TaskTarget, expire_tasks, leave_task, update_keep_alive,
+    LONGEST_RUN, TaskAudit, TaskTarget, expire_tasks, leave_task, record_task_result, update_keep_alive,
 };
 
 /// Answers every method that is not the broker's own.
@@ -62,7 +62,7 @@ pub(crate) async fn answer(broker: &Broker, session: &Arc<Session>, call: &Arc<C
     };
     match outcome {
         Outcome::Result(result) if session.is_fine() => Outcome::Result(result),
-        Outcome::Result(result) => Outcome::Result(degraded::tell(result, &session.degraded())),
+        Outcome::Result(result) => Outcome::Result(degraded::add_to_result(result, &session.degraded())),
         error @ Outcome::Error(_) => error,
     }
 }
@@ -88,7 +88,6 @@ pub(crate) fn on_host_notification(session: &Arc<Session>, notification: &Notifi
     }
 }
 
-/// Whether a notification during a call is forwarded to the host.
 pub(crate) fn is_for_host(method: &str) -> bool {
     method == "notifications/progress" || TO_HOST.contains(&method)
 }
@@ -132,11 +131,6 @@ pub(crate) fn on_upstream_changed(session: &Arc<Session>, upstream: &str) {
         resources::status_changed(session);
         subscriptions::restore(session, upstream);
     }
-}
-
-/// Remembers the owner of the task in a tool call's result.
-pub(crate) fn record_task_result(session: &Session, upstream: &str, params: &RawValue, result: &RawValue) {
-    tasks::record_result(session, upstream, params, result);
 }
 
 /// Forwards a method that the operator has assigned to a body.

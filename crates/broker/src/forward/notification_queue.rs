@@ -14,7 +14,6 @@ use super::route::is_connected;
 use crate::session::{Session, lock};
 use crate::upstream::{Roots, Upstream};
 
-/// Limits of one queue: notifications and bytes.
 const QUEUE_LENGTH: usize = 1_024;
 const QUEUE_BYTES: usize = 4 * 1024 * 1024;
 const RESERVED_FOR_CHANGES: usize = 256;

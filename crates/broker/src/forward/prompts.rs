@@ -98,9 +98,9 @@ pub(super) async fn send(request: HostRequest<'_>, part: &RawValue) -> Outcome {
     let is_minds = is_mind_known && found.as_ref().is_ok_and(|(upstream, _)| upstream == mind);
     let is_settled = request.session.routes.is_listed_prompt(&name) || RESERVED.contains(&&*name);
     if !is_settled && !is_minds {
-        let what = Kind::Prompt.name(&name);
+        let item = Kind::Prompt.name(&name);
         if let Some(body) = holder_not_started(request.session, &name).await {
-            return not_started(body, &what);
+            return not_started(body, &item);
         }
     }
     if found.is_err() || !is_mind_known || !(is_settled || is_minds || are_known(request)) {
@@ -133,7 +133,6 @@ async fn holder_not_started<'a>(session: &'a Session, name: &str) -> Option<&'a 
     first_not_started(session, name_at).await
 }
 
-/// Whether every reachable upstream with prompts has listed them.
 fn are_known(request: HostRequest<'_>) -> bool {
     let mut with = request.with("prompts").into_iter().filter(|upstream| is_reachable(upstream));
     with.all(|upstream| request.session.routes.has_prompts(&upstream.spec().name))
@@ -145,7 +144,7 @@ async fn collect(request: HostRequest<'_>, params: Option<&RawValue>) -> Vec<(St
     let _one_at_a_time = request.session.routes.collecting.lock().await;
     request.wait_settled().await;
     let mut collecting = JoinSet::new();
-    for (place, upstream) in request.session.upstreams().enumerate() {
+    for (position, upstream) in request.session.upstreams().enumerate() {
         // Until it has listed its prompts, the host's list lacks them.
         request.session.routes.note_listed(&upstream.spec().name, "prompts", false);
         if !is_reachable(upstream) || !declares(upstream, "prompts") {
@@ -153,17 +152,17 @@ async fn collect(request: HostRequest<'_>, params: Option<&RawValue>) -> Vec<(St
         }
         let Some(fetch) = ListFetch::new(request, upstream, "prompts/list") else { continue };
         let (name, params) = (upstream.spec().name.clone(), params.map(ToOwned::to_owned));
-        collecting.spawn(async move { (place, name, all_pages(&fetch, params).await) });
+        collecting.spawn(async move { (position, name, all_pages(&fetch, params).await) });
     }
     let mut lists = Vec::new();
     while let Some(collected) = collecting.join_next().await {
-        let Ok((place, upstream, Some(prompts))) = collected else { continue };
+        let Ok((position, upstream, Some(prompts))) = collected else { continue };
         let names = prompts.iter().filter_map(|prompt| name(prompt)).collect();
         request.session.routes.set_prompts(&upstream, names);
         request.session.routes.note_listed(&upstream, "prompts", true);
-        lists.push((place, upstream, prompts));
+        lists.push((position, upstream, prompts));
     }
-    lists.sort_unstable_by_key(|(place, ..)| *place);
+    lists.sort_unstable_by_key(|(position, ..)| *position);
     lists.into_iter().map(|(_, upstream, prompts)| (upstream, prompts)).collect()
 }
 
@@ -307,10 +306,10 @@ pub(super) async fn complete(request: HostRequest<'_>) -> Outcome {
             if let Err(outcome) = params::check_length("the URI", &uri) {
                 return outcome;
             }
-            let what = Kind::Resource.name(&uri);
+            let item = Kind::Resource.name(&uri);
             match (resources::owner(request, &uri), Scheme::of(&uri)) {
-                (Some(owner), _) => request.read(owner, &what, request.params()).await,
-                (None, None) => complete_anywhere(request, &what).await,
+                (Some(owner), _) => request.read(owner, &item, request.params()).await,
+                (None, None) => complete_anywhere(request, &item).await,
                 (None, Some(_)) => not_completed(request).await,
             }
         }
@@ -322,13 +321,13 @@ pub(super) async fn complete(request: HostRequest<'_>) -> Outcome {
     }
 }
 
-async fn complete_anywhere(request: HostRequest<'_>, what: &str) -> Outcome {
-    if let Err(outcome) = request.wait_started(what).await {
+async fn complete_anywhere(request: HostRequest<'_>, item: &str) -> Outcome {
+    if let Err(outcome) = request.wait_started(item).await {
         return outcome;
     }
     match &*request.with("completions") {
-        [only] => request.read(only, what, request.params()).await,
-        several => match request.read_in_turn(several, what, request.params()).await {
+        [only] => request.read(only, item, request.params()).await,
+        several => match request.read_in_turn(several, item, request.params()).await {
             Some((outcome, _)) => outcome,
             None => not_completed(request).await,
         },

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use embody_store::audit::{Arguments as Kept, Event, Outcome as Ended, Read, Record, ToolCall};
+use embody_store::audit::{Event, Outcome as AuditOutcome, Read, Record};
 use embody_wire::server::{code, failure};
 use embody_wire::{Outcome, off_runtime};
 use serde_json::value::RawValue;
@@ -15,12 +15,13 @@ use serde_json::{Value, json};
 
 use super::printable;
 use super::route::HostRequest;
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Members};
 use crate::catalogue::CatalogTool;
-use crate::gate::{Approval, Decision, Mind, MindDown, Permit, Pin, Situation, decide};
+use crate::gate::{ApprovalState, Decision, Mind, MindDown, Permit, Pin, Situation, decide};
 use crate::meter::Timing;
 use crate::params::{with_known_meta, without_meta};
 use crate::pipeline;
+use crate::pipeline::record::audited_call;
 use crate::pipeline::send::CallResult;
 use crate::policy::{Annotations, Class, Facts, Gate, Kind, Ruling};
 use crate::session::Session;
@@ -28,16 +29,16 @@ use crate::upstream::{Role, Upstream};
 use crate::{BrokerConfig, builtin_tools};
 
 /// Evaluates the rules for an item that is not a tool: it is a read, unless a rule makes it stricter.
-pub(super) fn evaluate_rules(
+fn evaluate_rules(
     config: &BrokerConfig,
     session: &Session,
     upstream: &Upstream,
-    what: &str,
+    item: &str,
     args: &Value,
 ) -> Ruling {
     let (spec, principal) = (upstream.spec(), &session.host.principal);
     let facts = Facts {
-        tool: what,
+        tool: item,
         body: &spec.name,
         args,
         channel: &principal.channel,
@@ -45,15 +46,15 @@ pub(super) fn evaluate_rules(
         session: &session.id,
     };
     let reads = Annotations { read_only_hint: Some(true), ..Annotations::default() };
-    let ruled = config.policy.rule(&facts, reads, true);
+    let ruling = config.policy.rule(&facts, reads, true);
     match &spec.role {
-        Role::Body(body) if !body.exposes(&spec.name, what) => {
-            ruled.denied("the operator does not expose it")
+        Role::Body(body) if !body.exposes(&spec.name, item) => {
+            ruling.denied("the operator does not expose it")
         }
         Role::Mind if principal.shared_conversation.is_some() => {
-            ruled.denied(builtin_tools::SHARED_CONVERSATION)
+            ruling.denied(builtin_tools::SHARED_CONVERSATION)
         }
-        Role::Body(_) | Role::Mind => ruled,
+        Role::Body(_) | Role::Mind => ruling,
     }
 }
 
@@ -64,8 +65,8 @@ pub(crate) fn permit(
     upstream: &Upstream,
     method: &str,
 ) -> Option<Permit> {
-    let ruled = evaluate_rules(config, session, upstream, &Kind::Method.name(method), &json!({}));
-    let gate = if ruled.gate == Gate::Deny { Gate::Deny } else { Gate::Allow };
+    let ruling = evaluate_rules(config, session, upstream, &Kind::Method.name(method), &json!({}));
+    let gate = if ruling.gate == Gate::Deny { Gate::Deny } else { Gate::Allow };
     let situation = Situation {
         class: Class::Read,
         gate,
@@ -74,7 +75,7 @@ pub(crate) fn permit(
         is_contract_delivered: true,
         mind: Mind::Calm,
         mind_down: MindDown::Warn,
-        approval: Approval::None,
+        approval: ApprovalState::None,
     };
     match decide(&situation) {
         Decision::Permit(permit) => Some(permit),
@@ -91,19 +92,21 @@ pub(crate) fn denied(upstream: &Upstream, method: &str) -> Outcome {
 pub(super) async fn send(
     request: HostRequest<'_>,
     upstream: &Arc<Upstream>,
-    what: &str,
+    item: &str,
     params: Option<&RawValue>,
 ) -> Result<CallResult, Outcome> {
     let HostRequest { broker, session, call } = request;
-    let shown = params.and_then(without_meta);
+    let members = params.map(|params| serde_json::from_str::<Members<'_>>(params.get()));
+    let members = members.and_then(Result::ok).map(|Members(members)| members).unwrap_or_default();
+    let shown = without_meta(&members);
     let max_bytes = upstream.spec().role.arguments_max_bytes();
     let arguments = Arguments::read_within(shown.as_deref().or(params), max_bytes).map_err(|error| {
         pipeline::respond::rejected(&broker.config, code::INVALID_PARAMS, error.to_string())
     })?;
     let bytes = arguments.canonical().len();
-    let ruled =
-        off_runtime(bytes, || evaluate_rules(&broker.config, session, upstream, what, arguments.value()));
-    let link = match ruled.gate {
+    let ruling =
+        off_runtime(bytes, || evaluate_rules(&broker.config, session, upstream, item, arguments.value()));
+    let link = match ruling.gate {
         // A denied request does not start a server.
         Gate::Deny => Err("it is not asked".to_owned()),
         Gate::Allow | Gate::Ask => match upstream.lease().await {
@@ -111,37 +114,36 @@ pub(super) async fn send(
             Err(away) => return Ok(CallResult::Unavailable(away.to_string())),
         },
     };
-    let sent = params.map(with_known_meta);
+    let sent = params.map(|params| with_known_meta(params, &members));
     let now = Instant::now();
-    let act = pipeline::ToolCall {
+    let call = pipeline::ToolCall {
         session,
         request: call,
-        tool: &CatalogTool::without_definition(upstream.spec(), what),
+        tool: &CatalogTool::without_definition(upstream.spec(), item),
         upstream,
         link,
         method: &call.request.method,
         params: sent.as_deref(),
         wants_task: false,
         arguments: Arc::new(arguments),
-        ruling: ruled,
+        ruling,
         lasting: None,
         id: uuid::Uuid::now_v7().simple().to_string(),
         began: tokio::time::Instant::from_std(now),
         meter: broker.config.meter.body(&upstream.spec().name),
         timing: Timing::since(now),
     };
-    pipeline::run_request(broker, &act).await
+    pipeline::run_request(broker, &call).await
 }
 
-/// Whether a rule denies this read to every host.
 pub(super) fn is_denied(
     request: HostRequest<'_>,
     upstream: &Upstream,
-    what: &str,
+    item: &str,
     params: Option<&RawValue>,
 ) -> bool {
     let args = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_else(|| json!({}));
-    evaluate_rules(&request.broker.config, request.session, upstream, what, &args).gate == Gate::Deny
+    evaluate_rules(&request.broker.config, request.session, upstream, item, &args).gate == Gate::Deny
 }
 
 /// Whether a resource of this upstream may be watched when no person can be asked. Records the decision.
@@ -151,18 +153,13 @@ pub(super) async fn may_watch(
     upstream: &Upstream,
     uri: &str,
 ) -> bool {
-    let what = Kind::Resource.name(uri);
+    let item = Kind::Resource.name(uri);
     let args = json!({ "uri": uri });
-    let ruled = evaluate_rules(config, session, upstream, &what, &args);
-    let call = ToolCall {
-        call_id: uuid::Uuid::now_v7().simple().to_string(),
-        body: upstream.spec().name.clone(),
-        tool: what,
-        class: ruled.class.name().to_owned(),
-        args: Kept::of(&args.to_string()),
-    };
-    let may_watch = ruled.gate == Gate::Allow && ruled.class == Class::Read;
-    let outcome = if may_watch { Ended::Done } else { Ended::Denied };
+    let ruling = evaluate_rules(config, session, upstream, &item, &args);
+    let id = uuid::Uuid::now_v7().simple().to_string();
+    let call = audited_call(&id, &upstream.spec().name, &item, ruling.class, &args.to_string());
+    let may_watch = ruling.gate == Gate::Allow && ruling.class == Class::Read;
+    let outcome = if may_watch { AuditOutcome::Done } else { AuditOutcome::Denied };
     let record = Record { actor: session.identity.actor.clone(), event: Event::Read(Read { call, outcome }) };
     if let Err(error) = config.store.audit().append_deferred(record).await {
         config.meter.unrecorded.add(1);

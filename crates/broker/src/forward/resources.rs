@@ -22,8 +22,7 @@ use crate::policy::Kind;
 use crate::session::Session;
 use crate::upstream::Upstream;
 
-/// Limit for one server to subscribe.
-const WATCH: Duration = Duration::from_secs(5);
+const WATCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Subscribes or unsubscribes resources for a stateless host, in the background.
 pub(crate) fn watch(config: &Arc<BrokerConfig>, session: &Arc<Session>, uris: Vec<String>, on: bool) {
@@ -74,7 +73,10 @@ async fn watch_one(config: &BrokerConfig, session: &Session, uri: String, on: bo
         };
         let Some(link) = (if is_open { upstream.lease().await.ok() } else { None }) else { continue };
         let name = &upstream.spec().name;
-        if ask(upstream, &link, method, Some(&params), WATCH).await.is_some_and(|asked| is_done(&asked)) {
+        if ask(upstream, &link, method, Some(&params), WATCH_TIMEOUT)
+            .await
+            .is_some_and(|asked| is_done(&asked))
+        {
             if on {
                 known.subscribe(name, uri, params);
             } else {
@@ -129,21 +131,20 @@ pub(super) async fn answer(request: HostRequest<'_>) -> Outcome {
     outcome
 }
 
-/// Sends a request about a resource to its server; returns the outcome and the server.
 async fn send<'a>(
     request: HostRequest<'a>,
     uri: &str,
-    is_watched: bool,
+    is_subscription: bool,
 ) -> (Outcome, Option<&'a Arc<Upstream>>) {
-    let (known, params, what) = (&request.session.routes, request.params(), Kind::Resource.name(uri));
+    let (known, params, item) = (&request.session.routes, request.params(), Kind::Resource.name(uri));
     let upstreams = || candidates(request.session, uri);
-    let watched = is_watched.then(|| known.subscribed_upstream(upstreams(), uri)).flatten();
+    let watched = is_subscription.then(|| known.subscribed_upstream(upstreams(), uri)).flatten();
     if let Some(owner) = watched.or_else(|| known.owner_of_uri(upstreams, uri)) {
-        return (request.read(owner, &what, params).await, Some(owner));
+        return (request.read(owner, &item, params).await, Some(owner));
     }
     match Scheme::of(uri) {
         None => {
-            if let Err(outcome) = request.wait_started(&what).await {
+            if let Err(outcome) = request.wait_started(&item).await {
                 return (outcome, None);
             }
         }
@@ -151,8 +152,8 @@ async fn send<'a>(
     }
     let with: Vec<&Arc<Upstream>> = upstreams().filter(|upstream| declares(upstream, "resources")).collect();
     match &*with {
-        [only] => (request.read(only, &what, params).await, Some(*only)),
-        several => match request.read_in_turn(several, &what, params).await {
+        [only] => (request.read(only, &item, params).await, Some(*only)),
+        several => match request.read_in_turn(several, &item, params).await {
             Some(read) => read,
             None => {
                 let words = format!("there is no resource `{}`{}", printable(uri), request.absent().await);
@@ -162,7 +163,6 @@ async fn send<'a>(
     }
 }
 
-/// The upstream of this URI or template, if known.
 pub(super) fn owner<'a>(request: HostRequest<'a>, uri: &str) -> Option<&'a Arc<Upstream>> {
     let mind = || candidates(request.session, uri).next().filter(|_| Scheme::of(uri) == Some(Scheme::Mind));
     request.session.routes.owner_of_uri(|| candidates(request.session, uri), uri).or_else(mind)
@@ -186,7 +186,7 @@ impl Scheme {
     }
 }
 
-pub(super) const STATUS: &str = "embody://runtime/status";
+const STATUS: &str = "embody://runtime/status";
 
 pub(super) fn status_resource() -> Box<RawValue> {
     raw(&json!({
@@ -198,7 +198,7 @@ pub(super) fn status_resource() -> Box<RawValue> {
     }))
 }
 
-pub(super) async fn answer_status(request: HostRequest<'_>) -> Outcome {
+async fn answer_status(request: HostRequest<'_>) -> Outcome {
     let known = &request.session.routes;
     match &*request.call.request.method {
         "resources/subscribe" => known.watches_status.store(true, Ordering::Release),

@@ -34,13 +34,11 @@ impl<'a> HostRequest<'a> {
     pub(super) async fn read(
         self,
         upstream: &Arc<Upstream>,
-        what: &str,
+        item: &str,
         params: Option<&RawValue>,
     ) -> Outcome {
-        match read_gate::send(self, upstream, what, params).await {
-            Ok(carried) => outcome_for_host(self.session, upstream, what, carried).await,
-            Err(refused) => refused,
-        }
+        let sent = read_gate::send(self, upstream, item, params).await;
+        self.outcome(upstream, item, sent).await
     }
 
     /// Sends it to each of these in order, until one does not respond with "not found"; otherwise returns the first outcome.
@@ -48,47 +46,44 @@ impl<'a> HostRequest<'a> {
     pub(super) async fn read_in_turn(
         self,
         upstreams: &[&Arc<Upstream>],
-        what: &str,
+        item: &str,
         params: Option<&RawValue>,
     ) -> Option<(Outcome, Option<&'a Arc<Upstream>>)> {
         let session: &'a Arc<Session> = self.session;
         let mut first = None;
         for upstream in upstreams.iter().filter(|upstream| is_reachable(upstream)) {
-            let sent = read_gate::send(self, upstream, what, params).await;
+            let sent = read_gate::send(self, upstream, item, params).await;
             let is_last = match &sent {
-                Ok(CallResult::Answered(outcome)) => !is_not_theirs(outcome),
+                Ok(CallResult::Answered(outcome)) => !is_not_found(outcome),
                 Ok(CallResult::CancelledUnsent | CallResult::Cancelled) => true,
                 // A failing server does not hide the others.
                 Ok(_) => false,
                 // Nor does a denied one; a pending approval ends the search.
-                Err(_) => !read_gate::is_denied(self, upstream, what, params),
+                Err(_) => !read_gate::is_denied(self, upstream, item, params),
             };
             if is_last {
-                let outcome = self.outcome(upstream, what, sent).await;
+                let outcome = self.outcome(upstream, item, sent).await;
                 return Some((outcome, session.upstream(&upstream.spec().name)));
             }
             first.get_or_insert((upstream, sent));
         }
         let (upstream, sent) = first?;
-        Some((self.outcome(upstream, what, sent).await, None))
+        Some((self.outcome(upstream, item, sent).await, None))
     }
 
-    async fn outcome(self, upstream: &Upstream, what: &str, sent: Result<CallResult, Outcome>) -> Outcome {
+    pub(super) async fn outcome(
+        self,
+        upstream: &Upstream,
+        item: &str,
+        sent: Result<CallResult, Outcome>,
+    ) -> Outcome {
         match sent {
-            Ok(carried) => outcome_for_host(self.session, upstream, what, carried).await,
+            Ok(result) => outcome_for_host(self.session, upstream, item, result).await,
             Err(refused) => refused,
         }
     }
 
-    /// Sends a request about a task or a list, which is not recorded, with these parameters. Returns the outcome for the
-    /// host.
-    pub(super) async fn relay(self, upstream: &Upstream, params: Option<&RawValue>) -> Outcome {
-        let what = Kind::Method.name(&self.call.request.method);
-        let sent = self.ask(upstream, params).await;
-        self.outcome(upstream, &what, sent).await
-    }
-
-    /// The same, but returns the raw result.
+    /// Sends a request about a task or a list, which is not recorded, with these parameters.
     pub(super) async fn ask(
         self,
         upstream: &Upstream,
@@ -101,23 +96,23 @@ impl<'a> HostRequest<'a> {
             Ok(link) => link,
             Err(away) => return Ok(CallResult::Unavailable(away.to_string())),
         };
-        let trip = UpstreamCall {
+        let call = UpstreamCall {
             session: self.session,
             upstream: &spec.name,
-            what: &Kind::Method.name(method),
+            item: &Kind::Method.name(method),
             link: &link,
             call: self.call,
             limit: spec.call_timeout,
             permit: &permit,
         };
-        Ok(call_upstream(trip, OutgoingCall { method, params }).await)
+        Ok(call_upstream(call, OutgoingCall { method, params }).await)
     }
 
     /// Waits for servers that are still starting and may have this item. If one has not started, its items are unknown and
     /// the others must not answer for it.
-    pub(super) async fn wait_started(self, what: &str) -> Result<(), Outcome> {
-        let body = first_not_started(self.session, |_| Some(what.to_owned())).await;
-        body.map_or(Ok(()), |body| Err(not_started(body, what)))
+    pub(super) async fn wait_started(self, item: &str) -> Result<(), Outcome> {
+        let body = first_not_started(self.session, |_| Some(item.to_owned())).await;
+        body.map_or(Ok(()), |body| Err(not_started(body, item)))
     }
 
     /// Waits until every upstream is connected or has failed, at most as long as a list may take.
@@ -130,7 +125,6 @@ impl<'a> HostRequest<'a> {
         let _ = timeout(self.broker.config.times.list, all).await;
     }
 
-    /// The upstreams that declare this capability, in order.
     pub(super) fn with(self, capability: &str) -> Vec<&'a Arc<Upstream>> {
         self.session.upstreams().filter(|upstream| declares(upstream, capability)).collect()
     }
@@ -170,12 +164,11 @@ pub(super) async fn first_not_started(
     session.bodies.iter().filter(may_own).find(|body| body.never_connected())
 }
 
-/// The response for an item that may belong to a body that has not started.
-pub(super) fn not_started(body: &Upstream, what: &str) -> Outcome {
-    let (name, what) = (&body.spec().name, printable(what));
+pub(super) fn not_started(body: &Upstream, item: &str) -> Outcome {
+    let (name, item) = (&body.spec().name, printable(item));
     // Without the reason, which may quote the server; `runtime_status` has it.
     let words = format!(
-        "`{name}` has not started yet, and `{what}` may be its own; try again later, or see runtime_status"
+        "`{name}` has not started yet, and `{item}` may be its own; try again later, or see runtime_status"
     );
     failure(code::INTERNAL_ERROR, words)
 }
@@ -189,7 +182,6 @@ pub(super) fn is_reachable(upstream: &Upstream) -> bool {
     upstream.health().is_fine()
 }
 
-/// Whether its initialize result declares this capability.
 pub(super) fn declares(upstream: &Upstream, capability: &str) -> bool {
     upstream.capabilities().is_some_and(|known| known.get(capability).is_some_and(|value| !value.is_null()))
 }
@@ -198,20 +190,20 @@ pub(super) fn declares(upstream: &Upstream, capability: &str) -> bool {
 pub(crate) async fn outcome_for_host(
     session: &Session,
     upstream: &Upstream,
-    what: &str,
-    carried: CallResult,
+    item: &str,
+    result: CallResult,
 ) -> Outcome {
     let name = &upstream.spec().name;
     // Errors may quote the upstream.
-    let what = match &carried {
-        CallResult::Answered(_) => Some(what),
+    let item = match &result {
+        CallResult::Answered(_) => Some(item),
         CallResult::Unavailable(_) | CallResult::NotSent(_) | CallResult::Lost(_) => Some(ERRORS),
         CallResult::TimedOut | CallResult::CancelledUnsent | CallResult::Cancelled => None,
     };
-    if let Some(what) = what {
-        session.mark_read(name, what).await;
+    if let Some(item) = item {
+        session.mark_read(name, item).await;
     }
-    let reason = match carried {
+    let reason = match result {
         CallResult::Answered(outcome) => return outcome,
         CallResult::Unavailable(reason) => format!("`{name}` is unavailable: {reason}"),
         CallResult::NotSent(error) => format!("it could not be sent to `{name}`: {error}"),
@@ -234,13 +226,13 @@ pub(super) async fn ask(
     upstream.request(link, OutgoingCall { method, params }, limit).await.ok().map(CallResult::Answered)
 }
 
-pub(super) fn is_done(carried: &CallResult) -> bool {
-    matches!(carried, CallResult::Answered(Outcome::Result(_)))
+pub(super) fn is_done(result: &CallResult) -> bool {
+    matches!(result, CallResult::Answered(Outcome::Result(_)))
 }
 
 /// Whether an upstream responds that it does not have the item. Besides the code for that, servers use "invalid params",
 /// "method not found" and 0.
-fn is_not_theirs(outcome: &Outcome) -> bool {
+fn is_not_found(outcome: &Outcome) -> bool {
     let Outcome::Error(error) = outcome else { return false };
     let read: Result<ErrorObject, _> = serde_json::from_str(error.get());
     read.is_ok_and(|error| {

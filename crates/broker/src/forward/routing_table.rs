@@ -13,15 +13,12 @@ use super::tasks::Tasks;
 use crate::session::lock;
 use crate::upstream::Upstream;
 
-/// URIs and templates that are remembered per upstream.
-const URIS: usize = 10_000;
-const TEMPLATES: usize = 200;
-/// Prompt names that are remembered as listed to the host.
-const GIVEN: usize = 20_000;
+const URIS_MAX: usize = 10_000;
+const TEMPLATES_MAX: usize = 200;
+const LISTED_PROMPTS_MAX: usize = 20_000;
 /// Resources of one upstream that a host may subscribe to.
-const SUBSCRIPTIONS: usize = 1_000;
-/// The longest remembered text, in bytes.
-pub(super) const LONGEST: usize = 4_096;
+const SUBSCRIPTIONS_MAX: usize = 1_000;
+pub(super) const TEXT_BYTES: usize = 4_096;
 
 #[derive(Default)]
 pub(crate) struct RoutingTable {
@@ -30,7 +27,7 @@ pub(crate) struct RoutingTable {
     pub(super) level: Mutex<Option<Box<RawValue>>>,
     /// Whether the host is subscribed to the broker's own resource.
     pub(super) watches_status: AtomicBool,
-    given_prompts: Mutex<HashSet<String>>,
+    listed_prompts: Mutex<HashSet<String>>,
     pub(super) collecting: tokio::sync::Mutex<()>,
     pub(super) to_host: Mutex<HashMap<String, NotificationQueue>>,
     pub(super) to_upstreams: Mutex<HashMap<String, NotificationQueue>>,
@@ -45,9 +42,9 @@ pub(super) struct UpstreamRoutes {
     has_prompts: bool,
     subscriptions: BTreeMap<String, Box<RawValue>>,
     /// The connection that has received the current settings.
-    told: Weak<Link>,
+    settings_sent_to: Weak<Link>,
     /// The connection that has received the host's log level directly.
-    levelled: Weak<Link>,
+    level_sent_to: Weak<Link>,
     /// The capabilities whose list the host received without this upstream.
     missed: BTreeSet<&'static str>,
 }
@@ -61,14 +58,13 @@ impl RoutingTable {
         }
     }
 
-    /// The first of these upstreams whose entry matches.
     fn first<'a>(
         &self,
         upstreams: impl Iterator<Item = &'a Arc<Upstream>>,
-        is_so: impl Fn(&UpstreamRoutes) -> bool,
+        matches: impl Fn(&UpstreamRoutes) -> bool,
     ) -> Option<&'a Arc<Upstream>> {
         let known = lock(&self.upstreams);
-        upstreams.into_iter().find(|upstream| known.get(&upstream.spec().name).is_some_and(&is_so))
+        upstreams.into_iter().find(|upstream| known.get(&upstream.spec().name).is_some_and(&matches))
     }
 
     pub(super) fn forget_resources(&self, upstream: &str) {
@@ -81,7 +77,7 @@ impl RoutingTable {
 
     pub(super) fn add_uri(&self, upstream: &str, uri: String) {
         self.with(upstream, |routes| {
-            if uri.len() <= LONGEST && routes.uris.len() < URIS {
+            if uri.len() <= TEXT_BYTES && routes.uris.len() < URIS_MAX {
                 routes.uris.insert(uri);
             }
         });
@@ -89,8 +85,8 @@ impl RoutingTable {
 
     pub(super) fn add_template(&self, upstream: &str, template: String) {
         self.with(upstream, |routes| {
-            if template.len() <= LONGEST
-                && routes.templates.len() < TEMPLATES
+            if template.len() <= TEXT_BYTES
+                && routes.templates.len() < TEMPLATES_MAX
                 && !routes.templates.contains(&template)
             {
                 routes.templates.push(template);
@@ -110,16 +106,14 @@ impl RoutingTable {
         self.with(upstream, |routes| (routes.prompts, routes.has_prompts) = (names, true));
     }
 
-    /// Remembers that the host receives these prompt names in a list.
     pub(super) fn record_listed_prompts(&self, names: impl Iterator<Item = String>) {
-        let mut given = lock(&self.given_prompts);
-        let free = GIVEN.saturating_sub(given.len());
-        given.extend(names.filter(|name| name.len() <= LONGEST).take(free));
+        let mut given = lock(&self.listed_prompts);
+        let free = LISTED_PROMPTS_MAX.saturating_sub(given.len());
+        given.extend(names.filter(|name| name.len() <= TEXT_BYTES).take(free));
     }
 
-    /// Whether the host has received this prompt name in a list.
     pub(super) fn is_listed_prompt(&self, name: &str) -> bool {
-        lock(&self.given_prompts).contains(name)
+        lock(&self.listed_prompts).contains(name)
     }
 
     pub(super) fn has_prompts(&self, upstream: &str) -> bool {
@@ -140,7 +134,7 @@ impl RoutingTable {
     where
         I: Iterator<Item = &'a Arc<Upstream>>,
     {
-        if uri.len() > LONGEST {
+        if uri.len() > TEXT_BYTES {
             return None;
         }
         let listed = self.first(upstreams(), |routes| routes.uris.contains(uri));
@@ -167,9 +161,9 @@ impl RoutingTable {
 
     pub(super) fn subscribe(&self, upstream: &str, uri: String, params: Box<RawValue>) {
         self.with(upstream, |routes| {
-            if uri.len() <= LONGEST
-                && params.get().len() <= 2 * LONGEST
-                && routes.subscriptions.len() < SUBSCRIPTIONS
+            if uri.len() <= TEXT_BYTES
+                && params.get().len() <= 2 * TEXT_BYTES
+                && routes.subscriptions.len() < SUBSCRIPTIONS_MAX
             {
                 routes.subscriptions.insert(uri, params);
             }
@@ -195,26 +189,24 @@ impl RoutingTable {
         });
     }
 
-    /// Takes the capabilities whose list the host received without this upstream.
     pub(super) fn take_missed(&self, upstream: &str) -> BTreeSet<&'static str> {
         self.with(upstream, |routes| std::mem::take(&mut routes.missed))
     }
 
     pub(super) fn mark_level_sent(&self, upstream: &str, link: &Arc<Link>) {
-        self.with(upstream, |routes| routes.levelled = Arc::downgrade(link));
+        self.with(upstream, |routes| routes.level_sent_to = Arc::downgrade(link));
     }
 
-    /// Whether this connection has received the host's level.
     pub(super) fn has_level(&self, upstream: &str, link: &Arc<Link>) -> bool {
-        self.with(upstream, |routes| routes.levelled.ptr_eq(&Arc::downgrade(link)))
+        self.with(upstream, |routes| routes.level_sent_to.ptr_eq(&Arc::downgrade(link)))
     }
 
     /// Whether this connection has not received the settings yet; marks it as having received them.
     pub(super) fn is_new_connection(&self, upstream: &str, link: &Arc<Link>) -> bool {
         let link = Arc::downgrade(link);
         self.with(upstream, |routes| {
-            let is_new = !routes.told.ptr_eq(&link);
-            routes.told = link;
+            let is_new = !routes.settings_sent_to.ptr_eq(&link);
+            routes.settings_sent_to = link;
             is_new
         })
     }

@@ -22,10 +22,8 @@ use crate::session::{Session, lock};
 use crate::upstream::Upstream;
 use crate::{BrokerConfig, Principal};
 
-/// Limit for one server to set its level.
-const LEVEL: Duration = Duration::from_secs(5);
-/// Limit for restoring everything on a new connection.
-const ALL: Duration = Duration::from_secs(30);
+const LEVEL_TIMEOUT: Duration = Duration::from_secs(5);
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(30);
 
 const SET_LEVEL: &str = "logging/setLevel";
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
@@ -37,7 +35,7 @@ struct Params {
 
 /// Answers `logging/setLevel`: sends the level to all servers with logging, also to those that connect later.
 pub(super) async fn set_level(request: HostRequest<'_>) -> Outcome {
-    let level = match params::read("logging/setLevel", request.params()) {
+    let level = match params::read(SET_LEVEL, request.params()) {
         Ok(Params { level }) => level,
         Err(outcome) => return outcome,
     };
@@ -47,17 +45,8 @@ pub(super) async fn set_level(request: HostRequest<'_>) -> Outcome {
     // Only the level is stored; other members belong to this request.
     let params = raw(&json!({"level": level}));
     *lock(&request.session.routes.level) = Some(params.clone());
-    let mut told = JoinSet::new();
-    for upstream in request.session.upstreams().filter(|one| is_connected(one) && declares(one, "logging")) {
-        let (session, upstream, params) = (Arc::clone(request.session), Arc::clone(upstream), params.clone());
-        told.spawn(async move {
-            let link = upstream.lease().await.ok()?;
-            session.routes.mark_level_sent(&upstream.spec().name, &link);
-            let asked = ask(&upstream, &link, SET_LEVEL, Some(&params), LEVEL).await?;
-            Some((upstream, asked))
-        });
-    }
-    let answers: Vec<(Arc<Upstream>, CallResult)> = told.join_all().await.into_iter().flatten().collect();
+    let answers = send_level(request.session, &params).join_all().await;
+    let answers: Vec<(Arc<Upstream>, CallResult)> = answers.into_iter().flatten().collect();
     let is_refused = answers.iter().all(|(_, answer)| !is_done(answer));
     match answers.into_iter().next() {
         Some((upstream, refusal)) if is_refused => {
@@ -79,7 +68,7 @@ pub(crate) fn request_log_level(session: &Arc<Session>, level: &str) {
         }
         *known = Some(params.clone());
     }
-    send_level(session, &params);
+    send_level(session, &params).detach_all();
 }
 
 pub(crate) fn apply_remote_setting(
@@ -92,26 +81,29 @@ pub(crate) fn apply_remote_setting(
     struct Uri {
         uri: String,
     }
-    if method == "logging/setLevel" {
+    if method == SET_LEVEL {
         let Ok(Params { level }) = serde_json::from_str(params) else { return };
         let params = raw(&json!({ "level": level }));
         *lock(&session.routes.level) = Some(params.clone());
-        send_level(session, &params);
+        send_level(session, &params).detach_all();
     } else if let Ok(Uri { uri }) = serde_json::from_str(params) {
         super::watch(config, session, vec![uri], method == "resources/subscribe");
     }
 }
 
-/// Sends the level to all servers with logging, in the background.
-fn send_level(session: &Arc<Session>, params: &RawValue) {
+/// Sends the level to all servers with logging.
+fn send_level(session: &Arc<Session>, params: &RawValue) -> JoinSet<Option<(Arc<Upstream>, CallResult)>> {
+    let mut sending = JoinSet::new();
     for upstream in session.upstreams().filter(|one| is_connected(one) && declares(one, "logging")) {
         let (session, upstream, params) = (Arc::clone(session), Arc::clone(upstream), params.to_owned());
-        tokio::spawn(async move {
+        sending.spawn(async move {
             let link = upstream.lease().await.ok()?;
             session.routes.mark_level_sent(&upstream.spec().name, &link);
-            ask(&upstream, &link, "logging/setLevel", Some(&params), LEVEL).await
+            let result = ask(&upstream, &link, SET_LEVEL, Some(&params), LEVEL_TIMEOUT).await?;
+            Some((upstream, result))
         });
     }
+    sending
 }
 
 /// Whether the caller receives this notification: a stateless host receives only the log messages that its request asks for.
@@ -121,8 +113,8 @@ pub(crate) fn passes_log_level(call: &Call<Principal>, notification: &Notificati
     }
     let wanted = call.host.client_info().log_level.as_deref().and_then(severity);
     let params = notification.params.as_deref().map_or("{}", |params| params.get());
-    let said = serde_json::from_str::<Params>(params).ok().and_then(|said| severity(&said.level));
-    wanted.is_some_and(|wanted| said.is_none_or(|said| said >= wanted))
+    let level = serde_json::from_str::<Params>(params).ok().and_then(|params| severity(&params.level));
+    wanted.is_some_and(|wanted| level.is_none_or(|level| level >= wanted))
 }
 
 fn severity(level: &str) -> Option<usize> {
@@ -137,7 +129,7 @@ pub(super) fn restore(session: &Arc<Session>, upstream: &Arc<Upstream>) {
     let (session, upstream) = (Arc::clone(session), Arc::clone(upstream));
     tokio::spawn(async move {
         let name = &upstream.spec().name;
-        if timeout(ALL, restore_connection(&session, &upstream)).await.is_err() {
+        if timeout(RESTORE_TIMEOUT, restore_connection(&session, &upstream)).await.is_err() {
             tracing::warn!(upstream = name, "a new connection does not take what held for the old one");
         }
     });
@@ -163,10 +155,10 @@ async fn restore_connection(session: &Session, upstream: &Upstream) {
     let level = lock(&session.routes.level).clone().filter(|_| declares(upstream, "logging"));
     // A new connection may already have received the level from the host; a second one would interfere with its calls.
     if let Some(level) = level.filter(|_| !session.routes.has_level(name, &link)) {
-        ask(upstream, &link, "logging/setLevel", Some(&level), LEVEL).await;
+        ask(upstream, &link, SET_LEVEL, Some(&level), LEVEL_TIMEOUT).await;
     }
     session.notifier.listeners.send_watched_tasks(name, &link);
     for params in session.routes.subscriptions(name) {
-        ask(upstream, &link, "resources/subscribe", Some(&params), LEVEL).await;
+        ask(upstream, &link, "resources/subscribe", Some(&params), LEVEL_TIMEOUT).await;
     }
 }

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::printable;
 use super::route::{HostRequest, outcome_for_host};
-use super::routing_table::{LONGEST, RoutingTable, UpstreamRoutes};
+use super::routing_table::{RoutingTable, TEXT_BYTES, UpstreamRoutes};
 use crate::BrokerConfig;
 use crate::arguments::canonical;
 use crate::params;
@@ -37,7 +37,7 @@ impl Task {
 }
 
 /// Remembers the task in a result, if the request asked for one.
-pub(super) fn record_result(session: &Session, upstream: &str, params: &RawValue, result: &RawValue) {
+pub(crate) fn record_task_result(session: &Session, upstream: &str, params: &RawValue, result: &RawValue) {
     #[derive(Deserialize)]
     struct Created {
         task: Task,
@@ -58,7 +58,6 @@ fn note(session: &Session, upstream: &str, task: &str, is_running: bool) {
     update_keep_alive(session, upstream);
 }
 
-/// Releases a task of a stateless server that no host waits for.
 pub(crate) fn leave_task(session: &Session, upstream: &str, task: &str) {
     session.routes.leave_task(upstream, task);
     update_keep_alive(session, upstream);
@@ -84,19 +83,18 @@ pub(super) async fn answer(request: HostRequest<'_>) -> Outcome {
         Err(outcome) => return outcome,
     };
     match request.session.routes.owner_of_task(request.session.upstreams(), &task_id) {
-        Some(owner_of_task) => {
-            let (method, name) = (&*request.call.request.method, &owner_of_task.spec().name);
+        Some(owner) => {
+            let (method, name) = (&*request.call.request.method, &owner.spec().name);
             let params = request.params().and_then(|params| params::only(params, &["taskId"]));
-            let carried = match request.ask(owner_of_task, params.as_deref()).await {
-                Ok(carried) => carried,
+            let result = match request.ask(owner, params.as_deref()).await {
+                Ok(result) => result,
                 Err(denied) => return denied,
             };
             if let Some(audit) = TaskAudit::read(method, request.params()) {
                 let to = TaskTarget { body: name, task: &task_id, call: None };
-                audit.record(&request.broker.config, request.session, to, outcome_of(&carried)).await;
+                audit.record(&request.broker.config, request.session, to, outcome_of(&result)).await;
             }
-            let outcome =
-                outcome_for_host(request.session, owner_of_task, &Kind::Method.name(method), carried).await;
+            let outcome = outcome_for_host(request.session, owner, &Kind::Method.name(method), result).await;
             if has_ended(method, &outcome) {
                 note(request.session, name, &task_id, false);
             }
@@ -123,7 +121,7 @@ fn has_ended(method: &str, outcome: &Outcome) -> bool {
 }
 
 pub(crate) struct TaskAudit {
-    said: TaskMessageKind,
+    kind: TaskMessageKind,
     answers: Option<Kept>,
 }
 
@@ -144,14 +142,14 @@ impl TaskAudit {
             input_responses: &'a RawValue,
         }
         match method {
-            "tasks/cancel" => Some(Self { said: TaskMessageKind::Cancel, answers: None }),
+            "tasks/cancel" => Some(Self { kind: TaskMessageKind::Cancel, answers: None }),
             "tasks/update" => {
                 let given = params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
                 let answers = given.map(|Params { input_responses }| {
                     let text = input_responses.get();
                     Kept::of(canonical(text).as_deref().unwrap_or(text))
                 });
-                Some(Self { said: TaskMessageKind::Update, answers })
+                Some(Self { kind: TaskMessageKind::Update, answers })
             }
             _ => None,
         }
@@ -168,9 +166,9 @@ impl TaskAudit {
         let TaskTarget { body, task, call } = to;
         let (call_id, tool) = call.unzip();
         let (body, task) = (body.to_owned(), task.to_owned());
-        let said =
-            TaskMessage { call_id, body, tool, task, said: self.said, args: self.answers, outcome, detail };
-        let record = Record { actor: session.identity.actor.clone(), event: Event::Task(said) };
+        let event =
+            TaskMessage { call_id, body, tool, task, said: self.kind, args: self.answers, outcome, detail };
+        let record = Record { actor: session.identity.actor.clone(), event: Event::Task(event) };
         if let Err(error) = config.store.audit().append_deferred(record).await {
             config.meter.unrecorded.add(1);
             tracing::error!(session = session.id, reason = %error, "what was said to a task is not on record");
@@ -189,7 +187,6 @@ pub(super) struct Tasks {
     known: VecDeque<String>,
     /// Tasks whose end was not observed, and until when they count as running.
     running: HashMap<String, Instant>,
-    /// The calls that became tasks on stateless servers.
     begun: HashMap<String, TaskCall>,
     /// The connection number of the process, and the name for it in task ids.
     process: (u32, String),
@@ -219,7 +216,6 @@ impl Tasks {
         self.begun.values().map(TaskCall::argument_bytes).sum()
     }
 
-    /// Removes expired entries.
     fn expire(&mut self) {
         let now = Instant::now();
         self.running.retain(|_, until| *until > now);
@@ -230,7 +226,7 @@ impl Tasks {
 impl RoutingTable {
     /// The first upstream that returns a task id owns the task.
     pub(super) fn add_task(&self, upstream: &str, task: String) {
-        if task.len() > LONGEST || lock(&self.upstreams).values().any(|routes| routes.tasks.has(&task)) {
+        if task.len() > TEXT_BYTES || lock(&self.upstreams).values().any(|routes| routes.tasks.has(&task)) {
             return;
         }
         self.with(upstream, |routes| routes.tasks.add(task));
@@ -269,7 +265,6 @@ impl RoutingTable {
         self.with(upstream, |routes| routes.tasks.process.1 == process && routes.tasks.has(task))
     }
 
-    /// Removes an ended task and returns its call.
     pub(crate) fn end_task(&self, upstream: &str, task: &str) -> Option<TaskCall> {
         self.with(upstream, |UpstreamRoutes { tasks, .. }| {
             tasks.running.remove(task);
@@ -290,9 +285,9 @@ impl RoutingTable {
         self.with(upstream, |UpstreamRoutes { tasks, .. }| tasks.begun.get(task).map(TaskCall::named))
     }
 
-    pub(crate) fn stop_task(&self, upstream: &str, task: &str, is_told: bool) {
+    pub(crate) fn stop_task(&self, upstream: &str, task: &str, is_requested: bool) {
         self.with(upstream, |UpstreamRoutes { tasks, .. }| {
-            tasks.begun.get_mut(task).into_iter().for_each(|begun| begun.is_told_to_stop = is_told);
+            tasks.begun.get_mut(task).into_iter().for_each(|begun| begun.is_told_to_stop = is_requested);
         });
     }
 
@@ -303,7 +298,7 @@ impl RoutingTable {
         lock(&self.upstreams).values().any(|routes| routes.tasks.begun.values().any(stays))
     }
 
-    pub(super) fn set_task_running(&self, upstream: &str, task: &str, is_running: bool) {
+    fn set_task_running(&self, upstream: &str, task: &str, is_running: bool) {
         self.with(upstream, |UpstreamRoutes { tasks, .. }| match is_running {
             true if tasks.has(task) => {
                 tasks.running.insert(task.to_owned(), Instant::now() + LONGEST_RUN);
@@ -333,7 +328,7 @@ mod tests {
         assert!(TaskAudit::read("tasks/get", Some(&params)).is_none());
         assert!(TaskAudit::read("tasks/result", Some(&params)).is_none());
         let stop = TaskAudit::read("tasks/cancel", Some(&params)).unwrap();
-        assert!(stop.said == TaskMessageKind::Cancel && stop.answers.is_none());
+        assert!(stop.kind == TaskMessageKind::Cancel && stop.answers.is_none());
         let told = TaskAudit::read("tasks/update", Some(&params)).unwrap().answers.unwrap();
         assert_eq!(told.excerpt().to_string(), r#"{"a":1,"b":{"token":"[redacted]"}}"#);
         // The order of members does not matter.

@@ -6,9 +6,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use embody_store::audit::{Outcome as Ended, Verdict};
+use embody_store::audit::{Outcome, Verdict};
 
 use super::Meter;
+use crate::pipeline::respond::decision_name;
 use crate::policy::Class;
 use crate::session::Session;
 
@@ -20,8 +21,8 @@ const OTHERS: &str = "_others";
 #[derive(Debug)]
 pub(crate) struct Body {
     pub(super) name: Box<str>,
-    ends: [Counters<{ OutcomeLabel::ALL.len() }>; Class::ALL.len()],
-    verdicts: [Counters<{ DecisionLabel::ALL.len() }>; Class::ALL.len()],
+    outcomes: [Counters<{ OUTCOMES.len() }>; Class::ALL.len()],
+    decisions: [Counters<{ DECISIONS.len() }>; Class::ALL.len()],
     pub(super) upstream: Histogram,
     /// The time that was spent in the broker itself.
     pub(super) overhead: Histogram,
@@ -32,39 +33,43 @@ impl Body {
     fn new(name: &str) -> Self {
         Self {
             name: name.into(),
-            ends: std::array::from_fn(|_| Counters::default()),
-            verdicts: std::array::from_fn(|_| Counters::default()),
+            outcomes: std::array::from_fn(|_| Counters::default()),
+            decisions: std::array::from_fn(|_| Counters::default()),
             upstream: Histogram::default(),
             overhead: Histogram::default(),
             restarts: Counter::default(),
         }
     }
 
-    pub(crate) fn record_decision(&self, class: Class, verdict: DecisionLabel) {
-        if let Some(verdicts) = self.verdicts.get(class as usize) {
-            verdicts.add(verdict as usize);
+    pub(crate) fn record_decision(&self, class: Class, decision: Verdict) {
+        if let Some(decisions) = self.decisions.get(class as usize) {
+            decisions.add(decision as usize);
         }
     }
 
-    pub(crate) fn finish(&self, class: Class, end: OutcomeLabel, timing: &Timing) {
-        if let Some(ends) = self.ends.get(class as usize) {
-            ends.add(end as usize);
+    pub(crate) fn finish(&self, class: Class, outcome: Option<Outcome>, timing: &Timing) {
+        if let Some(outcomes) = self.outcomes.get(class as usize) {
+            outcomes.add(outcome_index(outcome));
         }
         let upstream = Duration::from_nanos(timing.upstream_ns.load(Ordering::Relaxed));
         let aside = Duration::from_nanos(timing.aside_ns.load(Ordering::Relaxed));
-        if end != OutcomeLabel::Refused && end != OutcomeLabel::NotSent {
+        if outcome.is_some_and(|outcome| outcome != Outcome::Denied) {
             self.upstream.record(upstream);
         }
         self.overhead.record(timing.began.elapsed().saturating_sub(upstream + aside));
     }
 
-    pub(super) fn outcomes(&self, class: Class, end: OutcomeLabel) -> u64 {
-        self.ends.get(class as usize).map_or(0, |ends| ends.get(end as usize))
+    pub(super) fn outcomes(&self, class: Class, outcome: Option<Outcome>) -> u64 {
+        self.outcomes.get(class as usize).map_or(0, |outcomes| outcomes.get(outcome_index(outcome)))
     }
 
-    pub(super) fn decisions(&self, class: Class, verdict: DecisionLabel) -> u64 {
-        self.verdicts.get(class as usize).map_or(0, |verdicts| verdicts.get(verdict as usize))
+    pub(super) fn decisions(&self, class: Class, decision: Verdict) -> u64 {
+        self.decisions.get(class as usize).map_or(0, |decisions| decisions.get(decision as usize))
     }
+}
+
+fn outcome_index(outcome: Option<Outcome>) -> usize {
+    outcome.map_or(OUTCOMES.len() - 1, |outcome| outcome as usize)
 }
 
 #[derive(Debug)]
@@ -79,7 +84,6 @@ impl Timing {
         Self { began, upstream_ns: AtomicU64::new(0), aside_ns: AtomicU64::new(0) }
     }
 
-    /// Adds the time that the server took.
     pub(crate) fn upstream(&self, took: Duration) {
         add(&self.upstream_ns, took);
     }
@@ -109,29 +113,28 @@ fn add(to: &AtomicU64, took: Duration) {
 /// All known servers, readable without a lock.
 #[derive(Debug)]
 pub(super) struct Bodies {
-    places: [OnceLock<Box<Body>>; BODIES_MAX],
+    slots: [OnceLock<Box<Body>>; BODIES_MAX],
     others: Body,
 }
 
 impl Default for Bodies {
     fn default() -> Self {
-        Self { places: std::array::from_fn(|_| OnceLock::new()), others: Body::new(OTHERS) }
+        Self { slots: std::array::from_fn(|_| OnceLock::new()), others: Body::new(OTHERS) }
     }
 }
 
 impl Bodies {
     pub(super) fn of(&self, name: &str) -> &Body {
-        self.places
+        self.slots
             .iter()
-            .map(|place| place.get_or_init(|| Box::new(Body::new(name))))
+            .map(|slot| slot.get_or_init(|| Box::new(Body::new(name))))
             .find(|body| *body.name == *name)
             .map_or(&self.others, |body| body)
     }
 
-    /// The known servers, in the order of their first use.
     pub(super) fn seen(&self) -> impl Iterator<Item = &Body> {
-        let others = Some(&self.others).filter(|_| self.places.iter().all(|place| place.get().is_some()));
-        self.places.iter().filter_map(OnceLock::get).map(|body| &**body).chain(others)
+        let others = Some(&self.others).filter(|_| self.slots.iter().all(|slot| slot.get().is_some()));
+        self.slots.iter().filter_map(OnceLock::get).map(|body| &**body).chain(others)
     }
 }
 
@@ -149,7 +152,7 @@ impl Restarts {
 }
 
 /// The upper bounds of the histogram buckets, in nanoseconds: from the cost of a read to the time that a person takes.
-pub(super) const BOUNDS_NS: [u64; 18] = [
+const BOUNDS_NS: [u64; 18] = [
     10_000,
     25_000,
     50_000,
@@ -193,18 +196,23 @@ impl<const N: usize> Default for Counters<N> {
 }
 
 impl<const N: usize> Counters<N> {
-    pub(crate) fn add(&self, place: usize) {
-        self.add_many(place, 1);
+    pub(crate) fn add(&self, index: usize) {
+        self.add_many(index, 1);
     }
 
-    pub(crate) fn add_many(&self, place: usize, count: u64) {
-        if let Some(counter) = self.0.get(place) {
+    pub(crate) fn add_many(&self, index: usize, count: u64) {
+        if let Some(counter) = self.0.get(index) {
             counter.add(count);
         }
     }
 
-    pub(crate) fn get(&self, place: usize) -> u64 {
-        self.0.get(place).map_or(0, Counter::get)
+    pub(crate) fn get(&self, index: usize) -> u64 {
+        self.0.get(index).map_or(0, Counter::get)
+    }
+
+    /// Each label with its counter, in the same order.
+    pub(super) fn labelled<'a>(&self, labels: [&'a str; N]) -> impl Iterator<Item = (&'a str, u64)> {
+        labels.into_iter().zip(self.0.iter().map(Counter::get))
     }
 }
 
@@ -212,7 +220,6 @@ impl<const N: usize> Counters<N> {
 pub(crate) struct Gauge(AtomicU64);
 
 impl Gauge {
-    /// Increments the gauge until the guard is dropped.
     pub(crate) fn enter(&self) -> GaugeGuard<'_> {
         self.0.fetch_add(1, Ordering::Relaxed);
         GaugeGuard(self)
@@ -248,8 +255,8 @@ impl Histogram {
     /// The cumulative count per bound in seconds, then the total count and the sum.
     pub(super) fn read(&self) -> HistogramSnapshot {
         let mut count = 0;
-        let up_to = |(place, bound): (usize, &u64)| {
-            count += self.buckets.get(place);
+        let up_to = |(index, bound): (usize, &u64)| {
+            count += self.buckets.get(index);
             (seconds(*bound), count)
         };
         let up_to: Vec<(f64, u64)> = BOUNDS_NS.iter().enumerate().map(up_to).collect();
@@ -270,81 +277,34 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OutcomeLabel {
-    Done,
-    Failed,
-    Unknown,
-    /// Permitted, but could not be sent.
-    NotSent,
-    /// Not permitted.
-    Refused,
-}
+/// How calls end; `None` is a call that was not permitted.
+pub(super) const OUTCOMES: [Option<Outcome>; 5] =
+    [Some(Outcome::Done), Some(Outcome::Failed), Some(Outcome::Unknown), Some(Outcome::Denied), None];
 
-impl OutcomeLabel {
-    pub(super) const ALL: [Self; 5] = [Self::Done, Self::Failed, Self::Unknown, Self::NotSent, Self::Refused];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Unknown => "unknown",
-            Self::NotSent => "not_sent",
-            Self::Refused => "refused",
-        }
+pub(super) const fn outcome_label(outcome: Option<Outcome>) -> &'static str {
+    match outcome {
+        Some(Outcome::Done) => "done",
+        Some(Outcome::Failed) => "failed",
+        Some(Outcome::Unknown) => "unknown",
+        Some(Outcome::Denied) => "not_sent",
+        None => "refused",
     }
 }
 
-impl From<Ended> for OutcomeLabel {
-    fn from(ended: Ended) -> Self {
-        match ended {
-            Ended::Done => Self::Done,
-            Ended::Failed => Self::Failed,
-            Ended::Denied => Self::NotSent,
-            Ended::Unknown => Self::Unknown,
-        }
-    }
-}
+pub(super) const DECISIONS: [Verdict; 7] = [
+    Verdict::Allow,
+    Verdict::Deny,
+    Verdict::Bounce,
+    Verdict::Pending,
+    Verdict::Held,
+    Verdict::Blocked,
+    Verdict::Timeout,
+];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DecisionLabel {
-    Permit,
-    Deny,
-    Bounce,
-    Pending,
-    Held,
-    Blocked,
-    Timeout,
-}
-
-impl DecisionLabel {
-    pub(super) const ALL: [Self; 7] =
-        [Self::Permit, Self::Deny, Self::Bounce, Self::Pending, Self::Held, Self::Blocked, Self::Timeout];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Permit => "permit",
-            Self::Deny => "deny",
-            Self::Bounce => "bounce",
-            Self::Pending => "pending",
-            Self::Held => "held",
-            Self::Blocked => "blocked",
-            Self::Timeout => "timeout",
-        }
-    }
-}
-
-impl From<Verdict> for DecisionLabel {
-    fn from(verdict: Verdict) -> Self {
-        match verdict {
-            Verdict::Allow => Self::Permit,
-            Verdict::Deny => Self::Deny,
-            Verdict::Pending => Self::Pending,
-            Verdict::Bounce => Self::Bounce,
-            Verdict::Held => Self::Held,
-            Verdict::Timeout => Self::Timeout,
-            Verdict::Blocked => Self::Blocked,
-        }
+pub(super) const fn decision_label(decision: Verdict) -> &'static str {
+    match decision {
+        Verdict::Allow => "permit",
+        refused => decision_name(refused),
     }
 }
 
@@ -399,25 +359,25 @@ mod tests {
         let bodies = Bodies::default();
         let timing = Timing::since(Instant::now());
         timing.upstream(Duration::from_secs(1));
-        bodies.of("desk").finish(Class::Write, OutcomeLabel::Done, &timing);
-        bodies.of("lamp").record_decision(Class::Read, DecisionLabel::Bounce);
+        bodies.of("desk").finish(Class::Write, Some(Outcome::Done), &timing);
+        bodies.of("lamp").record_decision(Class::Read, Verdict::Bounce);
         let desk = bodies.of("desk");
         assert_eq!(
-            (desk.outcomes(Class::Write, OutcomeLabel::Done), desk.outcomes(Class::Read, OutcomeLabel::Done)),
+            (
+                desk.outcomes(Class::Write, Some(Outcome::Done)),
+                desk.outcomes(Class::Read, Some(Outcome::Done))
+            ),
             (1, 0)
         );
         assert_eq!((desk.upstream.read().count, desk.overhead.read().count), (1, 1));
-        assert_eq!(bodies.of("lamp").decisions(Class::Read, DecisionLabel::Bounce), 1);
+        assert_eq!(bodies.of("lamp").decisions(Class::Read, Verdict::Bounce), 1);
         assert_eq!(bodies.seen().map(|body| &*body.name).collect::<Vec<_>>(), ["desk", "lamp"]);
         for number in 0..2 * BODIES_MAX {
-            bodies.of(&format!("b{number}")).finish(Class::Read, OutcomeLabel::Refused, &timing);
+            bodies.of(&format!("b{number}")).finish(Class::Read, None, &timing);
         }
         let names: Vec<&str> = bodies.seen().map(|body| &*body.name).collect();
         assert_eq!((names.len(), names.last()), (BODIES_MAX + 1, Some(&OTHERS)));
-        assert_eq!(
-            bodies.of("one more").outcomes(Class::Read, OutcomeLabel::Refused),
-            (BODIES_MAX + 2) as u64
-        );
+        assert_eq!(bodies.of("one more").outcomes(Class::Read, None), (BODIES_MAX + 2) as u64);
         assert_eq!(bodies.of("one more").upstream.read().count, 0);
     }
 

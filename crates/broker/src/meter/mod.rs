@@ -19,7 +19,7 @@ use self::counters::{APPROVAL_RESULTS, Bodies, Counter, Counters, Gauge, GaugeGu
 use crate::approval::Answer;
 use crate::builtin_tools::{BuiltinTool, NAMES};
 
-pub(crate) use self::counters::{Body, DecisionLabel, OutcomeLabel, Restarts, Timing};
+pub(crate) use self::counters::{Body, Restarts, Timing};
 pub(crate) use self::page::write_metrics;
 pub use self::page::{CONTENT_TYPE, Family, Kind, Label, Page};
 pub use self::span::{Attribute, Span, SpanKind, Spans, Value};
@@ -45,13 +45,10 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Metrics without spans.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    #[must_use]
     pub fn with_spans(spans: Spans) -> Self {
         Self { spans: Some(spans), ..Self::default() }
     }
@@ -68,12 +65,10 @@ impl Meter {
         self.own.add(own as usize);
     }
 
-    /// Counts an open approval until the guard is dropped.
     pub(crate) fn enter_approval(&self) -> GaugeGuard<'_> {
         self.approvals_waiting.enter()
     }
 
-    /// Records the result of an approval and the time that it took.
     pub(crate) fn record_approval(&self, answer: &Answer, waited: Duration) {
         self.approval_wait.record(waited);
         self.approvals.add(match answer {

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
-use embody_wire::server::Era;
-
-use super::counters::{APPROVAL_RESULTS, DecisionLabel, Histogram, HistogramSnapshot, METHODS, OutcomeLabel};
-use super::{Meter, span};
+use super::Meter;
+use super::counters::{
+    APPROVAL_RESULTS, DECISIONS, Histogram, HistogramSnapshot, METHODS, OUTCOMES, decision_label,
+    outcome_label,
+};
+use super::span::SpanResult;
 use crate::Broker;
 use crate::builtin_tools::NAMES;
+use crate::degraded::Degraded;
 use crate::policy::Class;
 use crate::session::Session;
 use crate::upstream::Health;
@@ -17,7 +20,6 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Only increases.
     Counter,
     Gauge,
     Histogram,
@@ -41,8 +43,6 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page with the samples of these bodies only.
-    #[must_use]
     pub fn of_bodies(bodies: Vec<String>) -> Self {
         Self { text: String::new(), bodies: Some(bodies) }
     }
@@ -55,12 +55,10 @@ impl Page {
         Family { text: &mut self.text, name, bodies: self.bodies.as_deref() }
     }
 
-    /// A family of one sample without labels.
     pub fn number(&mut self, name: &'static str, kind: Kind, help: &str, value: impl Display) {
         self.family(name, kind, help).sample(&[], value);
     }
 
-    #[must_use]
     pub fn into_text(self) -> String {
         self.text
     }
@@ -76,7 +74,6 @@ pub struct Family<'a> {
 }
 
 impl Family<'_> {
-    /// Whether a sample with these labels is included.
     fn shows(&self, labels: &[Label<'_>]) -> bool {
         let is_hidden = |&(name, value): &Label<'_>| {
             name == "body" && self.bodies.is_some_and(|bodies| !bodies.iter().any(|body| body == value))
@@ -91,7 +88,15 @@ impl Family<'_> {
         self.line("", labels, None, value);
     }
 
-    pub(super) fn histogram(&mut self, labels: &[Label<'_>], histogram: &Histogram) {
+    fn sample_each<'v>(
+        &mut self,
+        label: &'static str,
+        samples: impl IntoIterator<Item = (&'v str, impl Display)>,
+    ) {
+        samples.into_iter().for_each(|(value, number)| self.sample(&[(label, value)], number));
+    }
+
+    fn histogram(&mut self, labels: &[Label<'_>], histogram: &Histogram) {
         if !self.shows(labels) {
             return;
         }
@@ -107,8 +112,8 @@ impl Family<'_> {
     fn line(&mut self, suffix: &str, labels: &[Label<'_>], bound: Option<&str>, value: impl Display) {
         let _ = write!(self.text, "{}{suffix}", self.name);
         let all = labels.iter().copied().chain(bound.map(|bound| ("le", bound)));
-        for (place, (name, value)) in all.enumerate() {
-            let _ = write!(self.text, "{}{name}=\"", if place == 0 { '{' } else { ',' });
+        for (index, (name, value)) in all.enumerate() {
+            let _ = write!(self.text, "{}{name}=\"", if index == 0 { '{' } else { ',' });
             self.escaped(value);
             self.text.push('"');
         }
@@ -132,7 +137,6 @@ impl Family<'_> {
 
 /// The eras, in the order of their counters.
 const ERAS: [&str; 2] = ["session", "stateless"];
-/// The degraded states of a session.
 const DEGRADED: [&str; 6] = [
     "mind_unavailable",
     "body_unavailable",
@@ -141,8 +145,12 @@ const DEGRADED: [&str; 6] = [
     "definition_changed",
     "host_prompt_missing",
 ];
-/// The states of a connection, in the order of `Health`.
-const STATES: [&str; 4] = ["connecting", "connected", "unavailable", "idle"];
+const STATES: [(&str, Health); 4] = [
+    ("connecting", Health::Connecting),
+    ("connected", Health::Connected),
+    ("unavailable", Health::Unavailable),
+    ("idle", Health::Idle),
+];
 
 pub(crate) fn write_metrics(broker: &Broker, page: &mut Page) {
     let (meter, open) = (&broker.config.meter, broker.sessions.all());
@@ -151,9 +159,8 @@ pub(crate) fn write_metrics(broker: &Broker, page: &mut Page) {
         meter.body(&upstream.spec().name);
     }
     calls(meter, page);
-    times(meter, page);
     requests(meter, page);
-    people(meter, page);
+    approvals(meter, page);
     sessions(meter, &open, page);
     let (waiting, most) = broker.post_calls.waiting();
     page.number(
@@ -180,7 +187,9 @@ pub(crate) fn write_metrics(broker: &Broker, page: &mut Page) {
         "Observations before reads that were not sent to the mind because too many waited.",
         meter.unobserved.get(),
     );
-    spans(meter, page);
+    let count = |result| meter.spans.as_ref().map_or(0, |spans| spans.count(result));
+    page.family("embody_spans_total", Kind::Counter, "Spans of traces, by what became of them.")
+        .sample_each("result", SpanResult::ALL.map(|result| (result.name(), count(result))));
 }
 
 fn calls(meter: &Meter, page: &mut Page) {
@@ -188,9 +197,10 @@ fn calls(meter: &Meter, page: &mut Page) {
         page.family("embody_calls_total", Kind::Counter, "Tool calls that are over, by how they ended.");
     for body in meter.bodies.seen() {
         for class in Class::ALL {
-            for end in OutcomeLabel::ALL {
-                let labels = [("body", &*body.name), ("class", class.name()), ("outcome", end.name())];
-                family.sample(&labels, body.outcomes(class, end));
+            for outcome in OUTCOMES {
+                let labels =
+                    [("body", &*body.name), ("class", class.name()), ("outcome", outcome_label(outcome))];
+                family.sample(&labels, body.outcomes(class, outcome));
             }
         }
     }
@@ -198,9 +208,10 @@ fn calls(meter: &Meter, page: &mut Page) {
         page.family("embody_decisions_total", Kind::Counter, "What was decided about tool calls.");
     for body in meter.bodies.seen() {
         for class in Class::ALL {
-            for verdict in DecisionLabel::ALL {
-                let labels = [("body", &*body.name), ("class", class.name()), ("decision", verdict.name())];
-                family.sample(&labels, body.decisions(class, verdict));
+            for decision in DECISIONS {
+                let labels =
+                    [("body", &*body.name), ("class", class.name()), ("decision", decision_label(decision))];
+                family.sample(&labels, body.decisions(class, decision));
             }
         }
     }
@@ -210,9 +221,6 @@ fn calls(meter: &Meter, page: &mut Page) {
         "Tool calls of no tool that is there, or with arguments that cannot be read.",
         meter.rejected.get(),
     );
-}
-
-fn times(meter: &Meter, page: &mut Page) {
     let mut family = page.family(
         "embody_call_upstream_seconds",
         Kind::Histogram,
@@ -232,105 +240,54 @@ fn times(meter: &Meter, page: &mut Page) {
 }
 
 fn requests(meter: &Meter, page: &mut Page) {
-    let mut family = page.family("embody_requests_total", Kind::Counter, "Requests of hosts.");
-    for (place, method) in METHODS.iter().enumerate() {
-        family.sample(&[("method", method)], meter.requests.get(place));
-    }
-    let mut family =
-        page.family("embody_own_calls_total", Kind::Counter, "Calls of the tools of the broker itself.");
-    for (place, tool) in NAMES.iter().enumerate() {
-        family.sample(&[("tool", tool)], meter.own.get(place));
-    }
+    page.family("embody_requests_total", Kind::Counter, "Requests of hosts.")
+        .sample_each("method", meter.requests.labelled(METHODS));
+    page.family("embody_own_calls_total", Kind::Counter, "Calls of the tools of the broker itself.")
+        .sample_each("tool", meter.own.labelled(NAMES));
 }
 
-fn people(meter: &Meter, page: &mut Page) {
+fn approvals(meter: &Meter, page: &mut Page) {
     page.number(
         "embody_approvals_waiting",
         Kind::Gauge,
         "Calls that wait for a person at this moment.",
         meter.approvals_waiting.get(),
     );
-    let mut family = page.family("embody_approvals_total", Kind::Counter, "What came of asking a person.");
-    for (place, answer) in APPROVAL_RESULTS.iter().enumerate() {
-        family.sample(&[("answer", answer)], meter.approvals.get(place));
-    }
+    page.family("embody_approvals_total", Kind::Counter, "What came of asking a person.")
+        .sample_each("answer", meter.approvals.labelled(APPROVAL_RESULTS));
     page.family("embody_approval_wait_seconds", Kind::Histogram, "How long calls waited for a person.")
         .histogram(&[], &meter.approval_wait);
 }
 
 fn sessions(meter: &Meter, open: &[std::sync::Arc<Session>], page: &mut Page) {
-    let (mut eras, mut modes) = ([0_u64; ERAS.len()], [0_u64; DEGRADED.len()]);
-    let mut upstreams: BTreeMap<&str, [u64; STATES.len()]> = BTreeMap::new();
-    for session in open {
-        count(&mut eras, usize::from(session.host.era() == Era::Stateless));
-        let degraded = session.degraded();
-        for (place, mode) in DEGRADED.iter().enumerate() {
-            if degraded.iter().any(|one| one.name() == *mode) {
-                count(&mut modes, place);
-            }
-        }
-        for upstream in session.upstreams() {
-            let state = match upstream.health() {
-                Health::Connecting => 0,
-                Health::Connected => 1,
-                Health::Unavailable => 2,
-                Health::Idle => 3,
-            };
-            count(upstreams.entry(&upstream.spec().name).or_default(), state);
-        }
-    }
-    let mut family = page.family("embody_sessions", Kind::Gauge, "Sessions that are open.");
-    for (era, open) in ERAS.iter().zip(eras) {
-        family.sample(&[("era", era)], open);
-    }
-    let mut family = page.family("embody_sessions_total", Kind::Counter, "Sessions that were opened.");
-    for (place, era) in ERAS.iter().enumerate() {
-        family.sample(&[("era", era)], meter.sessions.get(place));
-    }
-    let mut family = page.family(
-        "embody_degraded_sessions",
-        Kind::Gauge,
-        "Open sessions in which something does not work.",
-    );
-    for (mode, open) in DEGRADED.iter().zip(modes) {
-        family.sample(&[("reason", mode)], open);
+    let stateless = open.iter().filter(|session| session.is_stateless()).count();
+    page.family("embody_sessions", Kind::Gauge, "Sessions that are open.")
+        .sample_each("era", ERAS.into_iter().zip([open.len() - stateless, stateless]));
+    page.family("embody_sessions_total", Kind::Counter, "Sessions that were opened.")
+        .sample_each("era", meter.sessions.labelled(ERAS));
+    let degraded: Vec<Vec<Degraded>> = open.iter().map(|session| session.degraded()).collect();
+    let has = |all: &&Vec<Degraded>, mode: &str| all.iter().any(|one| one.name() == mode);
+    page.family("embody_degraded_sessions", Kind::Gauge, "Open sessions in which something does not work.")
+        .sample_each(
+            "reason",
+            DEGRADED.map(|mode| (mode, degraded.iter().filter(|all| has(all, mode)).count())),
+        );
+    let mut upstreams: BTreeMap<&str, Vec<Health>> = BTreeMap::new();
+    for upstream in open.iter().flat_map(|session| session.upstreams()) {
+        upstreams.entry(&upstream.spec().name).or_default().push(upstream.health());
     }
     let mut family = page.family("embody_upstreams", Kind::Gauge, "Connections of open sessions to servers.");
-    for (body, states) in &upstreams {
-        for (state, open) in STATES.iter().zip(states) {
-            family.sample(&[("body", body), ("state", state)], open);
+    for (body, healths) in &upstreams {
+        for (state, health) in STATES {
+            let count = healths.iter().filter(|known| **known == health).count();
+            family.sample(&[("body", body), ("state", state)], count);
         }
     }
-    let mut family = page.family(
-        "embody_upstream_restarts_total",
-        Kind::Counter,
-        "How often servers were connected again.",
-    );
-    for body in meter.bodies.seen() {
-        family.sample(&[("body", &body.name)], body.restarts.get());
-    }
-    let mut family =
-        page.family("embody_bootstraps_total", Kind::Counter, "How often the mind was asked for its packet.");
-    for (place, result) in ["done", "failed"].iter().enumerate() {
-        family.sample(&[("result", result)], meter.bootstraps.get(place));
-    }
-}
-
-fn spans(meter: &Meter, page: &mut Page) {
-    let mut family =
-        page.family("embody_spans_total", Kind::Counter, "Spans of traces, by what became of them.");
-    for result in span::SpanResult::ALL {
-        family.sample(
-            &[("result", result.name())],
-            meter.spans.as_ref().map_or(0, |spans| spans.count(result)),
-        );
-    }
-}
-
-fn count(numbers: &mut [u64], place: usize) {
-    if let Some(number) = numbers.get_mut(place) {
-        *number += 1;
-    }
+    let restarts = meter.bodies.seen().map(|body| (&*body.name, body.restarts.get()));
+    page.family("embody_upstream_restarts_total", Kind::Counter, "How often servers were connected again.")
+        .sample_each("body", restarts);
+    page.family("embody_bootstraps_total", Kind::Counter, "How often the mind was asked for its packet.")
+        .sample_each("result", meter.bootstraps.labelled(["done", "failed"]));
 }
 
 #[cfg(test)]

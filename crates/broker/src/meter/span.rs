@@ -35,9 +35,7 @@ pub struct Span {
     pub state: String,
     pub name: String,
     pub kind: SpanKind,
-    /// In nanoseconds since 1970.
     pub start_ns: u64,
-    /// In nanoseconds since 1970.
     pub end_ns: u64,
     pub attributes: Vec<Attribute>,
     pub is_error: bool,
@@ -76,7 +74,6 @@ struct SpanQueue {
 impl Spans {
     /// A queue and its receiver. Records this percentage of the traces that begin here; for others the caller's decision
     /// applies.
-    #[must_use]
     pub fn new(sample_percent: u8) -> (Self, mpsc::Receiver<Span>) {
         let (queue, end) = mpsc::channel(QUEUE);
         let threshold = (1 << 56) / 100 * u64::from(100 - sample_percent.min(100));
@@ -84,7 +81,6 @@ impl Spans {
         (Self(Arc::new(SpanQueue { queue, results: Counters::default(), threshold })), end)
     }
 
-    /// Counts exported spans.
     pub fn exported(&self, count: usize) {
         self.add(SpanResult::Exported, count);
     }
@@ -95,7 +91,6 @@ impl Spans {
     }
 
     /// How many spans were lost so far, for any reason.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.count(SpanResult::QueueFull) + self.count(SpanResult::Failed)
     }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use embody_store::audit::{Outcome as AuditOutcome, Verdict};
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
 use embody_wire::server::{Call, Era, MODERN};
@@ -15,7 +16,7 @@ use embody_wire::upstream::{Link, Route};
 use serde::Deserialize;
 
 use super::Meter;
-use super::counters::{DecisionLabel, OTHER, OutcomeLabel, method_label};
+use super::counters::{OTHER, decision_label, method_label, outcome_label};
 use super::span::{Attribute, Span, SpanKind, Spans, Value};
 use crate::Principal;
 use crate::pipeline::ToolCall;
@@ -168,14 +169,14 @@ impl Trace {
     }
 }
 
-pub(crate) fn record_call(act: &ToolCall<'_>) {
+pub(crate) fn record_call(call: &ToolCall<'_>) {
     with(|trace| {
         let mut facts = lock(&trace.facts);
-        facts.tool = Some((cut(&act.tool.name), cut(&act.tool.tool)));
+        facts.tool = Some((cut(&call.tool.name), cut(&call.tool.tool)));
         facts.attributes.extend([
-            ("embody.body", text(act.tool.upstream.to_string())),
-            ("embody.class", Value::Text(Cow::Borrowed(act.ruling.class.name()))),
-            ("embody.call.id", text(act.id.clone())),
+            ("embody.body", text(call.tool.upstream.to_string())),
+            ("embody.class", Value::Text(Cow::Borrowed(call.ruling.class.name()))),
+            ("embody.call.id", text(call.id.clone())),
         ]);
     });
 }
@@ -184,12 +185,12 @@ pub(crate) fn record_builtin(name: &str) {
     with(|trace| lock(&trace.facts).tool = Some((name.to_owned(), name.to_owned())));
 }
 
-pub(crate) fn record_decision(verdict: DecisionLabel) {
-    note("embody.decision", verdict.name());
+pub(crate) fn record_decision(decision: Verdict) {
+    note("embody.decision", decision_label(decision));
 }
 
-pub(crate) fn record_outcome(end: OutcomeLabel) {
-    note("embody.outcome", end.name());
+pub(crate) fn record_outcome(outcome: Option<AuditOutcome>) {
+    note("embody.outcome", outcome_label(outcome));
 }
 
 fn note(key: &'static str, value: &'static str) {
@@ -210,9 +211,9 @@ struct SpanInProgress {
 }
 
 impl OpenSpan {
-    fn begin(what: impl FnOnce(&Trace) -> (String, SpanKind, Vec<Attribute>)) -> Self {
+    fn begin(describe: impl FnOnce(&Trace) -> (String, SpanKind, Vec<Attribute>)) -> Self {
         let begun = TRACE.try_with(|trace| {
-            let (name, kind, attributes) = what(trace);
+            let (name, kind, attributes) = describe(trace);
             let (id, parent, began) = (new_span_id(), Some(trace.id), Instant::now());
             let part =
                 FinishedSpan { id, parent, name, kind, began, attributes, failed: Failure::of(CANCELLED) };
@@ -227,9 +228,9 @@ impl OpenSpan {
         }
     }
 
-    pub(crate) fn finish(mut self, carried: CallResult, method: &str) -> CallResult {
+    pub(crate) fn finish(mut self, result: CallResult, method: &str) -> CallResult {
         if let Some(open) = &mut self.0 {
-            open.part.failed = match &carried {
+            open.part.failed = match &result {
                 CallResult::Answered(outcome) => failed(outcome, method),
                 CallResult::Unavailable(_) => Failure::of("unavailable"),
                 CallResult::NotSent(_) => Failure::of("not_sent"),
@@ -239,7 +240,7 @@ impl OpenSpan {
                 CallResult::CancelledUnsent | CallResult::Cancelled => Failure::of(CANCELLED),
             };
         }
-        carried
+        result
     }
 
     /// The same for the broker's own requests: a response, or a timeout.

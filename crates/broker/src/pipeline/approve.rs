@@ -9,10 +9,10 @@ use embody_wire::server::{Era, ServerRequest};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::gate::{self, Approval, Decision, Mind, Pin, Reason, Situation};
+use super::ToolCall;
+use super::gate::{self, ApprovalState, Decision, Mind, Permit, Pin, Reason, Situation};
 use super::observe::MindView;
 use super::respond::{self, Refusal, raw};
-use super::{Authorized, ToolCall};
 use crate::Broker;
 use crate::approval::{Answer, ApprovalPrompt, bound_policy, flag_text};
 use crate::catalogue::Texts;
@@ -24,17 +24,16 @@ use crate::upstream::Health;
 const NO_RIGHT: &str =
     "the rules allow only a form in the host to approve it, and a form in this host is not the owner's";
 
-/// Asks the owner, then decides again.
 pub(super) async fn ask_and_decide(
     broker: &Broker,
     call: &ToolCall<'_>,
     view: &MindView,
     situation: Situation,
     reason: Reason,
-) -> Result<Authorized, Refusal> {
-    decide_with_answer(broker, call, view, situation, reason).await.map_err(|refusal| {
-        let origins = call.lasting.as_ref().map(|lasting| lasting.origins.clone()).unwrap_or_default();
-        Refusal { origins, ..refusal }
+) -> Result<(Permit, String), Refusal> {
+    decide_with_answer(broker, call, view, situation, reason).await.map_err(|refusal| match &call.lasting {
+        Some(lasting) => refusal.origins(lasting.origins.clone()),
+        None => refusal,
     })
 }
 
@@ -44,22 +43,22 @@ async fn decide_with_answer(
     view: &MindView,
     mut situation: Situation,
     reason: Reason,
-) -> Result<Authorized, Refusal> {
+) -> Result<(Permit, String), Refusal> {
     let answer = tokio::select! {
         biased;
         // A call that the host has cancelled is not sent, even if the owner approves it later.
-        () = call.request.until_cancelled() => return Err(Refusal::cancelled()),
+        () = call.request.until_cancelled_or_shutdown() => return Err(Refusal::cancelled()),
         answer = call.timing.aside(ask(broker, call, reason, view)) => answer?,
     };
     let mut asked_on = Vec::new();
     let (approval, id) = match answer {
-        Answer::Approved { id } => (Approval::Given, id),
+        Answer::Approved { id } => (ApprovalState::Given, id),
         Answer::Denied { id, by } => return Err(Refusal::denied(&by).approval(id)),
         Answer::TimedOut { id } => return Err(Refusal::expired().approval(id)),
         Answer::Lapsed { id, .. } => return Err(Refusal::lapsed().approval(id)),
         Answer::Pending { id, channels } => {
             asked_on = channels;
-            (Approval::Pending, id)
+            (ApprovalState::Pending, id)
         }
         Answer::Full => return Err(Refusal::too_many_approvals()),
         Answer::Unshowable(reason) => return Err(Refusal::unshowable(reason)),
@@ -79,7 +78,7 @@ async fn decide_with_answer(
         situation.mind = Mind::Away;
     }
     match gate::decide(&situation) {
-        Decision::Permit(permit) => Ok(Authorized { permit, approval: Some(id) }),
+        Decision::Permit(permit) => Ok((permit, id)),
         decision => Err(respond::refusal(broker, call, &decision, view, &asked_on).await.approval(id)),
     }
 }

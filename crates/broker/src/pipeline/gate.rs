@@ -11,21 +11,20 @@ use crate::policy::{Class, Gate};
 use crate::session::delivery::Arrival;
 
 /// A prediction error above this limit requires approval.
-pub const SURPRISE_LIMIT: f64 = 0.7;
+pub(crate) const SURPRISE_LIMIT: f64 = 0.7;
 
-/// Every input of a decision.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Situation {
+pub(crate) struct Situation {
     /// From the pinned definition: a changed definition cannot declare itself harmless.
-    pub class: Class,
-    pub gate: Gate,
-    pub is_body_up: bool,
-    pub pin: Pin,
+    pub(crate) class: Class,
+    pub(crate) gate: Gate,
+    pub(crate) is_body_up: bool,
+    pub(crate) pin: Pin,
     /// Whether the whole contract was written to the host before this call arrived.
-    pub is_contract_delivered: bool,
-    pub mind: Mind,
-    pub mind_down: MindDown,
-    pub approval: Approval,
+    pub(crate) is_contract_delivered: bool,
+    pub(crate) mind: Mind,
+    pub(crate) mind_down: MindDown,
+    pub(crate) approval: ApprovalState,
 }
 
 /// How a tool compares with its pinned definition.
@@ -42,7 +41,7 @@ pub enum Pin {
 
 /// The mind's view of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mind {
+pub(crate) enum Mind {
     Calm,
     /// The call is unusual, or matches one of the owner's rules.
     Alarmed,
@@ -51,7 +50,6 @@ pub enum Mind {
     Away,
 }
 
-/// How writes are handled while the mind does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MindDown {
     Block,
@@ -59,10 +57,8 @@ pub enum MindDown {
     Warn,
 }
 
-/// The owner's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Approval {
-    /// The owner was not asked.
+pub enum ApprovalState {
     None,
     Pending,
     /// Valid for exactly this call.
@@ -72,7 +68,7 @@ pub enum Approval {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Decision {
+pub(crate) enum Decision {
     Permit(Permit),
     /// Returns the contract instead; the model reads it and calls again.
     Bounce,
@@ -83,10 +79,9 @@ pub enum Decision {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub(crate) enum Reason {
     Rule,
     Class,
-    /// The call is unusual, or matches one of the owner's rules.
     Mind,
     MindDown,
     BodyDown,
@@ -97,21 +92,19 @@ pub enum Reason {
 
 /// The right to send one call.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Permit {
-    warned: bool,
+pub(crate) struct Permit {
     uses_approval: bool,
     _only_here: (),
 }
 
 impl Permit {
-    #[must_use]
-    pub fn uses_approval(&self) -> bool {
+    pub(crate) fn uses_approval(&self) -> bool {
         self.uses_approval
     }
 }
 
 #[must_use]
-pub fn decide(situation: &Situation) -> Decision {
+pub(crate) fn decide(situation: &Situation) -> Decision {
     let Situation { class, gate, is_body_up, pin, is_contract_delivered, mind, mind_down, approval } =
         *situation;
     if gate == Gate::Deny {
@@ -127,9 +120,7 @@ pub fn decide(situation: &Situation) -> Decision {
     if is_write && !is_contract_delivered {
         return Decision::Bounce;
     }
-    // An unavailable mind blocks every write; a slow one blocks only the writes that it must see first.
-    let is_unheard = mind == Mind::Away || mind == Mind::Silent && class.is_observed_first();
-    if is_write && is_unheard && mind_down == MindDown::Block {
+    if is_write && is_unobserved(mind, class) && mind_down == MindDown::Block {
         return Decision::Blocked(Reason::MindDown);
     }
     let alarm = (class.is_observed_first() && mind == Mind::Alarmed).then_some(Reason::Mind);
@@ -140,15 +131,16 @@ pub fn decide(situation: &Situation) -> Decision {
     });
     match (alarm.or(asked), approval) {
         // A denial stays in force, whatever has changed since.
-        (_, Approval::Refused) => Decision::Deny(Reason::Person),
-        (None, _) => {
-            Decision::Permit(Permit { warned: is_write && is_unheard, uses_approval: false, _only_here: () })
-        }
-        (Some(_), Approval::Given) => {
-            Decision::Permit(Permit { warned: is_write && is_unheard, uses_approval: true, _only_here: () })
-        }
-        (Some(why), Approval::None | Approval::Pending) => Decision::Ask(why),
+        (_, ApprovalState::Refused) => Decision::Deny(Reason::Person),
+        (None, _) => Decision::Permit(Permit { uses_approval: false, _only_here: () }),
+        (Some(_), ApprovalState::Given) => Decision::Permit(Permit { uses_approval: true, _only_here: () }),
+        (Some(reason), ApprovalState::None | ApprovalState::Pending) => Decision::Ask(reason),
     }
+}
+
+/// An unavailable mind observes no write; a slow one misses only the writes that it must see first.
+fn is_unobserved(mind: Mind, class: Class) -> bool {
+    mind == Mind::Away || mind == Mind::Silent && class.is_observed_first()
 }
 
 /// Collects the inputs of the decision that are available before the owner is asked.
@@ -165,7 +157,7 @@ pub(super) async fn situation(
         is_contract_delivered: is_contract_delivered(config, call).await?,
         mind: view.mind,
         mind_down: config.mind_down,
-        approval: Approval::None,
+        approval: ApprovalState::None,
     })
 }
 
@@ -199,7 +191,8 @@ mod tests {
         let pins = [Pin::Same, Pin::New, Pin::Changed, Pin::Suspicious];
         let minds = [Mind::Calm, Mind::Alarmed, Mind::Silent, Mind::Away];
         let downs = [MindDown::Block, MindDown::Warn];
-        let approvals = [Approval::None, Approval::Pending, Approval::Given, Approval::Refused];
+        let approvals =
+            [ApprovalState::None, ApprovalState::Pending, ApprovalState::Given, ApprovalState::Refused];
         Class::ALL.into_iter().flat_map(move |class| {
             Gate::ALL.into_iter().flat_map(move |gate| {
                 bools.into_iter().flat_map(move |is_body_up| {
@@ -245,7 +238,7 @@ mod tests {
                 assert!(!permits(&s), "{s:?}");
             }
             let is_asked = s.gate == Gate::Ask || s.class.is_observed_first() && s.mind == Mind::Alarmed;
-            if s.approval == Approval::Refused || is_asked && s.approval != Approval::Given {
+            if s.approval == ApprovalState::Refused || is_asked && s.approval != ApprovalState::Given {
                 assert!(!permits(&s), "{s:?}");
             }
         }
@@ -254,7 +247,7 @@ mod tests {
     // spec: N-11
     #[test]
     fn a_read_that_no_rule_stops_always_passes_while_the_body_is_there() {
-        let unasked = |s: &Situation| s.gate == Gate::Allow && s.approval == Approval::None;
+        let unasked = |s: &Situation| s.gate == Gate::Allow && s.approval == ApprovalState::None;
         for s in situations().filter(|s| s.class == Class::Read && unasked(s)) {
             assert_eq!(permits(&s), s.is_body_up && s.pin != Pin::Suspicious, "{s:?}");
         }
@@ -280,7 +273,8 @@ mod tests {
             let contract = if s.is_contract_delivered { "delivered" } else { "not yet" };
             let decision = match decide(&s) {
                 Decision::Permit(permit) => {
-                    let warned = if permit.warned { ", warned" } else { "" };
+                    let is_warned = s.class != Class::Read && is_unobserved(s.mind, s.class);
+                    let warned = if is_warned { ", warned" } else { "" };
                     let used = if permit.uses_approval() { ", approval used" } else { "" };
                     format!("permit{warned}{used}")
                 }

@@ -49,7 +49,6 @@ pub(crate) struct ToolCall<'a> {
     pub(crate) request: &'a Arc<Call<Principal>>,
     pub(crate) tool: &'a CatalogTool,
     pub(crate) upstream: &'a Arc<Upstream>,
-    /// The connection to the upstream, or the reason why it is unavailable.
     pub(crate) link: Result<ConnectionLease, String>,
     /// `tools/call`, or the method of another request; `tool` is then the item that it reads.
     pub(crate) method: &'a str,
@@ -65,7 +64,7 @@ pub(crate) struct ToolCall<'a> {
 }
 
 impl ToolCall<'_> {
-    pub(crate) fn is_tool_call(&self) -> bool {
+    fn is_tool_call(&self) -> bool {
         self.method == TOOLS_CALL
     }
 
@@ -82,12 +81,6 @@ impl ToolCall<'_> {
         }
         hasher.finalize()
     }
-}
-
-/// The gate's permit, and the approval that it is based on.
-struct Authorized {
-    permit: Permit,
-    approval: Option<String>,
 }
 
 /// Answers `tools/call` for a builtin tool or a tool of the mind or a body.
@@ -193,7 +186,7 @@ async fn execute(broker: &Broker, call: &ToolCall<'_>) -> Outcome {
     match authorize_and_send(broker, call, &view).await {
         Ok((result, outcome)) => {
             let response = respond::forward(call, result);
-            respond::count_end(call, outcome.into());
+            respond::count_end(call, Some(outcome));
             response
         }
         Err(refusal) => Box::pin(respond::refuse(broker, call, refusal)).await,
@@ -212,7 +205,7 @@ pub(crate) async fn run_request(broker: &Broker, call: &ToolCall<'_>) -> Result<
     };
     match authorize_and_send(broker, call, &view).await {
         Ok((result, outcome)) => {
-            respond::count_end(call, outcome.into());
+            respond::count_end(call, Some(outcome));
             Ok(result)
         }
         Err(refusal) => Err(Box::pin(respond::refuse(broker, call, refusal)).await),
@@ -226,31 +219,35 @@ async fn authorize_and_send(
     view: &MindView,
 ) -> Result<(CallResult, AuditOutcome), Refusal> {
     let situation = gate::situation(&broker.config, call, view).await?;
-    let authorized = match gate::decide(&situation) {
-        gate::Decision::Permit(permit) => Authorized { permit, approval: None },
+    let (permit, approval) = match gate::decide(&situation) {
+        gate::Decision::Permit(permit) => (permit, None),
         gate::Decision::Ask(reason) => {
-            Box::pin(approve::ask_and_decide(broker, call, view, situation, reason)).await?
+            let (permit, id) =
+                Box::pin(approve::ask_and_decide(broker, call, view, situation, reason)).await?;
+            (permit, Some(id))
         }
         decision => return Err(Box::pin(respond::refusal(broker, call, &decision, view, &[])).await),
     };
-    if call.is_read() && !authorized.permit.uses_approval() {
-        let (result, _) = send::send(broker, call, authorized.permit).await;
+    if call.is_read() && !permit.uses_approval() {
+        let (result, _) = send::send(broker, call, permit).await;
         return Ok(record::read(broker, call, result).await);
     }
-    Box::pin(write(broker, call, authorized)).await
+    Box::pin(write(broker, call, permit, approval)).await
 }
 
-/// Records a write before it is sent, together with the use of its approval.
+/// Records a write before it is sent, together with the use of the approval with this id.
 async fn write(
     broker: &Broker,
     call: &ToolCall<'_>,
-    authorized: Authorized,
+    permit: Permit,
+    approval: Option<String>,
 ) -> Result<(CallResult, AuditOutcome), Refusal> {
     let _open_write = record::OpenWrite::new(call.session);
     if call.request.is_cancelled() {
         return Err(Refusal::cancelled());
     }
-    let intent = record::intent(&broker.config, call, &authorized).await?;
-    let (result, task) = send::send(broker, call, authorized.permit).await;
+    let approval = approval.filter(|_| permit.uses_approval());
+    let intent = record::intent(&broker.config, call, approval).await?;
+    let (result, task) = send::send(broker, call, permit).await;
     Ok(record::write(broker, call, intent, result, task).await)
 }

@@ -16,27 +16,26 @@ use super::gate::{Mind, SURPRISE_LIMIT};
 use super::respond::raw;
 use super::{ToolCall, send};
 use crate::arguments::Arguments;
-use crate::session::packet::object;
+use crate::session::bootstrap::object;
 use crate::session::{Session, observes_itself};
 use crate::upstream::{Health, Role};
 use crate::{Broker, BrokerConfig};
 
 /// How many flags are shown, and how much of each.
-const FLAGS: usize = 16;
+const FLAGS_MAX: usize = 16;
 const FLAG_CHARS: usize = 600;
 /// Prefixes of the flags for an unusual call and for a mind that returned no number.
 pub(crate) const UNUSUAL: &str = "this call is unusual";
 pub(crate) const NO_NUMBER: &str = "the mind gives no number for it";
 /// The longest result text that is sent to the mind.
 const RESULT_BYTES: usize = 64 * 1024;
-const QUEUE: usize = 64;
+const QUEUE_LENGTH: usize = 64;
 /// Calls with longer arguments are not queued.
 const QUEUED_BYTES: usize = 64 * 1024;
 /// After an observation the queue pauses for this multiple of its duration, to leave the processor to running calls.
-const IDLE: u32 = 9;
-const IDLE_MAX: Duration = Duration::from_millis(500);
+const PAUSE_FACTOR: u32 = 9;
+const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// The mind's opinion of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MindView {
     pub(crate) mind: Mind,
@@ -54,7 +53,6 @@ impl MindView {
     }
 }
 
-/// The arguments of the mind's `observe`.
 #[derive(serde::Serialize)]
 pub(crate) struct Observation<'a> {
     pub(crate) tool_name: &'a str,
@@ -75,15 +73,11 @@ pub(super) async fn before(broker: &Broker, call: &ToolCall<'_>) -> MindView {
         }
         return MindView::unasked(call.session);
     }
-    // The canonical form is valid JSON.
-    let Ok(args) = serde_json::from_str::<&RawValue>(call.arguments.canonical()) else {
-        return MindView::unflagged(Mind::Silent);
-    };
-    let asking = ask_mind(&broker.config, call.session, &call.tool.tool, args);
+    let asking = ask_mind(&broker.config, call.session, &call.tool.tool, &call.arguments);
     call.timing.aside(Box::pin(asking)).await
 }
 
-async fn ask_mind(config: &BrokerConfig, session: &Session, tool: &str, args: &RawValue) -> MindView {
+async fn ask_mind(config: &BrokerConfig, session: &Session, tool: &str, args: &Arguments) -> MindView {
     let (limit, now) = (config.times.observe, (config.clock)());
     if session.mind.health() == Health::Unavailable {
         return MindView::unflagged(Mind::Away);
@@ -91,9 +85,9 @@ async fn ask_mind(config: &BrokerConfig, session: &Session, tool: &str, args: &R
     let Ok(Ok(link)) = tokio::time::timeout(limit, session.mind.lease()).await else {
         return MindView::unflagged(Mind::Away);
     };
-    let arguments = raw(&Observation { tool_name: tool, args, result: None });
+    let arguments = raw(&Observation { tool_name: tool, args: args.raw(), result: None });
     let began = Instant::now();
-    let asked = send::call_mind(&link, "observe", &arguments, limit).await;
+    let asked = send::call_mind(&link, "observe", &arguments, None, limit).await;
     match asked.and_then(object) {
         Ok(answer) => {
             session.note_observe_before(tool, now, began, None);
@@ -112,7 +106,7 @@ fn view(answer: &serde_json::Map<String, Value>) -> MindView {
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
-        .take(FLAGS)
+        .take(FLAGS_MAX)
         .map(|flag| flag.as_str().map_or_else(|| flag.to_string(), str::to_owned))
         .map(|flag| flag.chars().take(FLAG_CHARS).collect())
         .collect();
@@ -191,7 +185,7 @@ pub(crate) struct ObservationQueue {
 
 impl ObservationQueue {
     pub(crate) fn start(config: &Arc<BrokerConfig>) -> Self {
-        let (queue, waiting) = mpsc::channel(QUEUE);
+        let (queue, waiting) = mpsc::channel(QUEUE_LENGTH);
         let worker = tokio::spawn(send_all(Arc::clone(config), waiting));
         Self { queue, config: Arc::clone(config), worker }
     }
@@ -217,12 +211,11 @@ impl Drop for ObservationQueue {
 
 async fn send_all(config: Arc<BrokerConfig>, mut waiting: mpsc::Receiver<QueuedObservation>) {
     while let Some(QueuedObservation { session, tool, arguments }) = waiting.recv().await {
-        let args = serde_json::from_str::<&RawValue>(arguments.canonical());
-        let (Some(session), Ok(args)) = (session.upgrade(), args) else { continue };
+        let Some(session) = session.upgrade() else { continue };
         let began = Instant::now();
-        ask_mind(&config, &session, &tool, args).await;
+        ask_mind(&config, &session, &tool, &arguments).await;
         drop(session);
-        sleep((began.elapsed() * IDLE).min(IDLE_MAX)).await;
+        sleep((began.elapsed() * PAUSE_FACTOR).min(PAUSE_MAX)).await;
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use embody_wire::Outcome;
 use embody_wire::server::{code, failure};
-use embody_wire::{Outcome, splice};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -37,14 +37,6 @@ struct Params<'a> {
     meta: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Inner<'a> {
-    name: String,
-    #[serde(borrow, default)]
-    args: Option<&'a RawValue>,
-}
-
 impl CallParams {
     pub(crate) fn parse(params: Option<&RawValue>) -> Result<Self, Outcome> {
         let began = Instant::now();
@@ -55,8 +47,7 @@ impl CallParams {
         let Members(members) =
             serde_json::from_str(params.get()).map_err(|error| wrong(error.to_string()))?;
         let is_other = |key: &str, folded: &str| KNOWN.iter().any(|known| folded == *known && key != *known);
-        let alike = members.iter().find(|(key, _)| is_other(key, &fold(key)));
-        if let Some((key, _)) = alike {
+        if let Some((key, _)) = members.iter().find(|(key, _)| is_other(key, &fold(key))) {
             let shown: String = key.chars().take(40).collect();
             return Err(wrong(format!(
                 "a reader that does not tell capital letters apart reads `{shown}` otherwise"
@@ -64,9 +55,9 @@ impl CallParams {
         }
         let mut known_members = [None; KNOWN.len()];
         for (key, value) in &members {
-            let place = KNOWN.iter().zip(&mut known_members).find(|(known, _)| *known == key);
+            let slot = KNOWN.iter().zip(&mut known_members).find(|(known, _)| *known == key);
             // Two parsers could choose different values of a repeated member.
-            if place.is_some_and(|(_, place)| place.replace(*value).is_some()) {
+            if slot.is_some_and(|(_, slot)| slot.replace(*value).is_some()) {
                 return Err(wrong(format!("duplicate field `{key}`")));
             }
         }
@@ -78,13 +69,13 @@ impl CallParams {
         let task = task.filter(given);
         let others = members.iter().filter(|(key, _)| !KNOWN.contains(&&**key));
         let others = others.map(|(key, value)| member(key, value.get()));
-        let extra = others.chain(task.map(|task| member("task", task.get())));
+        let extra: Vec<String> = others.chain(task.map(|task| member("task", task.get()))).collect();
         Ok(Self {
             began,
             name,
             raw_arguments: arguments.filter(given).map(ToOwned::to_owned),
-            params: params::with_known_meta(params),
-            extra: object(extra),
+            params: params::with_known_meta(params, &members),
+            extra: (!extra.is_empty()).then(|| format!("{{{}}}", extra.join(","))),
             wants_task: task.is_some(),
             is_inner: false,
         })
@@ -92,6 +83,21 @@ impl CallParams {
 
     /// Returns the call inside a call of `body_tool`.
     pub(crate) fn inner(&self) -> Result<Self, Outcome> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Inner<'a> {
+            name: String,
+            #[serde(borrow, default)]
+            args: Option<&'a RawValue>,
+        }
+        #[derive(serde::Serialize)]
+        struct InnerParams<'a> {
+            name: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            arguments: Option<&'a RawValue>,
+            #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+            meta: Option<&'a RawValue>,
+        }
         let wrong = |error: String| {
             failure(code::INVALID_PARAMS, format!("the arguments of `body_tool` are wrong: {error}"))
         };
@@ -100,15 +106,7 @@ impl CallParams {
             serde_json::from_str(arguments.get()).map_err(|error| wrong(error.to_string()))?;
         let read: Params<'_> =
             serde_json::from_str(self.params.get()).map_err(|error| wrong(error.to_string()))?;
-        #[derive(serde::Serialize)]
-        struct Made<'a> {
-            name: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            arguments: Option<&'a RawValue>,
-            #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-            meta: Option<&'a RawValue>,
-        }
-        let params = raw(&Made { name: &inner.name, arguments: inner.args, meta: read.meta });
+        let params = raw(&InnerParams { name: &inner.name, arguments: inner.args, meta: read.meta });
         let raw_arguments = inner.args.map(ToOwned::to_owned);
         let (began, name) = (self.began, inner.name);
         Ok(Self { began, name, raw_arguments, params, extra: None, wants_task: false, is_inner: true })
@@ -152,21 +150,13 @@ impl CallParams {
 
     /// The parameters with the upstream's own name of the tool; no other byte changes.
     pub(crate) fn for_upstream(&self, tool: &str) -> Box<RawValue> {
-        self.spliced(tool).unwrap_or_else(|| self.params.clone())
+        let renamed = || {
+            let read: Params<'_> = serde_json::from_str(self.params.get()).ok()?;
+            params::replace_text(&self.params, read.name, tool)
+        };
+        let renamed = if self.name == tool { None } else { renamed() };
+        renamed.unwrap_or_else(|| self.params.clone())
     }
-
-    fn spliced(&self, tool: &str) -> Option<Box<RawValue>> {
-        if self.name == tool {
-            return None;
-        }
-        let read: Params<'_> = serde_json::from_str(self.params.get()).ok()?;
-        splice::replace_raw(&self.params, read.name, &serde_json::Value::from(tool).to_string())
-    }
-}
-
-fn object(members: impl Iterator<Item = String>) -> Option<String> {
-    let members: Vec<String> = members.collect();
-    (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
 }
 
 #[cfg(test)]

@@ -13,10 +13,11 @@ use embody_wire::Outcome;
 use embody_wire::message::may_contain;
 use serde_json::value::RawValue;
 
+use super::ToolCall;
 use super::respond::Refusal;
 use super::send::CallResult;
-use super::{Authorized, ToolCall};
 use crate::approval::bound_policy;
+use crate::policy::Class;
 use crate::post_call::{FinishedCall, ObservedResult};
 use crate::session::{Session, observes_itself};
 use crate::upstream::Role;
@@ -42,9 +43,8 @@ impl Drop for OpenWrite<'_> {
 pub(super) async fn intent(
     config: &BrokerConfig,
     call: &ToolCall<'_>,
-    authorized: &Authorized,
+    approval: Option<String>,
 ) -> Result<RecordedIntent, Refusal> {
-    let approval = authorized.approval.clone().filter(|_| authorized.permit.uses_approval());
     let intent = Intent { call: audited(call), approval: approval.clone() };
     let actor = &call.session.identity.actor;
     let begun = match approval {
@@ -55,15 +55,15 @@ pub(super) async fn intent(
             let used = UseApproval { id, actor: actor.clone(), intent, pin, policy };
             config.store.approvals().consume(used).await.map(|used| match used {
                 ApprovalUse::Used(begun) => Ok(begun),
-                ApprovalUse::Refused(why) => Err(why),
+                ApprovalUse::Refused(reason) => Err(reason),
             })
         }
     };
     match begun {
         Ok(Ok(begun)) => Ok(begun),
-        Ok(Err(why)) => {
+        Ok(Err(reason)) => {
             let session = &call.session.id;
-            tracing::info!(call = call.id, session, ?why, "the approval does not cover its call any more");
+            tracing::info!(call = call.id, session, why = ?reason, "the approval does not cover its call any more");
             Err(Refusal::approval_spent())
         }
         Err(error) => {
@@ -94,7 +94,6 @@ pub(super) async fn write(
     (result, outcome)
 }
 
-/// Queues the record of a read.
 pub(super) async fn read(
     broker: &Broker,
     call: &ToolCall<'_>,
@@ -111,24 +110,23 @@ async fn queue(broker: &Broker, call: &ToolCall<'_>, result: &CallResult, read: 
     let is_observed = call.is_tool_call()
         && matches!(call.upstream.spec().role, Role::Body(_))
         && !observes_itself(call.upstream);
-    let told = if is_observed { ObservedResult::of(result) } else { None };
-    if read.is_none() && told.is_none() {
+    let observed = if is_observed { ObservedResult::of(result) } else { None };
+    if read.is_none() && observed.is_none() {
         return;
     }
     let finished = FinishedCall {
-        who: Arc::clone(&call.session.identity),
+        identity: Arc::clone(&call.session.identity),
         call_id: call.id.clone(),
         body: Arc::clone(&call.tool.upstream),
         tool: call.tool.tool.clone(),
         class: call.ruling.class,
         arguments: Arc::clone(&call.arguments),
         read,
-        told,
+        observed,
     };
     broker.post_calls.add(finished).await;
 }
 
-/// Records that a call was not sent, with the reason.
 pub(super) async fn decision(config: &BrokerConfig, call: &ToolCall<'_>, decision: Verdict, reason: String) {
     tracing::debug!(call = call.id, session = call.session.id, ?decision, reason, "the call is not made");
     let event = Event::Decision(embody_store::audit::Decision { call: audited(call), decision, reason });
@@ -140,16 +138,15 @@ pub(super) async fn decision(config: &BrokerConfig, call: &ToolCall<'_>, decisio
 }
 
 fn audited(call: &ToolCall<'_>) -> AuditedCall {
-    AuditedCall {
-        call_id: call.id.clone(),
-        body: call.tool.upstream.to_string(),
-        tool: call.tool.tool.clone(),
-        class: call.ruling.class.name().to_owned(),
-        args: AuditedArguments::of(call.arguments.canonical()),
-    }
+    let (body, tool) = (&call.tool.upstream, &call.tool.tool);
+    audited_call(&call.id, body, tool, call.ruling.class, call.arguments.canonical())
 }
 
-/// Returns the audit outcome and its details.
+pub(crate) fn audited_call(id: &str, body: &str, tool: &str, class: Class, args: &str) -> AuditedCall {
+    let (call_id, body, tool) = (id.to_owned(), body.to_owned(), tool.to_owned());
+    AuditedCall { call_id, body, tool, class: class.name().to_owned(), args: AuditedArguments::of(args) }
+}
+
 pub(crate) fn outcome_of(result: &CallResult) -> (AuditOutcome, Option<String>) {
     match result {
         CallResult::Answered(Outcome::Result(result)) if is_error(result) => (AuditOutcome::Failed, None),

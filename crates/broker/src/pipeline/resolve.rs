@@ -17,7 +17,6 @@ use crate::{BrokerConfig, Principal};
 pub(super) struct Target<'a> {
     pub(super) catalogue: Catalogue,
     pub(super) upstream: &'a Arc<Upstream>,
-    /// The connection, or the reason why it is unavailable.
     pub(super) link: Result<ConnectionLease, String>,
 }
 

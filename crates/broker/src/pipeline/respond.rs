@@ -2,7 +2,7 @@
 //! code. It has no `structuredContent`, which clients validate against `outputSchema` even on errors; data for programs is in
 //! `_meta`. See `docs/results.md`.
 
-use embody_store::audit::Verdict;
+use embody_store::audit::{Outcome as AuditOutcome, Verdict};
 use embody_text::{truncate, without_control};
 use embody_wire::server::{code, failure, failure_with};
 use embody_wire::{Error, Outcome};
@@ -17,7 +17,7 @@ use super::{ToolCall, record};
 use crate::approval::where_asked;
 use crate::catalogue::QuarantineReason;
 use crate::degraded::{self, Degraded};
-use crate::meter::{DecisionLabel, OutcomeLabel, trace};
+use crate::meter::trace;
 use crate::policy::Via;
 use crate::session::Session;
 use crate::session::contract::Contract;
@@ -31,13 +31,11 @@ pub(crate) const DECISION_KEY: &str = "embody/decision";
 /// The prefix of every result of the broker; the session's code and `] ` follow.
 pub(crate) const PREFIX: &str = "[embody ";
 /// The longest line that contains foreign text, in characters.
-const LINE_MAX: usize = 1_000;
-/// The JSON-RPC code of a refusal.
+const LINE_CHARS: usize = 1_000;
 const REFUSED: i64 = -32000;
 /// How many candidates an ambiguous-name error lists.
-const ALIKE: usize = 8;
+const CANDIDATES_MAX: usize = 8;
 
-/// Builds the response to a call that was sent.
 pub(super) fn forward(call: &ToolCall<'_>, result: CallResult) -> Outcome {
     let body = &call.tool.upstream;
     let refusal = match result {
@@ -52,7 +50,7 @@ pub(super) fn forward(call: &ToolCall<'_>, result: CallResult) -> Outcome {
             if call.tool.pin == Pin::Changed {
                 degraded.push(Degraded::DefinitionChanged { tool: call.tool.name.clone() });
             }
-            return Outcome::Result(degraded::tell(result, &degraded));
+            return Outcome::Result(degraded::add_to_result(result, &degraded));
         }
         CallResult::Answered(error) => return error,
         CallResult::Unavailable(reason) => Refusal::unavailable(body, reason),
@@ -74,7 +72,7 @@ pub(super) fn forward(call: &ToolCall<'_>, result: CallResult) -> Outcome {
 /// Builds the response to a call that was not sent, and records the refusal.
 pub(super) async fn refuse(broker: &Broker, call: &ToolCall<'_>, refusal: Refusal) -> Outcome {
     let session = call.session;
-    count_decision(call, refusal.decision.into());
+    count_decision(call, refusal.decision);
     record::decision(&broker.config, call, refusal.decision, refusal.on_record()).await;
     if refusal.decision == Verdict::Bounce {
         session.delivery.bounced(call.digest());
@@ -84,7 +82,7 @@ pub(super) async fn refuse(broker: &Broker, call: &ToolCall<'_>, refusal: Refusa
         Box::pin(session.deliver_contract(&broker.config, call.request, hash, carrier)).await;
     }
     let response = refusal.response(call);
-    count_end(call, OutcomeLabel::Refused);
+    count_end(call, None);
     response
 }
 
@@ -134,7 +132,6 @@ pub(super) async fn refusal(
     refusal.flags(view.flags.clone())
 }
 
-/// Builds the response to parameters that are not a valid call.
 pub(crate) fn rejected(config: &BrokerConfig, code: i64, message: String) -> Outcome {
     config.meter.rejected.add(1);
     failure(code, message)
@@ -150,14 +147,14 @@ pub(super) fn unknown_tool(config: &BrokerConfig, session: &Session, name: &str)
         .map(Degraded::for_model)
         .collect();
     let catalogue = session.catalogue();
-    let alike = catalogue.listed().filter(|offered| offered.tool == name).take(ALIKE);
-    let alike: Vec<String> = alike.map(|offered| format!("`{}`", offered.name)).collect();
-    if !alike.is_empty() {
+    let candidates = catalogue.listed().filter(|tool| tool.tool == name).take(CANDIDATES_MAX);
+    let candidates: Vec<String> = candidates.map(|tool| format!("`{}`", tool.name)).collect();
+    if !candidates.is_empty() {
         let unsettled = catalogue
             .unsettled_body(name)
             .map(|body| format!(" (`{body}` has not listed its tools yet and may have one of this name)"));
         let why = unsettled.unwrap_or_default();
-        let text = format!("Unknown tool: {shown}. Call it by its full name: {}{why}", alike.join(", "));
+        let text = format!("Unknown tool: {shown}. Call it by its full name: {}{why}", candidates.join(", "));
         return rejected(config, code::INVALID_PARAMS, text);
     }
     if unavailable.is_empty() || session.host.principal.shared_conversation.is_some() {
@@ -170,15 +167,15 @@ pub(super) fn unknown_tool(config: &BrokerConfig, session: &Session, name: &str)
 }
 
 /// Called once per call.
-pub(super) fn count_decision(call: &ToolCall<'_>, decision: DecisionLabel) {
+pub(super) fn count_decision(call: &ToolCall<'_>, decision: Verdict) {
     call.meter.record_decision(call.ruling.class, decision);
     trace::record_decision(decision);
 }
 
 /// Called once per call.
-pub(super) fn count_end(call: &ToolCall<'_>, end: OutcomeLabel) {
-    call.meter.finish(call.ruling.class, end, &call.timing);
-    trace::record_outcome(end);
+pub(super) fn count_end(call: &ToolCall<'_>, outcome: Option<AuditOutcome>) {
+    call.meter.finish(call.ruling.class, outcome, &call.timing);
+    trace::record_outcome(outcome);
 }
 
 /// A result that replaces the upstream's.
@@ -189,10 +186,9 @@ pub(crate) struct Refusal {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) approval_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) required_next_action: Option<String>,
-    /// The hash of the contract in the text.
+    required_next_action: Option<String>,
     #[serde(rename = "contract", skip_serializing_if = "Option::is_none")]
-    pub(crate) contract_hash: Option<String>,
+    contract_hash: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) flags: Vec<String>,
     /// What the agent had read, if that caused the request for approval; for programs only.
@@ -200,8 +196,7 @@ pub(crate) struct Refusal {
     pub(crate) origins: Vec<String>,
     pub(crate) degraded: Vec<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) outcome_unknown: bool,
-    /// The contract, appended to the text.
+    outcome_unknown: bool,
     #[serde(skip)]
     pub(crate) contract: Option<String>,
     #[serde(skip)]
@@ -244,7 +239,7 @@ impl Refusal {
         self
     }
 
-    pub(crate) fn on_record(&self) -> String {
+    fn on_record(&self) -> String {
         match &self.detail {
             Some(detail) => format!("{}: {detail}", self.reason),
             None => self.reason.clone(),
@@ -261,6 +256,10 @@ impl Refusal {
         self
     }
 
+    pub(super) fn origins(self, origins: Vec<String>) -> Self {
+        Self { origins, ..self }
+    }
+
     /// Removes the parts that only the owner may see.
     fn for_others(self) -> Self {
         Self { flags: Vec::new(), origins: Vec::new(), degraded: Vec::new(), ..self }
@@ -274,13 +273,12 @@ impl Refusal {
         self
     }
 
-    /// Adds the state of the session to a refusal.
     pub(crate) fn in_session(self, session: &Session) -> Self {
         let degraded = session.degraded();
         // A bounce delivers the contract, so it does not report the contract as missing.
-        let is_said =
+        let is_reported =
             |one: &&Degraded| self.decision != Verdict::Bounce || **one != Degraded::HostPromptMissing;
-        let degraded: Vec<String> = degraded.iter().filter(is_said).map(Degraded::for_model).collect();
+        let degraded: Vec<String> = degraded.iter().filter(is_reported).map(Degraded::for_model).collect();
         let mark = session.host.principal.mark().map(str::to_owned);
         let refusal = Self { degraded, mark, code: session.code().to_owned(), ..self };
         let is_shared = session.host.principal.shared_conversation.is_some();
@@ -296,7 +294,7 @@ impl Refusal {
     /// The text for the model: sender and event, next step, details, then the contract. Hosts truncate at the end.
     fn text(&self) -> String {
         let Self { code, reason, .. } = self;
-        let kind = name(self.decision);
+        let kind = decision_name(self.decision);
         let happened = if self.outcome_unknown { "Sent, outcome unknown" } else { "Not sent" };
         let mut text = format!("{PREFIX}{code}] {happened} ({kind}): {reason}.");
         if let Some(action) = &self.required_next_action {
@@ -347,7 +345,7 @@ impl Refusal {
     }
 
     /// Another result delivered the contract, but the model may not have read it before this call.
-    pub(crate) fn bounce_again() -> Self {
+    fn bounce_again() -> Self {
         let reason = "the session contract came with an earlier result, and this call may have been made before you read it";
         Self::new(Verdict::Bounce, reason).next("repeat the same call if it complies with the contract")
     }
@@ -359,7 +357,7 @@ impl Refusal {
     }
 
     /// Only a form of this host can approve the call, and the form is closed.
-    pub(crate) fn pending_in_a_form(decision: Verdict) -> Self {
+    fn pending_in_a_form(decision: Verdict) -> Self {
         Self::undecided(decision).next(
             "tell the user that it waits for approval in a form of this host; when they are ready, repeat exactly the \
              same call to show the form again",
@@ -375,14 +373,14 @@ impl Refusal {
     }
 
     pub(crate) fn denied(by: &str) -> Self {
-        let place = match by.split(':').next().unwrap_or_default() {
+        let answer = match by.split(':').next().unwrap_or_default() {
             "elicitation" => "declined it in this host",
             "console" | "web" => "denied it in the console",
             "cli" => "denied it on the command line",
             "telegram" => "denied it on Telegram",
             _ => "denied it",
         };
-        Self::new(Verdict::Deny, format!("the owner {place}"))
+        Self::new(Verdict::Deny, format!("the owner {answer}"))
             .next("tell the user that it was denied; do not repeat it and do not look for another way")
     }
 
@@ -459,7 +457,7 @@ impl Refusal {
     }
 }
 
-const fn name(decision: Verdict) -> &'static str {
+pub(crate) const fn decision_name(decision: Verdict) -> &'static str {
     match decision {
         Verdict::Allow => "allow",
         Verdict::Deny => "deny",
@@ -485,8 +483,8 @@ pub(crate) fn how_embody_speaks(code: &str) -> String {
 /// Foreign text as one bounded line.
 pub(crate) fn one_line(text: &str) -> String {
     let shown = |c: char| if c.is_control() || visible::is_hidden(c) { ' ' } else { c };
-    let line: String = text.trim().chars().map(shown).take(LINE_MAX + 1).collect();
-    truncate(&line, LINE_MAX)
+    let line: String = text.trim().chars().map(shown).take(LINE_CHARS + 1).collect();
+    truncate(&line, LINE_CHARS)
 }
 
 pub(crate) fn tool_result(text: &str, structured: &Value, is_error: bool) -> Outcome {

@@ -1,12 +1,11 @@
 //! Send: sends one request to an upstream, at most once. Forwards its notifications to the host in order, answers the
 //! server's requests meanwhile, and forwards a cancellation by the host.
 
-mod deadline;
-
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use embody_store::audit::Verdict;
 use embody_wire::server::{Call, Era, code, failure};
 use embody_wire::upstream::{CallEvent, Link, OutgoingCall, PendingCall};
 use embody_wire::{Error, Outcome, Request, Response};
@@ -14,11 +13,10 @@ use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use self::deadline::Deadline;
 use super::ToolCall;
 use super::gate::Permit;
 use super::respond::{count_decision, raw};
-use crate::meter::{DecisionLabel, trace};
+use crate::meter::trace;
 use crate::server_requests::{Requester, answer_all, answer_request, too_many_requests};
 use crate::session::Session;
 use crate::session::untrusted_reads::{APPROVED_KEY, has_text, returns_content};
@@ -34,14 +32,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How long a server may take to accept a message that has no response.
 const ACCEPT: Duration = Duration::from_secs(2);
 
-/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum CallResult {
     Answered(Outcome),
-    /// The upstream is not connected.
     Unavailable(String),
     NotSent(Error),
-    /// The host cancelled the call before it was sent.
     CancelledUnsent,
     /// Sent, but the connection was lost before the response.
     Lost(Error),
@@ -57,7 +52,7 @@ pub(crate) struct UpstreamCall<'a> {
     pub(crate) session: &'a Arc<Session>,
     pub(crate) upstream: &'a str,
     /// The item that it reads: a tool, or `resource:URI`, `prompt:NAME`, `method:NAME`.
-    pub(crate) what: &'a str,
+    pub(crate) item: &'a str,
     pub(crate) link: &'a Arc<Link>,
     pub(crate) call: &'a Arc<Call<Principal>>,
     pub(crate) limit: Duration,
@@ -77,7 +72,7 @@ pub(super) async fn send(
         .filter(|_| permit.uses_approval())
         .zip(call.params)
         .and_then(|(approved, params)| degraded::with_meta(params, APPROVED_KEY, approved));
-    count_decision(call, DecisionLabel::Permit);
+    count_decision(call, Verdict::Allow);
     let link = match &call.link {
         Ok(link) => link,
         Err(reason) => return (CallResult::Unavailable(reason.clone()), None),
@@ -87,7 +82,7 @@ pub(super) async fn send(
     let upstream_call = UpstreamCall {
         session: call.session,
         upstream: &call.tool.upstream,
-        what: &call.tool.tool,
+        item: &call.tool.tool,
         link,
         call: call.request,
         limit: call.upstream.spec().call_timeout,
@@ -164,7 +159,7 @@ async fn answer_rounds(
             CallResult::Answered(Outcome::Result(result)) => suspended_call(result, upstream, calling.method),
             _ => None,
         };
-        let answers = match timeout(deadline::LONGEST, answer_all(&requester, (&asks, anew), call)).await {
+        let answers = match timeout(WAIT_MAX, answer_all(&requester, (&asks, anew), call)).await {
             Ok(Ok(answers)) => answers,
             Ok(Err(_)) if call.is_cancelled() => return CallResult::Cancelled,
             Ok(Err(refused)) => return CallResult::Answered(refused),
@@ -216,8 +211,8 @@ pub(crate) async fn call_upstream_once(
     upstream_call: UpstreamCall<'_>,
     calling: OutgoingCall<'_>,
 ) -> CallResult {
-    let UpstreamCall { session, upstream, what, link, call, limit, permit: Permit { .. } } = upstream_call;
-    if let Some(origin) = session.unmarked_origin(upstream, what, calling.method) {
+    let UpstreamCall { session, upstream, item, link, call, limit, permit: Permit { .. } } = upstream_call;
+    if let Some(origin) = session.unmarked_origin(upstream, item, calling.method) {
         Box::pin(session.untrusted_reads.mark(&origin)).await;
     }
     let mut step = trace::upstream_span(session, upstream, link, calling.method);
@@ -233,11 +228,11 @@ pub(crate) async fn call_upstream_once(
     };
     step.sent(running.number());
     let deadline = Deadline::new(limit, Instant::now());
-    let mut watch = Watch { call, deadline, questions: JoinSet::new() };
-    let over = loop {
+    let mut watch = Watch { call, deadline, requests: JoinSet::new() };
+    let stopped = loop {
         let event = match watch.wait(running.next()).await {
             Ok(event) => event,
-            Err(over) => break over,
+            Err(stopped) => break stopped,
         };
         let done = match event {
             CallEvent::Notification(notification)
@@ -252,7 +247,7 @@ pub(crate) async fn call_upstream_once(
                     watch.deadline.extend(Instant::now());
                 }
                 if !returns_content(calling.method) && has_text(&notification) {
-                    Box::pin(session.mark_read(upstream, what)).await;
+                    Box::pin(session.mark_read(upstream, item)).await;
                 }
                 Box::pin(watch.wait(call.notify(notification))).await
             }
@@ -267,17 +262,19 @@ pub(crate) async fn call_upstream_once(
             CallEvent::Done(outcome) => return step.finish(CallResult::Answered(outcome), calling.method),
             CallEvent::Lost(error) => return step.finish(CallResult::Lost(error), calling.method),
         };
-        if let Err(over) = done {
-            break over;
+        if let Err(stopped) = done {
+            break stopped;
         }
     };
-    let result = match over {
-        Over::Cancelled => {
+    let result = match stopped {
+        StopReason::Cancelled => {
             let reason = call.cancel_reason().unwrap_or("the host has cancelled the call");
             let last = cancel(&mut running, link, reason, CallResult::Cancelled);
             Box::pin(last).await
         }
-        Over::Late => Box::pin(cancel(&mut running, link, "it took too long", CallResult::TimedOut)).await,
+        StopReason::Late => {
+            Box::pin(cancel(&mut running, link, "it took too long", CallResult::TimedOut)).await
+        }
     };
     step.finish(result, calling.method)
 }
@@ -293,7 +290,7 @@ async fn begin(
     let given_up = async {
         tokio::select! {
             biased;
-            () = call.until_cancelled() => {}
+            () = call.until_cancelled_or_shutdown() => {}
             () = sleep(limit) => is_late = true,
         }
     };
@@ -307,8 +304,7 @@ async fn begin(
     }
 }
 
-/// Why the broker stops waiting for a sent call.
-enum Over {
+enum StopReason {
     Cancelled,
     Late,
 }
@@ -318,41 +314,45 @@ struct Watch<'a> {
     call: &'a Call<Principal>,
     deadline: Deadline,
     /// Requests of the server are answered in parallel, so that later messages do not wait for them.
-    questions: JoinSet<()>,
+    requests: JoinSet<()>,
 }
 
 impl Watch<'_> {
     /// Waits, but returns early when the host cancels the call or the deadline passes; both are checked first.
-    async fn wait<T>(&mut self, what: impl Future<Output = T>) -> Result<T, Over> {
-        let mut what = std::pin::pin!(what);
+    async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Result<T, StopReason> {
+        let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
                 biased;
-                () = self.call.until_cancelled() => return Err(Over::Cancelled),
-                () = sleep_until(self.deadline.until()) => return Err(Over::Late),
-                Some(_) = self.questions.join_next() => {
-                    if self.questions.is_empty() {
+                () = self.call.until_cancelled_or_shutdown() => return Err(StopReason::Cancelled),
+                () = sleep_until(self.deadline.until()) => return Err(StopReason::Late),
+                Some(_) = self.requests.join_next() => {
+                    if self.requests.is_empty() {
                         self.deadline.resume(Instant::now());
                     }
                 }
-                done = &mut what => return Ok(done),
+                done = &mut work => return Ok(done),
             }
         }
     }
 
-    /// Answers a request of the server.
-    async fn ask(&mut self, requester: Requester, link: &Arc<Link>, request: Request) -> Result<(), Over> {
-        let place = requester
+    async fn ask(
+        &mut self,
+        requester: Requester,
+        link: &Arc<Link>,
+        request: Request,
+    ) -> Result<(), StopReason> {
+        let permit = requester
             .session
             .upstream(&requester.upstream)
             .and_then(|upstream| upstream.acquire_request_permit());
-        let Some(place) = place else {
+        let Some(permit) = permit else {
             // Bounded, because the server may not be reading.
             return self.wait(timeout(ACCEPT, link.answer(too_many_requests(request)))).await.map(drop);
         };
         self.deadline.stop(Instant::now());
         let link = Arc::downgrade(link);
-        self.questions.spawn(answer_request(requester, link, request, place, deadline::LONGEST));
+        self.requests.spawn(answer_request(requester, link, request, permit, WAIT_MAX));
         Ok(())
     }
 }
@@ -385,15 +385,6 @@ async fn cancel(running: &mut PendingCall, link: &Link, reason: &str, otherwise:
 
 /// Calls a tool of the mind on the broker's own behalf. Drops notifications and rejects requests of the server.
 pub(crate) async fn call_mind(
-    link: &Arc<Link>,
-    tool: &str,
-    arguments: &RawValue,
-    limit: Duration,
-) -> Result<Outcome, String> {
-    call_mind_with_meta(link, tool, arguments, None, limit).await
-}
-
-pub(crate) async fn call_mind_with_meta(
     link: &Arc<Link>,
     tool: &str,
     arguments: &RawValue,
@@ -437,4 +428,94 @@ pub(crate) async fn call_mind_with_meta(
         tokio::spawn(async move { timeout(ACCEPT, link.cancel(number, "it took too long")).await });
     }
     Err(format!("`{tool}` gave no answer within {} ms", limit.as_millis()))
+}
+
+/// Progress extends a call up to this bound, or up to the call's own limit if that is longer.
+const WAIT_MAX: Duration = Duration::from_secs(3600);
+
+#[derive(Debug)]
+pub(super) struct Deadline {
+    limit: Duration,
+    until: Instant,
+    end: Instant,
+    stopped_at: Option<Instant>,
+    /// How much longer the clock may stop: a server must not keep its call open by sending requests without end.
+    spare: Duration,
+}
+
+impl Deadline {
+    pub(super) fn new(limit: Duration, now: Instant) -> Self {
+        Self { limit, until: now + limit, end: now + limit.max(WAIT_MAX), stopped_at: None, spare: WAIT_MAX }
+    }
+
+    pub(super) fn until(&self) -> Instant {
+        if self.stopped_at.is_some() { self.until + self.spare } else { self.until }
+    }
+
+    pub(super) fn extend(&mut self, now: Instant) {
+        self.until = (self.stopped_at.unwrap_or(now) + self.limit).min(self.end);
+    }
+
+    pub(super) fn stop(&mut self, now: Instant) {
+        self.stopped_at.get_or_insert(now);
+    }
+
+    pub(super) fn resume(&mut self, now: Instant) {
+        if let Some(stopped_at) = self.stopped_at.take() {
+            let stood = now.saturating_duration_since(stopped_at).min(self.spare);
+            self.spare = self.spare.saturating_sub(stood);
+            (self.until, self.end) = (self.until + stood, self.end + stood);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn progress_extends_up_to_a_bound() {
+        let start = Instant::now();
+        let mut deadline = Deadline::new(s(20), start);
+        assert_eq!(deadline.until(), start + s(20));
+        deadline.extend(start + s(15));
+        assert_eq!(deadline.until(), start + s(35));
+        deadline.extend(start + s(3590));
+        assert_eq!(deadline.until(), start + WAIT_MAX);
+        let deadline = Deadline::new(s(7200), start);
+        assert_eq!(deadline.until(), start + s(7200), "the operator's own limit holds");
+    }
+
+    #[test]
+    fn the_time_of_a_question_does_not_count() {
+        let start = Instant::now();
+        let mut deadline = Deadline::new(s(20), start);
+        deadline.stop(start + s(5));
+        deadline.stop(start + s(50));
+        deadline.resume(start + s(1005));
+        deadline.resume(start + s(2000));
+        assert_eq!(deadline.until(), start + s(1020), "fifteen were left");
+        deadline.stop(start + s(1010));
+        deadline.extend(start + s(1500));
+        deadline.resume(start + s(2010));
+        assert_eq!(deadline.until(), start + s(2030), "progress meanwhile gives the whole limit, not more");
+        deadline.extend(start + s(9000));
+        assert_eq!(deadline.until(), start + WAIT_MAX + s(2000), "nor does it count against the bound");
+    }
+
+    #[test]
+    fn the_clock_does_not_stand_still_for_ever() {
+        let start = Instant::now();
+        let mut deadline = Deadline::new(s(20), start);
+        deadline.stop(start);
+        deadline.resume(start + WAIT_MAX - s(1));
+        deadline.stop(start + WAIT_MAX);
+        assert_eq!(deadline.until(), start + WAIT_MAX + s(20), "nineteen are left, and one to stand still");
+        deadline.resume(start + WAIT_MAX + s(10));
+        assert_eq!(deadline.until(), start + WAIT_MAX + s(20));
+    }
 }

@@ -8,12 +8,10 @@ use cel::common::ast::{EntryExpr, Expr};
 use cel::{Context, IdedExpr, Program, Value};
 use serde_json::Value as Json;
 
-/// The longest expression.
-const LONGEST: usize = 4096;
+const EXPRESSION_BYTES: usize = 4096;
 
-const KNOWN: [&str; 6] = ["tool", "body", "args", "channel", "user", "session"];
+const VARIABLES: [&str; 6] = ["tool", "body", "args", "channel", "user", "session"];
 
-/// The inputs of a condition.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     pub tool: &'a str,
@@ -37,25 +35,21 @@ pub struct WrongCondition {
 }
 
 impl Condition {
-    /// # Errors
-    /// When the text is not an expression, or uses an unknown name.
     pub fn new(text: &str) -> Result<Self, WrongCondition> {
         let wrong = |reason: String| WrongCondition { text: text.to_owned(), reason };
-        if text.len() > LONGEST {
-            return Err(wrong(format!("it is longer than {LONGEST} bytes")));
+        if text.len() > EXPRESSION_BYTES {
+            return Err(wrong(format!("it is longer than {EXPRESSION_BYTES} bytes")));
         }
         let program = Program::compile(text).map_err(|error| wrong(in_short(&error.to_string())))?;
         let mut bound = Vec::new();
         bind(program.expression(), &mut bound);
-        let is_known = |name: &&str| KNOWN.contains(name) || bound.contains(name);
+        let is_known = |name: &&str| VARIABLES.contains(name) || bound.contains(name);
         if let Some(unknown) = program.references().variables().into_iter().find(|name| !is_known(name)) {
-            return Err(wrong(format!("there is no `{unknown}`; it may use {}", KNOWN.join(", "))));
+            return Err(wrong(format!("there is no `{unknown}`; it may use {}", VARIABLES.join(", "))));
         }
         Ok(Self { text: text.to_owned(), program })
     }
 
-    /// Whether it holds; `None` if it cannot be evaluated.
-    #[must_use]
     pub fn holds(&self, facts: &Facts<'_>) -> Option<bool> {
         self.holds_in(&Scene::new(facts))
     }
@@ -79,7 +73,6 @@ impl<'a> Scene<'a> {
         Self { facts, context: OnceCell::new() }
     }
 
-    /// `None` if the call cannot be converted.
     fn context(&self) -> Option<&Context<'static, 'static>> {
         self.context.get_or_init(|| self.made()).as_ref()
     }
@@ -100,13 +93,14 @@ impl<'a> Scene<'a> {
 /// Shortens a parser message with a diagram to one line: `mismatched input '<EOF>' at 1:11`.
 fn in_short(error: &str) -> String {
     let line = error.lines().next().unwrap_or_default();
-    let Some((place, said)) = line.strip_prefix("ERROR: <input>:").and_then(|rest| rest.split_once(": "))
+    let Some((position, message)) =
+        line.strip_prefix("ERROR: <input>:").and_then(|rest| rest.split_once(": "))
     else {
         return line.to_owned();
     };
-    let said = said.strip_prefix("Syntax error: ").unwrap_or(said);
-    let said = said.split_once(" expecting ").map_or(said, |(said, _)| said);
-    format!("{said} at {place}")
+    let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
+    let message = message.split_once(" expecting ").map_or(message, |(start, _)| start);
+    format!("{message} at {position}")
 }
 
 /// Collects the variables that comprehensions bind.

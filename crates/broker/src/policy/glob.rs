@@ -15,7 +15,6 @@ pub struct Glob {
     kind: Option<Kind>,
 }
 
-/// How far a pattern matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fit {
     No,
@@ -48,7 +47,6 @@ impl<'a> Name<'a> {
 }
 
 impl Glob {
-    #[must_use]
     pub fn new(pattern: &str) -> Self {
         let (bodies, name) = match pattern.split_once('/') {
             // A slash inside a URI does not separate a body from its item.
@@ -65,7 +63,6 @@ impl Glob {
     }
 
     /// Whether it matches this tool or item of this body in any reading.
-    #[must_use]
     pub fn matches(&self, body: &str, tool: &str) -> bool {
         self.fit(body, &Name::new(tool)) > Fit::No
     }
@@ -94,15 +91,12 @@ impl Glob {
     }
 }
 
-/// A pattern over one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pattern(Vec<Piece>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Piece {
-    /// Any run of characters.
     Run,
-    /// Any one character.
     One,
     Char(char),
 }
@@ -150,23 +144,23 @@ impl Pattern {
     /// Backtracking only to the last star is sufficient.
     fn matches(&self, text: &str) -> bool {
         let (pattern, text): (_, Vec<char>) = (&self.0, text.chars().collect());
-        let (mut at, mut place) = (0, 0);
+        let (mut at, mut position) = (0, 0);
         let mut star: Option<(usize, usize)> = None;
-        while let Some(c) = text.get(place) {
+        while let Some(c) = text.get(position) {
             match pattern.get(at) {
                 Some(Piece::Run) => {
-                    star = Some((at, place));
+                    star = Some((at, position));
                     at += 1;
                 }
                 Some(wanted) if *wanted == Piece::One || *wanted == Piece::Char(*c) => {
                     at += 1;
-                    place += 1;
+                    position += 1;
                 }
                 _ => match star {
                     Some((star_at, from)) => {
                         star = Some((star_at, from + 1));
                         at = star_at + 1;
-                        place = from + 1;
+                        position = from + 1;
                     }
                     None => return false,
                 },
@@ -176,7 +170,6 @@ impl Pattern {
     }
 }
 
-/// The kinds of items besides tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Resource,
@@ -201,7 +194,6 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| name.starts_with(kind.prefix()))
     }
 
-    /// The name of this item in rules and records.
     pub(crate) fn name(self, which: &str) -> String {
         format!("{}{which}", self.prefix())
     }

@@ -7,7 +7,6 @@
 
 use url::Url;
 
-/// The readings of one URI.
 #[derive(Debug)]
 pub(super) struct Readings {
     /// Scheme and authority.
@@ -69,7 +68,6 @@ fn cleaned(uri: &str) -> String {
     inner.map(|c| if c == '\\' { '/' } else { c }).collect()
 }
 
-/// A URI, split at its delimiters.
 struct Parts<'a> {
     scheme: Option<&'a str>,
     authority: Option<&'a str>,

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::Replicas;
-use super::message::ReplicaMessage;
+use super::messages::ReplicaMessage;
 use crate::Principal;
 use crate::session::lock;
 
@@ -21,7 +21,6 @@ const SUSPENDED_LIFETIME: Duration = Duration::from_secs(900);
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long the holder may be silent while it works.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(15);
-/// Unread replies about one call.
 const REPLY_QUEUE: usize = 16;
 
 impl Replicas {
@@ -29,13 +28,13 @@ impl Replicas {
         &self,
         user: &str,
         ticket: &str,
-        anew: Option<&RawValue>,
+        resume_data: Option<&RawValue>,
     ) -> Result<(), Outcome> {
         let call = NewSuspendedCall {
             user: user.to_owned(),
             ticket: ticket.to_owned(),
             holder: self.replica_id.clone(),
-            anew: anew.map(|anew| anew.get().to_owned()),
+            anew: resume_data.map(|data| data.get().to_owned()),
             lasts: SUSPENDED_LIFETIME,
         };
         self.store.suspended_calls().insert(call).await.map_err(|error| unavailable(&error))
@@ -50,12 +49,12 @@ impl Replicas {
     ) -> Result<Claim, Outcome> {
         let user = &host.principal.user;
         let answered = self.store.suspended_calls().answer(user, ticket, &self.replica_id).await;
-        let parked = answered.map_err(|error| unavailable(&error))?.ok_or_else(used)?;
-        if parked.holder == self.replica_id {
+        let suspended = answered.map_err(|error| unavailable(&error))?.ok_or_else(used)?;
+        if suspended.holder == self.replica_id {
             return Ok(Claim::Here);
         }
         if self.is_shared
-            && let Some(reply) = self.ask_holder(&parked.holder, user, ticket, request).await?
+            && let Some(reply) = self.ask_holder(&suspended.holder, user, ticket, request).await?
         {
             return Ok(Claim::Elsewhere(reply));
         }
@@ -63,7 +62,11 @@ impl Replicas {
         if !self.is_shared && !self.take(user, ticket).await? {
             return Err(used());
         }
-        parked.anew.and_then(|anew| RawValue::from_string(anew).ok()).map(Claim::Restart).ok_or_else(unknown)
+        suspended
+            .anew
+            .and_then(|data| RawValue::from_string(data).ok())
+            .map(Claim::Restart)
+            .ok_or_else(unknown)
     }
 
     async fn take(&self, user: &str, ticket: &str) -> Result<bool, Outcome> {
@@ -78,7 +81,7 @@ impl Replicas {
         ticket: &str,
         request: &Request,
     ) -> Result<Option<ResumeResult>, Outcome> {
-        let (sender, mut words) = mpsc::channel(REPLY_QUEUE);
+        let (sender, mut replies) = mpsc::channel(REPLY_QUEUE);
         lock(&self.waiting).insert(ticket.to_owned(), sender);
         let _waiting = WaiterGuard(self, ticket);
         let answers = ReplicaMessage::Resume {
@@ -90,29 +93,27 @@ impl Replicas {
             let message = "the answers cannot be passed on to the process that waits for them";
             return Err(failure(code::INTERNAL_ERROR, message));
         }
-        let mut patience = CLAIM_TIMEOUT;
+        let mut limit = CLAIM_TIMEOUT;
         loop {
-            match timeout(patience, words.recv()).await {
+            match timeout(limit, replies.recv()).await {
                 Ok(Some(ReplicaMessage::Claimed { .. } | ReplicaMessage::Working { .. })) => {}
                 Ok(Some(ReplicaMessage::Expired { .. })) => return Err(used()),
-                Ok(Some(over)) => return over.into_reply().map(Some).ok_or_else(unknown),
+                Ok(Some(reply)) => return reply.into_reply().map(Some).ok_or_else(unknown),
                 Ok(None) => return Err(unknown()),
                 // Only one of the two processes may continue it.
                 Err(_)
-                    if patience == CLAIM_TIMEOUT
-                        && self.take(user, ticket).await.map_err(|_| unknown())? =>
+                    if limit == CLAIM_TIMEOUT && self.take(user, ticket).await.map_err(|_| unknown())? =>
                 {
                     return Ok(None);
                 }
-                Err(_) if patience == CLAIM_TIMEOUT => {}
+                Err(_) if limit == CLAIM_TIMEOUT => {}
                 Err(_) => return Err(unknown()),
             }
-            patience = PROGRESS_TIMEOUT;
+            limit = PROGRESS_TIMEOUT;
         }
     }
 }
 
-/// Registers a waiter for replies about a call; removed on drop.
 struct WaiterGuard<'a>(&'a Replicas, &'a str);
 
 impl Drop for WaiterGuard<'_> {

@@ -3,28 +3,24 @@
 //! has a single process that hosts reach over HTTP.
 //!
 //! - `claim`: resumes a suspended call
-//! - `message`: what one process sends to another
-//! - `receive`: handles messages of other processes
+//! - `messages`: what one process sends to another, and how it is handled
 
 mod claim;
-mod message;
-mod receive;
+mod messages;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use embody_store::replica_messages::NewReplicaMessage;
 use embody_store::{DatabaseUrl, Store};
-use embody_wire::Message;
 use embody_wire::server::{Host, ReplicaEvent, ResumedSession};
-use embody_wire::{Version, server};
+use embody_wire::{Message, Version, server};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use self::message::ReplicaMessage;
-use self::receive::receive;
+use self::messages::{ReplicaMessage, receive};
 use crate::session::lock;
 use crate::upstream::Hello;
 use crate::{BrokerConfig, Principal, Sessions};
@@ -33,7 +29,6 @@ use crate::{BrokerConfig, Principal, Sessions};
 const RELAYS: usize = 256;
 
 pub(crate) struct Replicas {
-    /// Unique per process.
     replica_id: String,
     store: Store,
     is_shared: bool,
@@ -54,7 +49,6 @@ impl Replicas {
         Arc::new(Self { replica_id, store, is_shared, relay, relays, reader, waiting })
     }
 
-    /// Whether other processes may serve the same hosts.
     pub(crate) fn is_shared(&self) -> bool {
         self.is_shared
     }
@@ -71,7 +65,6 @@ impl Replicas {
         Some(relays)
     }
 
-    /// Stops receiving messages.
     pub(crate) fn shutdown(&self) {
         if let Some(reader) = lock(&self.reader).take() {
             reader.abort();
@@ -146,9 +139,7 @@ impl Replicas {
         tracing::info!(session, "a session goes on that another process has opened");
         Some(ResumedSession { version: Version::parse(&version)?, client_info })
     }
-}
 
-impl Replicas {
     /// Whether the principal's token is valid now: it may have been revoked since the request arrived.
     async fn is_valid(&self, principal: &Principal) -> bool {
         let Some(token) = &principal.token else { return true };

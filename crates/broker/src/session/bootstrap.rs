@@ -1,5 +1,6 @@
-//! Requests the mind's packet once per session, however many calls arrive. An unavailable mind does not block reads: the
-//! session continues without a packet, reports it, and retries with the next call.
+//! Requests the mind's packet once per session, however many calls arrive. An unavailable mind does not block reads: the session
+//! continues without a packet, reports it, and retries with the next call. Parses only the members of the packet that the broker
+//! needs, and keeps all of them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -7,24 +8,25 @@ use std::time::Duration;
 
 use embody_store::Lease;
 use embody_store::sessions::{Bootstrap, Packet};
+use embody_wire::Outcome;
 use embody_wire::upstream::Route;
-use serde_json::{Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::contract::Contract;
-use super::packet::{MindPacket, PacketError, object};
 use super::{Session, lock};
 use crate::BrokerConfig;
 use crate::pipeline::respond::raw;
+use crate::pipeline::send::call_mind;
 use crate::upstream::Health;
 
-/// Limit for one response of the mind.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a call waits for a session's first packet before it continues without one.
 const FIRST_CALL_WAIT: Duration = Duration::from_secs(3);
 /// How long another process that requests the packet for the same session may take.
-const LEASE: Duration = Duration::from_secs(30);
+const LEASE_DURATION: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default)]
@@ -51,12 +53,10 @@ pub(crate) struct BootstrapData {
 }
 
 impl Session {
-    /// The packet, if it has arrived.
     pub(crate) fn bootstrap_data(&self) -> Option<Arc<BootstrapData>> {
         self.bootstrap_state.done.get().cloned()
     }
 
-    /// Why the last attempt returned no packet.
     pub(crate) fn bootstrap_error(&self) -> Option<String> {
         self.bootstrap_state.attempt.borrow().reason.as_ref().map(|none| none.reason.clone())
     }
@@ -107,7 +107,6 @@ impl Session {
         rules.map_err(|reason| format!("the body's rules cannot be read: {reason}"))
     }
 
-    /// The last contract, if a packet exists.
     pub(crate) fn current_contract(&self) -> Option<Contract> {
         let booted = self.bootstrap_data()?;
         Some(lock(&self.bootstrap_state.renewed).clone().unwrap_or_else(|| booted.contract.clone()))
@@ -200,9 +199,9 @@ impl Session {
         config: &BrokerConfig,
         session_id: Option<&str>,
     ) -> Result<MindPacket, PacketError> {
-        let lease = Lease { owner: format!("broker {}", self.id), duration: LEASE };
+        let lease = Lease { owner: format!("broker {}", self.id), duration: LEASE_DURATION };
         let (store, user) = (&config.store, self.scope.user());
-        let give_up = Instant::now() + LEASE;
+        let give_up = Instant::now() + LEASE_DURATION;
         loop {
             match store.sessions().bootstrap(user, &self.id, &lease).await {
                 Ok(Bootstrap::Done(packet)) => {
@@ -243,24 +242,18 @@ impl Session {
     async fn request_packet(&self, session: &str) -> Result<MindPacket, PacketError> {
         let link = self.mind.lease().await.map_err(|away| away.to_string())?;
         self.mind.wait_listed().await;
+        let call = async |tool: &str, arguments: &RawValue| {
+            call_mind(&link, tool, arguments, None, ANSWER_TIMEOUT).await
+        };
         let has = |name: &str| self.mind.tools().iter().any(|tool| tool.name == name);
         // Ask a mind whose tool list is unknown; skip one that is known not to have the tool.
         if has("bootstrap_session") || self.mind.tools().is_empty() {
             let arguments = raw(&json!({"session_id": session}));
-            let outcome =
-                crate::pipeline::send::call_mind(&link, "bootstrap_session", &arguments, ANSWER_TIMEOUT)
-                    .await?;
-            return MindPacket::read(outcome);
+            return MindPacket::read(call("bootstrap_session", &arguments).await?);
         }
         let empty = raw(&json!({}));
-        let prompt = crate::pipeline::send::call_mind(&link, "get_system_prompt", &empty, ANSWER_TIMEOUT)
-            .await
-            .ok()
-            .and_then(text_of);
-        let object_of = async |tool: &str| {
-            let outcome = crate::pipeline::send::call_mind(&link, tool, &empty, ANSWER_TIMEOUT).await.ok()?;
-            object(outcome).ok().map(Value::Object)
-        };
+        let prompt = call("get_system_prompt", &empty).await.ok().and_then(text_of);
+        let object_of = async |tool: &str| object(call(tool, &empty).await.ok()?).ok().map(Value::Object);
         let context = object_of("context").await.unwrap_or(Value::Null);
         let files = object_of("list_memory_files").await.unwrap_or(Value::Null);
         if prompt.is_none() && context.is_null() && files.is_null() {
@@ -292,4 +285,192 @@ fn text_of(outcome: embody_wire::Outcome) -> Option<String> {
         ["system_prompt", "prompt", "text", "result"].iter().find_map(|key| members.get(*key)?.as_str())
     });
     Some(inner.unwrap_or(text).to_owned()).filter(|text| !text.trim().is_empty())
+}
+
+const REASONS_MAX: usize = 32;
+const REASON_CHARS: usize = 500;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PacketError {
+    pub(crate) reason: String,
+    /// Whether the mind returned something that is not an object.
+    pub(crate) is_malformed: bool,
+}
+
+impl From<String> for PacketError {
+    fn from(reason: String) -> Self {
+        Self { reason, is_malformed: false }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MindPacket {
+    pub(crate) members: Map<String, Value>,
+}
+
+/// Extracts the object from a tool result: structured content, or JSON in the text.
+pub(crate) fn object(outcome: Outcome) -> Result<Map<String, Value>, String> {
+    let result = match outcome {
+        Outcome::Result(result) => result,
+        Outcome::Error(error) => return Err(shown(&format!("the mind answers with an error: {error}"))),
+    };
+    let result: Value = serde_json::from_str(result.get())
+        .map_err(|error| format!("the mind's answer cannot be read: {error}"))?;
+    let text = || result.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default();
+    if result.get("isError").and_then(Value::as_bool) == Some(true) {
+        return Err(shown(&format!("the mind says: {}", text())));
+    }
+    let found = match result.get("structuredContent") {
+        Some(value) => value.clone(),
+        None => serde_json::from_str(text()).unwrap_or(Value::Null),
+    };
+    match found {
+        Value::Object(members) => Ok(members),
+        // A server that wraps its return value.
+        Value::String(text) => match serde_json::from_str(&text) {
+            Ok(Value::Object(members)) => Ok(members),
+            _ => Err("the mind's answer is a string and not an object".to_owned()),
+        },
+        other => Err(format!("the mind's answer is {} and not an object", kind(&other))),
+    }
+}
+
+fn is_success(outcome: &Outcome) -> bool {
+    let Outcome::Result(result) = outcome else { return false };
+    let result: Result<Value, _> = serde_json::from_str(result.get());
+    result.map_or(true, |result| result.get("isError").and_then(Value::as_bool) != Some(true))
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+impl MindPacket {
+    /// Parses the result of `bootstrap_session`.
+    pub(crate) fn read(outcome: Outcome) -> Result<Self, PacketError> {
+        let is_malformed = is_success(&outcome);
+        let mut members = object(outcome).map_err(|reason| PacketError { reason, is_malformed })?;
+        // Some servers wrap their return value in `result`.
+        if let (1, Some(Value::Object(inner))) = (members.len(), members.get("result")) {
+            members = inner.clone();
+        }
+        Ok(Self { members })
+    }
+
+    /// Builds a packet for a mind without `bootstrap_session`.
+    fn assemble(session: &str, prompt: Option<String>, context: Value, files: Value) -> Self {
+        let is_there = prompt.is_some();
+        let reasons: Vec<&str> = if is_there { Vec::new() } else { vec!["the mind gives no persona text"] };
+        let packet = json!({
+            "schema_version": 1,
+            "required_first_call": "runtime_bootstrap",
+            "session_id": session,
+            "mind_contract": prompt.unwrap_or_default(),
+            "mind_contract_available": is_there,
+            "context": context,
+            "memory_files": files,
+            "degraded_mode": {"persona_available": is_there, "mind_contract_available": is_there, "reasons": reasons},
+        });
+        match packet {
+            Value::Object(members) => Self { members },
+            _ => Self { members: Map::new() },
+        }
+    }
+
+    pub(crate) fn contract(&self) -> Option<&str> {
+        let text = self.members.get("mind_contract").and_then(Value::as_str).unwrap_or_default();
+        (self.flag("mind_contract_available") != Some(false) && !text.trim().is_empty()).then_some(text)
+    }
+
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        let listed =
+            self.members.get("degraded_mode").and_then(|mode| mode.get("reasons")).and_then(Value::as_array);
+        let mut reasons: Vec<String> =
+            listed.into_iter().flatten().filter_map(Value::as_str).take(REASONS_MAX).map(shown).collect();
+        let is_away =
+            [self.flag("persona_available"), self.flag("mind_contract_available")].contains(&Some(false));
+        if reasons.is_empty() && (is_away || self.contract().is_none()) {
+            reasons.push("the mind gives no contract".to_owned());
+        }
+        reasons
+    }
+
+    /// A flag in the packet or in its `degraded_mode`.
+    fn flag(&self, name: &str) -> Option<bool> {
+        let inner = self.members.get("degraded_mode").and_then(|mode| mode.get(name));
+        self.members.get(name).or(inner).and_then(Value::as_bool)
+    }
+}
+
+fn shown(text: &str) -> String {
+    embody_text::without_control(text, REASON_CHARS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::respond::raw;
+
+    fn read(result: &Value) -> Result<MindPacket, PacketError> {
+        MindPacket::read(Outcome::Result(raw(result)))
+    }
+
+    // spec: N-03
+    #[test]
+    fn a_packet_may_come_as_data_or_as_text() {
+        let packet = json!({"mind_contract": "be kind", "schema_version": 1, "x": [1]});
+        let text = packet.to_string();
+        for result in [
+            json!({"content": [], "structuredContent": packet}),
+            json!({"content": [{"type": "text", "text": text}]}),
+            json!({"content": [], "structuredContent": {"result": packet}}),
+            json!({"content": [], "structuredContent": text}),
+        ] {
+            let read = read(&result).unwrap();
+            assert_eq!(read.contract(), Some("be kind"));
+            assert_eq!(read.members["x"], json!([1]));
+            assert!(read.reasons().is_empty());
+        }
+    }
+
+    // spec: N-03
+    #[test]
+    fn what_is_no_object_is_a_clear_error() {
+        for (content, word) in [
+            (json!([1]), "a list"),
+            (json!(7), "a number"),
+            (json!("x"), "a string"),
+            (json!(null), "nothing"),
+        ] {
+            let error = read(&json!({"content": [], "structuredContent": content})).unwrap_err();
+            assert!(error.is_malformed && error.reason.contains(word), "{error:?}");
+        }
+        let failed =
+            read(&json!({"content": [{"type": "text", "text": "gone"}], "isError": true})).unwrap_err();
+        assert!(!failed.is_malformed && failed.reason.contains("gone"), "{failed:?}");
+        let error = MindPacket::read(Outcome::Error(raw(&json!({"code": 1, "message": "no"})))).unwrap_err();
+        assert!(!error.is_malformed && error.reason.contains("no"), "{error:?}");
+    }
+
+    // spec: N-03
+    #[test]
+    fn a_degraded_packet_gives_its_reasons() {
+        let packet = |value: Value| read(&json!({"structuredContent": value})).unwrap();
+        let old = packet(
+            json!({"mind_contract": "x", "degraded_mode": {"persona_available": false, "reasons": ["no soul"]}}),
+        );
+        assert_eq!(old.reasons(), ["no soul"]);
+        let new = packet(json!({"mind_contract": "", "mind_contract_available": false}));
+        assert_eq!((new.contract(), new.reasons().len()), (None, 1));
+        let inner =
+            packet(json!({"mind_contract": "x", "degraded_mode": {"mind_contract_available": false}}));
+        assert_eq!((inner.contract(), inner.reasons().len()), (None, 1));
+    }
 }

@@ -12,11 +12,13 @@
 //!   milliseconds, and no hosted model returns a whole tool call within `policy.contract_delay_ms`.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use embody_store::sessions::ContractState;
 use tokio::time::Instant;
+
+use super::lock;
 
 const BOUNCED_MAX: usize = 64;
 
@@ -27,7 +29,6 @@ pub(crate) enum Carrier {
     Bootstrap,
 }
 
-/// The contract that was written to the host, and whether its model can have read it.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     state: Mutex<DeliveryState>,
@@ -67,7 +68,7 @@ pub(crate) struct Arrival {
 
 impl Delivery {
     pub(crate) fn conversation(&self) -> i64 {
-        self.lock().conversation
+        lock(&self.state).conversation
     }
 
     /// Notes that the whole contract was written in this conversation after this many requests. Calls that arrive within
@@ -85,7 +86,7 @@ impl Delivery {
             Carrier::Bootstrap => ReadCondition::OnNext,
         };
         let earliest = Some(Instant::now() + delay);
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if conversation != state.conversation {
             return;
         }
@@ -102,7 +103,7 @@ impl Delivery {
 
     /// Merges the stored state, from another process or from before a restart.
     pub(crate) fn merge_stored(&self, conversation: i64, known: &ContractState) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.enter(conversation);
         let (hash, read) = match known {
             _ if conversation < state.conversation => return,
@@ -121,13 +122,13 @@ impl Delivery {
 
     /// Starts a new conversation, which has read nothing; ignores the stored state of the previous one.
     pub(crate) fn withdraw(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let next = state.conversation + 1;
         state.enter(next);
     }
 
     pub(crate) fn bounced(&self, digest: blake3::Hash) {
-        let bounced = &mut self.lock().bounced;
+        let bounced = &mut lock(&self.state).bounced;
         if !bounced.contains(&digest) {
             bounced.push_back(digest);
             let surplus = bounced.len().saturating_sub(BOUNCED_MAX);
@@ -142,7 +143,7 @@ impl Delivery {
         call: impl FnOnce() -> Arrival,
         on_first: impl FnOnce(i64),
     ) -> bool {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let DeliveryState { conversation, written, bounced } = &mut *state;
         let Some(known) = written.as_mut().filter(|known| known.hash == hash) else { return false };
         let call = call();
@@ -163,23 +164,16 @@ impl Delivery {
         is_read
     }
 
-    /// Whether the model is known to have read a contract.
     pub(crate) fn is_read(&self) -> bool {
-        self.lock().written.as_ref().is_some_and(|known| known.read == ReadCondition::Yes)
+        lock(&self.state).written.as_ref().is_some_and(|known| known.read == ReadCondition::Yes)
     }
 
-    /// Whether this contract was written.
     pub(crate) fn is_written(&self, hash: &str) -> bool {
-        self.lock().written.as_ref().is_some_and(|known| known.hash == hash)
+        lock(&self.state).written.as_ref().is_some_and(|known| known.hash == hash)
     }
 
-    /// Whether any contract was written.
     pub(crate) fn has_happened(&self) -> bool {
-        self.lock().written.is_some()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, DeliveryState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).written.is_some()
     }
 }
 

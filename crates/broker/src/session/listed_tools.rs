@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 
 use super::{Session, lock};
 use crate::catalogue::{Catalogue, FirstListing, ListingLimit, Source, ToolListing};
-use crate::instructions::PIN;
 use crate::pipeline::parse::CallParams;
+use crate::session::instructions::PIN;
 use crate::upstream::{Health, RawTool, Upstream};
 use crate::{BrokerConfig, Principal};
 
@@ -140,7 +140,6 @@ impl Session {
         self.catalogue()
     }
 
-    /// Whether the listing of this upstream's connection was compared with its pins.
     pub(crate) fn has_compared(&self, upstream: &Upstream) -> bool {
         !upstream.is_listed()
             || lock(&self.compared_listings).get(&upstream.spec().name) == Some(&upstream.listing())
@@ -169,7 +168,6 @@ impl Session {
         list
     }
 
-    /// The found tools that are currently listed.
     pub(crate) fn found(&self) -> Vec<String> {
         lock(&self.found).iter().cloned().collect()
     }
@@ -222,13 +220,13 @@ impl Session {
             self.upstreams().map(|upstream| (upstream.spec().name.clone(), upstream.listing())).collect();
         let sources: Vec<Source<'_>> = self.upstreams().map(|upstream| tool_source(upstream)).collect();
         let compared =
-            |place: usize| sources.get(place).is_some_and(|source| source.is_live || source.is_embedded);
+            |index: usize| sources.get(index).is_some_and(|source| source.is_live || source.is_embedded);
         match config.catalogues.of(&config.store, &sources).await {
             Ok(new) => {
                 self.set_catalogue(new);
                 self.store_listings(config, &numbers).await;
                 // Remembered listings were not compared.
-                let seen = numbers.into_iter().enumerate().filter(|(place, _)| compared(*place));
+                let seen = numbers.into_iter().enumerate().filter(|(index, _)| compared(*index));
                 lock(&self.compared_listings).extend(seen.map(|(_, number)| number));
             }
             Err(error) => {
@@ -263,7 +261,6 @@ async fn wait_tools_known<'a>(upstreams: impl Iterator<Item = &'a Arc<Upstream>>
     }
 }
 
-/// Whether its listing is complete and from the current connection.
 fn is_whole(upstream: &Upstream) -> bool {
     upstream.is_listed() && upstream.status().reason.is_none()
 }

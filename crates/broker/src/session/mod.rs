@@ -1,22 +1,19 @@
 //! One host session: its connections to the mind and to every body, its catalogue and its bootstrap state.
 //!
-//! - `bootstrap`, `packet`: the mind's packet, requested once
-//! - `bootstrap_result`: the result of `runtime_bootstrap`
-//! - `contract`: the text that the model must have read
+//! - `bootstrap`: the mind's packet, requested once
+//! - `contract`: the text that the model must have read, and the result of `runtime_bootstrap`
 //! - `delivery`: whether the model can have read it
-//! - `instructions`: which instructions of bodies are in force
+//! - `instructions`: the instructions of bodies that are in force, framed for the model
 //! - `listed_tools`: the catalogue and the part of it that the host was shown
 //! - `notifier`: notifications to the host outside calls
 //! - `untrusted_reads`: text that the agent has read and the owner did not write
 
 pub(crate) mod bootstrap;
-pub(crate) mod bootstrap_result;
 pub(crate) mod contract;
 pub(crate) mod delivery;
 pub(crate) mod instructions;
 mod listed_tools;
 mod notifier;
-pub(crate) mod packet;
 pub(crate) mod untrusted_reads;
 
 use std::collections::{HashMap, VecDeque};
@@ -44,7 +41,6 @@ use crate::stateless::IDLE;
 use crate::upstream::{Backoff, Health, Hello, Role, Spec, Upstream, UpstreamEvent};
 use crate::{BrokerConfig, Principal};
 
-/// Upstream events that are not processed yet.
 const EVENT_QUEUE: usize = 256;
 /// While no write is in progress, only every n-th heartbeat is sent.
 const IDLE_HEARTBEATS: u64 = 10;
@@ -62,7 +58,6 @@ pub(crate) struct Session {
     pub(crate) routes: crate::forward::RoutingTable,
     pub(crate) last_cognition: Mutex<Option<Cognition>>,
     pub(crate) writes: AtomicUsize,
-    /// Sends notifications that belong to no call.
     pub(crate) notifier: HostNotifier,
     /// Requests in progress, for a host without a session on the wire, and when the last one ended.
     pub(crate) users: AtomicUsize,
@@ -82,7 +77,6 @@ pub(crate) struct Session {
     announced: Mutex<Option<Catalogue>>,
     /// The list that the host was last shown or notified about.
     listed_tools: Mutex<Option<ListedTools>>,
-    /// Why the last observation before a call failed, and why the last one after a call failed.
     observe_failures: Mutex<ObserveFailures>,
     building: tokio::sync::Mutex<()>,
     event_task: Mutex<Option<JoinHandle<()>>>,
@@ -95,11 +89,10 @@ pub(crate) struct SessionIdentity {
     pub(crate) actor: Actor,
 }
 
-/// The reason while a server is still connecting.
 pub(crate) const CONNECTING: &str = "it is being connected";
 
 /// The two points at which the mind observes a call.
-pub(crate) const OBSERVE_BEFORE: &str = "observe before";
+const OBSERVE_BEFORE: &str = "observe before";
 pub(crate) const OBSERVE_AFTER: &str = "observe after";
 
 #[derive(Debug, Default)]
@@ -118,21 +111,20 @@ impl ObserveFailures {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Cognition {
-    pub(crate) what: &'static str,
+    pub(crate) stage: &'static str,
     pub(crate) tool: String,
-    /// In microseconds since 1970.
     pub(crate) at: i64,
     pub(crate) failure: Option<String>,
 }
 
 impl Session {
-    /// Opens a session: connects everything in the background and returns at once. `kept` is the state that another process
+    /// Opens a session: connects everything in the background and returns at once. `stored_host` is the state that another process
     /// needs to continue the session.
     pub(crate) fn open(
         config: &Arc<BrokerConfig>,
         host: Arc<Host<Principal>>,
         id: String,
-        (hello, kept): (&Hello, Option<String>),
+        (hello, stored_host): (&Hello, Option<String>),
     ) -> Result<Arc<Self>, embody_store::Error> {
         let Principal { user, agent, channel, .. } = &host.principal;
         let (scope, channel) = (Scope::new(user, agent)?, channel.clone());
@@ -143,14 +135,14 @@ impl Session {
             channel: Some(channel.clone()),
         };
         let identity = Arc::new(SessionIdentity { scope: scope.clone(), actor });
-        let (said, heard) = mpsc::channel(EVENT_QUEUE);
+        let (event_sender, events) = mpsc::channel(EVENT_QUEUE);
         let start = |spec: Arc<Spec>| {
             let hello = hello.for_upstream(&spec.role, host.era() == Era::Stateless);
             if spec.is_embedded() {
-                return Upstream::start(spec, hello, said.clone());
+                return Upstream::start(spec, hello, event_sender.clone());
             }
             let known = last_seen_tools(config.store.clone(), spec.name.clone());
-            Upstream::start_with_known_tools(Backoff::default(), spec, hello, said.clone(), known)
+            Upstream::start_with_known_tools(Backoff::default(), spec, hello, event_sender.clone(), known)
         };
         let mind = start(config.mind.of(&host.principal));
         let bodies = config.bodies.iter().map(|body| body.of(&host.principal));
@@ -161,7 +153,7 @@ impl Session {
             id: id.clone(),
             channel,
             host: hello.client.as_ref().map(|client| client.get().chars().take(4096).collect()),
-            hello: kept,
+            hello: stored_host,
             idle: (host.era() == Era::Stateless).then_some(IDLE),
         };
         let untrusted_reads = UntrustedReads::new(config, &scope, &id);
@@ -196,7 +188,7 @@ impl Session {
             event_task: Mutex::default(),
             heartbeat_task: Mutex::default(),
         });
-        let event_task = tokio::spawn(handle_events(Arc::downgrade(&session), Arc::clone(config), heard));
+        let event_task = tokio::spawn(handle_events(Arc::downgrade(&session), Arc::clone(config), events));
         let heartbeat_task = tokio::spawn(heartbeat(Arc::downgrade(&session), Arc::clone(config)));
         *lock(&session.event_task) = Some(event_task);
         *lock(&session.heartbeat_task) = Some(heartbeat_task);
@@ -215,7 +207,7 @@ impl Session {
             let mut hasher = blake3::Hasher::new();
             hasher.update(self.id.as_bytes());
             match self.created_at.get() {
-                Some(moment) => hasher.update(&moment.to_le_bytes()),
+                Some(created_at) => hasher.update(&created_at.to_le_bytes()),
                 None => hasher.update(uuid::Uuid::new_v4().as_bytes()),
             };
             hasher.finalize().to_hex().as_str().chars().take(6).collect()
@@ -256,7 +248,6 @@ impl Session {
         }
     }
 
-    /// Whether another process may serve the same session.
     fn has_others(&self, config: &BrokerConfig) -> bool {
         self.is_stateless()
             || self.host.is_resumed()
@@ -384,18 +375,16 @@ impl Session {
             observe_failures.before.clone_from(&failure);
         }
         *lock(&self.last_cognition) =
-            Some(Cognition { what: OBSERVE_BEFORE, tool: tool.to_owned(), at, failure });
+            Some(Cognition { stage: OBSERVE_BEFORE, tool: tool.to_owned(), at, failure });
     }
 
-    /// Notes an observation after a call, and its failure if any.
-    pub(crate) fn note_cognition(&self, what: &'static str, tool: &str, at: i64, failure: Option<String>) {
-        if what == OBSERVE_AFTER {
+    pub(crate) fn note_cognition(&self, stage: &'static str, tool: &str, at: i64, failure: Option<String>) {
+        if stage == OBSERVE_AFTER {
             lock(&self.observe_failures).after.clone_from(&failure);
         }
-        *lock(&self.last_cognition) = Some(Cognition { what, tool: tool.to_owned(), at, failure });
+        *lock(&self.last_cognition) = Some(Cognition { stage, tool: tool.to_owned(), at, failure });
     }
 
-    /// Ends the session with all its processes and connections.
     pub(crate) async fn shutdown(&self) {
         for task in [&self.event_task, &self.heartbeat_task] {
             if let Some(task) = lock(task).take() {
@@ -434,15 +423,15 @@ async fn heartbeat(session: Weak<Session>, config: Arc<BrokerConfig>) {
 async fn handle_events(
     session: Weak<Session>,
     config: Arc<BrokerConfig>,
-    mut heard: mpsc::Receiver<UpstreamEvent>,
+    mut events: mpsc::Receiver<UpstreamEvent>,
 ) {
     let mut pins = config.store.changes(embody_store::Topic::Pins);
-    let mut questions = tokio::task::JoinSet::new();
+    let mut requests = tokio::task::JoinSet::new();
     let mut restarts = Restarts::default();
     loop {
-        let heard = tokio::select! {
-            heard = heard.recv() => heard,
-            Some(_) = questions.join_next() => continue,
+        let event = tokio::select! {
+            event = events.recv() => event,
+            Some(_) = requests.join_next() => continue,
             // The operator has accepted a definition, perhaps in another process.
             changed = pins.changed() => {
                 if changed.is_err() {
@@ -451,8 +440,8 @@ async fn handle_events(
                 Some(UpstreamEvent::Changed { upstream: Arc::from("") })
             }
         };
-        let (Some(heard), Some(session)) = (heard, session.upgrade()) else { return };
-        match heard {
+        let (Some(event), Some(session)) = (event, session.upgrade()) else { return };
+        match event {
             UpstreamEvent::Changed { upstream } => {
                 restarts.count(&config.meter, &session, &upstream);
                 crate::forward::on_upstream_changed(&session, &upstream);
@@ -463,8 +452,8 @@ async fn handle_events(
                 crate::forward::on_upstream_notification(&session, &upstream, notification).await;
             }
             UpstreamEvent::Request { upstream, request, link, permit } => {
-                let asker = Requester { session, upstream: upstream.to_string(), call: None };
-                questions.spawn(answer_request(asker, link, request, permit, REQUEST_TIMEOUT));
+                let requester = Requester { session, upstream: upstream.to_string(), call: None };
+                requests.spawn(answer_request(requester, link, request, permit, REQUEST_TIMEOUT));
             }
         }
     }

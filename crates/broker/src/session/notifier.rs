@@ -11,7 +11,6 @@ use super::untrusted_reads::{UntrustedReads, has_text};
 use crate::Principal;
 use crate::stateless::Listeners;
 
-/// Sends to the host outside calls: on its own stream, or on its listening requests.
 #[derive(Clone)]
 pub(crate) struct HostNotifier {
     host: Arc<Host<Principal>>,
@@ -59,7 +58,6 @@ impl HostNotifier {
         }
     }
 
-    /// Whether the host has received a tool list.
     pub(super) fn has_list(&self) -> bool {
         lock(&self.start).first_list == FirstList::Sent
     }

@@ -12,13 +12,14 @@ use embody_wire::Notification;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::packet::object;
+use super::bootstrap::object;
 use super::{Session, lock};
 use crate::BrokerConfig;
-use crate::approval::APPROVAL_TEXT_LIMIT;
+use crate::approval::APPROVAL_TEXT_BYTES;
 use crate::arguments::Arguments;
 use crate::catalogue::{CatalogTool, QuarantineReason};
 use crate::pipeline::respond::raw;
+use crate::pipeline::send::call_mind;
 use crate::policy::{Gate, Ruling};
 use crate::upstream::{Role, Upstream};
 
@@ -29,9 +30,8 @@ pub(crate) const APPROVED_KEY: &str = "embody/approved";
 
 /// A stored mark is not written again within this time, in microseconds.
 const FRESH_MICROS: i64 = 60 * 1_000_000;
-const NAMED: usize = 3;
-/// Limit for the mind's preview of a change.
-const PREVIEW: Duration = Duration::from_secs(5);
+const NAMED_MAX: usize = 3;
+const PREVIEW_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The parts of a body's text that belong to no tool, resource, prompt or method.
 pub(crate) const ERRORS: &str = "errors";
@@ -75,10 +75,10 @@ impl ReadMarks {
 
     /// The same for an origin that the store already has, without building its name. Returns `false` and notes nothing if the
     /// store does not have it.
-    fn note_again(&mut self, upstream: &str, what: &str, now: i64) -> bool {
+    fn note_again(&mut self, upstream: &str, item: &str, now: i64) -> bool {
         let is_this = |read: &MarkedRead| {
             let rest = read.origin.origin.strip_prefix(upstream);
-            rest.and_then(|rest| rest.strip_prefix('/')) == Some(what) && is_fresh(read.sent_at, now)
+            rest.and_then(|rest| rest.strip_prefix('/')) == Some(item) && is_fresh(read.sent_at, now)
         };
         let Some(position) = self.latest.iter().position(is_this) else { return false };
         if !is_fresh(self.stored_at, now) {
@@ -135,7 +135,6 @@ impl ReadLog {
         }
     }
 
-    /// The latest origins that count, newest first.
     fn latest(&self, now: i64) -> Vec<ReadOrigin> {
         let marks = lock(&self.marks);
         marks.latest.iter().map(|read| &read.origin).filter(|read| read.counts(now)).cloned().collect()
@@ -194,30 +193,28 @@ impl UntrustedReads {
 }
 
 impl Session {
-    /// The origin of this upstream's text, if it is untrusted.
-    pub(crate) fn origin(&self, upstream: &str, what: &str) -> Option<String> {
+    pub(crate) fn origin(&self, upstream: &str, item: &str) -> Option<String> {
         let is_foreign = self.upstream(upstream).is_some_and(|upstream| is_foreign(upstream));
-        is_foreign.then(|| format!("{upstream}/{what}"))
+        is_foreign.then(|| format!("{upstream}/{item}"))
     }
 
     /// Notes the read of a request's response. Returns the origin if the store does not have it: it must be marked before the
     /// request is sent.
-    pub(crate) fn unmarked_origin(&self, upstream: &str, what: &str, method: &str) -> Option<String> {
+    pub(crate) fn unmarked_origin(&self, upstream: &str, item: &str, method: &str) -> Option<String> {
         if !returns_content(method) {
             return None;
         }
         let now = (self.untrusted_reads.config.clock)();
         let mut marks = lock(&self.untrusted_reads.reads.marks);
-        if marks.note_again(upstream, what, now) {
+        if marks.note_again(upstream, item, now) {
             return None;
         }
-        let origin = self.origin(upstream, what)?;
+        let origin = self.origin(upstream, item)?;
         (!marks.note(&origin, now)).then_some(origin)
     }
 
-    /// Stores that the agent reads this upstream's text, if it is untrusted.
-    pub(crate) async fn mark_read(&self, upstream: &str, what: &str) {
-        if let Some(origin) = self.origin(upstream, what) {
+    pub(crate) async fn mark_read(&self, upstream: &str, item: &str) {
+        if let Some(origin) = self.origin(upstream, item) {
             self.untrusted_reads.mark(&origin).await;
         }
     }
@@ -255,27 +252,27 @@ pub(crate) async fn guard_lasting(
     session: &Session,
     upstream: &Upstream,
     arguments: &Arguments,
-    ruled: Ruling,
+    ruling: Ruling,
 ) -> (Ruling, Option<LastingWrite>) {
     let is_mind = upstream.spec().role.is_mind();
-    if ruled.gate == Gate::Deny {
-        return (ruled, None);
+    if ruling.gate == Gate::Deny {
+        return (ruling, None);
     }
-    let Some(origins) = session.untrusted_reads.origins().await else { return (ruled, None) };
+    let Some(origins) = session.untrusted_reads.origins().await else { return (ruling, None) };
     let lasting = match (is_mind, upstream.spec().is_embedded()) {
         (true, true) => match preview(session, arguments).await.filter(|_| session.can_ask()) {
             Some(lasting) => lasting,
-            None => return (ruled, None),
+            None => return (ruling, None),
         },
         (false, true) => LastingWrite { approved: Some(json!(true)), ..LastingWrite::default() },
         (_, false) => LastingWrite::default(),
     };
-    (ruled.asked(&reason(&origins)), Some(LastingWrite { origins, ..lasting }))
+    (ruling.asked(&reason(&origins)), Some(LastingWrite { origins, ..lasting }))
 }
 
 fn reason(origins: &[String]) -> String {
-    let named = origins.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match origins.len().checked_sub(NAMED) {
+    let named = origins.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match origins.len().checked_sub(NAMED_MAX) {
         _ if origins.is_empty() => "the agent has read text that the owner did not write".to_owned(),
         None | Some(0) => format!("after reading {named}: text that the owner did not write"),
         Some(more) => format!("after reading {named} and {more} more: text that the owner did not write"),
@@ -297,7 +294,6 @@ fn is_foreign(upstream: &Upstream) -> bool {
     matches!(upstream.spec().role, Role::Body(_)) && !upstream.spec().is_embedded()
 }
 
-/// Asks the embedded mind for the diff of a change of the instructions. `None` if it fails or cannot be shown completely.
 async fn preview(session: &Session, arguments: &Arguments) -> Option<LastingWrite> {
     #[derive(Deserialize)]
     struct Preview {
@@ -305,20 +301,12 @@ async fn preview(session: &Session, arguments: &Arguments) -> Option<LastingWrit
         base_version: i64,
     }
     let link = session.mind.lease().await.ok()?;
-    let announced = serde_json::from_str(arguments.canonical()).ok()?;
     let meta = raw(&json!({ PREVIEW_KEY: true }));
-    let asked = crate::pipeline::send::call_mind_with_meta(
-        &link,
-        "update_instructions",
-        announced,
-        Some(&meta),
-        PREVIEW,
-    )
-    .await;
+    let asked = call_mind(&link, "update_instructions", arguments.raw(), Some(&meta), PREVIEW_TIMEOUT).await;
     let members = asked.and_then(object).ok()?;
     let preview: Preview = serde_json::from_value(members.into()).ok()?;
     let size = arguments.canonical().len() + preview.diff.len();
-    (size <= APPROVAL_TEXT_LIMIT / 2).then(|| LastingWrite {
+    (size <= APPROVAL_TEXT_BYTES / 2).then(|| LastingWrite {
         difference: preview.diff.lines().filter(|line| !line.starts_with("@@ ")).map(str::to_owned).collect(),
         approved: Some(json!(preview.base_version)),
         ..LastingWrite::default()
@@ -380,7 +368,7 @@ mod tests {
     #[tokio::test]
     async fn an_origin_that_the_store_has_is_noted_again_without_its_name() {
         let reads = reads().await;
-        let again = |what: &str, now: i64| lock(&reads.marks).note_again("desk", what, now);
+        let again = |item: &str, now: i64| lock(&reads.marks).note_again("desk", item, now);
         assert!(!again("a", NOW), "nothing was read");
         reads.mark("desk/a", NOW).await;
         reads.mark("desk/b", NOW).await;

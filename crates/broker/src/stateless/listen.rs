@@ -242,7 +242,7 @@ pub(super) async fn listen(broker: &Broker, session: &Arc<Session>, call: &Arc<C
     };
     tokio::select! {
         () = copy => {}
-        () = call.until_cancelled() => {}
+        () = call.until_cancelled_or_shutdown() => {}
     }
     Outcome::Result(raw(&json!({"_meta": {SUBSCRIPTION_ID: id}})))
 }

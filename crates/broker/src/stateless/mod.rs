@@ -106,7 +106,7 @@ async fn open_session(broker: &Broker, call: &Call<Principal>) -> Result<InUse, 
     let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
     let hello = Hello { capabilities, client, log_level: None };
     if broker::is_broker(&hello) {
-        return Err(failure(code::INVALID_REQUEST, broker::NEVER_ENDING));
+        return Err(failure(code::INVALID_REQUEST, broker::BROKER_BEHIND_BROKER));
     }
     let id = session_key::session_id(&call.host);
     let open = || Session::open(&broker.config, Arc::clone(&call.host), id.clone(), (&hello, None));

@@ -229,7 +229,6 @@ async fn a_tool_that_cannot_be_read_stops_no_other() {
     ];
     let catalogue = Catalogue::build(&store, &[source("x", &body, &tools)], &OWN).await.unwrap();
     assert_eq!(names(&catalogue), ["a", "z"]);
-    assert_eq!(catalogue.rejected().len(), 4, "{:?}", catalogue.rejected());
 }
 
 #[tokio::test]

@@ -430,7 +430,7 @@ impl<P> Call<P> {
 
     /// Completes when the host has cancelled the call or closed its end of a pipe, or when the server shuts down. A
     /// later response still reaches the host unless it has cancelled.
-    pub async fn until_cancelled(&self) {
+    pub async fn until_cancelled_or_shutdown(&self) {
         tokio::select! {
             () = self.cancel.token.cancelled() => {}
             () = self.shutdown.cancelled() => {}

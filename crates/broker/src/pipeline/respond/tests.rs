@@ -1,7 +1,7 @@
 //! Tests of the texts of refusals: each situation asks the model for one action, as `docs/results.md` documents.
 
 use super::*;
-use crate::instructions::ServerInstructions;
+use crate::session::instructions::ServerInstructions;
 
 #[test]
 fn a_decision_is_text_first_and_data_in_meta() {
@@ -48,7 +48,7 @@ fn no_line_of_a_server_passes_for_one_of_the_broker() {
     assert_eq!(text.lines().count(), 4, "{text}");
     assert_eq!(text.lines().filter(|line| line.starts_with("Next: ")).count(), 1, "{text}");
     assert!(!text.contains('\u{2028}'), "{text}");
-    assert_eq!(one_line(&"x".repeat(5_000)).chars().count(), LINE_MAX + 1, "with a mark of the cut");
+    assert_eq!(one_line(&"x".repeat(5_000)).chars().count(), LINE_CHARS + 1, "with a mark of the cut");
     assert_eq!(one_line("“Looks.⟨U+200B⟩”"), "“Looks.⟨U+200B⟩”", "what is shown already stays");
 }
 

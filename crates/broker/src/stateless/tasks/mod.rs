@@ -86,7 +86,7 @@ pub(super) async fn answer_task(
     };
     match outcome {
         Outcome::Result(result) if !session.is_fine() => {
-            Outcome::Result(degraded::tell(result, &session.degraded()))
+            Outcome::Result(degraded::add_to_result(result, &session.degraded()))
         }
         outcome => outcome,
     }
@@ -102,7 +102,7 @@ pub(super) async fn find_task(
     let TaskRef { session: begun_in, process, upstream, task } = task_id::decode(broker, whose, id).await?;
     // A host may declare other capabilities now than with the call.
     let is_here = key_of(&session.id) == begun_in;
-    let other = (!is_here).then(|| broker.sessions.use_alone(&session_of(&begun_in), whose)).flatten();
+    let other = (!is_here).then(|| broker.sessions.use_stateless(&session_of(&begun_in), whose)).flatten();
     let is_its_own = is_here || other.is_some();
     let session = other.as_ref().map_or(session, |other| &other.session);
     let found = session.upstream(&upstream).cloned();
@@ -240,9 +240,9 @@ async fn send(
     let params = params_for(params, &handle.task);
     let calling = OutgoingCall { method, params: params.as_deref() };
     let carried = {
-        let what = &Kind::Method.name(method);
+        let item = &Kind::Method.name(method);
         let trip =
-            UpstreamCall { session, upstream: name, what, link: &link, call, limit, permit: &handle.permit };
+            UpstreamCall { session, upstream: name, item, link: &link, call, limit, permit: &handle.permit };
         call_upstream_once(trip, calling).await
     };
     Ok(match carried {

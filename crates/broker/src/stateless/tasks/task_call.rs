@@ -167,19 +167,19 @@ pub(super) async fn record_task_end(
     if !begun.is_observed {
         return;
     }
-    let told = match &came {
+    let observed = match &came {
         Some(came) => ObservedResult::of(came),
         None => Some(ObservedResult::Failed("cancelled", "the task was cancelled".to_owned())),
     };
     let after = FinishedCall {
-        who: Arc::clone(&session.identity),
+        identity: Arc::clone(&session.identity),
         call_id: format!("{}-task", begun.call_id),
         body: upstream.into(),
         tool: begun.tool,
         class: begun.class,
         arguments: begun.arguments,
         read: None,
-        told,
+        observed,
     };
     broker.post_calls.add(after).await;
 }

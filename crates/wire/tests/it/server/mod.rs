@@ -73,7 +73,7 @@ impl Service for Odd {
             }
             "wait" => {
                 self.seen.send("waiting".into()).unwrap();
-                call.until_cancelled().await;
+                call.until_cancelled_or_shutdown().await;
                 self.seen.send(format!("unwanted, cancelled: {}", call.is_cancelled())).unwrap();
                 json!({"waited": true})
             }

@@ -1,24 +1,122 @@
-//! Handles messages of other processes.
+//! Messages between processes, and how they are handled. Payloads stay raw text; the serialized form is stored.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use embody_store::Topic;
-use embody_wire::server::ReplicaEvent;
-use embody_wire::{Limits, Message, message};
+use embody_wire::message::parse_frame;
+use embody_wire::server::{ReplicaEvent, ResumeResult};
+use embody_wire::{Limits, Message, Outcome};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::Replicas;
-use super::message::ReplicaMessage;
 use crate::session::lock;
 use crate::{BrokerConfig, Sessions, forward};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum ReplicaMessage {
+    /// A response or a notification that a host has sent in its session.
+    #[serde(rename = "said")]
+    HostMessage {
+        session: String,
+        text: String,
+    },
+    #[serde(rename = "set")]
+    Setting {
+        session: String,
+        method: String,
+        params: String,
+    },
+    #[serde(rename = "left")]
+    SessionEnded {
+        session: String,
+    },
+    /// A host has returned, with this request, to a call that the recipient holds.
+    #[serde(rename = "answers")]
+    Resume {
+        ticket: String,
+        user: String,
+        request: String,
+    },
+    #[serde(rename = "taken")]
+    Claimed {
+        ticket: String,
+    },
+    /// The call is still running.
+    Working {
+        ticket: String,
+    },
+    /// The call no longer waits.
+    #[serde(rename = "gone")]
+    Expired {
+        ticket: String,
+    },
+    Result {
+        ticket: String,
+        text: String,
+    },
+    Error {
+        ticket: String,
+        text: String,
+    },
+    #[serde(rename = "asks")]
+    InputRequired {
+        ticket: String,
+        requests: String,
+        next: String,
+    },
+}
+
+impl ReplicaMessage {
+    fn from_reply(ticket: String, reply: ResumeResult) -> Self {
+        match reply {
+            ResumeResult::Done(Outcome::Result(result)) => {
+                Self::Result { ticket, text: result.get().to_owned() }
+            }
+            ResumeResult::Done(Outcome::Error(error)) => Self::Error { ticket, text: error.get().to_owned() },
+            ResumeResult::InputRequired { requests, ticket: next } => {
+                Self::InputRequired { ticket, requests, next }
+            }
+        }
+    }
+
+    /// Converts a received message; `None` if it is not a reply about a call.
+    pub(super) fn into_reply(self) -> Option<ResumeResult> {
+        let raw = |text: String| RawValue::from_string(text).ok();
+        match self {
+            Self::Result { text, .. } => raw(text).map(|result| ResumeResult::Done(Outcome::Result(result))),
+            Self::Error { text, .. } => raw(text).map(|error| ResumeResult::Done(Outcome::Error(error))),
+            Self::InputRequired { requests, next, .. } => {
+                Some(ResumeResult::InputRequired { requests, ticket: next })
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn ticket(&self) -> Option<&str> {
+        match self {
+            Self::Claimed { ticket }
+            | Self::Working { ticket }
+            | Self::Expired { ticket }
+            | Self::Result { ticket, .. }
+            | Self::Error { ticket, .. }
+            | Self::InputRequired { ticket, .. } => Some(ticket),
+            Self::HostMessage { .. }
+            | Self::Setting { .. }
+            | Self::SessionEnded { .. }
+            | Self::Resume { .. } => None,
+        }
+    }
+}
 
 /// How often a waiting process is notified that a call is still running.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
 const PROGRESS_MAX: u32 = 1200;
-/// The delay before a retry when the store fails.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 pub(crate) async fn receive(replicas: Arc<Replicas>, sessions: Arc<Sessions>, config: Arc<BrokerConfig>) {
@@ -74,8 +172,7 @@ fn handle(
     }
     match message {
         ReplicaMessage::HostMessage { session, text } => {
-            let message =
-                message::parse_frame(text.as_bytes(), &Limits::default()).ok().and_then(|mut all| all.pop());
+            let message = parse_frame(text.as_bytes(), &Limits::default()).ok().and_then(|mut all| all.pop());
             if let Some(message @ (Message::Response(_) | Message::Notification(_))) = message {
                 replicas.relay_to_server(ReplicaEvent::FromHost { session, message });
             }
@@ -98,8 +195,7 @@ fn handle(
 
 /// Resumes a call that waits here, and sends the result to the process that its host has returned to.
 async fn resume_call(replicas: &Replicas, sender: &str, (ticket, user): (String, &str), request: &str) {
-    let request =
-        message::parse_frame(request.as_bytes(), &Limits::default()).ok().and_then(|mut all| all.pop());
+    let request = parse_frame(request.as_bytes(), &Limits::default()).ok().and_then(|mut all| all.pop());
     let Some(Message::Request(request)) = request else { return };
     // Only one of the two processes may claim it.
     match replicas.store.suspended_calls().claim(user, &ticket).await {
@@ -111,7 +207,7 @@ async fn resume_call(replicas: &Replicas, sender: &str, (ticket, user): (String,
         }
     }
     replicas.send(Some(sender), &ReplicaMessage::Claimed { ticket: ticket.clone() }).await;
-    let (reply, mut told) = oneshot::channel();
+    let (reply, mut result) = oneshot::channel();
     let relay = ReplicaEvent::CallAnswered { ticket: ticket.clone(), request, reply };
     if replicas.relay.send(relay).await.is_err() {
         replicas.send(Some(sender), &ReplicaMessage::Expired { ticket }).await;
@@ -119,7 +215,7 @@ async fn resume_call(replicas: &Replicas, sender: &str, (ticket, user): (String,
     }
     let mut message = ReplicaMessage::Expired { ticket: ticket.clone() };
     for _ in 0..PROGRESS_MAX {
-        match timeout(PROGRESS_INTERVAL, &mut told).await {
+        match timeout(PROGRESS_INTERVAL, &mut result).await {
             Ok(Ok(reply)) => {
                 message = ReplicaMessage::from_reply(ticket.clone(), reply);
                 break;
@@ -143,5 +239,21 @@ impl Replicas {
         if self.relay.try_send(relay).is_err() {
             tracing::warn!("what another process says of a host is lost: there is too much of it");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_arrives_as_it_was_written() {
+        let text = r#"{ "content":[{"x":1.0,"y":12345678901234567890}] }"#;
+        let reply = ResumeResult::Done(Outcome::Result(RawValue::from_string(text.to_owned()).unwrap()));
+        let message = serde_json::to_string(&ReplicaMessage::from_reply("t".to_owned(), reply)).unwrap();
+        let message: ReplicaMessage = serde_json::from_str(&message).unwrap();
+        assert_eq!(message.ticket(), Some("t"));
+        let Some(ResumeResult::Done(Outcome::Result(result))) = message.into_reply() else { panic!() };
+        assert_eq!(result.get(), text);
     }
 }
