@@ -1,10 +1,14 @@
 //! Each kind of store under the commands: SQLite in the workspace, SQLite by address, PostgreSQL.
 
+#[path = "../../../store/tests/support/postgres.rs"]
+mod postgres_server;
+
 use std::fs::File;
 use std::process::Command;
 
 use embody_store::{DatabaseUrl, Store};
 
+use self::postgres_server::server_url;
 use crate::support::world::{CommandOutput, World, finish};
 
 /// A world and the flags that name its store.
@@ -63,9 +67,7 @@ impl StoreFixture {
 
 /// The address of a new, empty database on the test server.
 pub(crate) fn database() -> String {
-    let server = std::env::var("EMBODY_TEST_POSTGRES").expect(
-        "EMBODY_TEST_POSTGRES is not set: run ./test, or cargo xtask with-postgres -- cargo nextest run",
-    );
+    let server = server_url("EMBODY_TEST_POSTGRES");
     let name = format!("cli_{}_{:?}", std::process::id(), std::time::Instant::now());
     let name = format!("cli_{}", &blake3::hash(name.as_bytes()).to_hex()[..24]);
     let made =

@@ -10,6 +10,7 @@ use embody_store::replica_messages::NewReplicaMessage;
 use embody_store::{Changes, DatabaseUrl, Store, Topic};
 use sqlx::{Connection, PgConnection};
 
+use crate::postgres_server::server_url;
 use crate::world::{World, contract, database, eventually, scope, short};
 use crate::{approvals, incoming, outgoing, pins, schedules};
 
@@ -203,7 +204,7 @@ async fn listening(direct_url: &str, url: String) -> (World, Store) {
 
 fn pooled(direct_url: &str) -> String {
     let (_, name) = direct_url.rsplit_once('/').unwrap();
-    let pool = std::env::var("EMBODY_TEST_PGBOUNCER").expect("EMBODY_TEST_PGBOUNCER is not set: run ./test");
+    let pool = server_url("EMBODY_TEST_PGBOUNCER");
     let (base, _) = pool.rsplit_once('/').unwrap();
     format!("{base}/{name}")
 }

@@ -28,6 +28,8 @@ mod migrations;
 mod outbox;
 mod outgoing;
 mod pins;
+#[path = "../support/postgres.rs"]
+mod postgres_server;
 mod receipts;
 mod reflections;
 mod schedules;

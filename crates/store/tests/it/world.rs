@@ -4,6 +4,8 @@ use embody_store::{DatabaseUrl, Lease, Scope, Store};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;
 
+use crate::postgres_server::server_url;
+
 /// A fresh, empty store, and what it stands on.
 pub(crate) struct World {
     pub(crate) store: Store,
@@ -28,8 +30,7 @@ impl World {
     pub(crate) async fn pooled() -> Self {
         let url = database().await;
         let (_, name) = url.rsplit_once('/').unwrap();
-        let pool =
-            std::env::var("EMBODY_TEST_PGBOUNCER").expect("EMBODY_TEST_PGBOUNCER is not set: run ./test");
+        let pool = server_url("EMBODY_TEST_PGBOUNCER");
         let (base, _) = pool.rsplit_once('/').unwrap();
         Self::on(format!("{base}/{name}")).await
     }
@@ -104,9 +105,7 @@ where
 
 /// The address of a new, empty database on the test server.
 pub(crate) async fn database() -> String {
-    let server = std::env::var("EMBODY_TEST_POSTGRES").expect(
-        "EMBODY_TEST_POSTGRES is not set: run ./test, or cargo xtask with-postgres -- cargo nextest run",
-    );
+    let server = server_url("EMBODY_TEST_POSTGRES");
     let name = format!("t{}", uuid::Uuid::now_v7().simple());
     let mut admin = PgConnection::connect(&server).await.unwrap();
     sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut admin).await.unwrap();

@@ -2,6 +2,9 @@
 //! saving change: no run is repeated or left out, and interrupted runs are listed as unknown. The server's clock decides what
 //! is due, so the test sets that one: in its own database `clock_timestamp()` is a function that reads a table.
 
+#[path = "../../../../store/tests/support/postgres.rs"]
+mod postgres_server;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,6 +16,8 @@ use embody_store::schedules::{AddScheduleOutcome, NewSchedule, RunOutcome, Sched
 use embody_store::{DatabaseUrl, Scope, Store};
 use jiff::{Timestamp, ToSpan};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+use self::postgres_server::server_url;
 
 /// The minimum number of due runs of one set of schedules in [`HOURS`].
 const RUNS_OF_A_SET: usize = 25;
@@ -366,9 +371,7 @@ fn program() -> PathBuf {
 
 /// The URL of a new, empty database on the test server.
 async fn database() -> String {
-    let server = std::env::var("EMBODY_TEST_POSTGRES").expect(
-        "EMBODY_TEST_POSTGRES is not set: run ./test, or cargo xtask with-postgres -- cargo nextest run",
-    );
+    let server = server_url("EMBODY_TEST_POSTGRES");
     let name = format!("replicas_{}_{}", std::process::id(), any(u32::MAX));
     let mut admin = PgConnection::connect(&server).await.unwrap();
     sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut admin).await.unwrap();

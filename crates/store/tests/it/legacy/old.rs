@@ -8,6 +8,7 @@ use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row, SqliteConnection};
 use tempfile::TempDir;
 
+use crate::postgres_server::server_url;
 use crate::world::database;
 
 /// The tables of the seed's old schema, with the usual company.
@@ -50,7 +51,7 @@ impl Old {
     pub(crate) async fn pooled() -> Self {
         let direct = database().await;
         let (_, name) = direct.rsplit_once('/').unwrap();
-        let pool = std::env::var("EMBODY_TEST_PGBOUNCER").unwrap();
+        let pool = server_url("EMBODY_TEST_PGBOUNCER");
         let (base, _) = pool.rsplit_once('/').unwrap();
         Self::server(format!("{base}/{name}"), direct)
     }
