@@ -9,7 +9,7 @@ use embody_text::look_alike::{look_alike, plain_letter};
 use embody_wire::message::Response;
 use embody_wire::server::{CancellationToken, code, lines};
 use embody_wire::upstream::{
-    CallEvent, ClientInfo, ConnectOptions, EraCache, Link, OutgoingCall, Route, StreamConnector,
+    CallEvent, ClientInfo, ConnectOptions, EraCache, InProcessServer, Link, OutgoingCall, Route,
 };
 use embody_wire::{Implementation, Limits, Outcome, Proxies};
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ impl InProcessClient {
         let (broker, serving) = (Arc::clone(broker), Serving::default());
         let connect = {
             let serving = Arc::clone(&serving);
-            StreamConnector::new(move || {
+            InProcessServer::on_streams(move || {
                 let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
                 let (broker, principal) = (Arc::clone(&broker), principal.clone());
                 let task = tokio::spawn(async move {
@@ -76,7 +76,7 @@ impl InProcessClient {
         let implementation =
             Implementation { name: "embody-agent".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
         let opening = ConnectOptions {
-            route: Route::Streams(connect),
+            route: Route::InProcess(connect),
             // No person can fill in a form here: approvals use other channels.
             client_info: ClientInfo { implementation, ..ClientInfo::default() },
             tokens: None,

@@ -7,6 +7,7 @@ mod era;
 mod errors;
 pub mod http;
 mod in_flight;
+pub(crate) mod in_process;
 pub mod lines;
 mod multi_round;
 mod outbound;
@@ -17,6 +18,7 @@ mod resume;
 mod server_requests;
 mod service;
 
+pub(crate) use self::connection::Cancellation;
 pub(crate) use self::era::named_by;
 pub use self::era::{ClientInfo, Era, MODERN, TASKS, supported};
 pub use self::errors::{AuthError, code, failure, failure_with};
