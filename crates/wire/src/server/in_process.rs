@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use serde_json::value::RawValue;
@@ -38,11 +39,12 @@ pub(crate) trait ServerEnd: Send + Sync {
     /// Takes the response to a request of the server.
     fn answer(&self, response: Response);
 
-    /// Ends the connection: calls that only wait stop, and the others get a grace period.
+    /// See [`InProcessConnection::shut_down`].
     fn shut_down(self: Arc<Self>) -> BoxFuture<'static, ()>;
 }
 
-pub(crate) struct InProcessConnection<S: Service> {
+/// The connection of one host in this process to a service.
+pub struct InProcessConnection<S: Service> {
     service: Arc<S>,
     host: Arc<Host<S::Principal>>,
     client: Arc<dyn ClientEnd>,
@@ -51,9 +53,40 @@ pub(crate) struct InProcessConnection<S: Service> {
     slots: Arc<Semaphore>,
     budget: Arc<Budget<()>>,
     shutdown: CancellationToken,
+    /// The number of the last [`InProcessConnection::request`].
+    last: AtomicU64,
 }
 
 impl<S: Service> InProcessConnection<S> {
+    /// A host that takes no messages: notifications are dropped, and requests are rejected.
+    pub fn open(service: Arc<S>, principal: S::Principal) -> Arc<Self> {
+        Arc::new(Self::new(service, principal, Arc::new(NoMessages)))
+    }
+
+    /// Calls the service. Dropping the future cancels the call, which still runs to its end.
+    pub async fn request(&self, method: &str, params: Option<Box<RawValue>>) -> Outcome {
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let outcome = self.begin(number, method, params).run().await;
+        // Nothing but a drop cancels it.
+        outcome.unwrap_or_else(|| failure(code::INTERNAL_ERROR, FAILED))
+    }
+
+    pub fn host(&self) -> &Arc<Host<S::Principal>> {
+        &self.host
+    }
+
+    /// Ends the connection: calls that only wait stop, and the others get a grace period. Does so once.
+    pub async fn shut_down(&self) {
+        if self.shutdown.is_cancelled() {
+            return;
+        }
+        self.shutdown.cancel();
+        self.host.server_requests.close();
+        let all = u32::try_from(self.calls_max).unwrap_or(u32::MAX);
+        let _ = timeout(GRACE, self.slots.acquire_many(all)).await;
+        self.service.on_disconnect(Arc::clone(&self.host)).await;
+    }
+
     pub(crate) fn new(service: Arc<S>, principal: S::Principal, client: Arc<dyn ClientEnd>) -> Self {
         let limits = Limits::default();
         let outbound = Outbound::InProcess(Arc::clone(&client), None);
@@ -66,6 +99,7 @@ impl<S: Service> InProcessConnection<S> {
             slots: Arc::new(Semaphore::new(limits.calls_max)),
             budget: Budget::new(&limits),
             shutdown: CancellationToken::new(),
+            last: AtomicU64::default(),
         }
     }
 }
@@ -116,13 +150,17 @@ impl<S: Service> ServerEnd for InProcessConnection<S> {
     }
 
     fn shut_down(self: Arc<Self>) -> BoxFuture<'static, ()> {
-        Box::pin(async move {
-            self.shutdown.cancel();
-            self.host.server_requests.close();
-            let all = u32::try_from(self.calls_max).unwrap_or(u32::MAX);
-            let _ = timeout(GRACE, self.slots.acquire_many(all)).await;
-            self.service.on_disconnect(Arc::clone(&self.host)).await;
-        })
+        Box::pin(async move { Self::shut_down(&self).await })
+    }
+}
+
+struct NoMessages;
+
+impl ClientEnd for NoMessages {
+    fn receive(&self, message: Message, call: Option<u64>) -> Option<Response> {
+        let Message::Request(request) = message else { return None };
+        let code = if call.is_some() { code::METHOD_NOT_FOUND } else { code::INTERNAL_ERROR };
+        Some(Response::failure(request.id, code, "nobody can be asked"))
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) use self::connection::Cancellation;
 pub(crate) use self::era::named_by;
 pub use self::era::{ClientInfo, Era, MODERN, TASKS, supported};
 pub use self::errors::{AuthError, code, failure, failure_with};
+pub use self::in_process::InProcessConnection;
 pub use self::replica::{Claim, ReplicaEvent, ResumeResult, ResumedSession};
 pub use self::service::{AskError, Call, Credentials, Host, HostResponse, ServerRequest, Service};
 pub use tokio_util::sync::CancellationToken;
