@@ -234,7 +234,7 @@ impl Broker {
     /// Returns the instructions of the session's bodies for the agent's prompt. A prompt without the rules in them does not
     /// deliver the contract.
     pub async fn server_instructions(&self, client: &InProcessClient) -> ServerInstructions {
-        let Some(session) = client.session(self) else { return ServerInstructions::default() };
+        let Some(session) = self.session_for(client.host()) else { return ServerInstructions::default() };
         session.server_instructions(&self.config).await.unwrap_or_else(|reason| {
             tracing::warn!(session = session.id, reason, "the prompt lacks the instructions of the bodies");
             ServerInstructions::default()

@@ -1,38 +1,29 @@
-//! An embody agent as a host in this process: the same sessions, pipeline and gates as for every host, over an in-memory
-//! pipe. It shows no forms, and rejects every request of a server.
+//! An embody agent as a host in this process: the same sessions, pipeline and gates as for every host, called as functions. It
+//! shows no forms, and rejects every request of a server.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use embody_text::invisible::kind;
 use embody_text::look_alike::{look_alike, plain_letter};
-use embody_wire::message::Response;
-use embody_wire::server::{CancellationToken, code, lines};
-use embody_wire::upstream::{
-    CallEvent, ClientInfo, ConnectOptions, EraCache, Link, OutgoingCall, Route, StreamConnector,
-};
-use embody_wire::{Implementation, Limits, Outcome, Proxies};
+use embody_wire::message::ErrorObject;
+use embody_wire::server::{Host, InProcessConnection};
+use embody_wire::{Outcome, Version};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::pipeline::respond::{DECISION_KEY, MARK_KEY, raw};
 use crate::principal::InProcessAgent;
-use crate::session::Session;
 use crate::{Broker, Principal};
 
 /// The longest text, in bytes; models pay for all of it.
 const TEXT_BYTES: usize = 256 * 1024;
 /// The longest name or URL in a note, in characters.
 const SHOWN: usize = 200;
-const PIPE_BYTES: usize = 256 * 1024;
 /// Limit for the shutdown: first running calls end, then processes.
 const END: Duration = Duration::from_secs(60);
-
-type Serving = Arc<Mutex<Option<JoinHandle<()>>>>;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the broker does not open a session")]
@@ -46,53 +37,30 @@ pub struct InProcessTool {
 }
 
 /// A session of an embody agent. [`InProcessClient::end`] ends its processes; dropping it does so in the background.
-#[derive(Debug)]
 pub struct InProcessClient {
-    link: Link,
-    inside: InProcessAgent,
-    serving: Serving,
+    connection: Arc<InProcessConnection<Broker>>,
+    agent: InProcessAgent,
 }
 
 impl InProcessClient {
     pub(crate) async fn open(broker: &Arc<Broker>, principal: Principal) -> Result<Self, InProcessError> {
-        let inside = InProcessAgent::new();
-        let principal = principal.inside(inside.clone());
-        let (broker, serving) = (Arc::clone(broker), Serving::default());
-        let connect = {
-            let serving = Arc::clone(&serving);
-            StreamConnector::new(move || {
-                let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
-                let (broker, principal) = (Arc::clone(&broker), principal.clone());
-                let task = tokio::spawn(async move {
-                    let ending = CancellationToken::new();
-                    let streams = tokio::io::split(theirs);
-                    // An in-memory pipe breaks only when its other end is dropped, which is how a session ends.
-                    let _ = lines::serve(broker, principal, streams, Limits::default(), ending).await;
-                });
-                *serving.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
-                tokio::io::split(ours)
-            })
-        };
-        let implementation =
-            Implementation { name: "embody-agent".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
-        let opening = ConnectOptions {
-            route: Route::Streams(connect),
-            // No person can fill in a form here: approvals use other channels.
-            client_info: ClientInfo { implementation, ..ClientInfo::default() },
-            tokens: None,
-            proxies: Proxies::default(),
-            limits: Limits::default(),
-            era: EraCache::sessions(),
-        };
-        // Notifications are not needed: the next list has all changes.
-        let (said, _) = mpsc::channel(1);
-        let link = Link::open(&opening, said).await.map_err(InProcessError)?;
-        Ok(Self { link, inside, serving })
+        let agent = InProcessAgent::new();
+        let connection = InProcessConnection::open(Arc::clone(broker), principal.in_process(agent.clone()));
+        let client = Self { connection, agent };
+        // No person can fill in a form here: approvals use other channels.
+        let params = raw(&json!({
+            "protocolVersion": Version::LATEST.as_str(),
+            "capabilities": {},
+            "clientInfo": {"name": "embody-agent", "version": env!("CARGO_PKG_VERSION")},
+        }));
+        match client.connection.request("initialize", Some(params)).await {
+            Outcome::Result(_) => Ok(client),
+            Outcome::Error(error) => Err(InProcessError(rpc_error(&error))),
+        }
     }
 
-    /// The session of this client, if it is still open.
-    pub(crate) fn session(&self, broker: &Broker) -> Option<Arc<Session>> {
-        broker.sessions.all().into_iter().find(|session| session.host.principal.is_inside(&self.inside))
+    pub(crate) fn host(&self) -> &Arc<Host<Principal>> {
+        self.connection.host()
     }
 
     /// The tools that any host would see. Waits briefly for servers that start slowly.
@@ -109,12 +77,9 @@ impl InProcessClient {
             #[serde(rename = "inputSchema")]
             schema: Box<RawValue>,
         }
-        let listed = match self.answer(OutgoingCall { method: "tools/list", params: None }).await {
-            Ok(Outcome::Result(result)) => {
-                serde_json::from_str::<List>(result.get()).map_err(|e| e.to_string())
-            }
-            Ok(Outcome::Error(error)) => Err(error.get().to_owned()),
-            Err(error) => Err(error.to_string()),
+        let listed = match self.connection.request("tools/list", None).await {
+            Outcome::Result(result) => serde_json::from_str::<List>(result.get()).map_err(|e| e.to_string()),
+            Outcome::Error(error) => Err(error.get().to_owned()),
         };
         let tool = |Listed { name, description, schema }| InProcessTool {
             name,
@@ -133,11 +98,11 @@ impl InProcessClient {
     /// Notes the model's next system prompt. It delivers the contract if the body rules are at its very start, and the
     /// mind is embedded or its contract is in the prompt. Called for every prompt.
     pub fn prompted(&self, prompt: &str) {
-        self.inside.set_prompt(prompt);
+        self.agent.set_prompt(prompt);
     }
 
     /// Calls a tool with arguments as a model wrote them. Always returns a text for the model. Dropping the future cancels
-    /// the call.
+    /// the call. The broker limits its time.
     pub async fn call(&self, name: &str, arguments: &str) -> ToolOutcome {
         #[derive(Serialize)]
         struct Params<'a> {
@@ -150,39 +115,34 @@ impl InProcessClient {
             Err(error) => return ToolOutcome::failed(format!("the arguments are no JSON: {error}")),
         };
         let params = raw(&Params { name, arguments });
-        match self.answer(OutgoingCall { method: "tools/call", params: Some(&params) }).await {
-            Ok(Outcome::Result(result)) => ToolOutcome::read(&result, self.inside.mark()),
-            Ok(Outcome::Error(error)) => ToolOutcome::of_error(&error),
-            Err(error) => ToolOutcome::failed(format!("the call was not answered: {error}")),
+        match self.connection.request("tools/call", Some(params)).await {
+            Outcome::Result(result) => ToolOutcome::read(&result, self.agent.mark()),
+            Outcome::Error(error) => ToolOutcome::of_error(&error),
         }
     }
 
     /// Ends the session after a short grace period for running calls, with all its processes.
     pub async fn end(self) {
-        self.link.close().await;
-        let serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(serving) = serving
-            && timeout(END, serving).await.is_err()
-        {
+        if timeout(END, self.connection.shut_down()).await.is_err() {
             tracing::warn!("a session does not end");
         }
     }
+}
 
-    /// The broker limits the time of every call.
-    async fn answer(&self, calling: OutgoingCall<'_>) -> Result<Outcome, embody_wire::Error> {
-        let mut running = self.link.begin(calling).await?;
-        loop {
-            match running.next().await {
-                CallEvent::Done(outcome) => return Ok(outcome),
-                CallEvent::Lost(error) => return Err(error),
-                CallEvent::Notification(_) => {}
-                CallEvent::Request(request) => {
-                    let refusal =
-                        Response::failure(request.id, code::METHOD_NOT_FOUND, "nobody can be asked");
-                    self.link.answer(refusal).await?;
-                }
-            }
+impl Drop for InProcessClient {
+    fn drop(&mut self) {
+        let connection = Arc::clone(&self.connection);
+        // Outside a runtime nothing runs any more.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { connection.shut_down().await });
         }
+    }
+}
+
+fn rpc_error(error: &RawValue) -> embody_wire::Error {
+    match serde_json::from_str(error.get()) {
+        Ok(ErrorObject { code, message }) => embody_wire::Error::Rpc { code, message },
+        Err(_) => embody_wire::Error::Protocol("the server answered with an error that has no code"),
     }
 }
 

@@ -14,7 +14,7 @@ pub struct Principal {
     pub may_approve: bool,
     /// The id of its token over HTTP: a session belongs to one token.
     pub token: Option<String>,
-    inside: Option<InProcessAgent>,
+    in_process: Option<InProcessAgent>,
 }
 
 impl Principal {
@@ -27,7 +27,7 @@ impl Principal {
             shared_conversation: None,
             may_approve: false,
             token: None,
-            inside: None,
+            in_process: None,
         }
     }
 
@@ -43,29 +43,25 @@ impl Principal {
         Self { shared_conversation: Some(conversation.into()), ..self }
     }
 
-    pub(crate) fn inside(self, inside: InProcessAgent) -> Self {
-        Self { inside: Some(inside), ..self }
-    }
-
-    pub(crate) fn is_inside(&self, inside: &InProcessAgent) -> bool {
-        self.inside.as_ref() == Some(inside)
+    pub(crate) fn in_process(self, agent: InProcessAgent) -> Self {
+        Self { in_process: Some(agent), ..self }
     }
 
     pub(crate) fn prompt(&self) -> Option<Arc<str>> {
-        self.inside.as_ref().and_then(InProcessAgent::prompt)
+        self.in_process.as_ref().and_then(InProcessAgent::prompt)
     }
 
     /// The mark by which an embody agent recognizes the broker's results.
     pub(crate) fn mark(&self) -> Option<&str> {
-        self.inside.as_ref().map(|inside| &*inside.0.mark)
+        self.in_process.as_ref().map(InProcessAgent::mark)
     }
 }
 
 /// The state of an embody agent in this process. Equal only to itself.
 #[derive(Clone)]
-pub(crate) struct InProcessAgent(Arc<Cell>);
+pub(crate) struct InProcessAgent(Arc<AgentState>);
 
-struct Cell {
+struct AgentState {
     prompt: Mutex<Option<Arc<str>>>,
     /// Only the broker's results contain it. No body sees it, so none can imitate the broker.
     mark: String,
@@ -73,7 +69,10 @@ struct Cell {
 
 impl InProcessAgent {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Cell { prompt: Mutex::default(), mark: uuid::Uuid::new_v4().simple().to_string() }))
+        Self(Arc::new(AgentState {
+            prompt: Mutex::default(),
+            mark: uuid::Uuid::new_v4().simple().to_string(),
+        }))
     }
 
     pub(crate) fn set_prompt(&self, prompt: &str) {
@@ -109,16 +108,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_our_own_is_known_by_its_cell() {
+    fn one_of_our_own_is_equal_only_to_itself() {
         let host = Principal::new("ann", "assistant", "web");
-        let inside = InProcessAgent::new();
-        let own = host.clone().inside(inside.clone());
+        let agent = InProcessAgent::new();
+        let own = host.clone().in_process(agent.clone());
         assert_eq!(own, own.clone());
         assert_ne!(own, host);
-        assert_ne!(own, host.clone().inside(InProcessAgent::new()));
+        assert_ne!(own, host.clone().in_process(InProcessAgent::new()));
         assert_eq!(own.prompt(), None);
-        inside.set_prompt("be kind");
+        agent.set_prompt("be kind");
         assert_eq!(own.prompt().as_deref(), Some("be kind"));
-        assert!(!format!("{own:?}").contains("be kind") && !format!("{own:?}").contains(inside.mark()));
+        assert!(!format!("{own:?}").contains("be kind") && !format!("{own:?}").contains(agent.mark()));
     }
 }

@@ -1,4 +1,4 @@
-//! The embedded mind and body: created once, and reached by each session over a pipe of its own.
+//! The embedded mind and body: created once, and called by every session as functions.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,15 +9,12 @@ use embody_broker::upstream::{RawTool, Spec};
 use embody_broker::{Principal, UpstreamFactory};
 use embody_mind::server::{MindHandler, MindServer};
 use embody_store::{Scope, Store};
-use embody_wire::Limits;
-use embody_wire::server::{CancellationToken, Service, lines};
-use embody_wire::upstream::{Route, StreamConnector};
+use embody_wire::server::{CancellationToken, Service};
+use embody_wire::upstream::{InProcessServer, Route};
 
 use crate::config::env::non_empty;
 use crate::config::resolved::Config;
 use crate::prompt_service::PromptService;
-
-const PIPE_BYTES: usize = 256 * 1024;
 
 pub(crate) fn mind(
     store: &Store,
@@ -100,26 +97,7 @@ impl Availability {
     }
 }
 
-/// Connects to an embedded server as `principal`; without a principal, or while the server is unavailable, the pipe is closed.
-pub(crate) fn connect<S: Service>(
-    service: Arc<S>,
-    principal: Option<S::Principal>,
-    availability: Availability,
-) -> StreamConnector {
-    StreamConnector::new(move || {
-        let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
-        let ending = availability.ending();
-        if let (Some(principal), false) = (principal.clone(), ending.is_cancelled()) {
-            let (service, streams) = (Arc::clone(&service), tokio::io::split(theirs));
-            tokio::spawn(async move {
-                let _ = lines::serve(service, principal, streams, Limits::default(), ending).await;
-            });
-        }
-        tokio::io::split(ours)
-    })
-}
-
-/// An embedded server as an upstream. `admit` maps the caller; an invalid name gets a closed pipe.
+/// An embedded server as an upstream. `admit` maps the caller; an invalid name is refused.
 pub(crate) fn upstream<S: Service>(
     service: Arc<S>,
     availability: Availability,
@@ -127,7 +105,10 @@ pub(crate) fn upstream<S: Service>(
     spec: impl Fn(Route) -> Spec + Send + Sync + 'static,
 ) -> UpstreamFactory {
     UpstreamFactory::new(move |principal: &Principal| {
-        let connect = connect(Arc::clone(&service), admit(principal), availability.clone());
-        Arc::new(spec(Route::Streams(connect)))
+        let (principal, availability) = (admit(principal), availability.clone());
+        let server = InProcessServer::new(Arc::clone(&service), move || {
+            principal.clone().map(|principal| (principal, availability.ending()))
+        });
+        Arc::new(spec(Route::InProcess(server)))
     })
 }

@@ -65,7 +65,7 @@ fn digest(route: &Route) -> Option<String> {
             add(url.origin().ascii_serialization().as_bytes());
             add(url.path().as_bytes());
         }
-        Route::Streams(_) => return None,
+        Route::InProcess(_) => return None,
     }
     Some(hasher.finalize().to_hex().to_string())
 }

@@ -74,7 +74,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
             });
         for (id, session) in concerned {
             if !session.is_sending_missed {
-                if session.host.try_notify(&notification(change, None)) {
+                if session.host.try_notify(notification(change, None)) {
                     continue;
                 }
                 // Outside a runtime nothing is served, and so nobody is left to be told.

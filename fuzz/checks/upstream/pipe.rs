@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use embody_wire::upstream::{
-    EraCache, Link, OutgoingCall, PendingCall, Route, ServerMessage, StreamConnector,
+    EraCache, InProcessServer, Link, OutgoingCall, PendingCall, Route, ServerMessage,
 };
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
@@ -96,12 +96,12 @@ impl Talk {
     /// Its caller.
     async fn call(&self, stream: DuplexStream) -> (Vec<ServerMessage>, Vec<Heard>) {
         let stream = Mutex::new(Some(stream));
-        let connect = StreamConnector::new(move || {
+        let connect = InProcessServer::on_streams(move || {
             let stream = stream.lock().unwrap().take();
             tokio::io::split(stream.expect("it connects once"))
         });
         let (said, mut says) = mpsc::channel(4);
-        let opening = opening(Route::Streams(connect), BOUNDS, EraCache::sessions());
+        let opening = opening(Route::InProcess(connect), BOUNDS, EraCache::sessions());
         let link = Link::open(&opening, said).await.expect("the greeting is a good one");
         let mut running: Vec<PendingCall> = Vec::new();
         for (number, is_given_up) in &self.calls {

@@ -119,7 +119,7 @@ impl Session {
 
     /// Whether the mind is part of this program.
     pub(crate) fn is_mind_embedded(&self) -> bool {
-        matches!(self.mind.spec().route, Route::Streams(_))
+        matches!(self.mind.spec().route, Route::InProcess(_))
     }
 
     /// Whether some contract is known to have reached the model.

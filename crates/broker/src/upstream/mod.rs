@@ -76,7 +76,7 @@ impl Spec {
 
     /// Whether it is a process that ends with its session.
     pub(crate) fn is_process(&self) -> bool {
-        matches!(self.route, Route::Child(_) | Route::Streams(_))
+        matches!(self.route, Route::Child(_) | Route::InProcess(_))
     }
 }
 

@@ -12,7 +12,7 @@ use embody_broker::{Broker, BrokerConfig, Principal, Rules, Timeouts, UpstreamFa
 use embody_store::audit::AuditRecord;
 use embody_store::{DatabaseUrl, Store};
 use embody_wire::server::{CancellationToken, lines};
-use embody_wire::upstream::{EraCache, Route, StreamConnector};
+use embody_wire::upstream::{EraCache, InProcessServer, Route};
 use embody_wire::{Limits, Proxies};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -238,11 +238,11 @@ impl Server {
 
     fn spec(&self, role: Role) -> Arc<Spec> {
         let server = self.clone();
-        let connect = StreamConnector::new(move || tokio::io::split(server.connect()));
+        let connect = InProcessServer::on_streams(move || tokio::io::split(server.connect()));
         Arc::new(Spec {
             name: self.name.to_owned(),
             role,
-            route: Route::Streams(connect),
+            route: Route::InProcess(connect),
             tokens: None,
             proxies: Proxies::default(),
             limits: Limits { attempt_timeout: self.start_timeout, ..Limits::default() },

@@ -22,8 +22,7 @@ use super::replay_buffer::ReplayBuffer;
 use super::resume::{Resumption, answer_round, resume, spawn_call};
 use super::service::{Call, Host, Service};
 use crate::limits::Limits;
-use crate::message::{self, ErrorObject, Id, Message, Notification, Outcome, Request, Response};
-use crate::server::outbound::OutboundMessage;
+use crate::message::{self, Id, Message, Notification, Outcome, Request, Response};
 use crate::version::Version;
 
 /// A request with the metadata that the transport has read from it.
@@ -187,8 +186,6 @@ impl<S: Service> Connection<S> {
         let _share = done.as_ref().map(|done| Arc::clone(&done.share));
         let guard = self.register(&request.id, outbound.clone(), done)?;
         let cancel = guard.cancel.clone();
-        let client_info = (request.method == "initialize" && host.session.is_some())
-            .then(|| (RequestMeta::read(&request).into_client_info(), Arc::clone(&host)));
         let on_flushed = guard.on_flushed.clone();
         let shutdown = self.shutdown.clone();
         let call =
@@ -196,11 +193,7 @@ impl<S: Service> Connection<S> {
         let service = Arc::clone(&self.service);
         // Boxed, because spawning moves the future several times before it starts and after it ends.
         Some(tokio::spawn(Box::pin(async move {
-            let outcome = service.call(call).await;
-            if let (Some((client_info, host)), Outcome::Result(result)) = (client_info, &outcome) {
-                host.initialize(Era::Session(agreed_version(result)), client_info);
-            }
-            guard.answer(outcome).await;
+            guard.answer(call_service(&*service, call).await).await;
         })))
     }
 
@@ -245,15 +238,33 @@ impl<S: Service> Connection<S> {
         self.running.cancel_all();
     }
 
-    /// Drops the suspended calls: their host cannot resume them.
-    pub(crate) fn forget(&self) {
-        self.suspended.close();
-    }
-
     /// Waits until no call is running, at most for `limit`.
     pub(crate) async fn wait_idle(&self, limit: Duration) {
         let _ = tokio::time::timeout(limit, self.running.wait_idle()).await;
     }
+
+    /// Ends a connection with its own shutdown signal, whose host cannot come back: calls that only wait stop, and the
+    /// others get a grace period, if any.
+    pub(crate) async fn shut_down(&self, grace: Option<Duration>) {
+        self.shutdown.cancel();
+        self.host.server_requests.close();
+        self.suspended.close();
+        if let Some(grace) = grace {
+            self.wait_idle(grace).await;
+        }
+        self.end().await;
+    }
+}
+
+/// Calls the service. `initialize` also sets what is known about the session's host.
+pub(super) async fn call_service<S: Service>(service: &S, call: Call<S::Principal>) -> Outcome {
+    let client_info = (call.request.method == "initialize" && call.host.session.is_some())
+        .then(|| (RequestMeta::read(&call.request).into_client_info(), Arc::clone(&call.host)));
+    let outcome = service.call(call).await;
+    if let (Some((client_info, host)), Outcome::Result(result)) = (client_info, &outcome) {
+        host.initialize(Era::Session(agreed_version(result)), client_info);
+    }
+    outcome
 }
 
 /// A longer cancellation reason is not passed on.
@@ -289,14 +300,14 @@ impl PendingResponses {
 }
 
 /// Cancels one call, with the reason that the host gives.
-#[derive(Clone, Default)]
-pub(super) struct Cancellation {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cancellation {
     pub(super) token: CancellationToken,
     pub(super) reason: Arc<OnceLock<String>>,
 }
 
 impl Cancellation {
-    fn cancel(&self, reason: Option<String>) {
+    pub(crate) fn cancel(&self, reason: Option<String>) {
         if let Some(reason) = reason {
             let _ = self.reason.set(reason);
         }
@@ -322,7 +333,7 @@ impl InFlightCalls {
             return Err(format!("a request with the id {id} is still running"));
         }
         if calls.len() >= most {
-            return Err(format!("{most} requests are running already; wait for one of them"));
+            return Err(too_many_calls(most));
         }
         let cancel = Cancellation::default();
         calls.insert(id.clone(), cancel.clone());
@@ -355,6 +366,10 @@ impl InFlightCalls {
     }
 }
 
+pub(super) fn too_many_calls(most: usize) -> String {
+    format!("{most} requests are running already; wait for one of them")
+}
+
 /// Ensures that a call is answered exactly once, even if the service panics.
 pub(super) struct CallGuard {
     id: Id,
@@ -370,9 +385,8 @@ impl CallGuard {
     pub(super) async fn answer(mut self, outcome: Outcome) {
         // A cancelled call gets no response: the host has forgotten it.
         if !self.cancel.token.is_cancelled() {
-            let outgoing =
-                OutboundMessage { on_flushed: self.on_flushed.clone(), ..answer(self.id.clone(), outcome) };
-            let _ = self.outbound.send(outgoing).await;
+            let response = Message::Response(Response { id: Some(self.id.clone()), outcome });
+            let _ = self.outbound.send_with(response, self.on_flushed.clone()).await;
         }
         self.is_answered = true;
     }
@@ -399,26 +413,11 @@ fn spawn_answer(id: Id, outcome: Outcome, outbound: Outbound, done: Option<Arc<P
     // Outside a runtime no response can be sent.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     runtime.spawn(async move {
-        let _ = outbound.send(answer(id, outcome)).await;
+        let _ = outbound.send(Message::Response(Response { id: Some(id), outcome })).await;
         if let Some(done) = done {
             done.count_response();
         }
     });
-}
-
-fn answer(id: Id, outcome: Outcome) -> OutboundMessage {
-    let code = match &outcome {
-        Outcome::Result(_) => 0,
-        // An error without a code still counts as an error.
-        Outcome::Error(error) => {
-            serde_json::from_str(error.get()).map_or(code::INTERNAL_ERROR, |error: ErrorObject| error.code)
-        }
-    };
-    OutboundMessage {
-        text: Response { id: Some(id), outcome }.print(),
-        answer: Some(code),
-        on_flushed: OnFlushed::default(),
-    }
 }
 
 fn agreed_version(result: &RawValue) -> Option<Version> {

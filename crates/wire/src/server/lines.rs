@@ -33,7 +33,7 @@ const KEPT_BYTES: usize = 4096;
 const AT_ONCE: usize = 8 * 1024;
 
 /// How long calls may still run after the host has closed its end.
-const GRACE: Duration = Duration::from_secs(10);
+pub(super) const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves one host until it closes its end or the server shuts down.
 ///
@@ -57,8 +57,7 @@ where
     let outbound = Outbound::Pipe(queue);
     let host = Host::session(principal, super::new_session_id(), outbound.clone());
     // When the host closes its end, calls that only wait must stop, as at shutdown.
-    let closing = CancellationToken::new();
-    let connection = Connection::new(service, host, limits.clone(), closing.clone());
+    let connection = Connection::new(service, host, limits.clone(), CancellationToken::new());
     let budget = Budget::new(&limits);
     let mut input = Lines::new(input, limits);
     let mut is_deaf = false;
@@ -71,16 +70,11 @@ where
             written.unwrap_or(Ok(()))
         }
     };
-    closing.cancel();
-    connection.host.server_requests.close();
-    connection.forget();
+    // The calls of a host that does not read cannot be answered.
+    connection.shut_down((!is_deaf).then_some(GRACE)).await;
     if is_deaf {
-        // The calls that still run cannot be answered.
-        connection.end().await;
         return read;
     }
-    connection.wait_idle(GRACE).await;
-    connection.end().await;
     drop((connection, outbound));
     // Running calls hold the queue open, and a host that does not read blocks the writer; neither is awaited beyond the
     // limit.
@@ -109,14 +103,14 @@ async fn take_all<S: Service, R: AsyncRead + Unpin>(
                         Message::Request(request) if !fits => {
                             let refused =
                                 Response::failure(request.id, code::INVALID_REQUEST, TOO_MANY_BYTES);
-                            let _ = outbound.send(refused.print()).await;
+                            let _ = outbound.send(Message::Response(refused)).await;
                         }
                         message => connection.receive(message, outbound, Some(Arc::clone(&pending))).await,
                     }
                 }
             }
             Err(unread) => {
-                let _ = outbound.send(unread.answer.print()).await;
+                let _ = outbound.send(Message::Response(unread.answer)).await;
             }
         }
     }

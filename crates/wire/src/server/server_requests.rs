@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::outbound::Outbound;
 use super::service::{AskError, HostResponse};
-use crate::message::{Id, Notification, Outcome, Request, Response};
+use crate::message::{Id, Message, Notification, Outcome, Request, Response};
 
 /// Open requests to one host.
 const MOST: usize = 256;
@@ -107,10 +107,14 @@ impl ServerRequests {
 }
 
 impl PendingServerRequest {
-    pub(crate) async fn ask(&mut self, request: &Request, outbound: &Outbound) -> Result<(), AskError> {
-        outbound.send(request.print()).await.map_err(|_| AskError::Gone)?;
+    pub(crate) async fn ask(&mut self, request: Request, outbound: &Outbound) -> Result<(), AskError> {
+        let sent = outbound.send(Message::Request(request)).await;
+        let refused = sent.map_err(|_| AskError::Gone)?;
         self.outbound = Some(outbound.clone());
         self.sent = Some(Instant::now());
+        if let Some(refused) = refused {
+            let _ = self.server_requests.answer(refused);
+        }
         Ok(())
     }
 
@@ -128,7 +132,7 @@ impl Drop for PendingServerRequest {
         let was_open = self.server_requests.lock().requests.remove(&self.id).is_some();
         if let Some(outbound) = self.outbound.as_ref().filter(|_| was_open) {
             // A person may still be looking at the request. If there is no room, the cancellation is not sent.
-            outbound.try_send(cancelled(&self.id).print());
+            outbound.try_send(Message::Notification(cancelled(&self.id)));
         }
     }
 }
@@ -150,11 +154,12 @@ mod tests {
         let server_requests = Arc::new(ServerRequests::default());
         let (queue, _letters) = tokio::sync::mpsc::channel(1);
         let (request, mut answer) = server_requests.open("elicitation/create", None).unwrap();
+        let id = Some(request.id.clone());
         tokio::time::advance(Duration::from_secs(5)).await;
-        answer.ask(&request, &Outbound::Pipe(queue)).await.unwrap();
+        answer.ask(request, &Outbound::Pipe(queue)).await.unwrap();
         tokio::time::advance(Duration::from_millis(499)).await;
         let outcome = Outcome::Result(RawValue::NULL.to_owned());
-        server_requests.answer(Response { id: Some(request.id), outcome }).unwrap();
+        server_requests.answer(Response { id, outcome }).unwrap();
         tokio::time::advance(Duration::from_secs(5)).await;
         assert_eq!(answer.wait().await.unwrap().after, Some(Duration::from_millis(499)));
     }

@@ -269,7 +269,7 @@ impl<P> Host<P> {
     pub async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Outcome, AskError> {
         let Some(outbound) = &self.outbound else { return Err(AskError::Stateless) };
         let (request, mut answer) = self.server_requests.open(method, params)?;
-        answer.ask(&request, outbound).await?;
+        answer.ask(request, outbound).await?;
         answer.wait().await.map(|answered| answered.outcome).ok_or(AskError::Gone)
     }
 
@@ -279,14 +279,15 @@ impl<P> Host<P> {
     /// Waits for room in a pipe that the host does not read: to notify several hosts, use [`Host::try_notify`].
     pub async fn notify(&self, notification: Notification) {
         if let Some(outbound) = &self.outbound {
-            let _ = outbound.offer(notification.print()).await;
+            outbound.offer(Message::Notification(notification)).await;
         }
     }
 
     /// The same without waiting: returns `false` if there is no room now, and the notification is not sent.
     #[must_use]
-    pub fn try_notify(&self, notification: &Notification) -> bool {
-        self.outbound.as_ref().is_none_or(|outbound| outbound.offer_now(notification.print()))
+    pub fn try_notify(&self, notification: Notification) -> bool {
+        let notification = Message::Notification(notification);
+        self.outbound.as_ref().is_none_or(|outbound| outbound.offer_now(notification))
     }
 }
 
@@ -365,7 +366,7 @@ impl<P> Call<P> {
     /// Sends a notification about this call, which arrives before the response. Waits while the host does not read.
     pub async fn notify(&self, notification: Notification) {
         if !self.cancel.token.is_cancelled() {
-            let _ = self.outbound.send(notification.print()).await;
+            let _ = self.outbound.send(Message::Notification(notification)).await;
         }
     }
 
@@ -417,7 +418,7 @@ impl<P> Call<P> {
             return Err(AskError::Stateless);
         }
         let (request, mut answer) = self.host.server_requests.open(method, params)?;
-        answer.ask(&request, &self.outbound).await?;
+        answer.ask(request, &self.outbound).await?;
         Ok(answer)
     }
 
@@ -442,7 +443,7 @@ impl<P> Call<P> {
     pub fn resume_data(&self) -> Option<&RawValue> {
         match &self.outbound {
             Outbound::MultiRound(rounds) => rounds.resume_data.as_deref(),
-            Outbound::Pipe(_) | Outbound::Buffer(_) => None,
+            Outbound::Pipe(_) | Outbound::Buffer(_) | Outbound::InProcess(..) => None,
         }
     }
 

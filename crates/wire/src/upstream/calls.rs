@@ -9,9 +9,10 @@ use tokio::sync::watch;
 use super::call_channel::{CallSender, call_channel};
 use super::inbox::{is_change, size};
 use super::stateless::{ACKNOWLEDGED, LISTEN};
-use super::{CallEvent, PendingCall};
+use super::{CallEvent, Carrier, PendingCall};
 use crate::error::Error;
 use crate::message::{Id, Notification, Request, Response};
+use crate::server::Cancellation;
 use crate::splice;
 
 /// The stream on which a message arrived. It limits which calls the message can belong to.
@@ -52,6 +53,8 @@ struct Entry {
     token: Option<Box<RawValue>>,
     /// Whether the call was cancelled at the server. No response follows.
     is_cancelled: bool,
+    /// Cancels a call in this process.
+    cancel: Option<Cancellation>,
     /// Whether the connection made the call itself, to listen for changes. It has no caller, and no message or request
     /// is attributed to it.
     is_own: bool,
@@ -89,7 +92,8 @@ impl Calls {
         };
         let (events, receiver) = call_channel();
         let is_own = method == LISTEN;
-        state.running.insert(number, Entry { events: Some(events), token, is_cancelled: false, is_own });
+        let entry = Entry { events: Some(events), token, is_cancelled: false, cancel: None, is_own };
+        state.running.insert(number, entry);
         drop(state);
         let request = Request { id: number.into(), method: method.to_owned(), params };
         Ok(RegisteredCall {
@@ -98,8 +102,7 @@ impl Calls {
                 number,
                 events: receiver,
                 calls: Arc::clone(self),
-                carrier: None,
-                out: None,
+                carrier: Carrier::Connection,
             },
         })
     }
@@ -109,12 +112,20 @@ impl Calls {
         self.state().update(number, |entry| entry.events = None);
     }
 
+    /// Sets how to cancel a call in this process.
+    pub(super) fn set_cancellation(&self, number: u64, cancel: Cancellation) {
+        self.state().update(number, |entry| entry.cancel = Some(cancel));
+    }
+
     /// Marks a call as cancelled. Returns `true` if it is running and was not cancelled before.
-    pub(super) fn cancel(&self, number: u64) -> bool {
+    pub(super) fn cancel(&self, number: u64, reason: &str) -> bool {
         let mut is_news = false;
         self.state().update(number, |entry| {
             is_news = !entry.is_cancelled;
             entry.is_cancelled = true;
+            if let Some(cancel) = &entry.cancel {
+                cancel.cancel(Some(reason.to_owned()));
+            }
         });
         is_news
     }

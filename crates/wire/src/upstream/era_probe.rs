@@ -15,7 +15,7 @@ use super::stateless::{self, Stateless};
 use super::transport::Transport;
 use super::{CallEvent, OutgoingCall, PendingCall, ServerMessage, greeting};
 use crate::error::Error;
-use crate::message::{Notification, Response};
+use crate::message::{Message, Notification, Response};
 use crate::secret::Redactor;
 use crate::server::code;
 use crate::version::Version;
@@ -180,7 +180,7 @@ async fn initialize(
         http.agree(version);
     }
     let ready = Notification { method: "notifications/initialized".to_owned(), params: None };
-    transport.send(ready.print()).await?;
+    transport.send(Message::Notification(ready)).await?;
     if let Transport::Http(http) = transport {
         http.listen();
     }
@@ -204,7 +204,7 @@ async fn await_result(
             // The protocol allows only `ping` before initialization is complete.
             CallEvent::Request(request) => {
                 let refusal = Response::failure(request.id, code::INVALID_REQUEST, "not yet");
-                transport.send(refusal.print()).await?;
+                transport.send(Message::Response(refusal)).await?;
             }
         }
     }

@@ -12,6 +12,8 @@ use super::calls::Calls;
 use super::child::{Child, ChildSpec};
 use super::era_probe::{InitContext, OpenError, negotiate};
 use super::http::Http;
+use super::in_process::{Connector, InProcess, InProcessServer};
+use super::inbox::Inbox;
 use super::listen::{ListenBackoff, Listener};
 use super::pipe::Pipe;
 use super::process::Process;
@@ -23,7 +25,7 @@ use super::{OutgoingCall, PendingCall, ServerMessage, cancelled, transport_probe
 use crate::address::Address;
 use crate::error::Error;
 use crate::http_client::HttpClient;
-use crate::message::{Notification, Outcome, Response, is_notification};
+use crate::message::{Message, Notification, Outcome, Response, is_notification};
 use crate::secret::Redactor;
 use crate::server::MODERN;
 use crate::version::Version;
@@ -59,20 +61,28 @@ impl Link {
             Route::Http { url } => Self::open_at(&Address::Http(url.clone()), options, said).await,
             Route::Sse { url } => Self::open_at(&Address::LegacySse(url.clone()), options, said).await,
             Route::Child(spec) => within(options, Self::open_process(spec, options, said)).await,
-            Route::Streams(connect) => {
-                let calls = Arc::new(Calls::default());
-                let ends = (Arc::clone(&calls), said.clone());
-                let pipe = Pipe::open(connect.open(), options.limits.clone(), ends, None);
-                let unready = Unready {
-                    transport: Arc::new(Transport::Pipe(Box::new(pipe))),
-                    calls,
-                    redactor: Arc::default(),
-                    said,
-                };
-                let open = async { Ok(unready.initialize(options, ("embedded", false), None).await?) };
-                within(options, open).await
-            }
+            Route::InProcess(server) => within(options, Self::open_in_process(server, options, said)).await,
         }
+    }
+
+    async fn open_in_process(
+        server: &InProcessServer,
+        options: &ConnectOptions,
+        said: mpsc::Sender<ServerMessage>,
+    ) -> Result<Self, Error> {
+        let calls = Arc::new(Calls::default());
+        let transport = match &*server.0 {
+            Connector::Calls(connect) => {
+                let inbox = Inbox::new(Arc::clone(&calls), said.clone());
+                Transport::InProcess(InProcess::open(connect, &options.limits, (Arc::clone(&calls), inbox))?)
+            }
+            Connector::Streams(open) => {
+                let ends = (Arc::clone(&calls), said.clone());
+                Transport::Pipe(Box::new(Pipe::open(open(), options.limits.clone(), ends, None)))
+            }
+        };
+        let unready = Unready { transport: Arc::new(transport), calls, redactor: Arc::default(), said };
+        Ok(unready.initialize(options, ("embedded", false), None).await?)
     }
 
     /// Starts the server's process and opens a session with it. If a probe made the process exit, it is started once
@@ -147,13 +157,14 @@ impl Link {
         self.transport.begin_stateless(stateless, call, given_up).await
     }
 
-    /// Sends a call if that needs no waiting, that is, on a pipe with room. Otherwise returns `None`, and nothing was
-    /// sent.
+    /// Sends a call if that needs no waiting, that is, in this process or on a pipe with room. Otherwise returns `None`,
+    /// and nothing was sent.
     ///
     /// # Errors
     /// When it cannot be sent.
     pub fn begin_now(&self, call: OutgoingCall<'_>) -> Result<Option<PendingCall>, Error> {
         match (&*self.transport, &self.stateless) {
+            (Transport::InProcess(server), None) => server.begin(call).map(Some),
             (Transport::Pipe(pipe), None) => pipe.begin_now(call),
             (Transport::Http(_) | Transport::Sse(_), _) | (_, Some(_)) => Ok(None),
         }
@@ -168,7 +179,8 @@ impl Link {
             return Err(Error::Protocol("a request cannot be sent as a notification"));
         }
         let params = params.map(ToOwned::to_owned);
-        self.transport.send(Notification { method: method.to_owned(), params }.print()).await
+        let notification = Notification { method: method.to_owned(), params };
+        self.transport.send(Message::Notification(notification)).await
     }
 
     /// Cancels a call at the server.
@@ -177,16 +189,18 @@ impl Link {
     /// When the notification was not sent.
     pub async fn cancel(&self, number: u64, reason: &str) -> Result<(), Error> {
         // First, because the caller stops waiting even if the notification cannot be sent.
-        let is_news = self.calls.cancel(number);
-        // On a pipe every running call is registered; any other was answered or already cancelled.
-        if !is_news && matches!(*self.transport, Transport::Pipe(_)) {
-            return Ok(());
+        let is_news = self.calls.cancel(number, reason);
+        match &*self.transport {
+            Transport::InProcess(_) => return Ok(()),
+            // Every running call is registered; any other was answered or already cancelled.
+            Transport::Pipe(_) if !is_news => return Ok(()),
+            Transport::Pipe(_) | Transport::Http(_) | Transport::Sse(_) => {}
         }
         // Over stateless HTTP, closing the stream cancels the call.
         if self.stateless.is_some() && matches!(*self.transport, Transport::Http(_)) {
             return Ok(());
         }
-        self.transport.send(cancelled(number, reason).print()).await
+        self.transport.send(Message::Notification(cancelled(number, reason))).await
     }
 
     #[must_use]
@@ -223,7 +237,7 @@ impl Link {
     /// When the response was not sent.
     pub async fn answer(&self, response: Response) -> Result<(), Error> {
         self.calls.answered(response.id.as_ref());
-        self.transport.send(response.print()).await
+        self.transport.send(Message::Response(response)).await
     }
 
     /// The number of calls with a waiting caller, without the connection's own listen request.
@@ -235,10 +249,19 @@ impl Link {
     /// The reason the session closed, if it is closed.
     #[must_use]
     pub fn closed(&self) -> Option<Arc<Error>> {
+        if let Transport::InProcess(server) = &*self.transport {
+            server.check_shut_down();
+        }
         self.calls.closed()
     }
 
     pub async fn until_closed(&self) -> Arc<Error> {
+        if let Transport::InProcess(server) = &*self.transport {
+            tokio::select! {
+                cause = self.calls.until_closed() => return cause,
+                () = server.until_shut_down() => {}
+            }
+        }
         self.calls.until_closed().await
     }
 

@@ -8,6 +8,7 @@ mod era_cache;
 mod era_probe;
 mod greeting;
 mod http;
+mod in_process;
 mod inbox;
 mod link;
 mod listen;
@@ -24,8 +25,9 @@ mod transport_probe;
 pub use self::child::ChildSpec;
 pub use self::era_cache::EraCache;
 pub(crate) use self::greeting::into_result;
+pub use self::in_process::InProcessServer;
 pub use self::link::Link;
-pub use self::route::{ClientInfo, ConnectOptions, Freshness, Route, StreamConnector, TokenSource};
+pub use self::route::{ClientInfo, ConnectOptions, Freshness, Route, TokenSource};
 pub use self::stateless::InputRequired;
 
 use serde_json::value::RawValue;
@@ -33,8 +35,9 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::error::Error;
-use crate::message::{Notification, Outcome, Request};
+use crate::message::{Notification, Outcome, Request, Response};
 use crate::server::OutboundMessage;
+use crate::server::in_process::{RunningCall, UNWANTED};
 
 /// A message of the server that belongs to no call.
 #[derive(Debug)]
@@ -54,34 +57,68 @@ pub enum CallEvent {
     Lost(Error),
 }
 
-/// A call that was sent. To abandon it, cancel it with [`Link::cancel`]. On a pipe, dropping it also cancels it at the
-/// server, if there is room; on a legacy event stream it counts as running until it is answered or cancelled.
-#[derive(Debug)]
+/// A call that was sent. To abandon it, cancel it with [`Link::cancel`]. On a pipe and in this process, dropping it also
+/// cancels it at the server (on a pipe, if there is room); on a legacy event stream it counts as running until it is
+/// answered or cancelled.
 pub struct PendingCall {
     number: u64,
     events: call_channel::CallReceiver,
     calls: std::sync::Arc<calls::Calls>,
+    carrier: Carrier,
+}
+
+/// What brings the events of a call, if it is not the connection.
+enum Carrier {
+    Connection,
     /// The task that reads the response on its own HTTP request.
-    carrier: Option<AbortHandle>,
-    /// The queue for a cancellation on drop.
-    out: Option<mpsc::WeakSender<OutboundMessage>>,
+    Http(AbortHandle),
+    /// The queue of a pipe, for a cancellation on drop.
+    Pipe(mpsc::WeakSender<OutboundMessage>),
+    /// The call itself.
+    InProcess {
+        running: RunningCall,
+        max_bytes: usize,
+    },
 }
 
 impl PendingCall {
     /// Waits for the next event of the call.
     pub async fn next(&mut self) -> CallEvent {
-        self.events.next().await.unwrap_or(CallEvent::Lost(Error::NoAnswer))
+        let event = match &mut self.carrier {
+            Carrier::InProcess { running, .. } if running.is_running() => tokio::select! {
+                biased;
+                event = self.events.next() => event,
+                outcome = running.run() => {
+                    self.finish(outcome);
+                    self.events.next().await
+                }
+            },
+            _ => self.events.next().await,
+        };
+        event.unwrap_or(CallEvent::Lost(Error::NoAnswer))
+    }
+
+    /// Delivers the outcome of a call in this process after its other events. A cancelled call has no response.
+    fn finish(&self, outcome: Option<Outcome>) {
+        let (Some(outcome), Carrier::InProcess { max_bytes, .. }) = (outcome, &self.carrier) else { return };
+        let (Outcome::Result(payload) | Outcome::Error(payload)) = &outcome;
+        if payload.get().len() > *max_bytes {
+            return self.calls.fail(self.number, Error::Protocol("the answer is longer than allowed"));
+        }
+        let response = Response { id: Some(self.number.into()), outcome };
+        self.calls.answer(response, calls::MessageSource::Call(self.number));
     }
 
     /// A call that is answered locally and was not sent.
     fn answered(outcome: Outcome, calls: &std::sync::Arc<calls::Calls>) -> Self {
         let (slot, events) = call_channel::call_channel();
         slot.finish(CallEvent::Done(outcome));
-        Self { number: 0, events, calls: std::sync::Arc::clone(calls), carrier: None, out: None }
+        let calls = std::sync::Arc::clone(calls);
+        Self { number: 0, events, calls, carrier: Carrier::Connection }
     }
 
     fn carried_by(&mut self, carrier: JoinHandle<()>) {
-        self.carrier = Some(carrier.abort_handle());
+        self.carrier = Carrier::Http(carrier.abort_handle());
     }
 
     /// The id on the wire.
@@ -91,15 +128,23 @@ impl PendingCall {
     }
 }
 
+impl std::fmt::Debug for PendingCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PendingCall").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
 impl Drop for PendingCall {
     fn drop(&mut self) {
-        if let Some(carrier) = &self.carrier {
-            carrier.abort();
-        }
-        if let Some(out) = self.out.as_ref().filter(|_| self.calls.cancel(self.number)) {
-            let told = cancelled(self.number, "nobody waits for it").print();
-            // If the queue is full, the cancellation is not sent.
-            let _ = out.upgrade().map(|out| out.try_send(told.into()));
+        match &self.carrier {
+            Carrier::Http(carrier) => carrier.abort(),
+            Carrier::Pipe(out) if self.calls.cancel(self.number, UNWANTED) => {
+                let told = cancelled(self.number, UNWANTED).print();
+                // If the queue is full, the cancellation is not sent.
+                let _ = out.upgrade().map(|out| out.try_send(told.into()));
+            }
+            Carrier::InProcess { .. } => _ = self.calls.cancel(self.number, UNWANTED),
+            Carrier::Connection | Carrier::Pipe(_) => {}
         }
         self.calls.forget(self.number);
     }

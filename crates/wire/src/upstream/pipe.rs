@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::calls::{Calls, MessageSource};
 use super::inbox::Inbox;
 use super::process::Over;
-use super::{OutgoingCall, PendingCall, ServerMessage};
+use super::{Carrier, OutgoingCall, PendingCall, ServerMessage};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::server::OutboundMessage;
@@ -112,7 +112,9 @@ impl Pipe {
         }
         let out = place.send(line.into());
         // The protocol does not allow `initialize` to be cancelled.
-        entered.running.out = (call.method != "initialize").then(|| out.downgrade());
+        if call.method != "initialize" {
+            entered.running.carrier = Carrier::Pipe(out.downgrade());
+        }
         Ok(entered.running)
     }
 

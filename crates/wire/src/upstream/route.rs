@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use reqwest::Url;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::ChildSpec;
 use super::era_cache::EraCache;
+use super::in_process::InProcessServer;
 use crate::client::Implementation;
 use crate::limits::Limits;
 use crate::proxies::Proxies;
@@ -30,7 +30,7 @@ pub enum Route {
     Probe {
         url: Url,
     },
-    Streams(StreamConnector),
+    InProcess(InProcessServer),
 }
 
 /// A URL may contain a secret, so user, password, query and fragment are not shown.
@@ -41,39 +41,8 @@ impl fmt::Debug for Route {
             Self::Http { url } => write!(f, "streamable HTTP at `{}`", secret::place(url)),
             Self::Sse { url } => write!(f, "legacy SSE at `{}`", secret::place(url)),
             Self::Probe { url } => write!(f, "HTTP at `{}`", secret::place(url)),
-            Self::Streams(_) => f.write_str("this process"),
+            Self::InProcess(_) => f.write_str("this process"),
         }
-    }
-}
-
-/// The read half and the write half of a server in this process.
-pub(super) type Streams = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
-
-/// Opens a pipe to a server in this process.
-#[derive(Clone)]
-pub struct StreamConnector(Arc<dyn Fn() -> Streams + Send + Sync>);
-
-impl StreamConnector {
-    /// Each call opens a separate pipe, such as one half of [`tokio::io::duplex`].
-    pub fn new<R, W>(open: impl Fn() -> (R, W) + Send + Sync + 'static) -> Self
-    where
-        R: AsyncRead + Send + Unpin + 'static,
-        W: AsyncWrite + Send + Unpin + 'static,
-    {
-        Self(Arc::new(move || {
-            let (input, output) = open();
-            (Box::new(input), Box::new(output))
-        }))
-    }
-
-    pub(super) fn open(&self) -> Streams {
-        (self.0)()
-    }
-}
-
-impl fmt::Debug for StreamConnector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Connect")
     }
 }
 

@@ -4,13 +4,16 @@ use reqwest::header::HeaderMap;
 
 use super::calls::Calls;
 use super::http::Http;
+use super::in_process::InProcess;
 use super::pipe::Pipe;
 use super::sse::Sse;
 use super::stateless::Stateless;
 use super::{OutgoingCall, PendingCall};
 use crate::error::Error;
+use crate::message::Message;
 
 pub(super) enum Transport {
+    InProcess(InProcess),
     Pipe(Box<Pipe>),
     Http(Http),
     Sse(Sse),
@@ -23,6 +26,7 @@ impl Transport {
         given_up: impl Future<Output = ()>,
     ) -> Result<Option<PendingCall>, Error> {
         match self {
+            Self::InProcess(server) => server.begin(call).map(Some),
             Self::Pipe(pipe) => pipe.begin(call, given_up).await,
             Self::Http(http) => http.begin(call, HeaderMap::new(), given_up).await,
             Self::Sse(sse) => sse.begin(call, given_up).await,
@@ -40,20 +44,23 @@ impl Transport {
         let with_meta = OutgoingCall { params: Some(&params), ..call };
         match self {
             Self::Http(http) => http.begin(with_meta, stateless.headers(call), given_up).await,
-            Self::Pipe(_) | Self::Sse(_) => self.begin(with_meta, given_up).await,
+            Self::InProcess(_) | Self::Pipe(_) | Self::Sse(_) => self.begin(with_meta, given_up).await,
         }
     }
 
-    pub(super) async fn send(&self, text: String) -> Result<(), Error> {
+    /// Sends a notification or a response.
+    pub(super) async fn send(&self, message: Message) -> Result<(), Error> {
         match self {
-            Self::Pipe(pipe) => pipe.send(text).await,
-            Self::Http(http) => http.send(text).await,
-            Self::Sse(sse) => sse.send(text).await,
+            Self::InProcess(server) => server.send(message).await,
+            Self::Pipe(pipe) => pipe.send(message.print()).await,
+            Self::Http(http) => http.send(message.print()).await,
+            Self::Sse(sse) => sse.send(message.print()).await,
         }
     }
 
     pub(super) async fn close(&self, calls: &Calls) {
         match self {
+            Self::InProcess(server) => server.end(Error::Left),
             Self::Pipe(pipe) => pipe.close(),
             Self::Http(http) => http.close().await,
             // The reader then drops the stream.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use embody_broker::upstream::{Backoff, Health, UpstreamEvent};
-use embody_wire::upstream::{CallEvent, OutgoingCall, Route, ServerMessage, StreamConnector};
+use embody_wire::upstream::{CallEvent, InProcessServer, OutgoingCall, Route, ServerMessage};
 use embody_wire::{Limits, Response};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -275,8 +275,9 @@ async fn words_that_nobody_hears_hold_up_no_answer() {
 
 #[tokio::test]
 async fn a_supervisor_that_has_failed_holds_up_no_end() {
-    let route =
-        Route::Streams(StreamConnector::new(|| -> (tokio::io::Empty, tokio::io::Sink) { panic!("no pipe") }));
+    let route = Route::InProcess(InProcessServer::on_streams(|| -> (tokio::io::Empty, tokio::io::Sink) {
+        panic!("no pipe")
+    }));
     let (upstream, _hears) = start(route, Limits::default(), still());
     for _ in 0..2 {
         timeout(SOON, upstream.shutdown()).await.unwrap();

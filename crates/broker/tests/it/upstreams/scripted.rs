@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{Backoff, BodySpec, Hello, IdleShutdown, Role, Spec, Upstream, UpstreamEvent};
-use embody_wire::upstream::{EraCache, Route, StreamConnector};
+use embody_wire::upstream::{EraCache, InProcessServer, Route};
 use embody_wire::{Limits, Proxies};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -73,7 +73,7 @@ impl Scripted {
         let (script, connections) = (Arc::new(script), Arc::new(AtomicUsize::new(0)));
         let (gone, closed) = mpsc::unbounded_channel();
         let counted = Arc::clone(&connections);
-        let connect = StreamConnector::new(move || {
+        let connect = InProcessServer::on_streams(move || {
             let (ours, theirs) = tokio::io::duplex(1 << 16);
             let connection = counted.fetch_add(1, Ordering::SeqCst);
             let (script, gone) = (Arc::clone(&script), gone.clone());
@@ -83,7 +83,7 @@ impl Scripted {
             });
             tokio::io::split(ours)
         });
-        Self { route: Route::Streams(connect), connections, closed }
+        Self { route: Route::InProcess(connect), connections, closed }
     }
 
     pub(crate) fn start(&self, pace: Backoff) -> (Arc<Upstream>, mpsc::Receiver<UpstreamEvent>) {

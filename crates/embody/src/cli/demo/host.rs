@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use embody_broker::{Broker, Principal};
 use embody_wire::message::Response;
-use embody_wire::server::code;
-use embody_wire::upstream::{CallEvent, ClientInfo, ConnectOptions, EraCache, Link, OutgoingCall, Route};
+use embody_wire::server::{CancellationToken, code};
+use embody_wire::upstream::{
+    CallEvent, ClientInfo, ConnectOptions, EraCache, InProcessServer, Link, OutgoingCall, Route,
+};
 use embody_wire::{Implementation, Limits, Outcome, Proxies, Request};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -17,7 +19,6 @@ use tokio::time::timeout;
 
 use super::transcript::Transcript;
 use super::{AGENT, USER};
-use crate::embedded::{self, Availability};
 use crate::error::{CliError, ErrorContext};
 
 /// The timeout of a call that needs no approval.
@@ -34,11 +35,9 @@ impl Host {
             Implementation { name: "embody-demo".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
         let capabilities = to_raw_value(&json!({"elicitation": {}})).ok();
         let options = ConnectOptions {
-            route: Route::Streams(embedded::connect(
-                Arc::clone(broker),
-                Some(principal),
-                Availability::new(),
-            )),
+            route: Route::InProcess(InProcessServer::new(Arc::clone(broker), move || {
+                Some((principal.clone(), CancellationToken::new()))
+            })),
             client_info: ClientInfo { capabilities, implementation, ..ClientInfo::default() },
             tokens: None,
             proxies: Proxies::default(),

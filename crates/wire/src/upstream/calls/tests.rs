@@ -143,9 +143,9 @@ fn calls_are_counted_and_a_closed_connection_takes_none() {
         matches!(calls.enter("b", None, 1), Err(Error::Busy { most: 1 })),
         "the server still works on it"
     );
-    calls.cancel(1);
+    calls.cancel(1, "");
     let running = calls.enter("b", None, 1).unwrap();
-    calls.cancel(2);
+    calls.cancel(2, "");
     assert!(calls.has(2), "its caller may still hear of it");
     drop(running);
     assert!(!calls.has(2), "there will be no answer");

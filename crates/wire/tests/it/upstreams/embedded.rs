@@ -1,28 +1,122 @@
-//! A server in this process, on a pipe.
+//! A server in this process, called as functions or on a pipe.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_wire::Limits;
-use embody_wire::message::Response;
+use embody_wire::message::{Outcome, Response};
 use embody_wire::server::CancellationToken;
 use embody_wire::server::lines::serve;
-use embody_wire::upstream::{Link, OutgoingCall, Route, ServerMessage, StreamConnector};
+use embody_wire::upstream::{CallEvent, InProcessServer, Link, OutgoingCall, Route, ServerMessage};
+use embody_wire::{Error, Limits};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::sync::{mpsc, watch};
 
-use super::{begin, converse, next, open, opening, raw, soon};
-use crate::server;
+use super::{begin, converse, lost, next, open, opening, raw, result, soon};
+use crate::server::{self, Seen};
 
-/// The odd service of the server tests.
+/// The odd service of the server tests, called as functions, and what ends its connections.
+fn called() -> (Route, Seen, CancellationToken) {
+    let (service, seen) = server::odd();
+    let shutdown = CancellationToken::new();
+    let token = shutdown.clone();
+    let admit = move || Some(("owner".to_owned(), token.clone()));
+    (Route::InProcess(InProcessServer::new(service, admit)), seen, shutdown)
+}
+
+async fn until(seen: &mut Seen, wanted: &str) {
+    while server::next(seen).await != wanted {}
+}
+
+#[tokio::test]
+async fn whole_conversations_are_function_calls() {
+    let (route, mut seen, _shutdown) = called();
+    let (link, mut hears) = open(&opening(route)).await.unwrap();
+    assert_eq!((link.transport(), link.protocol_version(), link.pid()), ("embedded", "2025-11-25", None));
+    assert_eq!(server::next(&mut seen).await, "notifications/initialized from owner");
+    converse(&link).await;
+    let mut unasked = begin(&link, "outside").await;
+    result(&mut unasked).await;
+    assert!(matches!(soon(hears.recv()).await, Some(ServerMessage::Notification(_))));
+    let Some(ServerMessage::Request(question)) = soon(hears.recv()).await else { panic!() };
+    link.answer(Response::success(question.id, raw(&json!({"roots": []})))).await.unwrap();
+    assert_eq!(server::next(&mut seen).await, r#"{"roots":[]}"#);
+    link.close().await;
+    assert_eq!(link.closed().unwrap().to_string(), "it was closed on purpose");
+    until(&mut seen, "owner is gone").await;
+    let late = link.begin(OutgoingCall { method: "echo", params: None }).await;
+    assert!(matches!(late, Err(Error::Closed(cause)) if matches!(*cause, Error::Left)));
+}
+
+#[tokio::test]
+async fn with_two_calls_running_a_question_belongs_to_the_call_that_asks() {
+    let (route, _seen, _shutdown) = called();
+    let (link, _hears) = open(&opening(route)).await.unwrap();
+    let (_waiting, mut asking) = (begin(&link, "wait").await, begin(&link, "ask").await);
+    let CallEvent::Request(question) = next(&mut asking).await else { panic!() };
+    link.answer(Response::success(question.id, raw(&json!({})))).await.unwrap();
+    assert_eq!(result(&mut asking).await, r#"{"answer":{}}"#);
+}
+
+#[tokio::test]
+async fn a_dropped_call_is_cancelled_and_still_runs_to_its_end() {
+    let (route, mut seen, _shutdown) = called();
+    let (link, _hears) = open(&opening(route)).await.unwrap();
+    let mut waiting = begin(&link, "wait").await;
+    assert!(tokio::time::timeout(Duration::from_millis(10), waiting.next()).await.is_err());
+    assert_eq!(link.waiting(), 1);
+    drop(waiting);
+    until(&mut seen, "unwanted, cancelled: true").await;
+    assert_eq!(link.waiting(), 0);
+    let mut waiting = begin(&link, "wait").await;
+    link.cancel(waiting.number(), "the test is over").await.unwrap();
+    assert!(
+        tokio::time::timeout(Duration::from_millis(10), waiting.next()).await.is_err(),
+        "it gets no answer"
+    );
+    until(&mut seen, "unwanted, cancelled: true").await;
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_loses_its_calls_and_refuses_connections() {
+    let (route, mut seen, shutdown) = called();
+    let (link, _hears) = open(&opening(route.clone())).await.unwrap();
+    let mut waiting = begin(&link, "wait").await;
+    assert!(tokio::time::timeout(Duration::from_millis(10), waiting.next()).await.is_err());
+    shutdown.cancel();
+    assert!(matches!(&*soon(link.until_closed()).await, Error::NoAnswer));
+    assert!(matches!(lost(&mut waiting).await, Error::Closed(_)));
+    drop(waiting);
+    until(&mut seen, "owner is gone").await;
+    assert!(link.begin_now(OutgoingCall { method: "echo", params: None }).is_err());
+    let refused = open(&opening(route)).await.unwrap_err();
+    assert!(matches!(refused, Error::Closed(cause) if matches!(*cause, Error::NoAnswer)));
+}
+
+#[tokio::test]
+async fn a_call_in_this_process_has_the_bounds_of_the_wire() {
+    let (route, _seen, _shutdown) = called();
+    let limits = Limits { calls_max: 2, message_max_bytes: 200, ..Limits::default() };
+    let (link, _hears) = open(&super::ConnectOptions { limits, ..opening(route) }).await.unwrap();
+    let mut failing = begin(&link, "panic").await;
+    let CallEvent::Done(Outcome::Error(error)) = next(&mut failing).await else { panic!() };
+    assert!(error.get().contains("the server failed while it worked on this request"), "{error}");
+    let long = raw(&json!("x".repeat(200)));
+    let too_long = link.begin(OutgoingCall { method: "echo", params: Some(&long) }).await;
+    assert!(matches!(too_long, Err(Error::TooLarge { max_bytes: 200, .. })));
+    let _running = [begin(&link, "wait").await, begin(&link, "wait").await];
+    let third = link.begin(OutgoingCall { method: "wait", params: None }).await;
+    assert!(matches!(third, Err(Error::Busy { most: 2 })));
+}
+
+/// The odd service on a pipe.
 fn odd() -> Route {
     let (service, seen) = server::odd();
     let ending = CancellationToken::new();
     let switch = ending.clone();
     // This test does not check what the service receives, but its channels must stay open.
     std::mem::forget((seen, switch));
-    Route::Streams(StreamConnector::new(move || {
+    Route::InProcess(InProcessServer::on_streams(move || {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let streams = tokio::io::split(theirs);
         let ending = ending.clone();
@@ -71,7 +165,7 @@ async fn with_two_calls_running_a_question_belongs_to_the_connection() {
 async fn a_call_that_is_given_up_before_it_is_sent_is_never_seen() {
     let (reads, listens) = watch::channel(false);
     let (sees, mut seen) = mpsc::unbounded_channel();
-    let route = Route::Streams(StreamConnector::new(move || {
+    let route = Route::InProcess(InProcessServer::on_streams(move || {
         let (ours, theirs) = tokio::io::duplex(1 << 10);
         tokio::spawn(deaf(theirs, listens.clone(), sees.clone()));
         tokio::io::split(ours)
