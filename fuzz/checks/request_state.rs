@@ -10,7 +10,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use embody_broker::{Broker, BrokerConfig, Principal};
+use embody_broker::{Broker, BrokerConfig};
+use embody_store::Principal;
 use embody_wire::server::{AuthError, Call, CancellationToken, Credentials, Host, Service, lines};
 use embody_wire::{Limits, Outcome, Request};
 use serde_json::Value;
@@ -122,7 +123,7 @@ impl World {
             };
             let mut hosts = Vec::new();
             for (user, agent, channel, room) in HOSTS {
-                let plain = Principal::new(user, agent, channel);
+                let plain = Principal::new(user, agent, channel).unwrap();
                 hosts.push(
                     met(if let Some(room) = room { plain.in_shared_conversation(room) } else { plain }).await,
                 );

@@ -28,7 +28,8 @@ use crate::session::instructions::ServerInstructions;
 use crate::stateless::RequestStateSigner;
 use crate::token_cache::TokenCache;
 use crate::upstream::Hello;
-use crate::{BrokerConfig, Principal, Sessions, builtin_tools, forward, pipeline, replicas, stateless};
+use crate::{BrokerConfig, Sessions, builtin_tools, forward, pipeline, replicas, stateless};
+use embody_store::Principal;
 
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the end of a session waits for the mind to accept the observations in the outbox.
@@ -179,7 +180,7 @@ impl Broker {
     }
 
     /// Returns the host's session. Opens a session here that another process opened before.
-    fn session_for(&self, host: &Arc<Host<Principal>>) -> Option<Arc<Session>> {
+    pub(crate) fn session_for(&self, host: &Arc<Host<Principal>>) -> Option<Arc<Session>> {
         let id = host.session.as_deref()?;
         let known = self.sessions.get(id);
         if known.as_ref().is_some_and(|session| Arc::ptr_eq(&session.host, host)) {
@@ -293,7 +294,7 @@ impl Service for Broker {
         ticket: &str,
         resume_data: Option<&RawValue>,
     ) -> Result<(), Outcome> {
-        self.replicas.suspend(&principal.user, ticket, resume_data).await
+        self.replicas.suspend(principal.user(), ticket, resume_data).await
     }
 
     async fn claim(&self, host: &Host<Principal>, request: &Request, ticket: &str) -> Result<Claim, Outcome> {
@@ -349,8 +350,9 @@ impl Service for Broker {
             )));
         }
         let may_approve = known.may_approve && known.user == self.config.owner;
-        let principal = Principal::new(known.user, self.config.agent.clone(), "mcp");
-        Ok(principal.approving(may_approve).with_token(known.token))
+        let principal = Principal::host(&known.user, &self.config.agent)
+            .map_err(|error| AuthError::Unavailable(error.to_string()))?;
+        Ok(Principal { may_approve, token: Some(known.token), ..principal })
     }
 
     async fn are_valid(&self, bearers: &[Secret]) -> Vec<bool> {

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use embody_store::{Scope, Store};
 
-use crate::Principal;
 use crate::catalogue::{CatalogueCache, ListingLimit};
 use crate::gate::MindDown;
 use crate::meter::Meter;
 use crate::policy::Policy;
 use crate::upstream::Spec;
+use embody_store::Principal;
 
 pub struct BrokerConfig {
     pub store: Store,

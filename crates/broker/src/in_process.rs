@@ -1,9 +1,10 @@
 //! An embody agent as a host in this process: the same sessions, pipeline and gates as for every host, called as functions. It
 //! shows no forms, and rejects every request of a server.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use embody_store::Principal;
 use embody_text::invisible::kind;
 use embody_text::look_alike::{look_alike, plain_letter};
 use embody_wire::message::ErrorObject;
@@ -14,9 +15,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::Broker;
 use crate::pipeline::respond::{DECISION_KEY, MARK_KEY, raw};
-use crate::principal::InProcessAgent;
-use crate::{Broker, Principal};
 
 /// The longest text, in bytes; models pay for all of it.
 const TEXT_BYTES: usize = 256 * 1024;
@@ -36,17 +36,43 @@ pub struct InProcessTool {
     pub schema: Box<RawValue>,
 }
 
+/// What the broker knows of an embody agent in this process. Neither the prompt nor the mark may be logged.
+pub(crate) struct InProcessAgent {
+    prompt: Mutex<Option<Arc<str>>>,
+    /// Only the broker's results contain it. No body sees it, so none can imitate the broker.
+    mark: String,
+}
+
+impl InProcessAgent {
+    fn new() -> Self {
+        Self { prompt: Mutex::default(), mark: uuid::Uuid::new_v4().simple().to_string() }
+    }
+
+    fn set_prompt(&self, prompt: &str) {
+        *self.prompt.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::from(prompt));
+    }
+
+    /// The last prompt of its model.
+    pub(crate) fn prompt(&self) -> Option<Arc<str>> {
+        self.prompt.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The mark by which the agent recognizes the broker's results.
+    pub(crate) fn mark(&self) -> &str {
+        &self.mark
+    }
+}
+
 /// A session of an embody agent. [`InProcessClient::end`] ends its processes; dropping it does so in the background.
 pub struct InProcessClient {
     connection: Arc<InProcessConnection<Broker>>,
-    agent: InProcessAgent,
+    agent: Arc<InProcessAgent>,
 }
 
 impl InProcessClient {
     pub(crate) async fn open(broker: &Arc<Broker>, principal: Principal) -> Result<Self, InProcessError> {
-        let agent = InProcessAgent::new();
-        let connection = InProcessConnection::open(Arc::clone(broker), principal.in_process(agent.clone()));
-        let client = Self { connection, agent };
+        let connection = InProcessConnection::open(Arc::clone(broker), principal);
+        let client = Self { connection, agent: Arc::new(InProcessAgent::new()) };
         // No person can fill in a form here: approvals use other channels.
         let params = raw(&json!({
             "protocolVersion": Version::LATEST.as_str(),
@@ -54,9 +80,13 @@ impl InProcessClient {
             "clientInfo": {"name": "embody-agent", "version": env!("CARGO_PKG_VERSION")},
         }));
         match client.connection.request("initialize", Some(params)).await {
-            Outcome::Result(_) => Ok(client),
-            Outcome::Error(error) => Err(InProcessError(rpc_error(&error))),
+            Outcome::Result(_) => {}
+            Outcome::Error(error) => return Err(InProcessError(rpc_error(&error))),
         }
+        if let Some(session) = broker.session_for(client.host()) {
+            session.set_agent(&client.agent);
+        }
+        Ok(client)
     }
 
     pub(crate) fn host(&self) -> &Arc<Host<Principal>> {

@@ -41,7 +41,6 @@ mod params;
 mod pipeline;
 pub mod policy;
 mod post_call;
-mod principal;
 mod replicas;
 mod server_requests;
 mod session;
@@ -57,7 +56,6 @@ pub use self::broker::Broker;
 pub use self::config::{BrokerConfig, Rules, Timeouts, UpstreamFactory};
 pub use self::in_process::{InProcessClient, InProcessError, InProcessTool, ToolOutcome};
 pub use self::pipeline::gate;
-pub use self::principal::Principal;
 pub use self::session::contract::contract_text;
 pub(crate) use self::session::instructions;
 pub use self::session::instructions::{

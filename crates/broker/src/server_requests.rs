@@ -20,7 +20,8 @@ use crate::arguments::{Members, canonical};
 use crate::policy::Kind;
 use crate::session::Session;
 use crate::upstream::{RequestPermit, Role, Roots};
-use crate::{Principal, visible};
+use crate::visible;
+use embody_store::Principal;
 
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Requests that one task may have open.

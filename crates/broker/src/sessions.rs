@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use embody_store::Scope;
 use embody_wire::server::Host;
 
-use crate::Principal;
 use crate::session::{Session, lock};
+use embody_store::Principal;
 
 /// Stateless sessions per principal: each has its own connections, and a host that changes its client info with every request
 /// would open one each time.

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use embody_store::Store;
-use embody_store::tokens::Principal;
+use embody_store::tokens::ValidToken;
 
 use crate::session::lock;
 
@@ -15,7 +15,7 @@ const CAPACITY: usize = 1024;
 
 /// By the hash of the token. An unknown token is looked up each time.
 #[derive(Default)]
-pub(crate) struct TokenCache(Mutex<HashMap<blake3::Hash, (Principal, Instant)>>);
+pub(crate) struct TokenCache(Mutex<HashMap<blake3::Hash, (ValidToken, Instant)>>);
 
 impl TokenCache {
     /// `None` if the token is unknown, revoked or expired, or its user is locked out.
@@ -23,7 +23,7 @@ impl TokenCache {
         &self,
         store: &Store,
         secret: &str,
-    ) -> embody_store::Result<Option<Principal>> {
+    ) -> embody_store::Result<Option<ValidToken>> {
         let hash = blake3::hash(secret.as_bytes());
         if let Some(known) = self.get(&hash) {
             return Ok(Some(known));
@@ -38,13 +38,13 @@ impl TokenCache {
         Ok(found)
     }
 
-    fn get(&self, hash: &blake3::Hash) -> Option<Principal> {
+    fn get(&self, hash: &blake3::Hash) -> Option<ValidToken> {
         let known = lock(&self.0);
         let (principal, at) = known.get(hash)?;
         (at.elapsed() < TTL).then(|| principal.clone())
     }
 
-    fn insert(&self, hash: blake3::Hash, principal: Principal, at: Instant) {
+    fn insert(&self, hash: blake3::Hash, principal: ValidToken, at: Instant) {
         let mut known = lock(&self.0);
         if known.len() >= CAPACITY {
             known.retain(|_, (_, at)| at.elapsed() < TTL);
@@ -92,8 +92,12 @@ mod tests {
     #[test]
     fn no_more_than_so_many_are_believed() {
         let cache = TokenCache::default();
-        let ann =
-            Principal { user: "ann".into(), scope: TokenScope::Mcp, token: "one".into(), may_approve: false };
+        let ann = ValidToken {
+            user: "ann".into(),
+            scope: TokenScope::Mcp,
+            token: "one".into(),
+            may_approve: false,
+        };
         let learn = |number: usize| {
             let hash = blake3::hash(&number.to_le_bytes());
             cache.insert(hash, ann.clone(), Instant::now());

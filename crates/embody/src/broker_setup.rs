@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_body::server::{BodyHandler, Principal as BodyPrincipal};
+use embody_body::server::BodyHandler;
 use embody_broker::catalogue::CatalogueCache;
 use embody_broker::meter::Meter;
 use embody_broker::policy::{Condition, Glob, Policy, Rule, WrongCondition};
 use embody_broker::upstream::{BodySpec, BodyUsers, IdleShutdown, RawTool, Role, Roots, Spec};
-use embody_broker::{BrokerConfig, InstructionsMode, Principal, Rules, Timeouts, UpstreamFactory};
-use embody_mind::server::{MindHandler, Principal as MindPrincipal};
-use embody_store::Store;
+use embody_broker::{BrokerConfig, InstructionsMode, Rules, Timeouts, UpstreamFactory};
+use embody_mind::server::MindHandler;
+use embody_store::{Principal, Store};
 use embody_wire::upstream::reaper::{Reaper, ReaperSpec};
 use embody_wire::upstream::{ChildSpec, EraCache, Route, TokenSource};
 use embody_wire::{Limits, Proxies, Secret, Url};
@@ -157,7 +157,11 @@ pub(crate) fn embedded_mind(
     service: Arc<embody_mcp::Server<MindHandler>>,
     presence: Availability,
 ) -> UpstreamFactory {
-    let admit = |principal: &Principal| MindPrincipal::broker(&principal.user, &principal.agent).ok();
+    // The same for all channels of a user: a change of the memories is announced to each of them.
+    let admit = |principal: &Principal| {
+        let scope = principal.scope.clone();
+        Principal { is_broker: true, ..Principal::of(scope, "mcp") }
+    };
     let tools = embedded::tools(embody_mind::server::tools());
     embedded::upstream(service, presence, admit, move |route| mind_spec(route, tools.clone()))
 }
@@ -179,9 +183,10 @@ fn mind_spec(route: Route, tools: Option<Arc<[RawTool]>>) -> Spec {
 
 /// The embedded body, with one pipe per session.
 pub(crate) fn embedded_body(service: Arc<embody_mcp::Server<BodyHandler>>) -> UpstreamFactory {
-    let admit = |Principal { user, agent, channel, shared_conversation: room, .. }: &Principal| {
-        let principal = BodyPrincipal::broker(user, agent, channel).ok()?;
-        Some(principal.in_shared_conversation(room.clone()))
+    let admit = |Principal { scope, channel, shared_conversation, .. }: &Principal| Principal {
+        shared_conversation: shared_conversation.clone(),
+        is_broker: true,
+        ..Principal::of(scope.clone(), channel)
     };
     let tools = embedded::tools(embody_body::server::tools());
     embedded::upstream(service, Availability::new(), admit, move |route| Spec {

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use embody_agent::schedule::first_due;
 use embody_body::BodyConfig;
 use embody_body::server::{BodyHandler, BodyServer};
+use embody_broker::UpstreamFactory;
 use embody_broker::upstream::{RawTool, Spec};
-use embody_broker::{Principal, UpstreamFactory};
 use embody_mind::server::{MindHandler, MindServer};
-use embody_store::{Scope, Store};
+use embody_store::{Principal, Scope, Store};
 use embody_wire::server::{CancellationToken, Service};
 use embody_wire::upstream::{InProcessServer, Route};
 
@@ -97,17 +97,17 @@ impl Availability {
     }
 }
 
-/// An embedded server as an upstream. `admit` maps the caller; an invalid name is refused.
-pub(crate) fn upstream<S: Service>(
+/// An embedded server as an upstream. `admit` maps the caller.
+pub(crate) fn upstream<S: Service<Principal = Principal>>(
     service: Arc<S>,
     availability: Availability,
-    admit: impl Fn(&Principal) -> Option<S::Principal> + Send + Sync + 'static,
+    admit: impl Fn(&Principal) -> Principal + Send + Sync + 'static,
     spec: impl Fn(Route) -> Spec + Send + Sync + 'static,
 ) -> UpstreamFactory {
     UpstreamFactory::new(move |principal: &Principal| {
         let (principal, availability) = (admit(principal), availability.clone());
         let server = InProcessServer::new(Arc::clone(&service), move || {
-            principal.clone().map(|principal| (principal, availability.ending()))
+            Some((principal.clone(), availability.ending()))
         });
         Arc::new(spec(Route::InProcess(server)))
     })

@@ -84,7 +84,7 @@ impl fmt::Debug for TokenSecret {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Principal {
+pub struct ValidToken {
     pub user: String,
     pub scope: TokenScope,
     /// Token id.
@@ -230,15 +230,15 @@ impl Tokens<'_> {
     }
 
     /// Who a secret names. `None` if it is unknown, revoked, over, or its user is locked out.
-    pub async fn authenticate(self, secret: &str) -> Result<Option<Principal>> {
+    pub async fn authenticate(self, secret: &str) -> Result<Option<ValidToken>> {
         let at = now();
         let Some((user, token, scope, last_used_at, may_approve)) = self.valid_token(secret, at).await?
         else {
             return Ok(None);
         };
-        let principal = Principal { scope: scope_of(&scope)?, user, token, may_approve: may_approve != 0 };
+        let valid = ValidToken { scope: scope_of(&scope)?, user, token, may_approve: may_approve != 0 };
         if last_used_at.is_none_or(|last| at - last > USE_STEP_US) {
-            let (user, token) = (principal.user.clone(), principal.token.clone());
+            let (user, token) = (valid.user.clone(), valid.token.clone());
             let stamped = self
                 .store
                 .db()
@@ -258,7 +258,7 @@ impl Tokens<'_> {
                 tracing::warn!(reason = %error, "the last use of a token could not be noted");
             }
         }
-        Ok(Some(principal))
+        Ok(Some(valid))
     }
 
     /// Whether a secret still names a user. Unlike [`Tokens::authenticate`] this is not a use of the token. While the store does

@@ -15,7 +15,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_broker::{Broker, Principal};
+use embody_broker::Broker;
+use embody_store::Principal;
 use embody_wire::Limits;
 use embody_wire::server::{CancellationToken, lines};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
@@ -104,7 +105,7 @@ impl World {
             calls_max: 8,
             ..Limits::default()
         };
-        let principal = Principal::new("owner", "default", "mcp");
+        let principal = Principal::host("owner", "default").unwrap();
         let streams = tokio::io::split(theirs);
         let (input, output) = tokio::io::split(ours);
         let host = Host::default();

@@ -16,9 +16,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use embody_broker::Broker;
 use embody_broker::policy::Glob;
 use embody_broker::upstream::BodySpec;
-use embody_broker::{Broker, Principal};
+use embody_store::Principal;
 use embody_wire::Limits;
 use embody_wire::server::{CancellationToken, lines};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -100,7 +101,7 @@ impl World {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let ending = CancellationToken::new();
         let limits = Limits { message_max_bytes: 4096, depth_max: 32, batch_max: 8, ..Limits::default() };
-        let principal = Principal::new("owner", "default", "mcp");
+        let principal = Principal::host("owner", "default").unwrap();
         let (mut input, mut output) = tokio::io::split(ours);
         let saying = async {
             for step in steps {

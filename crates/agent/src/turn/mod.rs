@@ -11,10 +11,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use embody_broker::{Broker, InProcessClient, InProcessError, Principal, ServerInstructions};
+use embody_broker::{Broker, InProcessClient, InProcessError, ServerInstructions};
 use embody_prompt::Audience;
 use embody_store::receipts::NewReceipt;
-use embody_store::{Scope, Store};
+use embody_store::{Principal, Scope, Store};
 use tokio::sync::OwnedMutexGuard;
 
 use self::history::{History, to_stored};
@@ -158,7 +158,7 @@ impl Agent {
     /// Opens the session of the conversation and builds a prompt that applies to the calls of this turn.
     async fn prepare(&self, input: &TurnInput) -> Result<PreparedTurn<'_>, TurnError> {
         let Inner { setup, sessions, .. } = &*self.0;
-        let principal = Principal::new(input.scope.user(), input.scope.agent(), &input.channel);
+        let principal = Principal::of(input.scope.clone(), &input.channel);
         let principal = match input.audience {
             Audience::Owner | Audience::User => principal,
             Audience::Group | Audience::Public => principal.in_shared_conversation(&input.thread),

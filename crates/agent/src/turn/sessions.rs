@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use embody_broker::{Broker, InProcessClient, InProcessError, Principal};
+use embody_broker::{Broker, InProcessClient, InProcessError};
+use embody_store::{Principal, Scope};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
@@ -17,7 +18,7 @@ const WAITING: usize = 128;
 type Cell = Arc<OnceCell<InProcessClient>>;
 
 /// The session's owner: the principal, the thread, and whether others read it.
-type Key = (String, String, String, String, bool);
+type Key = (Scope, String, String, bool);
 
 #[derive(Default)]
 pub(super) struct Sessions {
@@ -63,8 +64,8 @@ impl Sessions {
         principal: Principal,
         thread: &str,
     ) -> Result<SessionGuard<'_>, InProcessError> {
-        let Principal { user, agent, channel, shared_conversation, .. } = principal.clone();
-        let key = (user, agent, channel, thread.to_owned(), shared_conversation.is_some());
+        let Principal { scope, channel, shared_conversation, .. } = principal.clone();
+        let key = (scope, channel, thread.to_owned(), shared_conversation.is_some());
         let (cell, too_many) = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let slot = open
@@ -109,7 +110,7 @@ fn take_idle(open: &mut HashMap<Key, Slot>, now: Instant) -> Vec<Cell> {
         .filter(|(_, slot)| Arc::strong_count(&slot.cell) == 1)
         .map(|(key, slot)| (slot.used, key.clone()))
         .collect();
-    unused.sort_unstable();
+    unused.sort_unstable_by_key(|(used, _)| *used);
     let too_many = unused.len().saturating_sub(WAITING);
     let goes = unused
         .iter()

@@ -2,12 +2,13 @@
 
 use std::fmt::Debug;
 
-use embody_body::server::{BodyServer, Principal, tools};
+use embody_body::server::{BodyServer, tools};
 use embody_body::{
     HeardOn, Identity, MessageEntry, Messages, QueuedMessage, ScheduledRun, StepEntry, StepState, TaskEntry,
     TaskList, Tool,
 };
 use embody_mcp::output_schema;
+use embody_store::Principal;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};

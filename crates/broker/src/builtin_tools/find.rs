@@ -10,13 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::BrokerConfig;
 use crate::arguments::Arguments;
 use crate::catalogue::{CatalogTool, Catalogue, Texts};
 use crate::gate::Pin;
 use crate::pipeline::classify::classify;
 use crate::pipeline::respond::raw;
 use crate::session::Session;
-use crate::{BrokerConfig, Principal};
+use embody_store::Principal;
 
 use super::error_result;
 

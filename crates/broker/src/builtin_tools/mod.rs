@@ -19,7 +19,8 @@ use crate::pipeline::respond::{Refusal, raw, rejected, tool_result};
 use crate::session::Session;
 use crate::session::contract::{BootstrapResult, bootstrap_result};
 use crate::session::delivery::Carrier;
-use crate::{Broker, Principal, pipeline};
+use crate::{Broker, pipeline};
+use embody_store::Principal;
 
 const STATEMENT_BYTES: usize = 64 * 1024;
 
@@ -238,7 +239,7 @@ async fn bootstrap(
         is_mind_embedded: session.is_mind_embedded(),
         degraded: &degraded,
         error: booted.as_ref().err().filter(|none| none.is_malformed).map(|none| &*none.reason),
-        mark: session.host.principal.mark(),
+        mark: session.mark(),
     });
     Box::pin(session.deliver_contract(config, request, &contract.hash, Carrier::Bootstrap)).await;
     result

@@ -27,10 +27,11 @@ use crate::gate::Permit;
 use crate::params;
 use crate::pipeline::respond::raw;
 use crate::pipeline::send::{CallResult, UpstreamCall, call_upstream};
+use crate::policy;
 use crate::session::Session;
 use crate::stateless::{sign_parts, verify_parts};
 use crate::upstream::Upstream;
-use crate::{Principal, policy};
+use embody_store::Principal;
 
 /// Limit for one page: a host waits for the slowest.
 const PAGE: Duration = Duration::from_secs(10);

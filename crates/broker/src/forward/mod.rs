@@ -32,7 +32,8 @@ use self::route::HostRequest;
 use crate::policy::Kind;
 use crate::session::Session;
 use crate::upstream::Role;
-use crate::{Broker, Principal, degraded};
+use crate::{Broker, degraded};
+use embody_store::Principal;
 
 pub(crate) use self::read_gate::{denied, permit};
 pub(crate) use self::resources::watch;

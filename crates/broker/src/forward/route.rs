@@ -11,12 +11,13 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use super::{printable, read_gate};
+use crate::Broker;
 use crate::pipeline::send::{CallResult, UpstreamCall, call_upstream};
 use crate::policy::Kind;
 use crate::session::untrusted_reads::ERRORS;
 use crate::session::{CONNECTING, Session};
 use crate::upstream::{Health, Role, Upstream};
-use crate::{Broker, Principal};
+use embody_store::Principal;
 
 #[derive(Clone, Copy)]
 pub(super) struct HostRequest<'a> {

@@ -14,13 +14,14 @@ use tokio::time::timeout;
 
 use super::route::{HostRequest, ask, declares, is_connected, is_done, outcome_for_host};
 use super::{notification_queue, printable};
+use crate::BrokerConfig;
 use crate::params;
 use crate::pipeline::respond::raw;
 use crate::pipeline::send::CallResult;
 use crate::policy::Kind;
 use crate::session::{Session, lock};
 use crate::upstream::Upstream;
-use crate::{BrokerConfig, Principal};
+use embody_store::Principal;
 
 const LEVEL_TIMEOUT: Duration = Duration::from_secs(5);
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(30);

@@ -18,12 +18,12 @@ use serde::Deserialize;
 use super::Meter;
 use super::counters::{OTHER, decision_label, method_label, outcome_label};
 use super::span::{Attribute, Span, SpanKind, Spans, Value};
-use crate::Principal;
 use crate::pipeline::ToolCall;
 use crate::pipeline::record::is_error;
 use crate::pipeline::send::CallResult;
 use crate::session::{Session, lock};
 use crate::trace_context::{TraceContext, new_span_id};
+use embody_store::Principal;
 
 /// The longest foreign name or id in a span, in characters.
 const NAME_CHARS: usize = 128;

@@ -29,6 +29,7 @@ use self::parse::CallParams;
 use self::resolve::Target;
 use self::respond::Refusal;
 use self::send::CallResult;
+use crate::Broker;
 use crate::arguments::Arguments;
 use crate::builtin_tools::{self, BuiltinTool};
 use crate::catalogue::CatalogTool;
@@ -37,7 +38,7 @@ use crate::policy::{Class, Ruling};
 use crate::session::Session;
 use crate::session::untrusted_reads::{self, LastingWrite};
 use crate::upstream::{ConnectionLease, Upstream};
-use crate::{Broker, Principal};
+use embody_store::Principal;
 
 const TOOLS_CALL: &str = "tools/call";
 

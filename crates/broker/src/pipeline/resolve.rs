@@ -8,11 +8,12 @@ use embody_wire::server::Call;
 use serde_json::Value;
 
 use super::parse::CallParams;
+use crate::BrokerConfig;
 use crate::arguments::Arguments;
 use crate::catalogue::{CatalogTool, Catalogue};
 use crate::session::Session;
 use crate::upstream::{ConnectionLease, Upstream};
-use crate::{BrokerConfig, Principal};
+use embody_store::Principal;
 
 pub(super) struct Target<'a> {
     pub(super) catalogue: Catalogue,

@@ -279,7 +279,7 @@ impl Refusal {
         let is_reported =
             |one: &&Degraded| self.decision != Verdict::Bounce || **one != Degraded::HostPromptMissing;
         let degraded: Vec<String> = degraded.iter().filter(is_reported).map(Degraded::for_model).collect();
-        let mark = session.host.principal.mark().map(str::to_owned);
+        let mark = session.mark().map(str::to_owned);
         let refusal = Self { degraded, mark, code: session.code().to_owned(), ..self };
         let is_shared = session.host.principal.shared_conversation.is_some();
         if is_shared { refusal.for_others() } else { refusal }.in_lines()

@@ -21,7 +21,8 @@ use crate::server_requests::{Requester, answer_all, answer_request, too_many_req
 use crate::session::Session;
 use crate::session::untrusted_reads::{APPROVED_KEY, has_text, returns_content};
 use crate::stateless::{strip_embody_keys, strip_era_params, strip_era_result};
-use crate::{Broker, Principal, degraded};
+use crate::{Broker, degraded};
+use embody_store::Principal;
 
 /// How long to wait for a result after a cancellation.
 const AFTER_CANCEL: Duration = Duration::from_millis(500);

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use super::Replicas;
 use super::messages::ReplicaMessage;
-use crate::Principal;
 use crate::session::lock;
+use embody_store::Principal;
 
 /// How long a call waits for its host.
 const SUSPENDED_LIFETIME: Duration = Duration::from_secs(900);
@@ -47,7 +47,7 @@ impl Replicas {
         request: &Request,
         ticket: &str,
     ) -> Result<Claim, Outcome> {
-        let user = &host.principal.user;
+        let user = host.principal.user();
         let answered = self.store.suspended_calls().answer(user, ticket, &self.replica_id).await;
         let suspended = answered.map_err(|error| unavailable(&error))?.ok_or_else(used)?;
         if suspended.holder == self.replica_id {

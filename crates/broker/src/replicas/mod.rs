@@ -23,7 +23,8 @@ use tokio::task::AbortHandle;
 use self::messages::{ReplicaMessage, receive};
 use crate::session::lock;
 use crate::upstream::Hello;
-use crate::{BrokerConfig, Principal, Sessions};
+use crate::{BrokerConfig, Sessions};
+use embody_store::Principal;
 
 /// Events that the HTTP server has not processed yet.
 const RELAYS: usize = 256;
@@ -106,7 +107,7 @@ impl Replicas {
 
     pub(crate) async fn end_session(&self, host: &Host<Principal>) {
         let Some(session) = host.session.as_deref() else { return };
-        if let Err(error) = self.store.sessions().close(&host.principal.user, session).await {
+        if let Err(error) = self.store.sessions().close(host.principal.user(), session).await {
             tracing::warn!(session, reason = %error, "the end of the session is not kept");
         }
         if self.is_shared {
@@ -116,14 +117,14 @@ impl Replicas {
 
     /// The stored state of a session that this process has not opened.
     pub(crate) async fn resume(&self, principal: &Principal, session: &str) -> Option<ResumedSession> {
-        let known = match self.store.sessions().get(&principal.user, session).await {
+        let known = match self.store.sessions().get(principal.user(), session).await {
             Ok(known) => known?,
             Err(error) => {
                 tracing::warn!(session, reason = %error, "the session cannot be looked up");
                 return None;
             }
         };
-        if known.agent != principal.agent || known.channel != principal.channel {
+        if known.agent != principal.agent() || known.channel != principal.channel {
             return None;
         }
         let stored: StoredHost = serde_json::from_str(&known.hello?).ok()?;
@@ -143,7 +144,7 @@ impl Replicas {
     /// Whether the principal's token is valid now: it may have been revoked since the request arrived.
     async fn is_valid(&self, principal: &Principal) -> bool {
         let Some(token) = &principal.token else { return true };
-        self.store.tokens().is_valid_id(&principal.user, token).await.unwrap_or_else(|error| {
+        self.store.tokens().is_valid_id(principal.user(), token).await.unwrap_or_else(|error| {
             tracing::warn!(reason = %error, "cannot look up whether a token was revoked");
             false
         })
@@ -190,7 +191,10 @@ mod tests {
         };
         let ((token, _), (other, _)) =
             (store.tokens().add(new()).await.unwrap(), store.tokens().add(new()).await.unwrap());
-        let ann = |token: &str| Principal::new("ann", "main", "mcp").with_token(token);
+        let ann = |token: &str| Principal {
+            token: Some(token.to_owned()),
+            ..Principal::host("ann", "main").unwrap()
+        };
         for (token, id) in [(&token.id, "s-1"), (&other.id, "s-2")] {
             let open = OpenSession {
                 scope: Scope::new("ann", "main").unwrap(),

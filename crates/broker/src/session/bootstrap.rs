@@ -84,7 +84,7 @@ impl Session {
         if self.host.principal.shared_conversation.is_some() {
             return self.build_contract(config, None).await;
         }
-        let is_host = self.host.principal.prompt().is_none();
+        let is_host = self.prompt().is_none();
         // A body whose rules were missing may be connected by now.
         let holds = |held: &Contract| !held.lacks_rules() && (is_host || self.is_prompted_with(held));
         if let Some(held) = self.current_contract().filter(holds) {
@@ -114,7 +114,7 @@ impl Session {
 
     /// Whether the model behind this session is prompted with this contract.
     pub(crate) fn is_prompted_with(&self, contract: &Contract) -> bool {
-        self.host.principal.prompt().is_some_and(|prompt| contract.is_in(&prompt, self.is_mind_embedded()))
+        self.prompt().is_some_and(|prompt| contract.is_in(&prompt, self.is_mind_embedded()))
     }
 
     /// Whether the mind is part of this program.
@@ -126,12 +126,12 @@ impl Session {
     pub(crate) fn was_delivered(&self) -> bool {
         // In a shared conversation the contract is the rules alone.
         if self.host.principal.shared_conversation.is_some() {
-            return self.host.principal.prompt().is_some();
+            return self.prompt().is_some();
         }
         let is_prompted = || match self.current_contract() {
             Some(contract) => self.is_prompted_with(&contract),
             // Without a packet the prompt cannot be compared with the contract.
-            None => self.host.principal.prompt().is_some(),
+            None => self.prompt().is_some(),
         };
         self.delivery.has_happened() || is_prompted()
     }

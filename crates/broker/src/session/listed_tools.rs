@@ -10,11 +10,12 @@ use embody_wire::server::Call;
 use serde_json::value::RawValue;
 
 use super::{Session, lock};
+use crate::BrokerConfig;
 use crate::catalogue::{Catalogue, FirstListing, ListingLimit, Source, ToolListing};
 use crate::pipeline::parse::CallParams;
 use crate::session::instructions::PIN;
 use crate::upstream::{Health, RawTool, Upstream};
-use crate::{BrokerConfig, Principal};
+use embody_store::Principal;
 
 /// Found tools that are listed. Beyond this the oldest are no longer listed, but can still be called.
 const FOUND_MAX: usize = 32;

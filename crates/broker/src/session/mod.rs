@@ -33,13 +33,15 @@ use self::delivery::{Carrier, Delivery};
 use self::listed_tools::{ListedTools, last_seen_tools};
 pub(crate) use self::notifier::HostNotifier;
 use self::untrusted_reads::UntrustedReads;
+use crate::BrokerConfig;
 use crate::catalogue::Catalogue;
 use crate::degraded::Degraded;
+use crate::in_process::InProcessAgent;
 use crate::meter::Restarts;
 use crate::server_requests::{Requester, answer_request};
 use crate::stateless::IDLE;
 use crate::upstream::{Backoff, Health, Hello, Role, Spec, Upstream, UpstreamEvent};
-use crate::{BrokerConfig, Principal};
+use embody_store::Principal;
 
 const EVENT_QUEUE: usize = 256;
 /// While no write is in progress, only every n-th heartbeat is sent.
@@ -68,6 +70,8 @@ pub(crate) struct Session {
     /// When the session was first stored; set once known.
     created_at: tokio::sync::OnceCell<i64>,
     code: OnceLock<String>,
+    /// Set if the host is an embody agent in this process.
+    agent: OnceLock<Arc<InProcessAgent>>,
     bootstrap_state: BootstrapState,
     catalogue: Mutex<Catalogue>,
     compared_listings: Mutex<HashMap<String, u32>>,
@@ -118,6 +122,21 @@ pub(crate) struct Cognition {
 }
 
 impl Session {
+    /// Called once for an embody agent in this process.
+    pub(crate) fn set_agent(&self, agent: &Arc<InProcessAgent>) {
+        let _ = self.agent.set(Arc::clone(agent));
+    }
+
+    /// The last prompt of an embody agent's model.
+    pub(crate) fn prompt(&self) -> Option<Arc<str>> {
+        self.agent.get().and_then(|agent| agent.prompt())
+    }
+
+    /// The mark by which an embody agent recognizes the broker's results.
+    pub(crate) fn mark(&self) -> Option<&str> {
+        self.agent.get().map(|agent| agent.mark())
+    }
+
     /// Opens a session: connects everything in the background and returns at once. `stored_host` is the state that another process
     /// needs to continue the session.
     pub(crate) fn open(
@@ -126,11 +145,10 @@ impl Session {
         id: String,
         (hello, stored_host): (&Hello, Option<String>),
     ) -> Result<Arc<Self>, embody_store::Error> {
-        let Principal { user, agent, channel, .. } = &host.principal;
-        let (scope, channel) = (Scope::new(user, agent)?, channel.clone());
+        let Principal { scope, channel, .. } = host.principal.clone();
         let actor = Actor {
-            user: user.clone(),
-            agent: Some(agent.clone()),
+            user: scope.user().to_owned(),
+            agent: Some(scope.agent().to_owned()),
             session: Some(id.clone()),
             channel: Some(channel.clone()),
         };
@@ -146,7 +164,7 @@ impl Session {
         };
         let mind = start(config.mind.of(&host.principal));
         let bodies = config.bodies.iter().map(|body| body.of(&host.principal));
-        let bodies = bodies.filter(|body| body.role.is_for(user, &config.owner)).map(start).collect();
+        let bodies = bodies.filter(|body| body.role.is_for(scope.user(), &config.owner)).map(start).collect();
         config.meter.count_session(host.era());
         let open = OpenSession {
             scope: scope.clone(),
@@ -177,6 +195,7 @@ impl Session {
             opened_at: Instant::now(),
             created_at: tokio::sync::OnceCell::new(),
             code: OnceLock::new(),
+            agent: OnceLock::new(),
             bootstrap_state: BootstrapState::default(),
             catalogue: Mutex::default(),
             compared_listings: Mutex::default(),

@@ -8,8 +8,8 @@ use embody_wire::server::{Era, Host};
 
 use super::lock;
 use super::untrusted_reads::{UntrustedReads, has_text};
-use crate::Principal;
 use crate::stateless::Listeners;
+use embody_store::Principal;
 
 #[derive(Clone)]
 pub(crate) struct HostNotifier {

@@ -229,7 +229,7 @@ impl Session {
     /// Whether a person can approve while the call waits: in the console, on Telegram, or in the host's form.
     fn can_ask(&self) -> bool {
         let principal = &self.host.principal;
-        match principal.mark() {
+        match self.mark() {
             Some(_) => matches!(&*principal.channel, "web" | "telegram"),
             None => principal.may_approve && self.host.client_info().can_show_forms(),
         }

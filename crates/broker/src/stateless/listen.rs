@@ -14,7 +14,8 @@ use super::tasks::{self, TaskHandle};
 use crate::forward;
 use crate::pipeline::respond::raw;
 use crate::session::{Session, lock};
-use crate::{Broker, BrokerConfig, Principal};
+use crate::{Broker, BrokerConfig};
+use embody_store::Principal;
 
 /// Events that a slow listener may miss before it is notified that everything may have changed.
 const EVENT_BACKLOG: usize = 256;

@@ -17,7 +17,6 @@ mod tasks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::Scope;
 use embody_wire::server::{Call, TASKS, code, failure, supported};
 use embody_wire::{Outcome, Version};
 use serde_json::json;
@@ -32,7 +31,8 @@ use crate::pipeline::respond::raw;
 use crate::session::Session;
 use crate::sessions::InUse;
 use crate::upstream::Hello;
-use crate::{Broker, Principal, broker, builtin_tools, forward, pipeline};
+use crate::{Broker, broker, builtin_tools, forward, pipeline};
+use embody_store::Principal;
 
 /// How long `server/discover` waits for the store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -89,8 +89,7 @@ async fn begin_conversation(broker: &Broker, call: &Call<Principal>) {
             session.delivery.withdraw();
         }
     }
-    let Ok(scope) = Scope::new(&principal.user, &principal.agent) else { return };
-    let storing = broker.config.store.sessions().begin_conversation(&scope, session_key::OVER_HTTP);
+    let storing = broker.config.store.sessions().begin_conversation(&principal.scope, session_key::OVER_HTTP);
     let stored = tokio::time::timeout(STORE_TIMEOUT, storing).await;
     let failure = match stored {
         Ok(Ok(())) => return,

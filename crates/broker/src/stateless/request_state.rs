@@ -11,9 +11,10 @@ use embody_wire::{Outcome, Request};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::Broker;
 use crate::arguments::Arguments;
 use crate::session::lock;
-use crate::{Broker, Principal};
+use embody_store::Principal;
 
 /// How long a state is valid; its call waits no longer.
 const STATE_LIFETIME: Duration = Duration::from_secs(900);
@@ -89,11 +90,11 @@ fn is_key_id(id: &str) -> bool {
 
 /// The hash of these parts for this principal; only a holder of the key can compute it.
 pub(super) fn keyed_hash(key: &SigningKey, whose: &Principal, form: &str, parts: &[&str]) -> String {
-    let Principal { user, agent, channel, shared_conversation: room, .. } = whose;
+    let Principal { scope, channel, shared_conversation: room, .. } = whose;
     let mut hasher = blake3::Hasher::new_keyed(&key.key);
     // A shared conversation without a name differs from none.
     let room = room.as_ref().map(|room| format!("#{room}")).unwrap_or_default();
-    for part in [form, user, agent, channel, &room].into_iter().chain(parts.iter().copied()) {
+    for part in [form, scope.user(), scope.agent(), channel, &room].into_iter().chain(parts.iter().copied()) {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }

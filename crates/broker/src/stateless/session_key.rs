@@ -6,7 +6,7 @@ use embody_wire::server::{ClientInfo, Host};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::Principal;
+use embody_store::Principal;
 
 /// The session id, a digest: a host's client info is not secret, but not a name either.
 pub(super) fn session_id(host: &Host<Principal>) -> String {
@@ -20,7 +20,7 @@ fn digest(
     connection: Option<&str>,
     token: Option<&str>,
 ) -> String {
-    let Principal { user, agent, channel, shared_conversation: room, may_approve, .. } = principal;
+    let Principal { scope, channel, shared_conversation: room, may_approve, .. } = principal;
     // The same members in another order, or with other whitespace, mean the same host.
     let alike = |raw: &Option<Box<RawValue>>| {
         let value = raw.as_deref().and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
@@ -29,7 +29,16 @@ fn digest(
     let (client, capabilities) = (alike(&hello.client), alike(&hello.capabilities));
     let (room, connection) = (room.as_deref().unwrap_or_default(), connection.unwrap_or_default());
     let mut hasher = blake3::Hasher::new();
-    for part in [user, agent, channel, room, &client, &capabilities, connection, token.unwrap_or_default()] {
+    for part in [
+        scope.user(),
+        scope.agent(),
+        channel,
+        room,
+        &client,
+        &capabilities,
+        connection,
+        token.unwrap_or_default(),
+    ] {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
@@ -64,7 +73,7 @@ mod tests {
 
     #[test]
     fn one_host_has_one_session_and_nobody_else_has_it() {
-        let ann = Principal::new("ann", "assistant", "mcp");
+        let ann = Principal::host("ann", "assistant").unwrap();
         let known =
             digest(&ann, &hello(r#"{"name":"h","version":"1"}"#, r#"{"elicitation":{}}"#), None, None);
         let same = hello(r#"{ "version":"1", "name":"h" }"#, r#"{"elicitation": {}}"#);
@@ -81,10 +90,10 @@ mod tests {
             "how much it wants to hear changes from request to request"
         );
         for (principal, hello) in [
-            (Principal::new("bob", "assistant", "mcp"), same.clone()),
-            (Principal::new("ann", "other", "mcp"), same.clone()),
+            (Principal::host("bob", "assistant").unwrap(), same.clone()),
+            (Principal::host("ann", "other").unwrap(), same.clone()),
             (ann.clone().in_shared_conversation("r"), same.clone()),
-            (ann.clone().approving(true), same.clone()),
+            (Principal { may_approve: true, ..ann.clone() }, same.clone()),
             (ann.clone(), hello(r#"{"name":"i","version":"1"}"#, r#"{"elicitation":{}}"#)),
             (ann.clone(), hello(r#"{"name":"h","version":"1"}"#, "{}")),
         ] {

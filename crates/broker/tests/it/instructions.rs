@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use embody_broker::upstream::BodySpec;
-use embody_broker::{Broker, BrokerConfig, INSTRUCTIONS_PIN, InstructionsMode, Principal, Timeouts};
+use embody_broker::{Broker, BrokerConfig, INSTRUCTIONS_PIN, InstructionsMode, Timeouts};
+use embody_store::Principal;
 use embody_store::Store;
 use embody_store::pins::AcceptPin;
 use serde_json::{Value, json};
@@ -144,7 +145,7 @@ async fn a_changed_text_is_not_used_before_it_is_accepted() {
         let store = made.store.clone();
         let broker = Arc::new(Broker::start(made));
         let contract = async || {
-            let local = broker.local(Principal::new("owner", "default", "web")).await.unwrap();
+            let local = broker.local(Principal::new("owner", "default", "web").unwrap()).await.unwrap();
             local.tools().await;
             let contract = local.call("runtime_bootstrap", "{}").await.text;
             local.end().await;
@@ -203,7 +204,7 @@ async fn one_of_our_own_agents_needs_the_rules_in_its_prompt() {
     let (desk, files) = (desk("desk", &text("Never on Sundays.")), desk("files", &text("Relative.")));
     let bodies = [(&desk, spec(InstructionsMode::Rules)), (&files, spec(InstructionsMode::Data))];
     let broker = Arc::new(Broker::start(setup(&mind(), &bodies).await));
-    let local = broker.local(Principal::new("owner", "default", "web")).await.unwrap();
+    let local = broker.local(Principal::new("owner", "default", "web").unwrap()).await.unwrap();
     local.tools().await;
     let servers = broker.server_instructions(&local).await;
     assert_eq!(servers.descriptions()[0].text, "Relative.");

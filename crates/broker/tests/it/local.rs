@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use embody_broker::upstream::{Role, Spec};
-use embody_broker::{
-    Broker, BrokerConfig, InProcessClient, Principal, Rules, Timeouts, ToolOutcome, UpstreamFactory,
-};
+use embody_broker::{Broker, BrokerConfig, InProcessClient, Rules, Timeouts, ToolOutcome, UpstreamFactory};
+use embody_store::Principal;
 use embody_wire::upstream::{ChildSpec, EraCache, Route};
 use embody_wire::{Limits, Proxies};
 use serde_json::{Value, json};
@@ -64,7 +63,7 @@ fn mind() -> Server {
 }
 
 async fn open(broker: &Arc<Broker>) -> InProcessClient {
-    broker.local(Principal::new("owner", "default", "web")).await.unwrap()
+    broker.local(Principal::new("owner", "default", "web").unwrap()).await.unwrap()
 }
 
 async fn start(body: &Server) -> Arc<Broker> {
@@ -128,7 +127,7 @@ async fn where_others_read_along_the_mind_tells_nothing() {
     let made = setup(&mind, &[(&post, body())]).await;
     let broker = Arc::new(Broker::start(BrokerConfig { times, ..made }));
     let room = broker
-        .local(Principal::new("owner", "default", "telegram").in_shared_conversation("t1"))
+        .local(Principal::new("owner", "default", "telegram").unwrap().in_shared_conversation("t1"))
         .await
         .unwrap();
     room.prompted(PROMPT);
@@ -295,7 +294,7 @@ async fn tools_are_listed_as_to_any_host_and_bad_calls_are_told_in_words() {
         assert!(called.is_error && called.text.contains(words), "{name} {arguments}: {}", called.text);
     }
     assert!(post.seen("tools/call").is_empty());
-    assert!(broker.local(Principal::new("", "default", "web")).await.is_err(), "that is no name");
+    assert!(Principal::new("", "default", "web").is_err(), "a user needs a name");
     broker.end().await;
     assert!(local.call("look", "{}").await.is_error, "the broker has ended");
 }

@@ -8,7 +8,8 @@ use embody_broker::catalogue::{CatalogueCache, ListingLimit};
 use embody_broker::gate::MindDown;
 use embody_broker::policy::{Glob, Policy};
 use embody_broker::upstream::{BodySpec, IdleShutdown, Role, Spec};
-use embody_broker::{Broker, BrokerConfig, Principal, Rules, Timeouts, UpstreamFactory};
+use embody_broker::{Broker, BrokerConfig, Rules, Timeouts, UpstreamFactory};
+use embody_store::Principal;
 use embody_store::audit::AuditRecord;
 use embody_store::{DatabaseUrl, Store};
 use embody_wire::server::{CancellationToken, lines};
@@ -348,7 +349,8 @@ impl Host {
 
     fn connect(broker: Arc<Broker>, user: &str) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let principal = Principal::new(user, "default", "mcp").approving(user == "owner");
+        let principal =
+            Principal { may_approve: user == "owner", ..Principal::host(user, "default").unwrap() };
         let ending = CancellationToken::new();
         let switch = ending.clone();
         let streams = tokio::io::split(theirs);

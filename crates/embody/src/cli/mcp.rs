@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use clap::Args;
-use embody_broker::{Broker, Principal};
-use embody_store::Store;
+use embody_broker::Broker;
+use embody_store::{Principal, Store};
 use embody_wire::server::{CancellationToken, Service};
 
 use super::Context;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &ServeArgs, context: Context) -> Result<ExitCode, CliErr
             None => {
                 let user = stdio_user(&store, &args.scope, is_shared).await?;
                 let may_approve = user == prompts.owner();
-                let principal = Principal::new(user, agent, "mcp").approving(may_approve);
+                let principal = Principal { may_approve, ..Principal::host(&user, &agent)? };
                 serve_stdio(Arc::clone(&broker), principal, &store, is_shared, ending).await
             }
         };
@@ -84,19 +84,18 @@ pub(crate) fn run(args: &ServeArgs, context: Context) -> Result<ExitCode, CliErr
 }
 
 pub(crate) fn mind(args: &ServeArgs, context: Context) -> Result<ExitCode, CliError> {
-    serve(args, context, embedded::mind, embody_mind::server::Principal::host)
+    serve(args, context, embedded::mind)
 }
 
 pub(crate) fn body(args: &ServeArgs, context: Context) -> Result<ExitCode, CliError> {
-    serve(args, context, embedded::body, embody_body::server::Principal::host)
+    serve(args, context, embedded::body)
 }
 
 /// Serves until a signal or the end of input. On standard streams it serves one host, as the user and agent of `args`.
-fn serve<S: Service>(
+fn serve<S: Service<Principal = Principal>>(
     args: &ServeArgs,
     context: Context,
     server: impl FnOnce(&Store, &Arc<PromptService>, &str) -> Arc<S>,
-    principal: impl FnOnce(&str, &str) -> Result<S::Principal, embody_store::Error>,
 ) -> Result<ExitCode, CliError> {
     let address = args.listen.address()?;
     let agent = args.scope.agent();
@@ -113,7 +112,7 @@ fn serve<S: Service>(
             Some(address) => serve::over_http(server, |_| Router::new(), &args.listen, address, ending).await,
             None => {
                 let user = stdio_user(&store, &args.scope, is_shared).await?;
-                serve_stdio(server, principal(&user, &agent)?, &store, is_shared, ending).await
+                serve_stdio(server, Principal::host(&user, &agent)?, &store, is_shared, ending).await
             }
         };
         drop(prompts);

@@ -9,7 +9,7 @@ use axum::extract::{FromRequestParts, Request};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
-use embody_store::tokens::{Principal, TokenScope};
+use embody_store::tokens::{TokenScope, ValidToken};
 use embody_store::{Scope, Store};
 use embody_wire::Secret;
 use serde::de::DeserializeOwned;
@@ -42,7 +42,7 @@ impl ApiCaller {
 
     /// A token grants only its own permissions.
     pub(super) async fn with_token(store: &Store, secret: &str) -> Result<Self, ApiError> {
-        let Principal { user, scope, .. } = principal(store, secret).await?;
+        let ValidToken { user, scope, .. } = principal(store, secret).await?;
         let (may_chat, may_operate) = match scope {
             TokenScope::Chat => (true, false),
             TokenScope::Operate => (false, true),
@@ -102,7 +102,7 @@ impl FromRequestParts<Arc<WebState>> for ApiCaller {
     }
 }
 
-async fn principal(store: &Store, secret: &str) -> Result<Principal, ApiError> {
+async fn principal(store: &Store, secret: &str) -> Result<ValidToken, ApiError> {
     let known = store.tokens().authenticate(secret).await?;
     known.ok_or_else(|| {
         ApiError::unauthorized("nobody has this token, or it is over")

@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{MindHandler, Principal, RpcResult};
+use embody_store::Principal;
+
+use super::{MindHandler, RpcResult};
 use crate::{
     Caller, Confirmation, Error, Observe, Tool, UpdateInstructions, UpdateOutcome, UpdatedInstructions,
     ZonedNow, json_text,

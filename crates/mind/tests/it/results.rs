@@ -3,12 +3,13 @@
 use std::fmt::Debug;
 
 use embody_mcp::output_schema;
-use embody_mind::server::{MindServer, Principal, tools};
+use embody_mind::server::{MindServer, tools};
 use embody_mind::{
     BootstrapPacket, Context, DegradedMode, Flag, FlagSource, ForgottenMemory, Memories, MemoryCatalog,
     MemoryEntry, MemoryFile, MemoryFiles, Noted, Observation, OpenCommitment, Recent, Reflection, Related,
     RelatedMemory, SavedMemory, SessionContext, StandingInstructions, Tool, UpdatedInstructions,
 };
+use embody_store::Principal;
 use embody_store::{DatabaseUrl, Store};
 use proptest::collection::{btree_map, vec};
 use proptest::option;

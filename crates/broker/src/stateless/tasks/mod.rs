@@ -37,7 +37,8 @@ use crate::server_requests::Requester;
 use crate::session::Session;
 use crate::sessions::InUse;
 use crate::upstream::Upstream;
-use crate::{Broker, Principal, degraded};
+use crate::{Broker, degraded};
+use embody_store::Principal;
 
 pub(super) fn is_about_a_task(method: &str) -> bool {
     matches!(method, "tasks/get" | "tasks/update" | "tasks/cancel")

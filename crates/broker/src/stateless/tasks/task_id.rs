@@ -6,8 +6,9 @@ use embody_wire::Outcome;
 use embody_wire::server::{code, failure};
 
 use super::super::request_state::{is_same_hash, keyed_hash, unavailable};
+use crate::Broker;
 use crate::forward::printable;
-use crate::{Broker, Principal};
+use embody_store::Principal;
 
 const FORM: &str = "task 1";
 /// The longest id of a server.
@@ -70,10 +71,10 @@ mod tests {
         let key = SigningKey { id: "k".to_owned(), key: [7; 32], created_at: 0 };
         let [session, process, upstream, task] = ["s", "p", "mail", "a.b/ü"].map(str::to_owned);
         let named = TaskRef { session, process, upstream, task };
-        let ann = Principal::new("ann", "assistant", "mcp");
+        let ann = Principal::host("ann", "assistant").unwrap();
         let known = proof(&key, &ann, &named);
         assert!(written(&key, &named, &known).ends_with(".s.p.mail.a.b/ü"));
-        for other in [Principal::new("bob", "assistant", "mcp"), ann.clone().in_shared_conversation("")] {
+        for other in [Principal::host("bob", "assistant").unwrap(), ann.clone().in_shared_conversation("")] {
             assert_ne!(proof(&key, &other, &named), known);
         }
         for other in [

@@ -16,13 +16,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::task_state::TaskState;
 use super::{TaskHandle, is_unknown, request_outcome};
+use crate::Broker;
 use crate::arguments::Members;
 use crate::pipeline::respond::raw;
 use crate::session::Session;
 use crate::stateless::era_meta::member;
 use crate::stateless::listen::{Filter, SUBSCRIPTION_ID};
 use crate::upstream::{Health, Upstream};
-use crate::{Broker, Principal};
+use embody_store::Principal;
 
 /// The poll interval if the server reports none, and its bounds.
 const POLL: Duration = Duration::from_secs(5);

@@ -5,7 +5,8 @@ use std::io::stdin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_broker::{Broker, Principal};
+use embody_broker::Broker;
+use embody_store::Principal;
 use embody_wire::message::Response;
 use embody_wire::server::{CancellationToken, code};
 use embody_wire::upstream::{
@@ -30,7 +31,7 @@ pub(super) struct Host {
 
 impl Host {
     pub(super) async fn connect(broker: &Arc<Broker>) -> Result<Self, CliError> {
-        let principal = Principal::new(USER, AGENT, "mcp").approving(true);
+        let principal = Principal { may_approve: true, ..Principal::host(USER, AGENT)? };
         let implementation =
             Implementation { name: "embody-demo".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
         let capabilities = to_raw_value(&json!({"elicitation": {}})).ok();
