@@ -5,7 +5,7 @@ use sqlx::types::Json;
 
 use crate::areas::Agents;
 use crate::audit::Action;
-use crate::db::args;
+use crate::db::{args, audited};
 use crate::error::{Error, Result};
 use crate::store::{OPERATOR, check_name, check_text, now};
 
@@ -39,13 +39,13 @@ const PUT: &str = "INSERT INTO agent_configurations AS this (agent_name, soul, i
 impl Agents<'_> {
     /// The agent of this name, if an operator set it up.
     pub async fn get(self, name: &str) -> Result<Option<Agent>> {
-        let row: Option<Row> = self.store.db().reader().await?.fetch_optional(BY_NAME, args![name]).await?;
+        let row: Option<Row> = self.store.reader().await?.fetch_optional(BY_NAME, args![name]).await?;
         Ok(row.map(agent))
     }
 
     /// Every agent that was set up, by name.
     pub async fn list(self) -> Result<Vec<Agent>> {
-        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(ALL, Vec::new()).await?;
+        let rows: Vec<Row> = self.store.reader().await?.fetch_all(ALL, Vec::new()).await?;
         Ok(rows.into_iter().map(agent).collect())
     }
 
@@ -63,38 +63,26 @@ impl Agents<'_> {
             check_text("identity", &identity.to_string().replace("\\u0000", "\0"), IDENTITY_LIMIT)?;
         }
         let (name, soul) = (name.to_owned(), soul.map(str::to_owned));
-        self.store
-            .db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    tx.operation(OPERATOR, Action::AgentSet, &name, None)?;
-                    let (version,) = tx.conn.fetch_one(PUT, args![name, soul, identity, now()]).await?;
-                    Ok(version)
-                })
-            })
-            .await
+        audited!(self.store, |tx| {
+            tx.operation(OPERATOR, Action::AgentSet, &name, None)?;
+            let (version,) = tx.conn.fetch_one(PUT, args![name, soul, identity, now()]).await?;
+            Ok(version)
+        })
     }
 
     /// Removes what was set; whether there was something. For operators.
     pub async fn remove(self, name: &str) -> Result<bool> {
         let name = name.to_owned();
-        self.store
-            .db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    let gone = tx
-                        .conn
-                        .execute("DELETE FROM agent_configurations WHERE agent_name = $1", args![&name])
-                        .await?;
-                    if gone > 0 {
-                        tx.operation(OPERATOR, Action::AgentRemoved, &name, None)?;
-                    }
-                    Ok(gone > 0)
-                })
-            })
-            .await
+        audited!(self.store, |tx| {
+            let gone = tx
+                .conn
+                .execute("DELETE FROM agent_configurations WHERE agent_name = $1", args![&name])
+                .await?;
+            if gone > 0 {
+                tx.operation(OPERATOR, Action::AgentRemoved, &name, None)?;
+            }
+            Ok(gone > 0)
+        })
     }
 }
 

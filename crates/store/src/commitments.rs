@@ -1,7 +1,7 @@
 //! What somebody took upon themselves, until it is done, dropped or lapsed. Nothing is deleted.
 
 use crate::areas::Commitments;
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mind_log::NewLogEntry;
 use crate::store::{Scope, check_name, check_text, new_id};
@@ -69,12 +69,12 @@ impl Commitments<'_> {
             )));
         }
         let values = args![scope.user(), scope.agent(), status.name(), limit];
-        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(LIST, values).await?;
+        let rows: Vec<Row> = self.store.reader().await?.fetch_all(LIST, values).await?;
         rows.into_iter().map(commitment).collect()
     }
 
     pub async fn count(self, scope: &Scope, status: CommitmentStatus) -> Result<i64> {
-        count(&mut self.store.db().reader().await?, scope, status).await
+        count(&mut self.store.reader().await?, scope, status).await
     }
 
     /// Settles an open or lapsed commitment, or opens one again. Setting the status it has changes nothing.
@@ -86,24 +86,19 @@ impl Commitments<'_> {
         at: i64,
     ) -> Result<Commitment> {
         let (scope, id) = (scope.clone(), id.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let values = args![scope.user(), scope.agent(), &id, status.name(), at];
-                    conn.execute(
-                        "UPDATE commitments SET status = $4, changed_at = $5 \
+        transaction!(self.store, |conn| {
+            let values = args![scope.user(), scope.agent(), &id, status.name(), at];
+            conn.execute(
+                "UPDATE commitments SET status = $4, changed_at = $5 \
                          WHERE user_id = $1 AND agent = $2 AND id = $3 AND status <> $4",
-                        values,
-                    )
-                    .await?;
-                    one(conn, &scope, &id).await?.ok_or_else(|| {
-                        Error::new(ErrorKind::NotFound, format!("there is no commitment `{id}`"))
-                            .hint("`embody memory commitments` lists them; `--user` and `--agent` say whose")
-                    })
-                })
+                values,
+            )
+            .await?;
+            one(conn, &scope, &id).await?.ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, format!("there is no commitment `{id}`"))
+                    .hint("`embody memory commitments` lists them; `--user` and `--agent` say whose")
             })
-            .await
+        })
     }
 }
 

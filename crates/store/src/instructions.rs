@@ -2,8 +2,8 @@
 
 use crate::areas::InstructionVersions;
 use crate::audit::Action;
-use crate::changes::{Topic, notify_replicas};
-use crate::db::{Conn, args};
+use crate::changes::Topic;
+use crate::db::{Conn, args, audited};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, check_controls, check_name, check_text, now};
 
@@ -49,7 +49,6 @@ impl InstructionVersions<'_> {
     pub async fn get(self, scope: &Scope) -> Result<Instructions> {
         let row: Option<(String, i64, i64)> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_optional(
@@ -68,32 +67,20 @@ impl InstructionVersions<'_> {
         check_controls("text of the instructions", &change.text)?;
         check_name("writer", &change.writer)?;
         let scope = scope.clone();
-        let outcome = self
-            .store
-            .db()
-            .chained()
-            .write(move |unit| {
-                Box::pin(async move {
-                    let writer = change.writer.clone();
-                    let outcome = write(&mut unit.conn, &scope, change).await?;
-                    if let InstructionsOutcome::Written(now) = &outcome {
-                        let note = format!("version {} by {writer}", now.version);
-                        unit.operation(scope.user(), Action::InstructionsSet, scope.agent(), Some(&note))?;
-                    }
-                    Ok(outcome)
-                })
-            })
-            .await?;
-        if matches!(outcome, InstructionsOutcome::Written(_)) {
-            self.store.notify(Topic::Instructions);
-        }
-        Ok(outcome)
+        audited!(self.store, |unit| {
+            let writer = change.writer.clone();
+            let outcome = write(&mut unit.conn, &scope, change).await?;
+            if let InstructionsOutcome::Written(now) = &outcome {
+                let note = format!("version {} by {writer}", now.version);
+                unit.operation(scope.user(), Action::InstructionsSet, scope.agent(), Some(&note))?;
+            }
+            Ok(outcome)
+        })
     }
 
     pub async fn history(self, scope: &Scope, limit: u32) -> Result<Vec<PastInstructions>> {
         let rows: Vec<(String, i64, i64, String)> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_all(
@@ -112,7 +99,7 @@ impl InstructionVersions<'_> {
     }
 
     pub async fn version(self, scope: &Scope, version: i64) -> Result<Option<PastInstructions>> {
-        let row = past(&mut self.store.db().reader().await?, scope, version).await?;
+        let row = past(&mut self.store.reader().await?, scope, version).await?;
         Ok(row.map(|(text, changed_at, writer)| PastInstructions {
             instructions: Instructions { text, version, changed_at },
             writer,
@@ -123,31 +110,19 @@ impl InstructionVersions<'_> {
     pub async fn revert(self, scope: &Scope, version: i64, writer: &str) -> Result<Instructions> {
         check_name("writer", writer)?;
         let (scope, writer) = (scope.clone(), writer.to_owned());
-        let written = self
-            .store
-            .db()
-            .chained()
-            .write(move |unit| {
-                Box::pin(async move {
-                    let conn = &mut unit.conn;
-                    let (text, ..) = past(conn, &scope, version).await?.ok_or_else(|| {
-                        Error::new(
-                            ErrorKind::NotFound,
-                            format!("the instructions have no version `{version}`"),
-                        )
-                        .hint("`embody instructions history` lists the versions")
-                    })?;
-                    let change = InstructionsChange { text, writer, expected_version: None };
-                    let (InstructionsOutcome::Written(now) | InstructionsOutcome::Stale(now)) =
-                        write(conn, &scope, change).await?;
-                    let note = format!("to the text of version {version}");
-                    unit.operation(scope.user(), Action::InstructionsReverted, scope.agent(), Some(&note))?;
-                    Ok(now)
-                })
-            })
-            .await?;
-        self.store.notify(Topic::Instructions);
-        Ok(written)
+        audited!(self.store, |unit| {
+            let conn = &mut unit.conn;
+            let (text, ..) = past(conn, &scope, version).await?.ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, format!("the instructions have no version `{version}`"))
+                    .hint("`embody instructions history` lists the versions")
+            })?;
+            let change = InstructionsChange { text, writer, expected_version: None };
+            let (InstructionsOutcome::Written(now) | InstructionsOutcome::Stale(now)) =
+                write(conn, &scope, change).await?;
+            let note = format!("to the text of version {version}");
+            unit.operation(scope.user(), Action::InstructionsReverted, scope.agent(), Some(&note))?;
+            Ok(now)
+        })
     }
 }
 
@@ -192,6 +167,6 @@ pub(crate) async fn write(
         args![scope.user(), scope.agent(), after.version, &after.text, change.writer, after.changed_at],
     )
     .await?;
-    notify_replicas(conn, Topic::Instructions).await?;
+    conn.notify(Topic::Instructions).await?;
     Ok(InstructionsOutcome::Written(after))
 }

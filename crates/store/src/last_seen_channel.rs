@@ -1,7 +1,7 @@
 //! The channel on which a user last wrote to an agent: notices that are no replies are sent there.
 
 use crate::areas::IncomingQueue;
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, transaction};
 use crate::error::Result;
 use crate::leases::clock;
 use crate::store::{Scope, check_name};
@@ -22,7 +22,6 @@ impl IncomingQueue<'_> {
     pub async fn last_seen_channel(self, user: &str, agent: &str) -> Result<Option<LastSeenChannel>> {
         let row: Option<(String, String, i64)> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_optional(
@@ -39,15 +38,10 @@ impl IncomingQueue<'_> {
         check_name("channel", channel)?;
         check_name("conversation", conversation)?;
         let (scope, channel, conversation) = (scope.clone(), channel.to_owned(), conversation.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let at = clock(conn).await?;
-                    note(conn, &scope, LastSeenChannel { channel, conversation, at }).await
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let at = clock(conn).await?;
+            note(conn, &scope, LastSeenChannel { channel, conversation, at }).await
+        })
     }
 }
 

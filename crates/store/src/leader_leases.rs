@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::areas::LeaderLeases;
-use crate::db::args;
+use crate::db::{args, transaction};
 use crate::error::Result;
 use crate::leases::{Lease, LeaseStatus, check_duration, clock, later};
 use crate::store::check_name;
@@ -21,11 +21,9 @@ impl LeaderLeases<'_> {
         check_name("name of the lease", name)?;
         lease.check()?;
         let (name, lease) = (name.to_owned(), lease.clone());
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let taken: Option<(i64,)> = conn
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let taken: Option<(i64,)> = conn
                         .fetch_optional(
                             "INSERT INTO posts AS this (name, lease_owner, lease_until, fence) VALUES ($1, $2, $3, 1) \
                              ON CONFLICT (name) DO UPDATE SET lease_owner = excluded.lease_owner, \
@@ -34,47 +32,37 @@ impl LeaderLeases<'_> {
                             args![&name, &lease.owner, lease.until(now), now],
                         )
                         .await?;
-                    Ok(taken.map(|(fence,)| LeaderLease { name, fence }))
-                })
-            })
-            .await
+            Ok(taken.map(|(fence,)| LeaderLease { name, fence }))
+        })
     }
 
     /// Renews a lease for this long from now.
     pub async fn renew(self, lease: &LeaderLease, duration: Duration) -> Result<LeaseStatus> {
         check_duration(duration)?;
         let lease = lease.clone();
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let kept = conn
-                        .execute(
-                            "UPDATE posts SET lease_until = $3 WHERE name = $1 AND fence = $2 AND lease_until > $4",
-                            args![lease.name, lease.fence, later(now, duration), now],
-                        )
-                        .await?;
-                    Ok(LeaseStatus::by(kept))
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let kept = conn
+                .execute(
+                    "UPDATE posts SET lease_until = $3 WHERE name = $1 AND fence = $2 AND lease_until > $4",
+                    args![lease.name, lease.fence, later(now, duration), now],
+                )
+                .await?;
+            Ok(LeaseStatus::by(kept))
+        })
     }
 
     /// Releases a lease: another process can claim it at once.
     pub async fn release(self, lease: &LeaderLease) -> Result<LeaseStatus> {
         let lease = lease.clone();
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let left = conn
-                        .execute(
-                            "UPDATE posts SET lease_owner = NULL, lease_until = 0 WHERE name = $1 AND fence = $2",
-                            args![lease.name, lease.fence],
-                        )
-                        .await?;
-                    Ok(LeaseStatus::by(left))
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let left = conn
+                .execute(
+                    "UPDATE posts SET lease_owner = NULL, lease_until = 0 WHERE name = $1 AND fence = $2",
+                    args![lease.name, lease.fence],
+                )
+                .await?;
+            Ok(LeaseStatus::by(left))
+        })
     }
 }

@@ -2,7 +2,7 @@
 //! search for them. Whatever changes a memory changes what is kept of it here, in the same transaction.
 
 use crate::areas::MemoryRuleScans;
-use crate::db::{Conn, Sql, Value, args};
+use crate::db::{Conn, Sql, Value, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::{Memory, MemoryStatus};
 use crate::store::Scope;
@@ -136,7 +136,7 @@ impl MemoryRuleScans<'_> {
     pub async fn list(self, scope: &Scope, limits: MemoryRuleLimits) -> Result<MemoryRules> {
         let (owners, others, fresh) =
             (limits.owners.min(MOST), limits.others.min(MOST), limits.fresh.min(MOST));
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let (seen, last): (i64, i64) = conn.fetch_one(FAR, args![scope.user(), scope.agent()]).await?;
         let (behind,): (i64,) =
             conn.fetch_one(BEHIND, args![scope.user(), scope.agent(), owners, others]).await?;
@@ -162,7 +162,7 @@ impl MemoryRuleScans<'_> {
     /// Memories that nobody looked at yet, and those that were rewritten since; at most `limit` of each.
     pub async fn list_unscanned(self, scope: &Scope, limit: u32) -> Result<UnscannedMemories> {
         let limit = limit.min(MOST);
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let (seen, _): (i64, i64) = conn.fetch_one(FAR, args![scope.user(), scope.agent()]).await?;
         let values = args![scope.user(), scope.agent(), seen, limit];
         let mut memories = candidates(&mut conn, AFTER, values).await?;
@@ -182,7 +182,7 @@ impl MemoryRuleScans<'_> {
             )));
         }
         let scope = scope.clone();
-        self.store.db().write(move |conn| Box::pin(async move { note(conn, &scope, scan).await })).await
+        transaction!(self.store, |conn| note(conn, &scope, scan).await)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::areas::MindLog;
 use crate::commitments::{self, Commitment, CommitmentStatus, NewCommitment};
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, transaction};
 use crate::error::{Error, Result};
 use crate::proposals::{self, NewProposal, Proposal};
 use crate::store::{Scope, check_name, check_text};
@@ -66,7 +66,7 @@ impl MindLog<'_> {
         new.commitments.iter().try_for_each(commitments::check)?;
         new.proposals.iter().try_for_each(proposals::check)?;
         let scope = scope.clone();
-        self.store.db().write(move |conn| Box::pin(async move { add(conn, &scope, new).await })).await
+        transaction!(self.store, |conn| add(conn, &scope, new).await)
     }
 
     /// The newest entries, newest first, without those that are held back.
@@ -88,7 +88,6 @@ impl MindLog<'_> {
         }
         let rows: Vec<Row> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_all(
@@ -184,7 +183,7 @@ mod tests {
     async fn a_full_log_lets_the_oldest_go_but_not_what_was_brought_back() {
         let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let scope = Scope::new("ann", "assistant").unwrap();
-        let notify_replicas = async |text: &str| {
+        let append = async |text: &str| {
             let entry = NewLogEntry {
                 at: 1,
                 session: None,
@@ -198,7 +197,7 @@ mod tests {
             store.mind_log().append(&scope, new).await.unwrap();
         };
         for text in ["pinned", "old", "newer"] {
-            notify_replicas(text).await;
+            append(text).await;
         }
         let fill = async |conn: &mut Conn| {
             conn.execute("UPDATE mind_log SET pinned = 1 WHERE seq = 1", args![]).await?;
@@ -206,7 +205,7 @@ mod tests {
         };
         store.db().write(move |conn| Box::pin(fill(conn))).await.unwrap();
         for text in ["full", "fuller"] {
-            notify_replicas(text).await;
+            append(text).await;
         }
         let left = store.mind_log().list(&scope, 9).await.unwrap();
         let texts: Vec<&str> = left.iter().map(|entry| entry.entry.text.as_str()).collect();

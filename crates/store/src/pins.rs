@@ -7,8 +7,8 @@ mod seen;
 
 use crate::areas::Pins;
 use crate::audit::Action;
-use crate::changes::{Topic, notify_replicas};
-use crate::db::{Conn, args};
+use crate::changes::Topic;
+use crate::db::{Conn, args, audited};
 use crate::error::Result;
 use crate::store::{check_name, now};
 
@@ -107,47 +107,36 @@ pub struct PinsMark(i64, i64);
 impl Pins<'_> {
     /// The same as long as no pin is another.
     pub async fn mark(self) -> Result<PinsMark> {
-        let (count, sum) = self.store.db().reader().await?.fetch_one(PINS_MARK, Vec::new()).await?;
+        let (count, sum) = self.store.reader().await?.fetch_one(PINS_MARK, Vec::new()).await?;
         Ok(PinsMark(count, sum))
     }
 
     /// The pins in the order of body and tool, from the one after `after` (both empty: from the first).
     pub async fn list(self, after: (&str, &str), limit: u32) -> Result<Vec<ToolPin>> {
         let rows: Vec<Row> =
-            self.store.db().reader().await?.fetch_all(LIST, args![after.0, after.1, limit]).await?;
+            self.store.reader().await?.fetch_all(LIST, args![after.0, after.1, limit]).await?;
         Ok(rows.into_iter().map(ToolPin::from).collect())
     }
 
     pub async fn get(self, body: &str, tool: &str) -> Result<Option<ToolPin>> {
         let row: Option<Row> =
-            self.store.db().reader().await?.fetch_optional(seen::ONE, args![body, tool]).await?;
+            self.store.reader().await?.fetch_optional(seen::ONE, args![body, tool]).await?;
         Ok(row.map(ToolPin::from))
     }
 
     /// Accepts the definition that was shown, and puts that on record in the same commit.
     pub async fn accept(self, accept: AcceptPin) -> Result<AcceptPinOutcome> {
         check_name("operator", &accept.by)?;
-        let outcome = self
-            .store
-            .db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    let by = accept.by.clone();
-                    let outcome = take_over(&mut tx.conn, accept).await?;
-                    if let AcceptPinOutcome::Accepted(pin) = &outcome {
-                        // No user owns a pin: it is on record with whoever accepted it.
-                        let subject = format!("{}/{}", pin.body, pin.tool);
-                        tx.operation(&by, Action::PinAccepted, &subject, Some(&by))?;
-                    }
-                    Ok(outcome)
-                })
-            })
-            .await?;
-        if matches!(outcome, AcceptPinOutcome::Accepted(_)) {
-            self.store.notify(Topic::Pins);
-        }
-        Ok(outcome)
+        audited!(self.store, |tx| {
+            let by = accept.by.clone();
+            let outcome = take_over(&mut tx.conn, accept).await?;
+            if let AcceptPinOutcome::Accepted(pin) = &outcome {
+                // No user owns a pin: it is on record with whoever accepted it.
+                let subject = format!("{}/{}", pin.body, pin.tool);
+                tx.operation(&by, Action::PinAccepted, &subject, Some(&by))?;
+            }
+            Ok(outcome)
+        })
     }
 }
 
@@ -183,7 +172,7 @@ async fn keep(conn: &mut Conn, pin: ToolPin) -> Result<ToolPin> {
         ],
     )
     .await?;
-    notify_replicas(conn, Topic::Pins).await?;
+    conn.notify(Topic::Pins).await?;
     Ok(pin)
 }
 

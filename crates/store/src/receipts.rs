@@ -1,7 +1,7 @@
 //! Receipts: the exact bytes of prompts that were sent. Each section's text is kept once, however often it was sent.
 
 use crate::areas::Receipts;
-use crate::db::{Conn, args, dialect};
+use crate::db::{Conn, args, dialect, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, check_name, check_text, new_id, now};
 
@@ -80,15 +80,13 @@ impl Receipts<'_> {
             )));
         }
         let scope = scope.clone();
-        self.store.db().write(move |conn| Box::pin(async move { keep(conn, &scope, new).await })).await
+        transaction!(self.store, |conn| keep(conn, &scope, new).await)
     }
 
     /// Receipts of a user by id, or by the beginning of the prompt's hash (at least eight characters); the latest first.
     pub async fn list(self, user: &str, name: &str, limit: u32) -> Result<Vec<Receipt>> {
         let from = if name.len() >= 8 { name } else { "" };
-        let rows: Vec<Row> = self.store
-            .db()
-            .reader()
+        let rows: Vec<Row> = self.store.reader()
             .await?
             .fetch_all(
                 "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
@@ -103,7 +101,6 @@ impl Receipts<'_> {
     pub async fn list_latest(self, user: &str, limit: u32) -> Result<Vec<Receipt>> {
         let rows: Vec<Row> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_all(
@@ -119,7 +116,6 @@ impl Receipts<'_> {
     pub async fn replay(self, receipt: &Receipt) -> Result<String> {
         let parts: Vec<(String,)> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_all(
@@ -144,11 +140,11 @@ impl Receipts<'_> {
     /// how many receipts. Of all users; for operators.
     pub async fn prune(self, before: i64, limit: u32) -> Result<u64> {
         let oldest: Option<(i64, String, String)> =
-            self.store.db().reader().await?.fetch_optional(NEWEST_TO_GO, args![before, 1_i64]).await?;
+            self.store.reader().await?.fetch_optional(NEWEST_TO_GO, args![before, 1_i64]).await?;
         if oldest.is_none() {
             return Ok(0);
         }
-        self.store.db().write(move |conn| Box::pin(async move { prune(conn, before, limit).await })).await
+        transaction!(self.store, |conn| prune(conn, before, limit).await)
     }
 }
 

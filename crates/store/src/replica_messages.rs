@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::areas::ReplicaMessages;
-use crate::changes::{self, Topic};
-use crate::db::{Sql, args};
+use crate::changes::Topic;
+use crate::db::{Sql, args, transaction};
 use crate::error::Result;
 use crate::leases::{claim, clock, earlier};
 use crate::store::{check_name, check_text};
@@ -42,29 +42,22 @@ impl ReplicaMessages<'_> {
         check_name("process", &message.sender)?;
         check_text("message", &message.content, CONTENT_LIMIT)?;
         let id = uuid::Uuid::now_v7().simple().to_string();
-        self.store
-            .db()
-            .write(move |conn| {
-                let NewReplicaMessage { sender, recipient, content } = message;
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    conn.execute(
-                        "INSERT INTO letters (id, sender, recipient, content, created_at) \
+        transaction!(self.store, |conn| {
+            let NewReplicaMessage { sender, recipient, content } = message;
+            let now = clock(conn).await?;
+            conn.execute(
+                "INSERT INTO letters (id, sender, recipient, content, created_at) \
                          VALUES ($1, $2, $3, $4, $5)",
-                        args![id, sender, recipient.unwrap_or_default(), content, now],
-                    )
-                    .await?;
-                    changes::notify_replicas(conn, Topic::ReplicaMessages).await
-                })
-            })
+                args![id, sender, recipient.unwrap_or_default(), content, now],
+            )
             .await?;
-        self.store.notify(Topic::ReplicaMessages);
-        Ok(())
+            conn.notify(Topic::ReplicaMessages).await
+        })
     }
 
     /// The messages for this process, oldest first, including those that it has read before.
     pub async fn list_for(self, process: &str) -> Result<Vec<ReplicaMessage>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let since = earlier(clock(&mut conn).await?, KEPT);
         let rows: Vec<(String, String)> = conn
             .fetch_all(
@@ -78,7 +71,7 @@ impl ReplicaMessages<'_> {
 
     /// Deletes messages that are older than a minute.
     pub async fn delete_old(self) -> Result<()> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let before = earlier(clock(&mut conn).await?, KEPT);
         let old: Option<(i64,)> = conn
             .fetch_optional("SELECT created_at FROM letters WHERE created_at < $1 LIMIT 1", args![before])
@@ -87,17 +80,13 @@ impl ReplicaMessages<'_> {
         if old.is_none() {
             return Ok(());
         }
-        let forgetting = self.store.db().write(move |conn| {
-            Box::pin(async move { conn.execute(FORGET, args![before, BATCH]).await.map(drop) })
-        });
-        forgetting.await
+        transaction!(self.store, |conn| conn.execute(FORGET, args![before, BATCH]).await.map(drop))
     }
 
     /// The content of a message; `None` if it was deleted.
     pub async fn content(self, id: &str) -> Result<Option<String>> {
         let row: Option<(String,)> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_optional("SELECT content FROM letters WHERE id = $1", args![id])

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::areas::SessionServers;
-use crate::db::args;
+use crate::db::{args, transaction};
 use crate::error::Result;
 use crate::leases::{clock, earlier};
 use crate::store::check_name;
@@ -11,7 +11,7 @@ use crate::store::check_name;
 impl SessionServers<'_> {
     /// Whether this server was found to be of the session era within the last `life`.
     pub async fn contains(self, body: &str, digest: &str, life: Duration) -> Result<bool> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let since = earlier(clock(&mut conn).await?, life);
         let known: Option<(i64,)> = conn
             .fetch_optional(
@@ -27,38 +27,25 @@ impl SessionServers<'_> {
         check_name("body", body)?;
         check_name("digest", digest)?;
         let (body, digest) = (body.to_owned(), digest.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    conn.execute(
-                        "DELETE FROM session_servers WHERE seen_at <= $1",
-                        args![earlier(now, life)],
-                    )
-                    .await?;
-                    conn.execute(
-                        "INSERT INTO session_servers (body, digest, seen_at) VALUES ($1, $2, $3) \
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            conn.execute("DELETE FROM session_servers WHERE seen_at <= $1", args![earlier(now, life)])
+                .await?;
+            conn.execute(
+                "INSERT INTO session_servers (body, digest, seen_at) VALUES ($1, $2, $3) \
                          ON CONFLICT (body, digest) DO UPDATE SET seen_at = excluded.seen_at",
-                        args![body, digest, now],
-                    )
-                    .await
-                    .map(drop)
-                })
-            })
+                args![body, digest, now],
+            )
             .await
+            .map(drop)
+        })
     }
 
     pub async fn remove(self, body: &str, digest: &str) -> Result<()> {
         let (body, digest) = (body.to_owned(), digest.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let remove = "DELETE FROM session_servers WHERE body = $1 AND digest = $2";
-                    conn.execute(remove, args![body, digest]).await.map(drop)
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let remove = "DELETE FROM session_servers WHERE body = $1 AND digest = $2";
+            conn.execute(remove, args![body, digest]).await.map(drop)
+        })
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::areas::SigningKeys;
-use crate::db::args;
+use crate::db::{args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{clock, earlier};
 
@@ -35,36 +35,31 @@ impl SigningKeys<'_> {
             Error::new(ErrorKind::Other, "the system gives no random bytes").because(error)
         })?;
         let id = uuid::Uuid::new_v4().simple().to_string();
-        self.store
-            .db()
-            .write(move |conn| {
-                let secret = hex(&bytes);
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let newest = "SELECT id, secret, created_at FROM seal_keys WHERE created_at > $1 \
+        transaction!(self.store, |conn| {
+            let secret = hex(&bytes);
+            let now = clock(conn).await?;
+            let newest = "SELECT id, secret, created_at FROM seal_keys WHERE created_at > $1 \
                                   ORDER BY created_at DESC, id LIMIT 1";
-                    let known: Option<Row> = conn.fetch_optional(newest, args![earlier(now, life)]).await?;
-                    if let Some(known) = known {
-                        return key(known);
-                    }
-                    let old = earlier(now, life.saturating_add(good));
-                    conn.execute("DELETE FROM seal_keys WHERE created_at < $1", args![old]).await?;
-                    let row = (id, secret, now);
-                    conn.execute(
-                        "INSERT INTO seal_keys (id, secret, created_at) VALUES ($1, $2, $3)",
-                        args![&row.0, &row.1, row.2],
-                    )
-                    .await?;
-                    key(row)
-                })
-            })
-            .await
+            let known: Option<Row> = conn.fetch_optional(newest, args![earlier(now, life)]).await?;
+            if let Some(known) = known {
+                return key(known);
+            }
+            let old = earlier(now, life.saturating_add(good));
+            conn.execute("DELETE FROM seal_keys WHERE created_at < $1", args![old]).await?;
+            let row = (id, secret, now);
+            conn.execute(
+                "INSERT INTO seal_keys (id, secret, created_at) VALUES ($1, $2, $3)",
+                args![&row.0, &row.1, row.2],
+            )
+            .await?;
+            key(row)
+        })
     }
 
     /// All keys that may have sealed something that is still good, the youngest first.
     pub async fn list(self) -> Result<Vec<SigningKey>> {
         let all = "SELECT id, secret, created_at FROM seal_keys ORDER BY created_at DESC, id LIMIT 16";
-        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(all, args![]).await?;
+        let rows: Vec<Row> = self.store.reader().await?.fetch_all(all, args![]).await?;
         rows.into_iter().map(key).collect()
     }
 }

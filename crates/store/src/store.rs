@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::audit::{Chain, ChainFiles};
 use crate::changes::Watch;
-use crate::db::{Begin, Db, dialect, migrate, postgres, sqlite};
+use crate::db::{Begin, Conn, Db, Working, WriteTx, dialect, migrate, postgres, sqlite};
 use crate::error::{Error, ErrorKind, Result};
 use crate::outbox::QuotaCache;
 
@@ -167,7 +167,7 @@ impl Store {
 
     /// Waits until everything that was queued before is written.
     pub async fn flush(&self) -> Result<()> {
-        self.db().chained().write(|_| Box::pin(std::future::ready(Ok(())))).await
+        self.db().chained().write(|_| Box::pin(std::future::ready(Ok(())))).await.map(drop)
     }
 
     /// Waits until everything queued is written, and closes. Other handles must be gone; if not, they keep it open.
@@ -181,7 +181,7 @@ impl Store {
     /// Asks the database to look at itself: a damaged SQLite file is an error that says where. On PostgreSQL that is the
     /// server's own business; that it answers is all that is looked at.
     pub async fn check(&self) -> Result<()> {
-        let found: Vec<(String,)> = self.db().reader().await?.fetch_all(dialect!(CHECK), Vec::new()).await?;
+        let found: Vec<(String,)> = self.reader().await?.fetch_all(dialect!(CHECK), Vec::new()).await?;
         match found.first() {
             Some((first,)) if first != "ok" => {
                 Err(Error::new(ErrorKind::Corrupt, format!("the database is damaged: {first}"))
@@ -193,7 +193,35 @@ impl Store {
 
     /// The time that schedules are due by, in microseconds since 1970: the server's on PostgreSQL, else this process's.
     pub async fn clock(&self) -> Result<i64> {
-        crate::leases::clock(&mut self.db().reader().await?).await
+        crate::leases::clock(&mut self.reader().await?).await
+    }
+
+    /// Runs a write in one transaction and waits until it is durable; then notifies those that wait for what it changed.
+    /// See [`transaction!`].
+    pub(crate) async fn write<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'a> FnOnce(&'a mut Conn) -> Working<'a, T> + Send + 'static,
+    {
+        let (done, topics) = self.db().write(work).await?;
+        topics.into_iter().for_each(|topic| self.notify(topic));
+        Ok(done)
+    }
+
+    /// The same with audit records in the same commit. See [`audited!`].
+    pub(crate) async fn write_audited<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'a> FnOnce(&'a mut WriteTx) -> Working<'a, T> + Send + 'static,
+    {
+        let (done, topics) = self.db().chained().write(work).await?;
+        topics.into_iter().for_each(|topic| self.notify(topic));
+        Ok(done)
+    }
+
+    /// A connection to read from. What it sees may change between two statements.
+    pub(crate) async fn reader(&self) -> Result<Conn> {
+        self.db().reader().await
     }
 
     pub(crate) fn db(&self) -> &Db {

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::areas::SuspendedCalls;
-use crate::db::{Sql, args};
+use crate::db::{Sql, args, transaction};
 use crate::error::Result;
 use crate::leases::{claim, clock, later};
 use crate::store::{check_name, check_text};
@@ -50,26 +50,21 @@ impl SuspendedCalls<'_> {
         if let Some(anew) = &call.anew {
             check_text("state of the call", anew, ANEW_LIMIT)?;
         }
-        self.store
-            .db()
-            .write(move |conn| {
-                let NewSuspendedCall { user, ticket, holder, anew, lasts } = call;
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    conn.execute(
-                        "INSERT INTO parked_calls (user_id, ticket, holder, state, anew, expires_at) \
+        transaction!(self.store, |conn| {
+            let NewSuspendedCall { user, ticket, holder, anew, lasts } = call;
+            let now = clock(conn).await?;
+            conn.execute(
+                "INSERT INTO parked_calls (user_id, ticket, holder, state, anew, expires_at) \
                          VALUES ($1, $2, $3, 'waiting', $4, $5)",
-                        args![user, ticket, holder, anew, later(now, lasts)],
-                    )
-                    .await
-                    .map(drop)
-                })
-            })
+                args![user, ticket, holder, anew, later(now, lasts)],
+            )
             .await
+            .map(drop)
+        })
     }
 
     pub async fn delete_old(self) -> Result<()> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
         let old: Option<(i64,)> = conn
             .fetch_optional("SELECT expires_at FROM parked_calls WHERE expires_at <= $1 LIMIT 1", args![now])
@@ -78,51 +73,39 @@ impl SuspendedCalls<'_> {
         if old.is_none() {
             return Ok(());
         }
-        let forgetting = self.store.db().write(move |conn| {
-            Box::pin(async move { conn.execute(FORGET, args![now, BATCH]).await.map(drop) })
-        });
-        forgetting.await
+        transaction!(self.store, |conn| conn.execute(FORGET, args![now, BATCH]).await.map(drop))
     }
 
     /// An answer has come to this process; `None` if one has come before, or too much time has passed. Brought to its
     /// holder, the call is taken with that.
     pub async fn answer(self, user: &str, ticket: &str, process: &str) -> Result<Option<SuspendedCall>> {
         let (user, ticket, process) = (user.to_owned(), ticket.to_owned(), process.to_owned());
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let row: Option<(String, Option<String>)> = conn
-                        .fetch_optional(
-                            "UPDATE parked_calls SET state = CASE WHEN holder = $3 THEN 'taken' ELSE 'answered' END \
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let row: Option<(String, Option<String>)> = conn
+                .fetch_optional(
+                    "UPDATE parked_calls SET state = CASE WHEN holder = $3 THEN 'taken' ELSE 'answered' END \
                              WHERE user_id = $1 AND ticket = $2 AND state = 'waiting' AND expires_at > $4 \
                              RETURNING holder, anew",
-                            args![user, ticket, process, now],
-                        )
-                        .await?;
-                    Ok(row.map(|(holder, anew)| SuspendedCall { holder, anew }))
-                })
-            })
-            .await
+                    args![user, ticket, process, now],
+                )
+                .await?;
+            Ok(row.map(|(holder, anew)| SuspendedCall { holder, anew }))
+        })
     }
 
     /// Takes a call whose answer was brought elsewhere, or whose holder does not take it; whether it is ours now.
     pub async fn claim(self, user: &str, ticket: &str) -> Result<bool> {
         let (user, ticket) = (user.to_owned(), ticket.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let taken = conn
-                        .execute(
-                            "UPDATE parked_calls SET state = 'taken' \
+        transaction!(self.store, |conn| {
+            let taken = conn
+                .execute(
+                    "UPDATE parked_calls SET state = 'taken' \
                              WHERE user_id = $1 AND ticket = $2 AND state = 'answered'",
-                            args![user, ticket],
-                        )
-                        .await?;
-                    Ok(taken > 0)
-                })
-            })
-            .await
+                    args![user, ticket],
+                )
+                .await?;
+            Ok(taken > 0)
+        })
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::areas::Tasks;
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{check_name, check_text, now};
 use crate::untrusted_reads::EXPOSED;
@@ -73,48 +73,43 @@ impl Tasks<'_> {
         check_name("user", user)?;
         check(&content)?;
         let user = user.to_owned();
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let (number,): (i64,) = conn
-                        .fetch_one(
-                            "INSERT INTO task_numbers AS this (user_id, last) VALUES ($1, 1) \
+        transaction!(self.store, |conn| {
+            let (number,): (i64,) = conn
+                .fetch_one(
+                    "INSERT INTO task_numbers AS this (user_id, last) VALUES ($1, 1) \
                              ON CONFLICT (user_id) DO UPDATE SET last = this.last + 1 RETURNING last",
-                            args![&user],
-                        )
-                        .await?;
-                    let at = now();
-                    let task = Task { number, content, version: 1, created_at: at, changed_at: at };
-                    conn.execute(
-                        "INSERT INTO tasks (user_id, number, agent, title, description, status, steps, trust, \
+                    args![&user],
+                )
+                .await?;
+            let at = now();
+            let task = Task { number, content, version: 1, created_at: at, changed_at: at };
+            conn.execute(
+                "INSERT INTO tasks (user_id, number, agent, title, description, status, steps, trust, \
                          version, created_at, changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $9, 1, $8, $8)",
-                        args![
-                            &user,
-                            number,
-                            &task.content.agent,
-                            &task.content.title,
-                            &task.content.description,
-                            &task.content.status,
-                            steps_text(&task.content.steps)?,
-                            at,
-                            &task.content.trust
-                        ],
-                    )
-                    .await?;
-                    Ok(task)
-                })
-            })
-            .await
+                args![
+                    &user,
+                    number,
+                    &task.content.agent,
+                    &task.content.title,
+                    &task.content.description,
+                    &task.content.status,
+                    steps_text(&task.content.steps)?,
+                    at,
+                    &task.content.trust
+                ],
+            )
+            .await?;
+            Ok(task)
+        })
     }
 
     pub async fn get(self, user: &str, number: i64) -> Result<Option<Task>> {
-        one(&mut self.store.db().reader().await?, user, number).await
+        one(&mut self.store.reader().await?, user, number).await
     }
 
     /// The user's tasks in the order of their numbers, from the one after `after`.
     pub async fn list(self, user: &str, after: i64, limit: u32) -> Result<Vec<Task>> {
-        let rows: Vec<Row> =
-            self.store.db().reader().await?.fetch_all(LIST, args![user, after, limit]).await?;
+        let rows: Vec<Row> = self.store.reader().await?.fetch_all(LIST, args![user, after, limit]).await?;
         rows.into_iter().map(task).collect()
     }
 
@@ -128,35 +123,31 @@ impl Tasks<'_> {
     ) -> Result<TaskOutcome> {
         check(&content)?;
         let user = user.to_owned();
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let changed = conn
-                        .execute(
-                            "UPDATE tasks SET agent = $4, title = $5, description = $6, status = $7, steps = $8, \
+        transaction!(self.store, |conn| {
+            let changed = conn
+                .execute(
+                    "UPDATE tasks SET agent = $4, title = $5, description = $6, status = $7, steps = $8, \
                              trust = $10, version = version + 1, changed_at = $9 \
                              WHERE user_id = $1 AND number = $2 AND version = $3",
-                            args![
-                                &user,
-                                number,
-                                version,
-                                &content.agent,
-                                &content.title,
-                                &content.description,
-                                &content.status,
-                                steps_text(&content.steps)?,
-                                now(),
-                                &content.trust
-                            ],
-                        )
-                        .await?;
-                    let task = one(conn, &user, number).await?.ok_or_else(|| {
-                        Error::new(ErrorKind::NotFound, format!("there is no task `{number}`"))
-                    })?;
-                    Ok(if changed == 0 { TaskOutcome::Stale(task) } else { TaskOutcome::Written(task) })
-                })
-            })
-            .await
+                    args![
+                        &user,
+                        number,
+                        version,
+                        &content.agent,
+                        &content.title,
+                        &content.description,
+                        &content.status,
+                        steps_text(&content.steps)?,
+                        now(),
+                        &content.trust
+                    ],
+                )
+                .await?;
+            let task = one(conn, &user, number)
+                .await?
+                .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no task `{number}`")))?;
+            Ok(if changed == 0 { TaskOutcome::Stale(task) } else { TaskOutcome::Written(task) })
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Threads of conversation and their messages, in order. A message is kept as the JSON text it came as.
 
 use crate::areas::Threads;
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, check_name, check_text, new_id, now};
 
@@ -60,11 +60,9 @@ impl Threads<'_> {
         new.external.as_ref().map_or(Ok(()), |name| check_name("external thread", name))?;
         new.title.as_ref().map_or(Ok(()), |title| check_text("title", title, TITLE_LIMIT))?;
         let scope = scope.clone();
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    // The update changes nothing; it makes a row that was there come back.
-                    let row: Row = conn
+        transaction!(self.store, |conn| {
+            // The update changes nothing; it makes a row that was there come back.
+            let row: Row = conn
                         .fetch_one(
                             "INSERT INTO threads AS this (user_id, id, agent, channel, external, title, created_at, \
                              changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7) \
@@ -81,16 +79,13 @@ impl Threads<'_> {
                             ],
                         )
                         .await?;
-                    Ok(thread(row))
-                })
-            })
-            .await
+            Ok(thread(row))
+        })
     }
 
     pub async fn get(self, user: &str, id: &str) -> Result<Option<Thread>> {
         let row: Option<Row> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_optional(
@@ -106,7 +101,6 @@ impl Threads<'_> {
     pub async fn list(self, scope: &Scope, limit: u32) -> Result<Vec<Thread>> {
         let rows: Vec<Row> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_all(
@@ -122,17 +116,13 @@ impl Threads<'_> {
     pub async fn append(self, user: &str, thread: &str, messages: Vec<NewMessage>) -> Result<Vec<Message>> {
         check(&messages)?;
         let (user, thread) = (user.to_owned(), thread.to_owned());
-        self.store
-            .db()
-            .write(move |conn| Box::pin(async move { append(conn, &user, &thread, messages).await }))
-            .await
+        transaction!(self.store, |conn| append(conn, &user, &thread, messages).await)
     }
 
     /// Messages of a thread in order, from the one after `after`.
     pub async fn messages(self, user: &str, thread: &str, after: i64, limit: u32) -> Result<Vec<Message>> {
         let rows: Vec<MessageRow> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_all(
@@ -148,7 +138,6 @@ impl Threads<'_> {
     pub async fn last_messages(self, user: &str, thread: &str, limit: u32) -> Result<Vec<Message>> {
         let rows: Vec<MessageRow> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_all(

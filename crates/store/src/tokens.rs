@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::areas::Tokens;
 use crate::audit::Action;
-use crate::db::{Sql, args};
+use crate::db::{Sql, args, audited, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{check_name, new_id, now};
 use crate::users;
@@ -163,70 +163,59 @@ impl Tokens<'_> {
             may_approve: new.may_approve,
         };
         let (row, hash) = (token.clone(), hash(&secret.0).as_slice().to_vec());
-        self.store
-            .db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    users::check_new(&mut tx.conn, &row.user).await?;
-                    tx.operation(&row.user, Action::TokenMade, &row.id, Some(row.scope.name()))?;
-                    users::ensure(&mut tx.conn, &row.user).await?;
-                    tx.conn
-                        .execute(
-                            "INSERT INTO tokens \
+        audited!(self.store, |tx| {
+            users::check_new(&mut tx.conn, &row.user).await?;
+            tx.operation(&row.user, Action::TokenMade, &row.id, Some(row.scope.name()))?;
+            users::ensure(&mut tx.conn, &row.user).await?;
+            tx.conn
+                .execute(
+                    "INSERT INTO tokens \
                              (user_id, id, scope, label, hash, created_at, expires_at, may_approve) \
                          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-                            args![
-                                row.user,
-                                row.id,
-                                row.scope.name(),
-                                row.label,
-                                hash,
-                                row.created_at,
-                                row.expires_at,
-                                i64::from(row.may_approve)
-                            ],
-                        )
-                        .await
-                        .map(drop)
-                })
-            })
-            .await?;
+                    args![
+                        row.user,
+                        row.id,
+                        row.scope.name(),
+                        row.label,
+                        hash,
+                        row.created_at,
+                        row.expires_at,
+                        i64::from(row.may_approve)
+                    ],
+                )
+                .await
+                .map(drop)
+        })?;
         Ok((token, secret))
     }
 
     /// Every token, by user and age. For operators.
     pub async fn list(self) -> Result<Vec<Token>> {
-        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(SELECT, Vec::new()).await?;
+        let rows: Vec<Row> = self.store.reader().await?.fetch_all(SELECT, Vec::new()).await?;
         rows.into_iter().map(token).collect()
     }
 
     /// Ends a token at once. Revoking twice changes nothing. For operators.
     pub async fn revoke(self, id: &str) -> Result<()> {
         let id = id.to_owned();
-        self.store.db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    let owner: Option<(String,)> = tx
+        audited!(self.store, |tx| {
+            let owner: Option<(String,)> = tx
                         .conn
                         .fetch_optional(
                             "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id",
                             args![&id, now()],
                         )
                         .await?;
-                    if let Some((owner,)) = owner {
-                        return tx.operation(&owner, Action::TokenRevoked, &id, None);
-                    }
-                    let known: Option<(String,)> =
-                        tx.conn.fetch_optional("SELECT id FROM tokens WHERE id = $1", args![&id]).await?;
-                    known.map(drop).ok_or_else(|| {
-                        Error::new(ErrorKind::NotFound, format!("there is no token `{id}`"))
-                            .hint("`embody token list` shows the ids")
-                    })
-                })
+            if let Some((owner,)) = owner {
+                return tx.operation(&owner, Action::TokenRevoked, &id, None);
+            }
+            let known: Option<(String,)> =
+                tx.conn.fetch_optional("SELECT id FROM tokens WHERE id = $1", args![&id]).await?;
+            known.map(drop).ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, format!("there is no token `{id}`"))
+                    .hint("`embody token list` shows the ids")
             })
-            .await
+        })
     }
 
     /// Who a secret names. `None` if it is unknown, revoked, over, or its user is locked out.
@@ -239,20 +228,14 @@ impl Tokens<'_> {
         let principal = Principal { scope: scope_of(&scope)?, user, token, may_approve: may_approve != 0 };
         if last_used_at.is_none_or(|last| at - last > USE_STEP_US) {
             let (user, token) = (principal.user.clone(), principal.token.clone());
-            let stamped = self
-                .store
-                .db()
-                .write(move |conn| {
-                    Box::pin(async move {
-                        conn.execute(
-                            "UPDATE tokens SET last_used_at = $3 WHERE user_id = $1 AND id = $2",
-                            args![user, token, at],
-                        )
-                        .await
-                        .map(drop)
-                    })
-                })
-                .await;
+            let stamped = transaction!(self.store, |conn| {
+                conn.execute(
+                    "UPDATE tokens SET last_used_at = $3 WHERE user_id = $1 AND id = $2",
+                    args![user, token, at],
+                )
+                .await
+                .map(drop)
+            });
             // Whoever may come in comes in, even when it cannot be written down.
             if let Err(error) = stamped {
                 tracing::warn!(reason = %error, "the last use of a token could not be noted");
@@ -286,19 +269,19 @@ impl Tokens<'_> {
     async fn valid_hashes(self, hashes: &[blake3::Hash]) -> Result<HashSet<Vec<u8>>> {
         let written: Vec<String> = hashes.iter().map(|hash| hash.to_hex().to_string()).collect();
         let found: Vec<(Vec<u8>,)> =
-            self.store.db().reader().await?.fetch_all(VALID_HASHES, args![written, now()]).await?;
+            self.store.reader().await?.fetch_all(VALID_HASHES, args![written, now()]).await?;
         Ok(found.into_iter().map(|(hash,)| hash).collect())
     }
 
     /// Whether the token of this id still names this user. It is not a use of the token.
     pub async fn is_valid_id(self, user: &str, id: &str) -> Result<bool> {
         let found: Option<(String,)> =
-            self.store.db().reader().await?.fetch_optional(VALID_ID, args![user, id, now()]).await?;
+            self.store.reader().await?.fetch_optional(VALID_ID, args![user, id, now()]).await?;
         Ok(found.is_some())
     }
 
     async fn valid_token(self, secret: &str, at: i64) -> Result<Option<Valid>> {
-        self.store.db().reader().await?.fetch_optional(VALID, args![hash(secret).as_slice(), at]).await
+        self.store.reader().await?.fetch_optional(VALID, args![hash(secret).as_slice(), at]).await
     }
 }
 

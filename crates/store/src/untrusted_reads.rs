@@ -8,7 +8,7 @@ use embody_text::visible::is_hidden;
 use serde::{Deserialize, Serialize};
 
 use crate::areas::UntrustedReads;
-use crate::db::{Again, Conn, args};
+use crate::db::{Again, Conn, args, transaction};
 use crate::error::Result;
 use crate::store::{Scope, check_name};
 
@@ -68,10 +68,7 @@ impl UntrustedReads<'_> {
             return Ok(());
         }
         let (scope, writer) = (scope.clone(), writer.to_owned());
-        self.store
-            .db()
-            .write(move |conn| Box::pin(async move { record(conn, &scope, &writer, &reads, at).await }))
-            .await
+        transaction!(self.store, |conn| record(conn, &scope, &writer, &reads, at).await)
     }
 
     /// The same for origins with the times at which they were read, without comparing them with those that are stored.
@@ -79,10 +76,7 @@ impl UntrustedReads<'_> {
         check_name("writer", writer)?;
         let Some(at) = reads.iter().map(|read| read.at).max() else { return Ok(()) };
         let (scope, writer) = (scope.clone(), writer.to_owned());
-        self.store
-            .db()
-            .write(move |conn| Box::pin(async move { record(conn, &scope, &writer, &reads, at).await }))
-            .await
+        transaction!(self.store, |conn| record(conn, &scope, &writer, &reads, at).await)
     }
 
     /// Notes an origin with the next commit, without waiting for it, for a writer that is marked already; the next mark prunes.
@@ -125,7 +119,6 @@ impl UntrustedReads<'_> {
     pub async fn last_at(self, scope: &Scope, writer: &str) -> Result<Option<i64>> {
         let row: Option<(i64,)> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_optional(
@@ -146,7 +139,7 @@ impl UntrustedReads<'_> {
     /// exposed and the origins are not known.
     pub async fn origins(self, scope: &Scope, writer: &str, now: i64) -> Result<Vec<ReadOrigin>> {
         let known = args![scope.user(), scope.agent(), writer, counts_after(now), ORIGINS_LIMIT as i64];
-        let rows: Vec<(String, i64)> = self.store.db().reader().await?.fetch_all(ORIGINS, known).await?;
+        let rows: Vec<(String, i64)> = self.store.reader().await?.fetch_all(ORIGINS, known).await?;
         Ok(rows.into_iter().map(|(origin, at)| ReadOrigin { origin, at }).collect())
     }
 }

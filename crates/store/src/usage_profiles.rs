@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::areas::UsageProfiles;
-use crate::db::{Conn, Sql, args, listed};
+use crate::db::{Conn, Sql, args, listed, transaction};
 use crate::error::{Error, Result};
 use crate::store::{Scope, check_name};
 
@@ -32,7 +32,7 @@ impl UsageProfiles<'_> {
     /// The states of these subjects, by subject; one that was never written is not among them.
     pub async fn list(self, scope: &Scope, subjects: &[String]) -> Result<Vec<UsageProfile>> {
         check_subjects(subjects.iter())?;
-        read(&mut self.store.db().reader().await?, scope, subjects.to_vec()).await
+        read(&mut self.store.reader().await?, scope, subjects.to_vec()).await
     }
 
     /// Reads the states of these subjects and writes what `change` makes of them, in one transaction: of two callers the
@@ -43,17 +43,12 @@ impl UsageProfiles<'_> {
     {
         check_subjects(subjects.iter())?;
         let scope = scope.clone();
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    lock(conn, &scope, at).await?;
-                    let before = read(conn, &scope, subjects).await?;
-                    let after = change(before.into_iter().map(|habit| (habit.subject, habit.data)).collect());
-                    write(conn, &scope, after, at).await
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            lock(conn, &scope, at).await?;
+            let before = read(conn, &scope, subjects).await?;
+            let after = change(before.into_iter().map(|habit| (habit.subject, habit.data)).collect());
+            write(conn, &scope, after, at).await
+        })
     }
 }
 

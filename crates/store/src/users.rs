@@ -7,7 +7,7 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 
 use crate::areas::Users;
 use crate::audit::Action;
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, audited};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{check_name, now};
 
@@ -39,34 +39,25 @@ impl Users<'_> {
     /// nothing. For operators.
     pub async fn set_disabled(self, id: &str, disabled: bool) -> Result<()> {
         let id = id.to_owned();
-        self.store
-            .db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    let changed = match disabled {
-                        true => tx.conn.execute(LOCK_OUT, args![&id, now()]).await?,
-                        false => tx.conn.execute(LET_IN, args![&id]).await?,
-                    };
-                    if changed > 0 {
-                        let action = if disabled { Action::UserLockedOut } else { Action::UserLetIn };
-                        return tx.operation(&id, action, &id, None);
-                    }
-                    let known: Option<(String,)> =
-                        tx.conn.fetch_optional("SELECT id FROM users WHERE id = $1", args![&id]).await?;
-                    known
-                        .map(drop)
-                        .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no user `{id}`")))
-                })
-            })
-            .await
+        audited!(self.store, |tx| {
+            let changed = match disabled {
+                true => tx.conn.execute(LOCK_OUT, args![&id, now()]).await?,
+                false => tx.conn.execute(LET_IN, args![&id]).await?,
+            };
+            if changed > 0 {
+                let action = if disabled { Action::UserLockedOut } else { Action::UserLetIn };
+                return tx.operation(&id, action, &id, None);
+            }
+            let known: Option<(String,)> =
+                tx.conn.fetch_optional("SELECT id FROM users WHERE id = $1", args![&id]).await?;
+            known.map(drop).ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no user `{id}`")))
+        })
     }
 
     /// Every user that was set up, by name. For operators.
     pub async fn list(self) -> Result<Vec<User>> {
         let rows: Vec<(String, Option<String>, i64, Option<i64>)> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_all("SELECT id, name, created_at, disabled_at FROM users ORDER BY id", Vec::new())
@@ -76,12 +67,12 @@ impl Users<'_> {
     }
 
     pub async fn is_known(self, id: &str) -> Result<bool> {
-        is_known(&mut self.store.db().reader().await?, id).await
+        is_known(&mut self.store.reader().await?, id).await
     }
 
     /// Every name that was set up, or has a session, a thread, a schedule, memories, instructions or tasks. For operators.
     pub async fn list_known(self) -> Result<Vec<String>> {
-        let rows: Vec<(String,)> = self.store.db().reader().await?.fetch_all(KNOWN, Vec::new()).await?;
+        let rows: Vec<(String,)> = self.store.reader().await?.fetch_all(KNOWN, Vec::new()).await?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 }

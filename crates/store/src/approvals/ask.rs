@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::{Approval, columns};
 use crate::areas::Approvals;
 use crate::audit::Arguments;
-use crate::changes::{Topic, notify_replicas};
-use crate::db::{Conn, args};
+use crate::changes::Topic;
+use crate::db::{Conn, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{clock, later};
 use crate::store::{Scope, check_name, check_text, new_id};
@@ -92,24 +92,14 @@ impl Approvals<'_> {
     pub async fn ask(self, ask: AskApproval) -> Result<AskResult> {
         check(&ask)?;
         let digest = Arguments::of(&ask.args).digest().to_owned();
-        let (asked, changed) = self
-            .store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let asked = put(conn, &ask, &digest).await?;
-                    let changed = matches!(asked.asked, AskOutcome::New(_)) || asked.expired.is_some();
-                    if changed {
-                        notify_replicas(conn, Topic::Approvals).await?;
-                    }
-                    Ok((asked, changed))
-                })
-            })
-            .await?;
-        if changed {
-            self.store.notify(Topic::Approvals);
-        }
-        Ok(asked)
+        transaction!(self.store, |conn| {
+            let asked = put(conn, &ask, &digest).await?;
+            let changed = matches!(asked.asked, AskOutcome::New(_)) || asked.expired.is_some();
+            if changed {
+                conn.notify(Topic::Approvals).await?;
+            }
+            Ok(asked)
+        })
     }
 
     /// The approval that the same call of the same agent asked for before, in whichever session, if its time is over;
@@ -118,52 +108,32 @@ impl Approvals<'_> {
     pub async fn take_expired(self, ask: AskApproval) -> Result<Option<Approval>> {
         check(&ask)?;
         let digest = Arguments::of(&ask.args).digest().to_owned();
-        let lapsed = self
-            .store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let AskApproval { scope, body, tool, pin, policy, .. } = &ask;
-                    let key = args![scope.user(), scope.agent(), &digest, body, tool, pin, policy, now];
-                    // Of several, told together, the last one counts.
-                    let lapsed: Vec<Approval> = conn.fetch_all(LAPSE, key).await?;
-                    let lapsed = lapsed.into_iter().max_by(|one, other| one.id.cmp(&other.id));
-                    if lapsed.is_some() {
-                        notify_replicas(conn, Topic::Approvals).await?;
-                    }
-                    Ok(lapsed)
-                })
-            })
-            .await?;
-        if lapsed.is_some() {
-            self.store.notify(Topic::Approvals);
-        }
-        Ok(lapsed)
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let AskApproval { scope, body, tool, pin, policy, .. } = &ask;
+            let key = args![scope.user(), scope.agent(), &digest, body, tool, pin, policy, now];
+            // Of several, told together, the last one counts.
+            let lapsed: Vec<Approval> = conn.fetch_all(LAPSE, key).await?;
+            let lapsed = lapsed.into_iter().max_by(|one, other| one.id.cmp(&other.id));
+            if lapsed.is_some() {
+                conn.notify(Topic::Approvals).await?;
+            }
+            Ok(lapsed)
+        })
     }
 
     /// Ends the user's approval of this id, given or not, before its time, because what was shown is not what is to be
     /// decided any more; whether it was open. The same call can ask anew.
     pub async fn withdraw(self, user: &str, id: &str) -> Result<bool> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        let was_open = self
-            .store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let ended = conn.execute(WITHDRAW, args![user, id, now]).await?;
-                    if ended > 0 {
-                        notify_replicas(conn, Topic::Approvals).await?;
-                    }
-                    Ok(ended > 0)
-                })
-            })
-            .await?;
-        if was_open {
-            self.store.notify(Topic::Approvals);
-        }
-        Ok(was_open)
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let ended = conn.execute(WITHDRAW, args![user, id, now]).await?;
+            if ended > 0 {
+                conn.notify(Topic::Approvals).await?;
+            }
+            Ok(ended > 0)
+        })
     }
 }
 

@@ -4,8 +4,8 @@
 use super::{Approval, ApprovalStatus, columns, one};
 use crate::areas::Approvals;
 use crate::audit::{Action, Actor, Intent, RecordedIntent};
-use crate::changes::{Topic, notify_replicas};
-use crate::db::{Conn, Sql, args};
+use crate::changes::Topic;
+use crate::db::{Conn, Sql, args, audited, transaction};
 use crate::error::Result;
 use crate::leases::{claim, clock};
 use crate::store::check_name;
@@ -93,85 +93,48 @@ impl Approvals<'_> {
             Answer::Approve => Action::ApprovalGranted,
             Answer::Deny => Action::ApprovalDenied,
         };
-        let decided = self
-            .store
-            .db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    let decided = answer(&mut tx.conn, decide).await?;
-                    if let DecideOutcome::Decided(approval) = &decided {
-                        tx.operation(&approval.user, action, &approval.id, approval.decided_by.as_deref())?;
-                    }
-                    Ok(decided)
-                })
-            })
-            .await?;
-        if matches!(decided, DecideOutcome::Decided(_)) {
-            self.store.notify(Topic::Approvals);
-        }
-        Ok(decided)
+        audited!(self.store, |tx| {
+            let decided = answer(&mut tx.conn, decide).await?;
+            if let DecideOutcome::Decided(approval) = &decided {
+                tx.operation(&approval.user, action, &approval.id, approval.decided_by.as_deref())?;
+            }
+            Ok(decided)
+        })
     }
 
     /// Uses an approval for a call. When this returns `Used` the intent is durable and the approval is used up, by one
     /// commit; otherwise neither is.
     pub async fn consume(self, wanted: UseApproval) -> Result<ApprovalUse> {
-        let outcome = self
-            .store
-            .db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    if let Some(refusal) = spend(&mut tx.conn, &wanted).await? {
-                        return Ok(ApprovalUse::Refused(refusal));
-                    }
-                    let intent = Intent { approval: Some(wanted.id), ..wanted.intent };
-                    Ok(ApprovalUse::Used(tx.begin_write(&wanted.actor, intent)?))
-                })
-            })
-            .await?;
-        if matches!(outcome, ApprovalUse::Used(_)) {
-            self.store.notify(Topic::Approvals);
-        }
-        Ok(outcome)
+        audited!(self.store, |tx| {
+            if let Some(refusal) = spend(&mut tx.conn, &wanted).await? {
+                return Ok(ApprovalUse::Refused(refusal));
+            }
+            let intent = Intent { approval: Some(wanted.id), ..wanted.intent };
+            Ok(ApprovalUse::Used(tx.begin_write(&wanted.actor, intent)?))
+        })
     }
 
     /// Ends up to `limit` approvals whose time is over, of all users, and returns them: each is returned once, whoever
     /// asks.
     pub async fn expire(self, limit: u32) -> Result<Vec<Approval>> {
-        let expired: Vec<Approval> = self
-            .store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let expired: Vec<Approval> = conn.fetch_all(EXPIRE, args![now, limit]).await?;
-                    if !expired.is_empty() {
-                        notify_replicas(conn, Topic::Approvals).await?;
-                    }
-                    Ok(expired)
-                })
-            })
-            .await?;
-        if !expired.is_empty() {
-            self.store.notify(Topic::Approvals);
-        }
-        Ok(expired)
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let expired: Vec<Approval> = conn.fetch_all(EXPIRE, args![now, limit]).await?;
+            if !expired.is_empty() {
+                conn.notify(Topic::Approvals).await?;
+            }
+            Ok(expired)
+        })
     }
 
     /// Forgets up to `limit` approvals that were denied, used or expired and whose time was over before `before`, of all
     /// users; how many there were. A denial that still stands is kept, and so is what `expire` has not
     /// returned. For operators.
     pub async fn prune(self, before: i64, limit: u32) -> Result<u64> {
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let before = before.min(clock(conn).await?);
-                    conn.execute(PRUNE, args![before, limit]).await
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let before = before.min(clock(conn).await?);
+            conn.execute(PRUNE, args![before, limit]).await
+        })
     }
 }
 
@@ -184,7 +147,7 @@ async fn answer(conn: &mut Conn, decide: DecideApproval) -> Result<DecideOutcome
     let decided: Option<Approval> =
         conn.fetch_optional(DECIDE, args![&decide.user, &decide.id, status.name(), now, decide.by]).await?;
     if let Some(approval) = decided {
-        notify_replicas(conn, Topic::Approvals).await?;
+        conn.notify(Topic::Approvals).await?;
         return Ok(DecideOutcome::Decided(approval));
     }
     Ok(one(conn, &decide.user, &decide.id).await?.map_or(DecideOutcome::Missing, DecideOutcome::NotPending))
@@ -197,7 +160,7 @@ async fn spend(conn: &mut Conn, wanted: &UseApproval) -> Result<Option<Refusal>>
     let now = clock(conn).await?;
     let used = conn.execute(USE, args![user, id, body, tool, digest, pin, policy, now]).await?;
     if used > 0 {
-        notify_replicas(conn, Topic::Approvals).await?;
+        conn.notify(Topic::Approvals).await?;
         return Ok(None);
     }
     let Some(found) = one(conn, user, id).await? else { return Ok(Some(Refusal::Missing)) };

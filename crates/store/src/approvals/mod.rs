@@ -112,11 +112,11 @@ const LIST_ALL_PENDING: &str = concat!(
 
 impl Approvals<'_> {
     pub async fn get(self, user: &str, id: &str) -> Result<Option<Approval>> {
-        one(&mut self.store.db().reader().await?, user, id).await
+        one(&mut self.store.reader().await?, user, id).await
     }
 
     pub async fn list(self, user: &str, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
         let found: Vec<Approval> = match filter {
             ApprovalFilter::Pending => conn.fetch_all(LIST_PENDING, args![user, limit, now]).await?,
@@ -127,7 +127,7 @@ impl Approvals<'_> {
 
     /// The approval of this id, whoever it belongs to. For the operator.
     pub async fn find(self, id: &str) -> Result<Option<Approval>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
         let found: Option<Approval> = conn.fetch_optional(ANYONES, args![id]).await?;
         Ok(found.map(|approval| approval.judged_at(now)))
@@ -135,7 +135,7 @@ impl Approvals<'_> {
 
     /// The approvals of all users, newest first. For the operator.
     pub async fn list_all(self, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
         let found: Vec<Approval> = match filter {
             ApprovalFilter::Pending => conn.fetch_all(LIST_ALL_PENDING, args![limit, now]).await?,

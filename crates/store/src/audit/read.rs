@@ -85,7 +85,7 @@ impl Audit<'_> {
     /// chain and seq.
     pub async fn tail(self, count: u32, user: Option<&str>) -> Result<Vec<AuditRecord>> {
         let count = count.min(TAIL_LIMIT);
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let rows: Vec<Row> = match user {
             None => conn.fetch_all(dialect!(AUDIT_TAIL), args![count]).await?,
             Some(user) => {
@@ -122,7 +122,6 @@ impl Audit<'_> {
     pub async fn open_writes(self, before: i64, limit: u32) -> Result<Vec<AuditRecord>> {
         let rows: Vec<Row> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_all(dialect!(AUDIT_OPEN), args![before, limit.min(TAIL_LIMIT)])
@@ -132,7 +131,7 @@ impl Audit<'_> {
 
     /// The records of a chain after this one.
     pub(super) async fn page(self, chain: &str, after: i64) -> Result<Vec<Stored>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let rows: Vec<Row> = conn.fetch_all(dialect!(AUDIT_PAGE), args![chain, after, PAGE]).await?;
         Ok(rows.into_iter().map(Stored).collect())
     }
@@ -140,7 +139,7 @@ impl Audit<'_> {
     /// The names of all chains that have records or a counter.
     pub(super) async fn chains(self) -> Result<Vec<String>> {
         let rows: Vec<(Text,)> =
-            self.store.db().reader().await?.fetch_all(dialect!(AUDIT_CHAINS), Vec::new()).await?;
+            self.store.reader().await?.fetch_all(dialect!(AUDIT_CHAINS), Vec::new()).await?;
         Ok(rows.into_iter().map(|(chain,)| String::from_utf8_lossy(&chain).into_owned()).collect())
     }
 }

@@ -75,7 +75,6 @@ impl Audit<'_> {
     async fn list(self, chain: String) -> Result<ChainReport> {
         let (records, first_at, last_at): (i64, Option<i64>, Option<i64>) = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_one("SELECT count(*), min(at), max(at) FROM audit WHERE chain = $1", args![&chain])
@@ -92,7 +91,7 @@ impl Audit<'_> {
     }
 
     async fn counter(self, chain: &Chain) -> Result<Option<(i64, Vec<u8>)>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         conn.fetch_optional("SELECT seq, mac FROM audit_chains WHERE chain = $1", args![chain.name()]).await
     }
 

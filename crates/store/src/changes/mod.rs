@@ -10,12 +10,11 @@ use std::sync::Arc;
 use tokio::sync::{Notify, watch as latest};
 use tokio::task::AbortHandle;
 
-use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{DatabaseUrl, Store};
 
 /// The channel that PostgreSQL carries the topics on.
-const CHANNEL: &str = "embody";
+pub(crate) const CHANNEL: &str = "embody";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
@@ -41,7 +40,7 @@ impl Topic {
         Self::ReplicaMessages,
     ];
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Approvals => "approvals",
             Self::Pins => "pins",
@@ -78,14 +77,6 @@ impl Store {
     pub(crate) fn notify(&self, topic: Topic) {
         self.watch().hub.notify(topic);
     }
-}
-
-/// Notifies the other processes when the transaction commits. On SQLite they poll the file.
-pub(crate) async fn notify_replicas(conn: &mut Conn, topic: Topic) -> Result<()> {
-    if conn.is_postgres() {
-        conn.execute("SELECT pg_notify($1, $2)", args![CHANNEL, topic.name()]).await?;
-    }
-    Ok(())
 }
 
 /// The task that looks out for changes by others; it ends with the store.

@@ -2,7 +2,7 @@
 
 use super::{ApplyOutcome, ConsolidationClaim, ConsolidationPlan, ConsolidationRun, PruneLog};
 use crate::areas::Consolidations;
-use crate::db::{Conn, Sql, args, listed};
+use crate::db::{Conn, Sql, args, listed, transaction};
 use crate::error::Result;
 use crate::memories::alike;
 use crate::store::{Scope, new_id};
@@ -40,7 +40,7 @@ impl Consolidations<'_> {
         at: i64,
     ) -> Result<ApplyOutcome> {
         let claim = claim.clone();
-        self.store.db().write(move |conn| Box::pin(async move { apply(conn, &claim, plan, at).await })).await
+        transaction!(self.store, |conn| apply(conn, &claim, plan, at).await)
     }
 }
 

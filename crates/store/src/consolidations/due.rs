@@ -16,7 +16,7 @@ impl Consolidations<'_> {
     /// Whether there are memories that no consolidation has looked at, or anything that goes by the limits of this plan.
     /// Its merges and likenesses are not asked for.
     pub async fn is_due(self, scope: &Scope, plan: &ConsolidationPlan) -> Result<bool> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let (user, agent) = (scope.user(), scope.agent());
         let row: Option<(i64, i64, i64)> = conn
             .fetch_optional(

@@ -11,7 +11,7 @@ mod plans;
 mod undo;
 
 use crate::areas::Consolidations;
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, transaction};
 use crate::error::{Error, Result};
 use crate::leases::{Lease, LeaseStatus, clock};
 use crate::memories::Merge;
@@ -92,36 +92,31 @@ impl Consolidations<'_> {
     pub async fn claim(self, scope: &Scope, lease: &Lease) -> Result<Option<ConsolidationClaim>> {
         lease.check()?;
         let (scope, lease) = (scope.clone(), lease.clone());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let claimed: Option<(i64, i64)> = conn
-                        .fetch_optional(
-                            "INSERT INTO mind_log_scopes AS this \
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let claimed: Option<(i64, i64)> = conn
+                .fetch_optional(
+                    "INSERT INTO mind_log_scopes AS this \
                              (user_id, agent, last_seq, last_at, lease_owner, lease_until, fence) \
                              VALUES ($1, $2, 0, 0, $3, $4, 1) ON CONFLICT (user_id, agent) DO UPDATE SET \
                              lease_owner = excluded.lease_owner, lease_until = excluded.lease_until, \
                              fence = this.fence + 1 WHERE this.lease_until <= $5 RETURNING fence, looked_seq",
-                            args![scope.user(), scope.agent(), &lease.owner, lease.until(now), now],
-                        )
-                        .await?;
-                    Ok(claimed.map(|(fence, looked_seq)| ConsolidationClaim { scope, fence, looked_seq }))
-                })
-            })
-            .await
+                    args![scope.user(), scope.agent(), &lease.owner, lease.until(now), now],
+                )
+                .await?;
+            Ok(claimed.map(|(fence, looked_seq)| ConsolidationClaim { scope, fence, looked_seq }))
+        })
     }
 
     /// Gives the right back; the next one may begin at once.
     pub async fn release(self, claim: &ConsolidationClaim) -> Result<LeaseStatus> {
         let claim = claim.clone();
-        self.store.db().write(move |conn| Box::pin(async move { release(conn, &claim).await })).await
+        transaction!(self.store, |conn| release(conn, &claim).await)
     }
 
     /// When the mind of this scope was last told something or saved a memory; 0 if never.
     pub async fn last_activity_at(self, scope: &Scope) -> Result<i64> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let told: Option<(i64,)> = conn
             .fetch_optional(
                 "SELECT last_at FROM mind_log_scopes WHERE user_id = $1 AND agent = $2",
@@ -144,7 +139,6 @@ impl Consolidations<'_> {
         }
         let rows: Vec<Row> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_all(
@@ -160,7 +154,6 @@ impl Consolidations<'_> {
     pub async fn list_for(self, scope: &Scope, subject: &str) -> Result<Vec<ConsolidationItem>> {
         let rows: Vec<(String, String, Option<String>)> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_all(

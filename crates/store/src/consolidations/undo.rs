@@ -2,7 +2,7 @@
 
 use super::UndoResult;
 use crate::areas::Consolidations;
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::alike;
 use crate::store::Scope;
@@ -17,7 +17,7 @@ impl Consolidations<'_> {
     /// Brings back what a run merged, lapsed and pruned. A run that was taken back before is left as it is.
     pub async fn undo(self, scope: &Scope, run: &str, at: i64) -> Result<UndoResult> {
         let (scope, run) = (scope.clone(), run.to_owned());
-        self.store.db().write(move |conn| Box::pin(async move { undo(conn, &scope, &run, at).await })).await
+        transaction!(self.store, |conn| undo(conn, &scope, &run, at).await)
     }
 }
 

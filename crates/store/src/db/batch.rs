@@ -146,7 +146,7 @@ mod tests {
     #[tokio::test]
     async fn when_sqlite_gives_up_the_transaction_everybody_hears_why() {
         let store = Store::open(DatabaseUrl::Memory).await.unwrap();
-        let full = store.db().write(|conn| {
+        let full = store.write(|conn| {
             Box::pin(async move {
                 conn.execute("ROLLBACK", Vec::new()).await?;
                 Err::<(), _>(Error::new(ErrorKind::Full, "the disk is full"))

@@ -8,7 +8,8 @@ use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, FromRow, Postgres, Sqlite, Transaction};
 use tokio::sync::OwnedMutexGuard;
 
-use super::{Sql, Value};
+use super::{Sql, Value, args};
+use crate::changes::{CHANNEL, Topic};
 use crate::error::{Error, ErrorKind, Result};
 
 /// PostgreSQL must answer a statement within this time. SQLite is in this process and cannot be away.
@@ -17,7 +18,13 @@ const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
 /// So many values fit into one statement of either database.
 const BINDS_LIMIT: usize = 30_000;
 
-pub(crate) enum Conn {
+/// A connection, and the topics that a transaction on it changed.
+pub(crate) struct Conn {
+    pub(crate) backend: Backend,
+    pub(super) topics: Vec<Topic>,
+}
+
+pub(crate) enum Backend {
     /// The writing connection; an in-memory database has no other.
     Sqlite(OwnedMutexGuard<SqliteConnection>),
     SqliteReader(sqlx::pool::PoolConnection<Sqlite>),
@@ -46,17 +53,33 @@ enum Either<'c> {
     Pg(&'c mut PgConnection, bool),
 }
 
+impl From<Backend> for Conn {
+    fn from(backend: Backend) -> Self {
+        Self { backend, topics: Vec::new() }
+    }
+}
+
 impl Conn {
     fn either(&mut self) -> Either<'_> {
-        match self {
-            Self::Sqlite(conn) => Either::Sqlite(conn),
-            Self::SqliteReader(conn) => Either::Sqlite(conn),
-            Self::Pg { transaction, cached } => Either::Pg(transaction, *cached),
+        match &mut self.backend {
+            Backend::Sqlite(conn) => Either::Sqlite(conn),
+            Backend::SqliteReader(conn) => Either::Sqlite(conn),
+            Backend::Pg { transaction, cached } => Either::Pg(transaction, *cached),
         }
     }
 
     pub(crate) fn is_postgres(&self) -> bool {
-        matches!(self, Self::Pg { .. })
+        matches!(self.backend, Backend::Pg { .. })
+    }
+
+    /// Notifies those that wait for this topic, in this process and in others, when the transaction commits.
+    pub(crate) async fn notify(&mut self, topic: Topic) -> Result<()> {
+        self.topics.push(topic);
+        // On SQLite other processes poll the file.
+        if self.is_postgres() {
+            self.execute("SELECT pg_notify($1, $2)", args![CHANNEL, topic.name()]).await?;
+        }
+        Ok(())
     }
 
     /// Runs a statement; how many rows it changed.

@@ -14,11 +14,12 @@ use sqlx::Connection;
 use sqlx::sqlite::SqliteConnection;
 use tokio::sync::Mutex;
 
-pub(crate) use self::conn::Conn;
+pub(crate) use self::conn::{Backend, Conn};
 use self::postgres::Pg;
-pub(crate) use self::value::{Sql, Value, args, dialect, listed};
+pub(crate) use self::value::{Sql, Value, args, audited, dialect, listed, transaction};
 pub(crate) use self::writer::{Again, Working, WriteTx, Writer};
 use crate::audit::Chain;
+use crate::changes::Topic;
 use crate::error::{Error, ErrorKind, Result};
 
 pub(crate) enum Db {
@@ -35,7 +36,7 @@ impl Begin {
     /// The connection outside of a transaction, to read from.
     pub(crate) async fn read(&self) -> Result<Conn> {
         match self {
-            Self::Sqlite(shared) => Ok(Conn::Sqlite(Arc::clone(shared).lock_owned().await)),
+            Self::Sqlite(shared) => Ok(Backend::Sqlite(Arc::clone(shared).lock_owned().await).into()),
             Self::Pg(_) => Ok(self.begin().await?.conn),
         }
     }
@@ -43,12 +44,12 @@ impl Begin {
     pub(crate) async fn begin(&self) -> Result<WriteTx> {
         let conn = match self {
             Self::Sqlite(shared) => {
-                let mut conn = Conn::Sqlite(Arc::clone(shared).lock_owned().await);
+                let mut conn = Conn::from(Backend::Sqlite(Arc::clone(shared).lock_owned().await));
                 // Deferred transactions fail at once when they meet another writer; this one waits for its turn.
                 conn.execute("BEGIN IMMEDIATE", Vec::new()).await?;
                 conn
             }
-            Self::Pg(pg) => Conn::Pg { transaction: pg.begin().await?, cached: pg.cached },
+            Self::Pg(pg) => pg.begin().await?,
         };
         Ok(WriteTx { conn, entries: Vec::new() })
     }
@@ -75,15 +76,16 @@ impl Db {
                     Some(reader) => reader,
                     None => Box::pin(readers.acquire()).await?,
                 };
-                Ok(Conn::SqliteReader(reader))
+                Ok(Backend::SqliteReader(reader).into())
             }
-            Self::Sqlite { shared, .. } => Ok(Conn::Sqlite(Arc::clone(shared).lock_owned().await)),
-            Self::Pg { pg, .. } => Ok(Conn::Pg { transaction: pg.begin().await?, cached: pg.cached }),
+            Self::Sqlite { shared, .. } => Ok(Backend::Sqlite(Arc::clone(shared).lock_owned().await).into()),
+            Self::Pg { pg, .. } => pg.begin().await,
         }
     }
 
-    /// Runs a write in one transaction; when this returns it is durable, or nothing of it happened.
-    pub(crate) async fn write<T, F>(&self, work: F) -> Result<T>
+    /// Runs a write in one transaction; when this returns it is durable, or nothing of it happened. Returns the topics that
+    /// it changed too.
+    pub(crate) async fn write<T, F>(&self, work: F) -> Result<(T, Vec<Topic>)>
     where
         T: Send + 'static,
         F: for<'a> FnOnce(&'a mut Conn) -> Working<'a, T> + Send + 'static,
@@ -91,10 +93,11 @@ impl Db {
         match self {
             Self::Sqlite { writer, .. } => writer.write(move |tx| work(&mut tx.conn)).await,
             Self::Pg { pg, .. } => {
-                let mut conn = Conn::Pg { transaction: pg.begin().await?, cached: pg.cached };
+                let mut conn = pg.begin().await?;
                 let done = work(&mut conn).await?;
+                let topics = std::mem::take(&mut conn.topics);
                 conn.commit().await?;
-                Ok(done)
+                Ok((done, topics))
             }
         }
     }
@@ -131,8 +134,8 @@ impl Db {
 
 impl Conn {
     pub(crate) async fn commit(self) -> Result<()> {
-        match self {
-            Self::Pg { transaction, .. } => conn::timely(transaction.commit()).await.map_err(|error| {
+        match self.backend {
+            Backend::Pg { transaction, .. } => conn::timely(transaction.commit()).await.map_err(|error| {
                 if error.kind() == ErrorKind::Unreachable {
                     return Error::new(ErrorKind::Uncertain, "the connection broke while committing")
                         .because(error)
@@ -140,20 +143,21 @@ impl Conn {
                 }
                 error
             }),
-            mut sqlite => match sqlite.execute("COMMIT", Vec::new()).await {
-                Ok(_) => Ok(()),
-                Err(error) => {
+            sqlite => {
+                let mut sqlite = Conn::from(sqlite);
+                let committed = sqlite.execute("COMMIT", Vec::new()).await;
+                if committed.is_err() {
                     let _ = sqlite.execute("ROLLBACK", Vec::new()).await;
-                    Err(error)
                 }
-            },
+                committed.map(drop)
+            }
         }
     }
 
     pub(crate) async fn rollback(self) -> Result<()> {
-        match self {
-            Self::Pg { transaction, .. } => conn::timely(transaction.rollback()).await,
-            mut sqlite => sqlite.execute("ROLLBACK", Vec::new()).await.map(drop),
+        match self.backend {
+            Backend::Pg { transaction, .. } => conn::timely(transaction.rollback()).await,
+            sqlite => Conn::from(sqlite).execute("ROLLBACK", Vec::new()).await.map(drop),
         }
     }
 }

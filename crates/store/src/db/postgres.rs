@@ -7,9 +7,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, Postgres, Transaction};
+use sqlx::{ConnectOptions, Connection};
 
-use super::Working;
+use super::{Backend, Conn, Working};
 use crate::error::{Error, ErrorKind, Result};
 
 /// How long a server that is away is waited for.
@@ -55,7 +55,7 @@ pub(crate) fn open(url: &str) -> Result<Pg> {
 /// Whether the database has a store in it, or had one in an older shape.
 pub(crate) async fn is_ours(url: &str) -> Result<bool> {
     let pg = open(url)?;
-    let mut conn = super::Conn::Pg { transaction: pg.begin().await?, cached: pg.cached };
+    let mut conn = pg.begin().await?;
     let ours = super::migrate::is_known(&mut conn).await;
     drop(conn);
     pg.close().await;
@@ -73,13 +73,13 @@ impl Pg {
     /// been sent yet that could happen twice.
     ///
     /// Boxed, because opening a connection takes 14 KB, which everything that uses the store would carry.
-    pub(crate) fn begin(&self) -> Working<'_, Transaction<'static, Postgres>> {
+    pub(crate) fn begin(&self) -> Working<'_, Conn> {
         Box::pin(async move {
             let deadline = tokio::time::Instant::now() + AWAY_LIMIT;
             let mut pause = FIRST_PAUSE;
             loop {
                 let error = match tokio::time::timeout_at(deadline, self.pool.begin()).await {
-                    Ok(Ok(transaction)) => return Ok(transaction),
+                    Ok(Ok(transaction)) => return Ok(Backend::Pg { transaction, cached: self.cached }.into()),
                     Ok(Err(error)) => Error::from(error),
                     Err(_) => Error::from(sqlx::Error::PoolTimedOut),
                 };

@@ -68,7 +68,7 @@ pub(crate) async fn is_ours(path: &Path) -> Result<bool> {
         .busy_timeout(BUSY_LIMIT)
         .disable_statement_logging();
     let shared = Arc::new(Mutex::new(connect(&options).await?));
-    let mut conn = super::Conn::Sqlite(Arc::clone(&shared).lock_owned().await);
+    let mut conn = super::Conn::from(super::Backend::Sqlite(Arc::clone(&shared).lock_owned().await));
     let ours = super::migrate::is_known(&mut conn).await;
     drop(conn);
     if let Some(conn) = Arc::into_inner(shared) {

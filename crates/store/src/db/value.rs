@@ -25,6 +25,28 @@ macro_rules! dialect {
 }
 pub(crate) use dialect;
 
+/// Runs `|conn| ..` as one transaction of a store and waits until it is durable.
+macro_rules! transaction {
+    ($store:expr, |$conn:ident| $work:block) => {
+        $store.write(move |$conn| Box::pin(async move $work)).await
+    };
+    ($store:expr, |$conn:ident| $work:expr) => {
+        $crate::db::transaction!($store, |$conn| { $work })
+    };
+}
+pub(crate) use transaction;
+
+/// Runs `|tx| ..` as one transaction that may add audit records, and waits until it is durable.
+macro_rules! audited {
+    ($store:expr, |$tx:ident| $work:block) => {
+        $store.write_audited(move |$tx| Box::pin(async move $work)).await
+    };
+    ($store:expr, |$tx:ident| $work:expr) => {
+        $crate::db::audited!($store, |$tx| { $work })
+    };
+}
+pub(crate) use audited;
+
 /// A statement that looks up a list: `listed!("… WHERE term", "$3", " ORDER BY …")`.
 macro_rules! listed {
     ($head:expr, $place:literal, $tail:expr) => {

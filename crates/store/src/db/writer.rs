@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use super::batch::commit;
 use super::{Begin, Conn};
 use crate::audit::{Chain, Entry};
+use crate::changes::Topic;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Writes that wait; more callers wait for a place in the queue.
@@ -74,8 +75,8 @@ pub(super) trait Task: Send {
 
 struct Typed<T, F> {
     work: Option<F>,
-    done: Option<Result<T>>,
-    reply: oneshot::Sender<Result<T>>,
+    done: Option<Result<(T, Vec<Topic>)>>,
+    reply: oneshot::Sender<Result<(T, Vec<Topic>)>>,
 }
 
 impl<T, F> Task for Typed<T, F>
@@ -86,7 +87,9 @@ where
     fn run<'a>(&'a mut self, tx: &'a mut WriteTx) -> Working<'a, ()> {
         Box::pin(async move {
             let work = self.work.take().ok_or_else(stopped)?;
-            let done = self.done.insert(work(tx).await);
+            let done = work(tx).await;
+            let topics = std::mem::take(&mut tx.conn.topics);
+            let done = self.done.insert(done.map(|done| (done, topics)));
             done.as_ref().map(drop).map_err(Error::shared)
         })
     }
@@ -115,7 +118,7 @@ impl Writer {
     }
 
     /// Runs a write and waits until it is durable.
-    pub(crate) async fn write<T, F>(&self, work: F) -> Result<T>
+    pub(crate) async fn write<T, F>(&self, work: F) -> Result<(T, Vec<Topic>)>
     where
         T: Send + 'static,
         F: for<'a> FnOnce(&'a mut WriteTx) -> Working<'a, T> + Send + 'static,

@@ -2,7 +2,7 @@
 
 use super::{Incoming, Row, columns, incoming};
 use crate::areas::IncomingQueue;
-use crate::db::args;
+use crate::db::{args, transaction};
 use crate::error::Result;
 use crate::store::check_text;
 
@@ -24,20 +24,15 @@ impl IncomingQueue<'_> {
     pub async fn replace(self, channel: &str, external: &str, content: &str) -> Result<IncomingChange> {
         check_text("incoming message", content, super::take::CONTENT_LIMIT)?;
         let (channel, external, content) = (channel.to_owned(), external.to_owned(), content.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    if conn.execute(CHANGE, args![&channel, &external, content]).await? > 0 {
-                        return Ok(IncomingChange::Changed);
-                    }
-                    let row: Option<Row> = conn.fetch_optional(ONE, args![channel, external]).await?;
-                    Ok(match row {
-                        Some(row) => IncomingChange::TooLate(Box::new(incoming(row)?)),
-                        None => IncomingChange::Missing,
-                    })
-                })
+        transaction!(self.store, |conn| {
+            if conn.execute(CHANGE, args![&channel, &external, content]).await? > 0 {
+                return Ok(IncomingChange::Changed);
+            }
+            let row: Option<Row> = conn.fetch_optional(ONE, args![channel, external]).await?;
+            Ok(match row {
+                Some(row) => IncomingChange::TooLate(Box::new(incoming(row)?)),
+                None => IncomingChange::Missing,
             })
-            .await
+        })
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{Incoming, IncomingState, Row, claimed, columns};
 use crate::areas::IncomingQueue;
-use crate::changes::{Topic, notify_replicas};
-use crate::db::{Conn, Sql, args};
+use crate::changes::Topic;
+use crate::db::{Conn, Sql, args, transaction};
 use crate::error::{Error, Result};
 use crate::leases::{Lease, LeaseStatus, check_duration, claim, clock, later};
 use crate::outgoing::{NewOutgoing, add_replies, check, told};
@@ -50,18 +50,12 @@ impl IncomingQueue<'_> {
     pub async fn claim(self, channel: &str, lease: &Lease, limit: u32) -> Result<Vec<IncomingClaim>> {
         lease.check()?;
         let (channel, lease) = (channel.to_owned(), lease.clone());
-        let mut claims: Vec<IncomingClaim> = self
-            .store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let values = args![now, limit, &lease.owner, lease.until(now), channel];
-                    let rows: Vec<Row> = conn.fetch_all(CLAIM, values).await?;
-                    rows.into_iter().map(claimed).collect()
-                })
-            })
-            .await?;
+        let mut claims: Vec<IncomingClaim> = transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let values = args![now, limit, &lease.owner, lease.until(now), channel];
+            let rows: Vec<Row> = conn.fetch_all(CLAIM, values).await?;
+            rows.into_iter().map(claimed).collect()
+        })?;
         claims.sort_by(|a, b| a.incoming.id.cmp(&b.incoming.id));
         Ok(claims)
     }
@@ -70,38 +64,23 @@ impl IncomingQueue<'_> {
     pub async fn renew(self, claim: &IncomingClaim, duration: Duration) -> Result<LeaseStatus> {
         check_duration(duration)?;
         let claim = claim.clone();
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let renewed = conn
-                        .execute(
-                            "UPDATE incoming SET lease_until = $4 WHERE user_id = $1 AND id = $2 AND fence = $3 \
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let renewed = conn
+                .execute(
+                    "UPDATE incoming SET lease_until = $4 WHERE user_id = $1 AND id = $2 AND fence = $3 \
                              AND state = 'working' AND lease_until > $5",
-                            args![
-                                claim.incoming.user,
-                                claim.incoming.id,
-                                claim.fence,
-                                later(now, duration),
-                                now
-                            ],
-                        )
-                        .await?;
-                    Ok(LeaseStatus::by(renewed))
-                })
-            })
-            .await
+                    args![claim.incoming.user, claim.incoming.id, claim.fence, later(now, duration), now],
+                )
+                .await?;
+            Ok(LeaseStatus::by(renewed))
+        })
     }
 
     /// Gives one back that nobody has begun with, as when the worker is about to end: it waits again, in its place.
     pub async fn release(self, claim: &IncomingClaim) -> Result<LeaseStatus> {
         let claim = claim.clone();
-        let returned =
-            self.store.db().write(move |conn| Box::pin(async move { give_back(conn, &claim).await })).await?;
-        if returned == LeaseStatus::Kept {
-            self.store.notify(Topic::Incoming);
-        }
-        Ok(returned)
+        transaction!(self.store, |conn| give_back(conn, &claim).await)
     }
 
     /// Ends it and queues the replies, in one transaction. One that is slower than its lease may still end it, unless it
@@ -117,19 +96,8 @@ impl IncomingQueue<'_> {
             )));
         }
         finish.replies.iter().try_for_each(check)?;
-        let (claim, replies) = (claim.clone(), !finish.replies.is_empty());
-        let finished = self
-            .store
-            .db()
-            .write(move |conn| Box::pin(async move { end(conn, &claim, finish).await }))
-            .await?;
-        if finished == LeaseStatus::Kept {
-            self.store.notify(Topic::Incoming);
-            if replies {
-                self.store.notify(Topic::Outgoing);
-            }
-        }
-        Ok(finished)
+        let claim = claim.clone();
+        transaction!(self.store, |conn| end(conn, &claim, finish).await)
     }
 }
 
@@ -142,7 +110,7 @@ async fn give_back(conn: &mut Conn, claim: &IncomingClaim) -> Result<LeaseStatus
         )
         .await?;
     if returned > 0 {
-        notify_replicas(conn, Topic::Incoming).await?;
+        conn.notify(Topic::Incoming).await?;
     }
     Ok(LeaseStatus::by(returned))
 }
@@ -167,7 +135,7 @@ async fn end(conn: &mut Conn, claim: &IncomingClaim, finish: FinishIncoming) -> 
     if finished == 0 {
         return Ok(LeaseStatus::Lost);
     }
-    notify_replicas(conn, Topic::Incoming).await?;
+    conn.notify(Topic::Incoming).await?;
     add_replies(conn, finish.replies).await?;
     Ok(LeaseStatus::Kept)
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{Incoming, Row, columns, incoming, shown};
 use crate::areas::IncomingQueue;
-use crate::changes::{Topic, notify_replicas};
-use crate::db::{Sql, args};
+use crate::changes::Topic;
+use crate::db::{Sql, args, transaction};
 use crate::error::Result;
 use crate::leases::{claim, clock, earlier};
 use crate::outgoing::{NewOutgoing, add_replies, check};
@@ -42,34 +42,23 @@ impl IncomingQueue<'_> {
         told: impl Fn(&Incoming) -> Option<NewOutgoing> + Send + 'static,
     ) -> Result<Vec<Incoming>> {
         let channel = channel.to_owned();
-        let lost: Vec<Incoming> = self
-            .store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let rows: Vec<Row> = conn.fetch_all(SETTLE, args![now, limit, channel]).await?;
-                    if !rows.is_empty() {
-                        notify_replicas(conn, Topic::Incoming).await?;
-                    }
-                    let lost: Vec<Incoming> = rows.into_iter().map(incoming).collect::<Result<_>>()?;
-                    let notices: Vec<NewOutgoing> = lost.iter().filter_map(told).collect();
-                    notices.iter().try_for_each(check)?;
-                    add_replies(conn, notices).await?;
-                    Ok(lost)
-                })
-            })
-            .await?;
-        if !lost.is_empty() {
-            self.store.notify(Topic::Incoming);
-            self.store.notify(Topic::Outgoing);
-        }
-        Ok(lost)
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let rows: Vec<Row> = conn.fetch_all(SETTLE, args![now, limit, channel]).await?;
+            if !rows.is_empty() {
+                conn.notify(Topic::Incoming).await?;
+            }
+            let lost: Vec<Incoming> = rows.into_iter().map(incoming).collect::<Result<_>>()?;
+            let notices: Vec<NewOutgoing> = lost.iter().filter_map(told).collect();
+            notices.iter().try_for_each(check)?;
+            add_replies(conn, notices).await?;
+            Ok(lost)
+        })
     }
 
     /// Those of which nobody knows how they ended, newest first. Of all users; for the operator.
     pub async fn list_unknown(self, limit: u32) -> Result<Vec<Incoming>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
         let rows: Vec<Row> = conn.fetch_all(LOST, args![now, limit]).await?;
         rows.into_iter().map(incoming).collect()
@@ -78,14 +67,9 @@ impl IncomingQueue<'_> {
     /// Forgets up to `limit` that ended longer ago than `age`, of all users; how many there were. One that is forgotten
     /// would be taken again: forget no sooner than the channel may send it twice.
     pub async fn prune(self, age: Duration, limit: u32) -> Result<u64> {
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let before = earlier(clock(conn).await?, age);
-                    conn.execute(PRUNE, args![before, limit]).await
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let before = earlier(clock(conn).await?, age);
+            conn.execute(PRUNE, args![before, limit]).await
+        })
     }
 }

@@ -112,7 +112,7 @@ const LIST: &str =
 impl IncomingQueue<'_> {
     /// What this user said, newest first. One whose lease ran out is shown as `unknown`.
     pub async fn list(self, user: &str, limit: u32) -> Result<Vec<Incoming>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
         let rows: Vec<Row> = conn.fetch_all(LIST, args![now, user, limit]).await?;
         rows.into_iter().map(incoming).collect()

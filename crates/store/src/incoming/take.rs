@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{Incoming, IncomingState};
 use crate::areas::IncomingQueue;
-use crate::changes::{Topic, notify_replicas};
-use crate::db::{Conn, args};
+use crate::changes::Topic;
+use crate::db::{Conn, args, transaction};
 use crate::error::{Error, Result};
 use crate::last_seen_channel::{LastSeenChannel, note};
 use crate::leases::clock;
@@ -51,19 +51,13 @@ impl IncomingQueue<'_> {
             check_name("cursor", cursor.name)?;
         }
         let cursor = cursor.map(|cursor| (cursor.name.to_owned(), cursor.value));
-        let taken =
-            self.store.db().write(move |conn| Box::pin(async move { take(conn, new, cursor).await })).await?;
-        if !taken.is_empty() {
-            self.store.notify(Topic::Incoming);
-        }
-        Ok(taken)
+        transaction!(self.store, |conn| take(conn, new, cursor).await)
     }
 
     /// How far the channel of this cursor has read; `None`: it never did.
     pub async fn cursor(self, name: &str) -> Result<Option<i64>> {
         let row: Option<(i64,)> = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_optional("SELECT value FROM channel_cursors WHERE name = $1", args![name])
@@ -129,7 +123,7 @@ async fn take(
     }
     if !taken.is_empty() {
         hear(conn, &taken).await?;
-        notify_replicas(conn, Topic::Incoming).await?;
+        conn.notify(Topic::Incoming).await?;
     }
     Ok(taken)
 }

@@ -50,14 +50,14 @@ impl Memories<'_> {
             )));
         }
         let values = args![scope.user(), scope.agent(), seq, limit];
-        let kept = rows::all(&mut self.store.db().reader().await?, SAVED_AFTER, values).await?;
+        let kept = rows::all(&mut self.store.reader().await?, SAVED_AFTER, values).await?;
         Ok(kept.into_iter().map(numbered).collect())
     }
 
     /// The active memories that were kept under one of these likenesses.
     pub async fn list_alike(self, scope: &Scope, likenesses: &[String]) -> Result<Vec<NumberedMemory>> {
         let hashes: Vec<i64> = likenesses.iter().map(|likeness| hash(likeness)).collect();
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let rows: Vec<(i64, i64)> = conn.fetch_all(ALIKE, args![scope.user(), scope.agent(), hashes]).await?;
         let seqs: Vec<u32> = rows.iter().map(|(_, seq)| rows::number(*seq)).collect::<Result<_>>()?;
         if seqs.is_empty() {

@@ -1,7 +1,7 @@
 //! Changing what is remembered: revising, forgetting, releasing. Each leaves the version before in the history.
 
 use crate::areas::Memories;
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::analyze::{self, Document};
 use crate::memories::fields::{Memory, MemoryRevision, MemoryStatus, RevisionOutcome};
@@ -27,24 +27,19 @@ impl Memories<'_> {
     /// Writes a memory's text anew, if it still has the version that the caller knows. A forgotten one stays forgotten.
     pub async fn revise(self, scope: &Scope, revision: MemoryRevision) -> Result<RevisionOutcome> {
         let scope = scope.clone();
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let mut ledger = Ledger::lock(conn, &scope).await?;
-                    let kept = rows::expect(conn, &scope, &revision.id).await?;
-                    if revision.expected_version.is_some_and(|expected| expected != kept.memory.version) {
-                        return Ok(RevisionOutcome::Stale(kept.memory));
-                    }
-                    if kept.memory.status == MemoryStatus::Forgotten {
-                        return Err(forgotten(&revision.id));
-                    }
-                    let MemoryRevision { text, writer, trust, .. } = revision;
-                    let after = Memory { text, writer, trust, ..kept.memory.clone() };
-                    change(conn, &scope, &mut ledger, kept, after).await.map(RevisionOutcome::Written)
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let mut ledger = Ledger::lock(conn, &scope).await?;
+            let kept = rows::expect(conn, &scope, &revision.id).await?;
+            if revision.expected_version.is_some_and(|expected| expected != kept.memory.version) {
+                return Ok(RevisionOutcome::Stale(kept.memory));
+            }
+            if kept.memory.status == MemoryStatus::Forgotten {
+                return Err(forgotten(&revision.id));
+            }
+            let MemoryRevision { text, writer, trust, .. } = revision;
+            let after = Memory { text, writer, trust, ..kept.memory.clone() };
+            change(conn, &scope, &mut ledger, kept, after).await.map(RevisionOutcome::Written)
+        })
     }
 
     /// Takes a memory out of every search; its history keeps it. Forgetting again changes nothing.
@@ -55,20 +50,15 @@ impl Memories<'_> {
     /// The same, if the memory, as it is at that moment, may be forgotten.
     pub async fn forget_if(self, scope: &Scope, id: &str, may: fn(&Memory) -> bool) -> Result<ForgetOutcome> {
         let (scope, id) = (scope.clone(), id.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let mut ledger = Ledger::lock(conn, &scope).await?;
-                    let kept = rows::expect(conn, &scope, &id).await?;
-                    if !may(&kept.memory) {
-                        return Ok(ForgetOutcome::Refused(kept.memory));
-                    }
-                    let status = MemoryStatus::Forgotten;
-                    enter(conn, &scope, &mut ledger, kept, status).await.map(ForgetOutcome::Forgotten)
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let mut ledger = Ledger::lock(conn, &scope).await?;
+            let kept = rows::expect(conn, &scope, &id).await?;
+            if !may(&kept.memory) {
+                return Ok(ForgetOutcome::Refused(kept.memory));
+            }
+            let status = MemoryStatus::Forgotten;
+            enter(conn, &scope, &mut ledger, kept, status).await.map(ForgetOutcome::Forgotten)
+        })
     }
 
     /// Lets a quarantined memory be found. Releasing again changes nothing. For operators.
@@ -78,7 +68,7 @@ impl Memories<'_> {
 
     /// Every version of a memory, the present one first.
     pub async fn history(self, scope: &Scope, id: &str) -> Result<Vec<Memory>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let present = rows::expect(&mut conn, scope, id).await?;
         let past: Vec<(String,)> = conn
             .fetch_all(
@@ -93,16 +83,11 @@ impl Memories<'_> {
 
     async fn set_status(self, scope: &Scope, id: &str, status: MemoryStatus) -> Result<Memory> {
         let (scope, id) = (scope.clone(), id.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let mut ledger = Ledger::lock(conn, &scope).await?;
-                    let kept = rows::expect(conn, &scope, &id).await?;
-                    enter(conn, &scope, &mut ledger, kept, status).await
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let mut ledger = Ledger::lock(conn, &scope).await?;
+            let kept = rows::expect(conn, &scope, &id).await?;
+            enter(conn, &scope, &mut ledger, kept, status).await
+        })
     }
 }
 

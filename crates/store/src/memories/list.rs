@@ -22,7 +22,7 @@ pub(super) const COUNT: &str = "SELECT kind, count(*) FROM agent_long_term_memor
 impl Memories<'_> {
     /// The memory of this id, whatever its status.
     pub async fn get(self, scope: &Scope, id: &str) -> Result<Option<Memory>> {
-        let kept = rows::by_id(&mut self.store.db().reader().await?, scope, id).await?;
+        let kept = rows::by_id(&mut self.store.reader().await?, scope, id).await?;
         Ok(kept.map(|kept| kept.memory))
     }
 
@@ -36,7 +36,7 @@ impl Memories<'_> {
                 list.limit
             )));
         }
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let (before, before_seq) = match &list.after {
             None => (i64::MAX, i64::MAX),
             Some(id) => {
@@ -56,7 +56,7 @@ impl Memories<'_> {
     /// How many active memories there are of each kind, by kind.
     pub async fn count_by_kind(self, scope: &Scope) -> Result<Vec<KindCount>> {
         let rows: Vec<(String, i64)> =
-            self.store.db().reader().await?.fetch_all(COUNT, args![scope.user(), scope.agent()]).await?;
+            self.store.reader().await?.fetch_all(COUNT, args![scope.user(), scope.agent()]).await?;
         let count = |(kind, memories)| KindCount { kind, memories: u64::try_from(memories).unwrap_or(0) };
         Ok(rows.into_iter().map(count).collect())
     }

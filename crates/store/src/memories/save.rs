@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::areas::Memories;
-use crate::db::{Conn, Sql, args};
+use crate::db::{Conn, Sql, args, transaction};
 use crate::error::{Error, Result};
 use crate::memories::fields::{Memory, MemoryStatus, NewMemory, SaveResult};
 use crate::memories::insert::{self, Entry};
@@ -44,7 +44,7 @@ impl Memories<'_> {
         let memories = memories.into_iter().map(|memory| (memory, Vec::new())).collect();
         let entries = Entry::read_all(memories).await?;
         let scope = scope.clone();
-        self.store.db().write(move |conn| Box::pin(async move { save(conn, &scope, &entries).await })).await
+        transaction!(self.store, |conn| save(conn, &scope, &entries).await)
     }
 }
 

@@ -40,7 +40,7 @@ impl Memories<'_> {
         if draft.is_empty() || search.limit == 0 {
             return Ok(Vec::new());
         }
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let Some(mut lookup) = Lookup::read(&mut conn, scope, &draft, search).await? else {
             return Ok(Vec::new());
         };

@@ -6,7 +6,7 @@ use std::io::Write;
 use serde::{Deserialize, Serialize};
 
 use crate::areas::Memories;
-use crate::db::{Conn, Sql, args, listed};
+use crate::db::{Conn, Sql, args, listed, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::change::read_state;
 use crate::memories::fields::Memory;
@@ -43,7 +43,7 @@ impl Memories<'_> {
     pub async fn export(self, scope: &Scope, into: &mut (dyn Write + Send)) -> Result<u64> {
         let failed =
             |error| Error::new(ErrorKind::Other, "the exported memories cannot be written").because(error);
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let (mut last, mut count) = (0, 0);
         loop {
             let page =
@@ -71,7 +71,7 @@ impl Memories<'_> {
         let lines = read(lines)?.into_iter().map(|line| (line.memory, line.history)).collect();
         let entries = Entry::read_all(lines).await?;
         let scope = scope.clone();
-        self.store.db().write(move |conn| Box::pin(async move { import(conn, &scope, &entries).await })).await
+        transaction!(self.store, |conn| import(conn, &scope, &entries).await)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use super::quota_cache::QuotaCache;
 use crate::areas::Outbox;
 use crate::audit::Record;
-use crate::db::{Again, Conn, args};
+use crate::db::{Again, Conn, args, audited};
 use crate::error::Result;
 use crate::store::{Scope, check_name, check_text, new_id, now};
 
@@ -41,17 +41,11 @@ impl Outbox<'_> {
     /// full: what was done was done.
     pub async fn enqueue(self, new: NewObservation, records: Vec<Record>) -> Result<EnqueueOutcome> {
         check(&new)?;
-        self.store
-            .db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    let enqueued = enqueue(&mut tx.conn, new).await?;
-                    records.into_iter().try_for_each(|record| tx.record(record))?;
-                    Ok(enqueued)
-                })
-            })
-            .await
+        audited!(self.store, |tx| {
+            let enqueued = enqueue(&mut tx.conn, new).await?;
+            records.into_iter().try_for_each(|record| tx.record(record))?;
+            Ok(enqueued)
+        })
     }
 
     /// Several, without waiting for the disk: they join the next commit, and are tried again until one succeeds. What then

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::areas::Outbox;
-use crate::db::{Conn, Sql, args};
+use crate::db::{Conn, Sql, args, transaction};
 use crate::error::Result;
 use crate::leases::{Lease, LeaseStatus, clock, later};
 use crate::store::Scope;
@@ -81,11 +81,7 @@ impl Outbox<'_> {
             return Ok(Vec::new());
         }
         let (lease, of) = (lease.clone(), of.to_vec());
-        let mut claimed = self
-            .store
-            .db()
-            .write(move |conn| Box::pin(async move { take(conn, &lease, &of, limit).await }))
-            .await?;
+        let mut claimed = transaction!(self.store, |conn| take(conn, &lease, &of, limit).await)?;
         claimed.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(claimed)
     }
@@ -95,22 +91,18 @@ impl Outbox<'_> {
     pub async fn complete(self, observations: &[Observation]) -> Result<u64> {
         let ours: Vec<(String, String, i64)> =
             observations.iter().map(|one| (one.user.clone(), one.id.clone(), one.fence)).collect();
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let mut gone = 0;
-                    for (user, id, fence) in ours {
-                        gone += conn
-                            .execute(
-                                "DELETE FROM observation_outbox WHERE user_id = $1 AND id = $2 AND fence = $3",
-                                args![user, id, fence],
-                            )
-                            .await?;
-                    }
-                    Ok(gone)
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let mut gone = 0;
+            for (user, id, fence) in ours {
+                gone += conn
+                    .execute(
+                        "DELETE FROM observation_outbox WHERE user_id = $1 AND id = $2 AND fence = $3",
+                        args![user, id, fence],
+                    )
+                    .await?;
+            }
+            Ok(gone)
+        })
     }
 
     /// It was tried in vain: gives it back to be tried again after a delay. Those of its session that were claimed with
@@ -131,10 +123,7 @@ impl Outbox<'_> {
         untried: i64,
     ) -> Result<LeaseStatus> {
         let observation = observation.clone();
-        self.store
-            .db()
-            .write(move |conn| Box::pin(async move { give_back(conn, &observation, delay, untried).await }))
-            .await
+        transaction!(self.store, |conn| give_back(conn, &observation, delay, untried).await)
     }
 }
 

@@ -10,7 +10,7 @@ pub use self::add::{EnqueueOutcome, NewObservation};
 pub use self::claim::Observation;
 pub(crate) use self::quota_cache::QuotaCache;
 use crate::areas::Outbox;
-use crate::db::{Sql, args};
+use crate::db::{Sql, args, transaction};
 use crate::error::Result;
 use crate::leases::{claim, clock, earlier};
 
@@ -31,7 +31,6 @@ impl Outbox<'_> {
     pub async fn pending(self, user: &str) -> Result<PendingObservations> {
         let (count, oldest_at) = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_one(
@@ -46,7 +45,6 @@ impl Outbox<'_> {
     pub async fn pending_total(self) -> Result<PendingObservations> {
         let (count, oldest_at) = self
             .store
-            .db()
             .reader()
             .await?
             .fetch_one("SELECT count(*), min(created_at) FROM observation_outbox", Vec::new())
@@ -57,14 +55,9 @@ impl Outbox<'_> {
     /// Drops up to `limit` observations that are older than `age` and that nobody is delivering, of all users; how
     /// many there were.
     pub async fn prune(self, age: Duration, limit: u32) -> Result<u64> {
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    conn.execute(PRUNE, args![earlier(now, age), now, limit]).await
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            conn.execute(PRUNE, args![earlier(now, age), now, limit]).await
+        })
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{Outgoing, OutgoingState};
 use crate::areas::OutgoingQueue;
-use crate::changes::{Topic, notify_replicas};
-use crate::db::{Conn, args};
+use crate::changes::Topic;
+use crate::db::{Conn, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::clock;
 use crate::ordering_locks::{Queue, lock};
@@ -33,10 +33,7 @@ impl OutgoingQueue<'_> {
     /// Queues a message. Where 10,000 of the user wait already the error is of the kind `Full`.
     pub async fn enqueue(self, new: NewOutgoing) -> Result<Outgoing> {
         check(&new)?;
-        let added =
-            self.store.db().write(move |conn| Box::pin(async move { add_one(conn, new).await })).await?;
-        self.store.notify(Topic::Outgoing);
-        Ok(added)
+        transaction!(self.store, |conn| add_one(conn, new).await)
     }
 }
 
@@ -61,7 +58,7 @@ async fn add_one(conn: &mut Conn, new: NewOutgoing) -> Result<Outgoing> {
     }
     let outgoing = fresh(new, clock(conn).await?);
     insert(conn, &outgoing).await?;
-    notify_replicas(conn, Topic::Outgoing).await?;
+    conn.notify(Topic::Outgoing).await?;
     Ok(outgoing)
 }
 
@@ -82,7 +79,7 @@ pub(crate) async fn add_replies(conn: &mut Conn, replies: Vec<NewOutgoing>) -> R
         }
         insert(conn, &outgoing).await?;
     }
-    notify_replicas(conn, Topic::Outgoing).await
+    conn.notify(Topic::Outgoing).await
 }
 
 /// Counts no further than the limit. Replicas that add at once may pass it by what they add.

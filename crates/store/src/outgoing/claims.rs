@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{Outgoing, Row, claimed, columns, told};
 use crate::areas::OutgoingQueue;
-use crate::changes::{Topic, notify_replicas};
-use crate::db::{Conn, Sql, args};
+use crate::changes::Topic;
+use crate::db::{Conn, Sql, args, transaction};
 use crate::error::Result;
 use crate::leases::{Lease, LeaseStatus, check_duration, claim, clock, later};
 use crate::threads::{self, NewMessage};
@@ -51,18 +51,12 @@ impl OutgoingQueue<'_> {
     pub async fn claim(self, channel: &str, lease: &Lease, limit: u32) -> Result<Vec<OutgoingClaim>> {
         lease.check()?;
         let (channel, lease) = (channel.to_owned(), lease.clone());
-        let mut claims: Vec<OutgoingClaim> = self
-            .store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let values = args![now, limit, &lease.owner, lease.until(now), channel];
-                    let rows: Vec<Row> = conn.fetch_all(CLAIM, values).await?;
-                    rows.into_iter().map(claimed).collect()
-                })
-            })
-            .await?;
+        let mut claims: Vec<OutgoingClaim> = transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let values = args![now, limit, &lease.owner, lease.until(now), channel];
+            let rows: Vec<Row> = conn.fetch_all(CLAIM, values).await?;
+            rows.into_iter().map(claimed).collect()
+        })?;
         claims.sort_by(|a, b| a.outgoing.id.cmp(&b.outgoing.id));
         Ok(claims)
     }
@@ -71,41 +65,23 @@ impl OutgoingQueue<'_> {
     pub async fn renew(self, claim: &OutgoingClaim, duration: Duration) -> Result<LeaseStatus> {
         check_duration(duration)?;
         let claim = claim.clone();
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let renewed = conn
-                        .execute(
-                            "UPDATE outgoing SET lease_until = $4 WHERE user_id = $1 AND id = $2 AND fence = $3 \
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let renewed = conn
+                .execute(
+                    "UPDATE outgoing SET lease_until = $4 WHERE user_id = $1 AND id = $2 AND fence = $3 \
                              AND state = 'sending' AND lease_until > $5",
-                            args![
-                                claim.outgoing.user,
-                                claim.outgoing.id,
-                                claim.fence,
-                                later(now, duration),
-                                now
-                            ],
-                        )
-                        .await?;
-                    Ok(LeaseStatus::by(renewed))
-                })
-            })
-            .await
+                    args![claim.outgoing.user, claim.outgoing.id, claim.fence, later(now, duration), now],
+                )
+                .await?;
+            Ok(LeaseStatus::by(renewed))
+        })
     }
 
     /// Writes down how sending ended. One that is slower than its lease may still say so, unless it was settled as lost.
     pub async fn finish(self, claim: &OutgoingClaim, end: OutgoingEnd) -> Result<LeaseStatus> {
         let claim = claim.clone();
-        let ended = self
-            .store
-            .db()
-            .write(move |conn| Box::pin(async move { finish(conn, &claim, &end).await }))
-            .await?;
-        if ended == LeaseStatus::Kept {
-            self.store.notify(Topic::Outgoing);
-        }
-        Ok(ended)
+        transaction!(self.store, |conn| finish(conn, &claim, &end).await)
     }
 
     /// Writes down that it was sent, together with the message that it becomes in a thread of its user: a crash leaves
@@ -119,23 +95,13 @@ impl OutgoingQueue<'_> {
         let messages = vec![message];
         threads::check(&messages)?;
         let (claim, thread) = (claim.clone(), thread.to_owned());
-        let ended = self
-            .store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let ended = finish(conn, &claim, &OutgoingEnd::Sent).await?;
-                    if ended == LeaseStatus::Kept {
-                        threads::append(conn, &claim.outgoing.user, &thread, messages).await?;
-                    }
-                    Ok(ended)
-                })
-            })
-            .await?;
-        if ended == LeaseStatus::Kept {
-            self.store.notify(Topic::Outgoing);
-        }
-        Ok(ended)
+        transaction!(self.store, |conn| {
+            let ended = finish(conn, &claim, &OutgoingEnd::Sent).await?;
+            if ended == LeaseStatus::Kept {
+                threads::append(conn, &claim.outgoing.user, &thread, messages).await?;
+            }
+            Ok(ended)
+        })
     }
 }
 
@@ -161,7 +127,7 @@ async fn finish(conn: &mut Conn, claim: &OutgoingClaim, end: &OutgoingEnd) -> Re
     let values = args![&claim.outgoing.user, &claim.outgoing.id, claim.fence, reason, at];
     let ended = conn.execute(statement, values).await?;
     if ended > 0 {
-        notify_replicas(conn, Topic::Outgoing).await?;
+        conn.notify(Topic::Outgoing).await?;
     }
     Ok(LeaseStatus::by(ended))
 }

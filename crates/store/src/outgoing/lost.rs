@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{Outgoing, Row, columns, outgoing, shown};
 use crate::areas::OutgoingQueue;
-use crate::changes::{Topic, notify_replicas};
-use crate::db::{Sql, args};
+use crate::changes::Topic;
+use crate::db::{Sql, args, transaction};
 use crate::error::Result;
 use crate::leases::{claim, clock, earlier};
 
@@ -36,29 +36,19 @@ impl OutgoingQueue<'_> {
     /// a part was on its way ends as `unknown`; one of which none was waits again. Of all users; for the sender.
     pub async fn expire(self, channel: &str, limit: u32) -> Result<Vec<Outgoing>> {
         let channel = channel.to_owned();
-        let lost: Vec<Outgoing> = self
-            .store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let rows: Vec<Row> = conn.fetch_all(SETTLE, args![now, limit, channel]).await?;
-                    if !rows.is_empty() {
-                        notify_replicas(conn, Topic::Outgoing).await?;
-                    }
-                    rows.into_iter().map(outgoing).collect()
-                })
-            })
-            .await?;
-        if !lost.is_empty() {
-            self.store.notify(Topic::Outgoing);
-        }
-        Ok(lost)
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let rows: Vec<Row> = conn.fetch_all(SETTLE, args![now, limit, channel]).await?;
+            if !rows.is_empty() {
+                conn.notify(Topic::Outgoing).await?;
+            }
+            rows.into_iter().map(outgoing).collect()
+        })
     }
 
     /// Those of which nobody knows whether they have left, newest first. Of all users; for the operator.
     pub async fn list_unknown(self, limit: u32) -> Result<Vec<Outgoing>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
         let rows: Vec<Row> = conn.fetch_all(LOST, args![now, limit]).await?;
         rows.into_iter().map(outgoing).collect()
@@ -66,14 +56,9 @@ impl OutgoingQueue<'_> {
 
     /// Forgets up to `limit` that ended longer ago than `age`, of all users; how many there were.
     pub async fn prune(self, age: Duration, limit: u32) -> Result<u64> {
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let before = earlier(clock(conn).await?, age);
-                    conn.execute(PRUNE, args![before, limit]).await
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let before = earlier(clock(conn).await?, age);
+            conn.execute(PRUNE, args![before, limit]).await
+        })
     }
 }

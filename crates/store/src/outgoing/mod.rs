@@ -125,7 +125,7 @@ const LIST: &str =
 impl OutgoingQueue<'_> {
     /// The user's messages, newest first. One whose lease ran out is shown as what it will be settled as.
     pub async fn list(self, user: &str, limit: u32) -> Result<Vec<Outgoing>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
         let rows: Vec<Row> = conn.fetch_all(LIST, args![now, user, limit]).await?;
         rows.into_iter().map(outgoing).collect()

@@ -2,7 +2,7 @@
 
 use super::OutgoingClaim;
 use crate::areas::OutgoingQueue;
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{LeaseStatus, clock};
 
@@ -12,28 +12,23 @@ impl OutgoingQueue<'_> {
     /// has left. After a crash a part that was begun is never begun again: the message ends `unknown`.
     pub async fn begin_part(self, claim: &OutgoingClaim, part: i64) -> Result<LeaseStatus> {
         let claim = claim.clone();
-        self.store.db().write(move |conn| Box::pin(async move { begin(conn, &claim, part).await })).await
+        transaction!(self.store, |conn| begin(conn, &claim, part).await)
     }
 
     /// Writes down that the channel has a part, so that a crash before the next one loses nothing. Needed only where some
     /// time passes between two parts. `Lost` too if it is not the part that was begun last.
     pub async fn finish_part(self, claim: &OutgoingClaim, part: i64) -> Result<LeaseStatus> {
         let claim = claim.clone();
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let finished = conn
-                        .execute(
-                            "UPDATE outgoing SET parts_sent = parts_begun WHERE user_id = $1 AND id = $2 \
+        transaction!(self.store, |conn| {
+            let finished = conn
+                .execute(
+                    "UPDATE outgoing SET parts_sent = parts_begun WHERE user_id = $1 AND id = $2 \
                              AND fence = $3 AND state = 'sending' AND parts_begun = $4 + 1",
-                            args![claim.outgoing.user, claim.outgoing.id, claim.fence, part],
-                        )
-                        .await?;
-                    Ok(LeaseStatus::by(finished))
-                })
-            })
-            .await
+                    args![claim.outgoing.user, claim.outgoing.id, claim.fence, part],
+                )
+                .await?;
+            Ok(LeaseStatus::by(finished))
+        })
     }
 }
 

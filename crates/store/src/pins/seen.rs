@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::{INSTRUCTIONS_PIN, LOCK, PinState, Row, SeenTool, ToolPin, keep, stored};
 use crate::areas::Pins;
-use crate::changes::{Topic, notify_replicas};
-use crate::db::{Conn, args};
+use crate::changes::Topic;
+use crate::db::{Conn, args, transaction};
 use crate::error::Result;
 use crate::store::{check_name, check_text, now};
 
@@ -31,16 +31,11 @@ impl Pins<'_> {
     pub async fn record(self, seen: SeenTool) -> Result<PinState> {
         check_seen(&seen)?;
         let row: Option<Row> =
-            self.store.db().reader().await?.fetch_optional(ONE, args![&seen.body, &seen.tool]).await?;
+            self.store.reader().await?.fetch_optional(ONE, args![&seen.body, &seen.tool]).await?;
         if let Some((_, Sight::Known(state))) = row.map(|row| compared(row.into(), &seen)) {
             return Ok(state);
         }
-        let seeing = self.store.db().write(move |conn| Box::pin(see(conn, seen, now(), false)));
-        let (state, changed) = seeing.await?;
-        if changed {
-            self.store.notify(Topic::Pins);
-        }
-        Ok(state)
+        transaction!(self.store, |conn| see(conn, seen, now(), false).await)
     }
 
     /// The same for all tools that a body lists, in their order; it may list none. They are read with one question, and what is
@@ -85,7 +80,7 @@ impl Pins<'_> {
     async fn was_listed(self, body: &str) -> Result<bool> {
         check_name("body", body)?;
         let listed: Option<(String,)> =
-            self.store.db().reader().await?.fetch_optional(LISTED, args![body, INSTRUCTIONS_PIN]).await?;
+            self.store.reader().await?.fetch_optional(LISTED, args![body, INSTRUCTIONS_PIN]).await?;
         Ok(listed.is_some())
     }
 
@@ -104,7 +99,7 @@ impl Pins<'_> {
     }
 
     async fn pins_of(self, body: &str) -> Result<HashMap<String, ToolPin>> {
-        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(OF_BODY, args![body]).await?;
+        let rows: Vec<Row> = self.store.reader().await?.fetch_all(OF_BODY, args![body]).await?;
         let pins = rows.into_iter().map(ToolPin::from);
         Ok(pins.map(|pin| (pin.tool.clone(), pin)).collect())
     }
@@ -117,25 +112,16 @@ impl Pins<'_> {
         was_listed: bool,
     ) -> Result<Vec<(usize, PinState)>> {
         let body = body.to_owned();
-        let seeing = self.store.db().write(move |conn| {
-            Box::pin(async move {
-                // A tool that was not in the first listing of its body came with an update that the operator has not reviewed.
-                let is_late = conn.execute(LIST_FIRST, args![&body, at]).await? == 0 || was_listed;
-                let (mut states, mut is_changed) = (Vec::with_capacity(batch.len()), false);
-                for (place, seen) in batch {
-                    let at = at.saturating_add(i64::try_from(place).unwrap_or(i64::MAX));
-                    let (state, changed) = see(conn, seen, at, is_late).await?;
-                    is_changed |= changed;
-                    states.push((place, state));
-                }
-                Ok((states, is_changed))
-            })
-        });
-        let (states, is_changed) = seeing.await?;
-        if is_changed {
-            self.store.notify(Topic::Pins);
-        }
-        Ok(states)
+        transaction!(self.store, |conn| {
+            // A tool that was not in the first listing of its body came with an update that the operator has not reviewed.
+            let is_late = conn.execute(LIST_FIRST, args![&body, at]).await? == 0 || was_listed;
+            let mut states = Vec::with_capacity(batch.len());
+            for (place, seen) in batch {
+                let at = at.saturating_add(i64::try_from(place).unwrap_or(i64::MAX));
+                states.push((place, see(conn, seen, at, is_late).await?));
+            }
+            Ok(states)
+        })
     }
 
     /// The tools of a body as it showed them last, in the order in which they were first seen: name and definition. Without
@@ -144,7 +130,7 @@ impl Pins<'_> {
         if !self.was_listed(body).await? {
             return Ok(None);
         }
-        self.store.db().reader().await?.fetch_all(LAST_SEEN, args![body, INSTRUCTIONS_PIN]).await.map(Some)
+        self.store.reader().await?.fetch_all(LAST_SEEN, args![body, INSTRUCTIONS_PIN]).await.map(Some)
     }
 
     /// These are all the tools that a body has now. The pins of others stay, but are not among those last seen.
@@ -152,7 +138,7 @@ impl Pins<'_> {
         let has: HashSet<&str> = tools.iter().map(String::as_str).collect();
         let known = "SELECT tool, is_gone FROM tool_pins WHERE body = $1 AND tool <> $2 ORDER BY tool";
         let known: Vec<(String, i64)> =
-            self.store.db().reader().await?.fetch_all(known, args![body, INSTRUCTIONS_PIN]).await?;
+            self.store.reader().await?.fetch_all(known, args![body, INSTRUCTIONS_PIN]).await?;
         let changed: Vec<(String, bool)> = known
             .into_iter()
             .map(|(tool, was_gone)| (has.contains(&*tool), tool, was_gone != 0))
@@ -163,16 +149,13 @@ impl Pins<'_> {
             return Ok(());
         }
         let body = body.to_owned();
-        let keeping = self.store.db().write(move |conn| {
-            Box::pin(async move {
-                for (tool, is_gone) in changed {
-                    let set = "UPDATE tool_pins SET is_gone = $3 WHERE body = $1 AND tool = $2";
-                    conn.execute(set, args![&body, tool, is_gone]).await?;
-                }
-                Ok(())
-            })
-        });
-        keeping.await
+        transaction!(self.store, |conn| {
+            for (tool, is_gone) in changed {
+                let set = "UPDATE tool_pins SET is_gone = $3 WHERE body = $1 AND tool = $2";
+                conn.execute(set, args![&body, tool, is_gone]).await?;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -226,7 +209,7 @@ fn compared(mut pin: ToolPin, seen: &SeenTool) -> (ToolPin, Sight) {
     (pin, Sight::New(state))
 }
 
-async fn see(conn: &mut Conn, seen: SeenTool, at: i64, is_late: bool) -> Result<(PinState, bool)> {
+async fn see(conn: &mut Conn, seen: SeenTool, at: i64, is_late: bool) -> Result<PinState> {
     let accepted = stored(seen.acceptable, is_late);
     let first = conn
         .execute(
@@ -236,20 +219,19 @@ async fn see(conn: &mut Conn, seen: SeenTool, at: i64, is_late: bool) -> Result<
         )
         .await?;
     if first > 0 {
-        notify_replicas(conn, Topic::Pins).await?;
-        let state = match (seen.acceptable, is_late) {
+        conn.notify(Topic::Pins).await?;
+        return Ok(match (seen.acceptable, is_late) {
             (false, _) => PinState::Held,
             (true, true) => PinState::New,
             (true, false) => PinState::First,
-        };
-        return Ok((state, true));
+        });
     }
     let row: Row = conn.fetch_one(LOCK, args![&seen.body, &seen.tool]).await?;
     match compared(row.into(), &seen) {
-        (_, Sight::Known(state)) => Ok((state, false)),
+        (_, Sight::Known(state)) => Ok(state),
         (pin, Sight::New(state)) => {
             keep(conn, pin).await?;
-            Ok((state, true))
+            Ok(state)
         }
     }
 }

@@ -3,8 +3,7 @@
 use super::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus, check, missing, one};
 use crate::areas::Proposals;
 use crate::audit::Action;
-use crate::changes::Topic;
-use crate::db::{Conn, WriteTx, args};
+use crate::db::{Conn, WriteTx, args, audited, transaction};
 use crate::error::Result;
 use crate::instructions::{self, InstructionsChange, InstructionsOutcome};
 use crate::store::{Scope, check_name};
@@ -15,53 +14,34 @@ impl Proposals<'_> {
     pub async fn accept(self, scope: &Scope, decide: DecideProposal) -> Result<ProposalOutcome> {
         check_name("writer", &decide.by)?;
         let scope = scope.clone();
-        let outcome = self
-            .store
-            .db()
-            .chained()
-            .write(move |unit| Box::pin(async move { accept(unit, &scope, decide).await }))
-            .await?;
-        if matches!(outcome, ProposalOutcome::Accepted(_)) {
-            self.store.notify(Topic::Instructions);
-        }
-        Ok(outcome)
+        audited!(self.store, |unit| accept(unit, &scope, decide).await)
     }
 
     /// Puts an open proposal away; one that was decided before stays as it is.
     pub async fn dismiss(self, scope: &Scope, decide: DecideProposal) -> Result<Proposal> {
         check_name("writer", &decide.by)?;
         let scope = scope.clone();
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    set(conn, &scope, &decide, ProposalStatus::Dismissed).await?;
-                    one(conn, &scope, &decide.id).await?.ok_or_else(|| missing(&decide.id))
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            set(conn, &scope, &decide, ProposalStatus::Dismissed).await?;
+            one(conn, &scope, &decide.id).await?.ok_or_else(|| missing(&decide.id))
+        })
     }
 
     /// Bases an open proposal on other instructions than before.
     pub async fn renew(self, scope: &Scope, id: &str, change: NewProposal) -> Result<Proposal> {
         check(&change)?;
         let (scope, id) = (scope.clone(), id.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let NewProposal { line, text, diff, base_version, .. } = change;
-                    let values = args![scope.user(), scope.agent(), &id, line, text, diff, base_version];
-                    conn.execute(
-                        "UPDATE instruction_proposals SET line = $4, text = $5, diff = $6, base_version = $7 \
+        transaction!(self.store, |conn| {
+            let NewProposal { line, text, diff, base_version, .. } = change;
+            let values = args![scope.user(), scope.agent(), &id, line, text, diff, base_version];
+            conn.execute(
+                "UPDATE instruction_proposals SET line = $4, text = $5, diff = $6, base_version = $7 \
                          WHERE user_id = $1 AND agent = $2 AND id = $3 AND status = 'open'",
-                        values,
-                    )
-                    .await?;
-                    one(conn, &scope, &id).await?.ok_or_else(|| missing(&id))
-                })
-            })
-            .await
+                values,
+            )
+            .await?;
+            one(conn, &scope, &id).await?.ok_or_else(|| missing(&id))
+        })
     }
 }
 

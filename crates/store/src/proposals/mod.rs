@@ -84,11 +84,11 @@ impl Proposals<'_> {
             )));
         }
         let values = args![scope.user(), scope.agent(), status.name(), limit];
-        list(&mut self.store.db().reader().await?, values).await
+        list(&mut self.store.reader().await?, values).await
     }
 
     pub async fn get(self, scope: &Scope, id: &str) -> Result<Option<Proposal>> {
-        one(&mut self.store.db().reader().await?, scope, id).await
+        one(&mut self.store.reader().await?, scope, id).await
     }
 }
 

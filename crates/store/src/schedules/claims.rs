@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{Row, Schedule};
 use crate::areas::Schedules;
-use crate::changes::{Topic, notify_replicas};
-use crate::db::{Conn, Sql, args};
+use crate::changes::Topic;
+use crate::db::{Conn, Sql, args, transaction};
 use crate::error::Result;
 use crate::leases::{Lease, LeaseStatus, check_duration, claim, clock, later};
 
@@ -59,11 +59,7 @@ impl Schedules<'_> {
     pub async fn claim_due(self, lease: &Lease, limit: u32) -> Result<Vec<ScheduleClaim>> {
         lease.check()?;
         let lease = lease.clone();
-        let mut claims = self
-            .store
-            .db()
-            .write(move |conn| Box::pin(async move { claim_due(conn, &lease, limit).await }))
-            .await?;
+        let mut claims = transaction!(self.store, |conn| claim_due(conn, &lease, limit).await)?;
         claims.sort_by(|a, b| (a.due_at, &a.schedule.id).cmp(&(b.due_at, &b.schedule.id)));
         Ok(claims)
     }
@@ -72,15 +68,12 @@ impl Schedules<'_> {
     pub async fn claim_now(self, user: &str, id: &str, lease: &Lease) -> Result<ClaimNowOutcome> {
         lease.check()?;
         let (user, id, lease) = (user.to_owned(), id.to_owned(), lease.clone());
-        self.store
-            .db()
-            .write(move |conn| Box::pin(async move { claim_now(conn, &user, &id, &lease).await }))
-            .await
+        transaction!(self.store, |conn| claim_now(conn, &user, &id, &lease).await)
     }
 
     /// How long it is until a schedule is due that nobody has, of all users; `None`: none will be. For the scheduler.
     pub async fn next_due(self) -> Result<Option<Duration>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
         let next: Option<(i64,)> = conn.fetch_optional(NEXT, args![now]).await?;
         Ok(next.map(|(at,)| Duration::from_micros(u64::try_from(at.saturating_sub(now)).unwrap_or(0))))
@@ -90,22 +83,14 @@ impl Schedules<'_> {
     pub async fn renew(self, claim: &ScheduleClaim, duration: Duration) -> Result<LeaseStatus> {
         check_duration(duration)?;
         let claim = claim.clone();
-        self.store.db().write(move |conn| Box::pin(async move { renew(conn, &claim, duration).await })).await
+        transaction!(self.store, |conn| renew(conn, &claim, duration).await)
     }
 
     /// Gives a schedule back without a run, due again at `next_at`: after `StartedBefore`, or to skip a missed run. A
     /// time that the user set since the claim stays.
     pub async fn release(self, claim: &ScheduleClaim, next_at: Option<i64>) -> Result<LeaseStatus> {
         let claim = claim.clone();
-        let returned = self
-            .store
-            .db()
-            .write(move |conn| Box::pin(async move { give_back(conn, &claim, next_at).await }))
-            .await?;
-        if returned == LeaseStatus::Kept {
-            self.store.notify(Topic::Schedules);
-        }
-        Ok(returned)
+        transaction!(self.store, |conn| give_back(conn, &claim, next_at).await)
     }
 }
 
@@ -217,7 +202,7 @@ pub(super) async fn give_back(
         )
         .await?;
     if returned > 0 {
-        notify_replicas(conn, Topic::Schedules).await?;
+        conn.notify(Topic::Schedules).await?;
     }
     Ok(LeaseStatus::by(returned))
 }

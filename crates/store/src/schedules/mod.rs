@@ -6,8 +6,8 @@ mod runs;
 pub use self::claims::{ClaimNowOutcome, ScheduleClaim};
 pub use self::runs::{FinishRun, RunOutcome, RunStart, ScheduleRun};
 use crate::areas::Schedules;
-use crate::changes::{Topic, notify_replicas};
-use crate::db::args;
+use crate::changes::Topic;
+use crate::db::{args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, check_name, check_text, new_id, now};
 use crate::untrusted_reads::ReadOrigin;
@@ -121,64 +121,61 @@ impl Schedules<'_> {
         let row = schedule.clone();
         let origins = serde_json::to_string(&row.origins)
             .map_err(|error| Error::invalid("the origins cannot be written").because(error))?;
-        let added = self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let added = conn
-                        .execute(
-                            "INSERT INTO schedules (user_id, id, agent, cron, timezone, channel, prompt, misfire, \
+        let added = transaction!(self.store, |conn| {
+            let added = conn
+                .execute(
+                    "INSERT INTO schedules (user_id, id, agent, cron, timezone, channel, prompt, misfire, \
                              enabled, next_at, created_at, changed_at, origin, quarantined, origins) \
                              SELECT $1, $2, $3, $4, $5, $6, $7, $8, $12, $9, $10, $10, $13, $14, $15 \
                              WHERE (SELECT count(*) FROM schedules WHERE user_id = $1) < $11",
-                            args![
-                                row.user, row.id, row.agent, row.cron, row.timezone, row.channel, row.prompt,
-                                row.misfire, row.next_at, row.created_at, SCHEDULES_LIMIT, row.enabled,
-                                row.origin.name(), row.quarantined, origins
-                            ],
-                        )
-                        .await?;
-                    notify_replicas(conn, Topic::Schedules).await?;
-                    Ok(added)
-                })
-            })
-            .await?;
+                    args![
+                        row.user,
+                        row.id,
+                        row.agent,
+                        row.cron,
+                        row.timezone,
+                        row.channel,
+                        row.prompt,
+                        row.misfire,
+                        row.next_at,
+                        row.created_at,
+                        SCHEDULES_LIMIT,
+                        row.enabled,
+                        row.origin.name(),
+                        row.quarantined,
+                        origins
+                    ],
+                )
+                .await?;
+            conn.notify(Topic::Schedules).await?;
+            Ok(added)
+        })?;
         if added == 0 {
             return Ok(AddScheduleOutcome::Full);
         }
-        self.store.notify(Topic::Schedules);
         Ok(AddScheduleOutcome::Added(Box::new(schedule)))
     }
 
     pub async fn get(self, user: &str, id: &str) -> Result<Option<Schedule>> {
-        let row: Option<Row> = self.store.db().reader().await?.fetch_optional(ONE, args![user, id]).await?;
+        let row: Option<Row> = self.store.reader().await?.fetch_optional(ONE, args![user, id]).await?;
         row.map(Schedule::try_from).transpose()
     }
 
     /// The user's schedules, oldest first, from the one after the id `after` (empty: from the first).
     pub async fn list(self, user: &str, after: &str, limit: u32) -> Result<Vec<Schedule>> {
-        let rows: Vec<Row> =
-            self.store.db().reader().await?.fetch_all(LIST, args![user, after, limit]).await?;
+        let rows: Vec<Row> = self.store.reader().await?.fetch_all(LIST, args![user, after, limit]).await?;
         rows.into_iter().map(Schedule::try_from).collect()
     }
 
     /// Removes a schedule; whether there was one. A run that goes on may still be finished, and past ones are kept.
     pub async fn remove(self, user: &str, id: &str) -> Result<bool> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        let removed = self
-            .store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let removed = conn
-                        .execute("DELETE FROM schedules WHERE user_id = $1 AND id = $2", args![user, id])
-                        .await?;
-                    notify_replicas(conn, Topic::Schedules).await?;
-                    Ok(removed)
-                })
-            })
-            .await?;
-        self.store.notify(Topic::Schedules);
+        let removed = transaction!(self.store, |conn| {
+            let removed =
+                conn.execute("DELETE FROM schedules WHERE user_id = $1 AND id = $2", args![user, id]).await?;
+            conn.notify(Topic::Schedules).await?;
+            Ok(removed)
+        })?;
         Ok(removed > 0)
     }
 
@@ -186,25 +183,18 @@ impl Schedules<'_> {
     /// that goes on is left alone.
     pub async fn enable(self, user: &str, id: &str, next_at: Option<i64>) -> Result<bool> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        let changed = self
-            .store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let changed = conn
-                        .execute(
-                            "UPDATE schedules SET enabled = $3, next_at = $4, changed_at = $5, \
+        let changed = transaction!(self.store, |conn| {
+            let changed = conn
+                .execute(
+                    "UPDATE schedules SET enabled = $3, next_at = $4, changed_at = $5, \
                              quarantined = CASE WHEN $3 = 1 THEN 0 ELSE quarantined END \
                              WHERE user_id = $1 AND id = $2",
-                            args![user, id, next_at.is_some(), next_at, now()],
-                        )
-                        .await?;
-                    notify_replicas(conn, Topic::Schedules).await?;
-                    Ok(changed)
-                })
-            })
-            .await?;
-        self.store.notify(Topic::Schedules);
+                    args![user, id, next_at.is_some(), next_at, now()],
+                )
+                .await?;
+            conn.notify(Topic::Schedules).await?;
+            Ok(changed)
+        })?;
         Ok(changed > 0)
     }
 }

@@ -6,8 +6,7 @@ use std::time::Duration;
 use super::ScheduleClaim;
 use super::claims::give_back;
 use crate::areas::Schedules;
-use crate::changes::Topic;
-use crate::db::{Conn, Sql, args};
+use crate::db::{Conn, Sql, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{LeaseStatus, claim, clock, earlier};
 use crate::store::check_text;
@@ -102,27 +101,19 @@ impl Schedules<'_> {
     /// Writes down that the run begins, durably, before it does.
     pub async fn start_run(self, claim: &ScheduleClaim) -> Result<RunStart> {
         let claim = claim.clone();
-        self.store.db().write(move |conn| Box::pin(async move { start(conn, &claim).await })).await
+        transaction!(self.store, |conn| start(conn, &claim).await)
     }
 
     /// Writes down how the run ended, and gives the schedule back.
     pub async fn finish_run(self, claim: &ScheduleClaim, finish: FinishRun) -> Result<LeaseStatus> {
         check_text("output of the run", &finish.output, OUTPUT_LIMIT)?;
         let claim = claim.clone();
-        let finished = self
-            .store
-            .db()
-            .write(move |conn| Box::pin(async move { end(conn, &claim, finish).await }))
-            .await?;
-        if finished == LeaseStatus::Kept {
-            self.store.notify(Topic::Schedules);
-        }
-        Ok(finished)
+        transaction!(self.store, |conn| end(conn, &claim, finish).await)
     }
 
     /// The runs of a schedule, newest first. One whose lease ran out is shown as `unknown`.
     pub async fn runs(self, user: &str, schedule: &str, limit: u32) -> Result<Vec<ScheduleRun>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
         let rows: Vec<RunRow> = conn.fetch_all(RUNS, args![user, schedule, limit]).await?;
         rows.into_iter().map(|row| run(row, now)).collect()
@@ -131,21 +122,16 @@ impl Schedules<'_> {
     /// Ends up to `limit` runs whose lease ran out as `unknown`, and returns them: each is returned once, whoever
     /// asks. Of all users; for the scheduler.
     pub async fn expire_runs(self, limit: u32) -> Result<Vec<ScheduleRun>> {
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let rows: Vec<RunRow> = conn.fetch_all(SETTLE, args![now, limit]).await?;
-                    rows.into_iter().map(|row| run(row, now)).collect()
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let rows: Vec<RunRow> = conn.fetch_all(SETTLE, args![now, limit]).await?;
+            rows.into_iter().map(|row| run(row, now)).collect()
+        })
     }
 
     /// The runs of which nobody knows how they ended, newest first. Of all users; for the operator.
     pub async fn list_unknown_runs(self, limit: u32) -> Result<Vec<ScheduleRun>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
         let rows: Vec<RunRow> = conn.fetch_all(LOST, args![now, limit]).await?;
         rows.into_iter().map(|row| run(row, now)).collect()
@@ -153,15 +139,10 @@ impl Schedules<'_> {
 
     /// Forgets up to `limit` runs that ended longer ago than `age`, of all users; how many there were.
     pub async fn prune_runs(self, age: Duration, limit: u32) -> Result<u64> {
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let before = earlier(clock(conn).await?, age);
-                    conn.execute(PRUNE, args![before, limit]).await
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let before = earlier(clock(conn).await?, age);
+            conn.execute(PRUNE, args![before, limit]).await
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{reasons_of, reasons_text};
 use crate::areas::Sessions;
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, transaction};
 use crate::error::Result;
 use crate::leases::{Lease, LeaseStatus, clock};
 use crate::store::check_text;
@@ -40,15 +40,12 @@ impl Sessions<'_> {
     /// The packet of a session, or the right to fetch it. Once it is there this only reads.
     pub async fn bootstrap(self, user: &str, session: &str, lease: &Lease) -> Result<Bootstrap> {
         lease.check()?;
-        let found = look(&mut self.store.db().reader().await?, user, session).await?;
+        let found = look(&mut self.store.reader().await?, user, session).await?;
         if !matches!(found, Bootstrap::Busy) {
             return Ok(found);
         }
         let (user, session, lease) = (user.to_owned(), session.to_owned(), lease.clone());
-        self.store
-            .db()
-            .write(move |conn| Box::pin(async move { take(conn, user, session, &lease).await }))
-            .await
+        transaction!(self.store, |conn| take(conn, user, session, &lease).await)
     }
 
     /// Keeps the mind's answer; from now on the session is bootstrapped, degraded or not.
@@ -56,40 +53,31 @@ impl Sessions<'_> {
         check_text("packet of the mind", &packet.text, PACKET_LIMIT)?;
         let reasons = reasons_text(&packet.reasons)?;
         let BootstrapClaim { user, session, fence } = claim.clone();
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let kept = conn
+        transaction!(self.store, |conn| {
+            let kept = conn
                         .execute(
                             "UPDATE broker_sessions SET packet = $4, reasons = $5, lease_owner = NULL, lease_until = 0 \
                              WHERE user_id = $1 AND id = $2 AND fence = $3 AND packet IS NULL",
                             args![user, session, fence, packet.text, reasons],
                         )
                         .await?;
-                    Ok(LeaseStatus::by(kept))
-                })
-            })
-            .await
+            Ok(LeaseStatus::by(kept))
+        })
     }
 
     /// The mind did not answer: the next one may try at once.
     pub async fn release_bootstrap(self, claim: &BootstrapClaim) -> Result<LeaseStatus> {
         let BootstrapClaim { user, session, fence } = claim.clone();
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let returned = conn
-                        .execute(
-                            "UPDATE broker_sessions SET lease_owner = NULL, lease_until = 0 \
+        transaction!(self.store, |conn| {
+            let returned = conn
+                .execute(
+                    "UPDATE broker_sessions SET lease_owner = NULL, lease_until = 0 \
                              WHERE user_id = $1 AND id = $2 AND fence = $3 AND packet IS NULL",
-                            args![user, session, fence],
-                        )
-                        .await?;
-                    Ok(LeaseStatus::by(returned))
-                })
-            })
-            .await
+                    args![user, session, fence],
+                )
+                .await?;
+            Ok(LeaseStatus::by(returned))
+        })
     }
 }
 

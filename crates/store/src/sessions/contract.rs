@@ -4,7 +4,7 @@
 //! process says late about an earlier conversation does not count for the one that runs.
 
 use crate::areas::Sessions;
-use crate::db::{Value, args};
+use crate::db::{Value, args, audited};
 use crate::error::Result;
 use crate::store::{Scope, check_name};
 
@@ -65,10 +65,6 @@ impl Sessions<'_> {
     }
 
     async fn update_contract(self, sql: &'static str, args: Vec<Value>) -> Result<()> {
-        self.store
-            .db()
-            .chained()
-            .write(move |tx| Box::pin(async move { tx.conn.execute(sql, args).await.map(drop) }))
-            .await
+        audited!(self.store, |tx| tx.conn.execute(sql, args).await.map(drop))
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub use self::bootstrap::{Bootstrap, BootstrapClaim, Packet};
 pub use self::contract::ContractState;
 use crate::areas::Sessions;
-use crate::db::{Conn, Sql, args};
+use crate::db::{Conn, Sql, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{claim, earlier};
 use crate::store::{Scope, check_name, check_text, now};
@@ -99,81 +99,63 @@ impl Sessions<'_> {
         if let Some(hello) = &open.hello {
             check_text("greeting of the host", hello, HELLO_LIMIT)?;
         }
-        self.store.db().write(move |conn| Box::pin(async move { enter(conn, open).await })).await
+        transaction!(self.store, |conn| enter(conn, open).await)
     }
 
     pub async fn get(self, user: &str, id: &str) -> Result<Option<BrokerSession>> {
-        one(&mut self.store.db().reader().await?, user, id).await
+        one(&mut self.store.reader().await?, user, id).await
     }
 
     /// The user's sessions, the last heard of first.
     pub async fn list(self, user: &str, limit: u32) -> Result<Vec<BrokerSession>> {
-        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(LIST, args![user, limit]).await?;
+        let rows: Vec<Row> = self.store.reader().await?.fetch_all(LIST, args![user, limit]).await?;
         rows.into_iter().map(session).collect()
     }
 
     /// The session was heard of. Once a minute is enough: only idle sessions are forgotten.
     pub async fn touch(self, user: &str, id: &str) -> Result<()> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    conn.execute(
-                        "UPDATE broker_sessions SET seen_at = $3 \
+        transaction!(self.store, |conn| {
+            conn.execute(
+                "UPDATE broker_sessions SET seen_at = $3 \
                          WHERE user_id = $1 AND id = $2 AND seen_at < $3",
-                        args![user, id, now()],
-                    )
-                    .await
-                    .map(drop)
-                })
-            })
+                args![user, id, now()],
+            )
             .await
+            .map(drop)
+        })
     }
 
     /// The host has ended its session: no process goes on with it.
     pub async fn close(self, user: &str, id: &str) -> Result<()> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    conn.execute(
-                        "UPDATE broker_sessions SET hello = NULL WHERE user_id = $1 AND id = $2",
-                        args![user, id],
-                    )
-                    .await
-                    .map(drop)
-                })
-            })
+        transaction!(self.store, |conn| {
+            conn.execute(
+                "UPDATE broker_sessions SET hello = NULL WHERE user_id = $1 AND id = $2",
+                args![user, id],
+            )
             .await
+            .map(drop)
+        })
     }
 
     /// Replaces the reasons why the session is degraded; none: it is not.
     pub async fn set_reasons(self, user: &str, id: &str, reasons: &[String]) -> Result<()> {
         let (user, id, reasons) = (user.to_owned(), id.to_owned(), reasons_text(reasons)?);
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    conn.execute(
-                        "UPDATE broker_sessions SET reasons = $3 WHERE user_id = $1 AND id = $2",
-                        args![user, id, reasons],
-                    )
-                    .await
-                    .map(drop)
-                })
-            })
+        transaction!(self.store, |conn| {
+            conn.execute(
+                "UPDATE broker_sessions SET reasons = $3 WHERE user_id = $1 AND id = $2",
+                args![user, id, reasons],
+            )
             .await
+            .map(drop)
+        })
     }
 
     /// Forgets up to `limit` sessions that were not heard of for so long, of all users; how many there were.
     pub async fn expire(self, idle: Duration, limit: u32) -> Result<u64> {
         let before = earlier(now(), idle);
-        self.store
-            .db()
-            .write(move |conn| Box::pin(async move { conn.execute(EXPIRE, args![before, limit]).await }))
-            .await
+        transaction!(self.store, |conn| conn.execute(EXPIRE, args![before, limit]).await)
     }
 }
 
