@@ -136,8 +136,22 @@ impl std::error::Error for Error {
     }
 }
 
+/// On its way through sqlx, from a row that cannot be read.
+impl From<Error> for sqlx::Error {
+    fn from(error: Error) -> Self {
+        Self::Decode(Box::new(error))
+    }
+}
+
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
+        let error = match error {
+            sqlx::Error::Decode(source) => match source.downcast::<Self>() {
+                Ok(own) => return *own,
+                Err(source) => sqlx::Error::Decode(source),
+            },
+            other => other,
+        };
         let kind = match &error {
             sqlx::Error::Database(database) => {
                 let code = database.code().unwrap_or_default();

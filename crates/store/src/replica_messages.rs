@@ -7,7 +7,7 @@ use crate::areas::ReplicaMessages;
 use crate::changes::Topic;
 use crate::db::{Sql, args, transaction};
 use crate::error::Result;
-use crate::leases::{claim, clock, earlier};
+use crate::leases::{claim_sql, clock, earlier};
 use crate::store::{check_name, check_text};
 
 /// How long a message is kept.
@@ -16,7 +16,7 @@ const KEPT: Duration = Duration::from_secs(60);
 const BATCH: u32 = 1000;
 const CONTENT_LIMIT: usize = 48 * 1024 * 1024;
 
-const FORGET: Sql = claim!(
+const FORGET: Sql = claim_sql!(
     "WITH picked AS MATERIALIZED (SELECT id FROM letters WHERE created_at < $1 ORDER BY created_at LIMIT +$2",
     ") DELETE FROM letters WHERE id IN (SELECT * FROM picked)",
 );

@@ -10,14 +10,14 @@ use std::time::Duration;
 use crate::areas::SuspendedCalls;
 use crate::db::{Sql, args, transaction};
 use crate::error::Result;
-use crate::leases::{claim, clock, later};
+use crate::leases::{claim_sql, clock, later};
 use crate::store::{check_name, check_text};
 
 const ANEW_LIMIT: usize = 1024 * 1024;
 /// Old rows that one statement deletes.
 const BATCH: u32 = 1000;
 
-const FORGET: Sql = claim!(
+const FORGET: Sql = claim_sql!(
     "WITH picked AS MATERIALIZED (SELECT user_id, ticket FROM parked_calls WHERE expires_at <= $1 ORDER BY expires_at \
      LIMIT +$2",
     ") DELETE FROM parked_calls WHERE (user_id, ticket) IN (SELECT * FROM picked)",

@@ -7,7 +7,7 @@ use crate::audit::{Action, Actor, Intent, RecordedIntent};
 use crate::changes::Topic;
 use crate::db::{Conn, Sql, args, audited, transaction};
 use crate::error::Result;
-use crate::leases::{claim, clock};
+use crate::leases::{claim_sql, clock};
 use crate::store::check_name;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ const DECIDE: &str = concat!(
 const USE: &str = "UPDATE approvals SET status = 'used', used_at = $8 \
      WHERE user_id = $1 AND id = $2 AND body = $3 AND tool = $4 AND digest = $5 AND pin = $6 AND policy = $7 \
      AND status = 'approved' AND expires_at > $8";
-const EXPIRE: Sql = claim!(
+const EXPIRE: Sql = claim_sql!(
     "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM approvals \
      WHERE status IN ('pending', 'approved') AND expires_at <= $1 ORDER BY expires_at LIMIT +$2",
     concat!(
@@ -79,7 +79,7 @@ const EXPIRE: Sql = claim!(
         columns!()
     ),
 );
-const PRUNE: Sql = claim!(
+const PRUNE: Sql = claim_sql!(
     "WITH picked AS MATERIALIZED (SELECT user_id, id FROM approvals \
      WHERE status IN ('denied', 'used', 'expired') AND expires_at < $1 LIMIT +$2",
     ") DELETE FROM approvals WHERE (user_id, id) IN (SELECT * FROM picked)",

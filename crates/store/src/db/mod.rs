@@ -14,9 +14,12 @@ use sqlx::Connection;
 use sqlx::sqlite::SqliteConnection;
 use tokio::sync::Mutex;
 
-pub(crate) use self::conn::{Backend, Conn};
+pub(crate) use self::conn::{Backend, Conn, Row};
 use self::postgres::Pg;
-pub(crate) use self::value::{Sql, Value, args, audited, dialect, listed, transaction};
+pub(crate) use self::value::{
+    Columns, Lenient, Sql, Value, WithFence, args, audited, dialect, flag, from_row, listed, names,
+    transaction,
+};
 pub(crate) use self::writer::{Again, Working, WriteTx, Writer};
 use crate::audit::Chain;
 use crate::changes::Topic;

@@ -10,7 +10,7 @@ pub use self::contract::ContractState;
 use crate::areas::Sessions;
 use crate::db::{Conn, Sql, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
-use crate::leases::{claim, earlier};
+use crate::leases::{claim_sql, earlier};
 use crate::store::{Scope, check_name, check_text, now};
 
 const HOST_LIMIT: usize = 16 * 1024;
@@ -83,7 +83,7 @@ const ONE: &str = "SELECT user_id, id, agent, channel, host, hello, packet, reas
      written_in, bounced, delivered_in, created_at, seen_at FROM broker_sessions WHERE user_id = $1 AND id = $2";
 const LIST: &str = "SELECT user_id, id, agent, channel, host, hello, packet, reasons, conversation, contract, \
      written_in, bounced, delivered_in, created_at, seen_at FROM broker_sessions WHERE user_id = $1 ORDER BY seen_at DESC, id LIMIT +$2";
-const EXPIRE: Sql = claim!(
+const EXPIRE: Sql = claim_sql!(
     "WITH picked AS MATERIALIZED (SELECT user_id, id FROM broker_sessions WHERE seen_at < $1 ORDER BY seen_at LIMIT +$2",
     ") DELETE FROM broker_sessions WHERE (user_id, id) IN (SELECT * FROM picked)",
 );
