@@ -39,13 +39,13 @@ const PUT: &str = "INSERT INTO agent_configurations AS this (agent_name, soul, i
 impl Agents<'_> {
     /// The agent of this name, if an operator set it up.
     pub async fn get(self, name: &str) -> Result<Option<Agent>> {
-        let row: Option<Row> = self.store.reader().await?.fetch_optional(BY_NAME, args![name]).await?;
+        let row: Option<Row> = self.store.fetch_optional(BY_NAME, args![name]).await?;
         Ok(row.map(agent))
     }
 
     /// Every agent that was set up, by name.
     pub async fn list(self) -> Result<Vec<Agent>> {
-        let rows: Vec<Row> = self.store.reader().await?.fetch_all(ALL, Vec::new()).await?;
+        let rows: Vec<Row> = self.store.fetch_all(ALL, Vec::new()).await?;
         Ok(rows.into_iter().map(agent).collect())
     }
 

@@ -75,7 +75,7 @@ impl CallsAwaitingApproval<'_> {
     /// The calls of one thread that wait.
     pub async fn list_in_thread(self, user: &str, thread: &str) -> Result<Vec<CallAwaitingApproval>> {
         let sql = held_where!("WHERE held.user_id = $1 AND held.thread = $2 ORDER BY held.approval");
-        let rows: Vec<Row> = self.store.reader().await?.fetch_all(sql, args![user, thread]).await?;
+        let rows: Vec<Row> = self.store.fetch_all(sql, args![user, thread]).await?;
         rows.into_iter().map(call).collect()
     }
 

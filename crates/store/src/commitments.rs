@@ -69,7 +69,7 @@ impl Commitments<'_> {
             )));
         }
         let values = args![scope.user(), scope.agent(), status.name(), limit];
-        let rows: Vec<Row> = self.store.reader().await?.fetch_all(LIST, values).await?;
+        let rows: Vec<Row> = self.store.fetch_all(LIST, values).await?;
         rows.into_iter().map(commitment).collect()
     }
 

@@ -204,7 +204,7 @@ impl IncomingQueue<'_> {
 
     pub async fn cursor(self, name: &str) -> Result<Option<i64>> {
         let sql = "SELECT value FROM channel_cursors WHERE name = $1";
-        let row: Option<(i64,)> = self.store.reader().await?.fetch_optional(sql, args![name]).await?;
+        let row: Option<(i64,)> = self.store.fetch_optional(sql, args![name]).await?;
         Ok(row.map(|(value,)| value))
     }
 
@@ -312,8 +312,7 @@ impl IncomingQueue<'_> {
     /// Where this user last wrote to this agent.
     pub async fn last_seen_channel(self, user: &str, agent: &str) -> Result<Option<LastSeenChannel>> {
         let sql = "SELECT channel, conversation, at FROM heard WHERE user_id = $1 AND agent = $2";
-        let row: Option<(String, String, i64)> =
-            self.store.reader().await?.fetch_optional(sql, args![user, agent]).await?;
+        let row: Option<(String, String, i64)> = self.store.fetch_optional(sql, args![user, agent]).await?;
         Ok(row.map(|(channel, conversation, at)| LastSeenChannel { channel, conversation, at }))
     }
 

@@ -49,8 +49,6 @@ impl InstructionVersions<'_> {
     pub async fn get(self, scope: &Scope) -> Result<Instructions> {
         let row: Option<(String, i64, i64)> = self
             .store
-            .reader()
-            .await?
             .fetch_optional(
                 "SELECT instructions, version, changed_at FROM user_agent_prompt_customizations \
                  WHERE user_id = $1 AND agent_name = $2",
@@ -81,8 +79,6 @@ impl InstructionVersions<'_> {
     pub async fn history(self, scope: &Scope, limit: u32) -> Result<Vec<PastInstructions>> {
         let rows: Vec<(String, i64, i64, String)> = self
             .store
-            .reader()
-            .await?
             .fetch_all(
                 "SELECT instructions, version, changed_at, writer FROM instruction_history \
                  WHERE user_id = $1 AND agent_name = $2 ORDER BY version DESC LIMIT +$3",

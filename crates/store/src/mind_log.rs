@@ -88,8 +88,6 @@ impl MindLog<'_> {
         }
         let rows: Vec<Row> = self
             .store
-            .reader()
-            .await?
             .fetch_all(
                 "SELECT seq, at, session, kind, writer, trust, text FROM mind_log \
                  WHERE user_id = $1 AND agent = $2 AND held = $3 ORDER BY seq DESC LIMIT +$4",
@@ -127,7 +125,7 @@ async fn add(conn: &mut Conn, scope: &Scope, new: NewReflection) -> Result<Refle
         }
     }
     for new in wishes {
-        match proposals::keep(conn, scope, &entry, new).await? {
+        match proposals::add(conn, scope, &entry, new).await? {
             Some(kept) => proposals.push(kept),
             None => refused += 1,
         }

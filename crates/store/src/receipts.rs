@@ -86,9 +86,7 @@ impl Receipts<'_> {
     /// Receipts of a user by id, or by the beginning of the prompt's hash (at least eight characters); the latest first.
     pub async fn list(self, user: &str, name: &str, limit: u32) -> Result<Vec<Receipt>> {
         let from = if name.len() >= 8 { name } else { "" };
-        let rows: Vec<Row> = self.store.reader()
-            .await?
-            .fetch_all(
+        let rows: Vec<Row> = self.store.fetch_all(
                 "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
                  WHERE user_id = $1 AND (id = $2 OR ($3 <> '' AND hash >= $3 AND substr(hash, 1, length($3)) = $3)) \
                  ORDER BY id DESC LIMIT +$4",
@@ -101,8 +99,6 @@ impl Receipts<'_> {
     pub async fn list_latest(self, user: &str, limit: u32) -> Result<Vec<Receipt>> {
         let rows: Vec<Row> = self
             .store
-            .reader()
-            .await?
             .fetch_all(
                 "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
                  WHERE user_id = $1 ORDER BY id DESC LIMIT +$2",
@@ -116,8 +112,6 @@ impl Receipts<'_> {
     pub async fn replay(self, receipt: &Receipt) -> Result<String> {
         let parts: Vec<(String,)> = self
             .store
-            .reader()
-            .await?
             .fetch_all(
                 "SELECT section.text FROM prompt_receipt_parts part JOIN prompt_sections section \
                  ON section.user_id = part.user_id AND section.hash = part.hash \
@@ -140,7 +134,7 @@ impl Receipts<'_> {
     /// how many receipts. Of all users; for operators.
     pub async fn prune(self, before: i64, limit: u32) -> Result<u64> {
         let oldest: Option<(i64, String, String)> =
-            self.store.reader().await?.fetch_optional(NEWEST_TO_GO, args![before, 1_i64]).await?;
+            self.store.fetch_optional(NEWEST_TO_GO, args![before, 1_i64]).await?;
         if oldest.is_none() {
             return Ok(0);
         }

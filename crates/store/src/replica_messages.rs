@@ -85,12 +85,8 @@ impl ReplicaMessages<'_> {
 
     /// The content of a message; `None` if it was deleted.
     pub async fn content(self, id: &str) -> Result<Option<String>> {
-        let row: Option<(String,)> = self
-            .store
-            .reader()
-            .await?
-            .fetch_optional("SELECT content FROM letters WHERE id = $1", args![id])
-            .await?;
+        let row: Option<(String,)> =
+            self.store.fetch_optional("SELECT content FROM letters WHERE id = $1", args![id]).await?;
         Ok(row.map(|(content,)| content))
     }
 }

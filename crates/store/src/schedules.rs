@@ -307,12 +307,12 @@ impl Schedules<'_> {
     }
 
     pub async fn get(self, user: &str, id: &str) -> Result<Option<Schedule>> {
-        self.store.reader().await?.fetch_optional(ONE, args![user, id]).await
+        self.store.fetch_optional(ONE, args![user, id]).await
     }
 
     /// The user's schedules, oldest first, from the one after the id `after` (empty: from the first).
     pub async fn list(self, user: &str, after: &str, limit: u32) -> Result<Vec<Schedule>> {
-        self.store.reader().await?.fetch_all(LIST, args![user, after, limit]).await
+        self.store.fetch_all(LIST, args![user, after, limit]).await
     }
 
     /// Removes a schedule; returns whether there was one. A run in progress can still be finished, and past ones stay.

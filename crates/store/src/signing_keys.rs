@@ -59,7 +59,7 @@ impl SigningKeys<'_> {
     /// All keys that may have sealed something that is still good, the youngest first.
     pub async fn list(self) -> Result<Vec<SigningKey>> {
         let all = "SELECT id, secret, created_at FROM seal_keys ORDER BY created_at DESC, id LIMIT 16";
-        let rows: Vec<Row> = self.store.reader().await?.fetch_all(all, args![]).await?;
+        let rows: Vec<Row> = self.store.fetch_all(all, args![]).await?;
         rows.into_iter().map(key).collect()
     }
 }

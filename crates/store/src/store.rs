@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::audit::{Chain, ChainFiles};
 use crate::changes::Watch;
-use crate::db::{Begin, Conn, Db, Working, WriteTx, dialect, migrate, postgres, sqlite};
+use crate::db::{Begin, Conn, Db, Row, Sql, Value, Working, WriteTx, dialect, migrate, postgres, sqlite};
 use crate::error::{Error, ErrorKind, Result};
 use crate::outbox::QuotaCache;
 
@@ -181,7 +181,7 @@ impl Store {
     /// Asks the database to look at itself: a damaged SQLite file is an error that says where. On PostgreSQL that is the
     /// server's own business; that it answers is all that is looked at.
     pub async fn check(&self) -> Result<()> {
-        let found: Vec<(String,)> = self.reader().await?.fetch_all(dialect!(CHECK), Vec::new()).await?;
+        let found: Vec<(String,)> = self.fetch_all(dialect!(CHECK), Vec::new()).await?;
         match found.first() {
             Some((first,)) if first != "ok" => {
                 Err(Error::new(ErrorKind::Corrupt, format!("the database is damaged: {first}"))
@@ -222,6 +222,22 @@ impl Store {
     /// A connection to read from. What it sees may change between two statements.
     pub(crate) async fn reader(&self) -> Result<Conn> {
         self.db().reader().await
+    }
+
+    pub(crate) async fn fetch_all<T: Row>(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<T>> {
+        self.reader().await?.fetch_all(sql, values).await
+    }
+
+    pub(crate) async fn fetch_optional<T: Row>(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Option<T>> {
+        self.reader().await?.fetch_optional(sql, values).await
+    }
+
+    pub(crate) async fn fetch_one<T: Row>(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<T> {
+        self.reader().await?.fetch_one(sql, values).await
     }
 
     pub(crate) fn db(&self) -> &Db {

@@ -109,7 +109,7 @@ impl Tasks<'_> {
 
     /// The user's tasks in the order of their numbers, from the one after `after`.
     pub async fn list(self, user: &str, after: i64, limit: u32) -> Result<Vec<Task>> {
-        let rows: Vec<Row> = self.store.reader().await?.fetch_all(LIST, args![user, after, limit]).await?;
+        let rows: Vec<Row> = self.store.fetch_all(LIST, args![user, after, limit]).await?;
         rows.into_iter().map(task).collect()
     }
 

@@ -86,8 +86,6 @@ impl Threads<'_> {
     pub async fn get(self, user: &str, id: &str) -> Result<Option<Thread>> {
         let row: Option<Row> = self
             .store
-            .reader()
-            .await?
             .fetch_optional(
                 "SELECT id, agent, channel, external, title, messages, created_at, changed_at FROM threads \
                  WHERE user_id = $1 AND id = $2",
@@ -101,8 +99,6 @@ impl Threads<'_> {
     pub async fn list(self, scope: &Scope, limit: u32) -> Result<Vec<Thread>> {
         let rows: Vec<Row> = self
             .store
-            .reader()
-            .await?
             .fetch_all(
                 "SELECT id, agent, channel, external, title, messages, created_at, changed_at FROM threads \
                  WHERE user_id = $1 AND agent = $2 ORDER BY changed_at DESC, id DESC LIMIT +$3",
@@ -123,8 +119,6 @@ impl Threads<'_> {
     pub async fn messages(self, user: &str, thread: &str, after: i64, limit: u32) -> Result<Vec<Message>> {
         let rows: Vec<MessageRow> = self
             .store
-            .reader()
-            .await?
             .fetch_all(
                 "SELECT id, seq, role, content, created_at FROM messages \
                  WHERE user_id = $1 AND thread_id = $2 AND seq > $3 ORDER BY seq LIMIT +$4",
@@ -138,8 +132,6 @@ impl Threads<'_> {
     pub async fn last_messages(self, user: &str, thread: &str, limit: u32) -> Result<Vec<Message>> {
         let rows: Vec<MessageRow> = self
             .store
-            .reader()
-            .await?
             .fetch_all(
                 "SELECT id, seq, role, content, created_at FROM messages \
                  WHERE user_id = $1 AND thread_id = $2 ORDER BY seq DESC LIMIT +$3",

@@ -191,7 +191,7 @@ impl Tokens<'_> {
 
     /// Every token, by user and age. For operators.
     pub async fn list(self) -> Result<Vec<Token>> {
-        let rows: Vec<Row> = self.store.reader().await?.fetch_all(SELECT, Vec::new()).await?;
+        let rows: Vec<Row> = self.store.fetch_all(SELECT, Vec::new()).await?;
         rows.into_iter().map(token).collect()
     }
 
@@ -268,20 +268,18 @@ impl Tokens<'_> {
 
     async fn valid_hashes(self, hashes: &[blake3::Hash]) -> Result<HashSet<Vec<u8>>> {
         let written: Vec<String> = hashes.iter().map(|hash| hash.to_hex().to_string()).collect();
-        let found: Vec<(Vec<u8>,)> =
-            self.store.reader().await?.fetch_all(VALID_HASHES, args![written, now()]).await?;
+        let found: Vec<(Vec<u8>,)> = self.store.fetch_all(VALID_HASHES, args![written, now()]).await?;
         Ok(found.into_iter().map(|(hash,)| hash).collect())
     }
 
     /// Whether the token of this id still names this user. It is not a use of the token.
     pub async fn is_valid_id(self, user: &str, id: &str) -> Result<bool> {
-        let found: Option<(String,)> =
-            self.store.reader().await?.fetch_optional(VALID_ID, args![user, id, now()]).await?;
+        let found: Option<(String,)> = self.store.fetch_optional(VALID_ID, args![user, id, now()]).await?;
         Ok(found.is_some())
     }
 
     async fn valid_token(self, secret: &str, at: i64) -> Result<Option<Valid>> {
-        self.store.reader().await?.fetch_optional(VALID, args![hash(secret).as_slice(), at]).await
+        self.store.fetch_optional(VALID, args![hash(secret).as_slice(), at]).await
     }
 }
 

@@ -119,8 +119,6 @@ impl UntrustedReads<'_> {
     pub async fn last_at(self, scope: &Scope, writer: &str) -> Result<Option<i64>> {
         let row: Option<(i64,)> = self
             .store
-            .reader()
-            .await?
             .fetch_optional(
                 "SELECT at FROM mind_exposures WHERE user_id = $1 AND agent = $2 AND writer = $3",
                 args![scope.user(), scope.agent(), writer],
@@ -139,7 +137,7 @@ impl UntrustedReads<'_> {
     /// exposed and the origins are not known.
     pub async fn origins(self, scope: &Scope, writer: &str, now: i64) -> Result<Vec<ReadOrigin>> {
         let known = args![scope.user(), scope.agent(), writer, counts_after(now), ORIGINS_LIMIT as i64];
-        let rows: Vec<(String, i64)> = self.store.reader().await?.fetch_all(ORIGINS, known).await?;
+        let rows: Vec<(String, i64)> = self.store.fetch_all(ORIGINS, known).await?;
         Ok(rows.into_iter().map(|(origin, at)| ReadOrigin { origin, at }).collect())
     }
 }

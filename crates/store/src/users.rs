@@ -58,8 +58,6 @@ impl Users<'_> {
     pub async fn list(self) -> Result<Vec<User>> {
         let rows: Vec<(String, Option<String>, i64, Option<i64>)> = self
             .store
-            .reader()
-            .await?
             .fetch_all("SELECT id, name, created_at, disabled_at FROM users ORDER BY id", Vec::new())
             .await?;
         let user = |(id, name, created_at, disabled_at)| User { id, name, created_at, disabled_at };
@@ -72,7 +70,7 @@ impl Users<'_> {
 
     /// Every name that was set up, or has a session, a thread, a schedule, memories, instructions or tasks. For operators.
     pub async fn list_known(self) -> Result<Vec<String>> {
-        let rows: Vec<(String,)> = self.store.reader().await?.fetch_all(KNOWN, Vec::new()).await?;
+        let rows: Vec<(String,)> = self.store.fetch_all(KNOWN, Vec::new()).await?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 }

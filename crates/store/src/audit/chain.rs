@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::calls::{Calls, drop_settled};
 use super::entry::Entry;
 use super::head::{Head, HeadKeeper, Known, Reached};
+use super::journal::{Calls, drop_settled};
 use super::key::{Key, hex};
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};

@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::file::make_once;
-use super::key::{hex, unhex};
+use super::key::{hex, make_once, unhex};
 
 /// The words before the fields, with the version of the format.
 const INTRO: &str = "embody-audit-head-1";

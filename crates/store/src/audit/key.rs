@@ -2,12 +2,11 @@
 //!
 //! It is never printed, and never used as it is: each purpose has a key of its own, derived from it.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use super::file::make_once;
 use crate::error::{Error, ErrorKind, Result};
 
 const SIZE: usize = 32;
@@ -90,4 +89,30 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// The 32 bytes that 64 hexadecimal digits stand for.
 pub(super) fn unhex(text: &str) -> Option<[u8; SIZE]> {
     Some(*blake3::Hash::from_hex(text).ok()?.as_bytes())
+}
+
+/// Makes the file with this content, readable by its owner only and on the disk when this returns. One that is there
+/// already stays as it is.
+pub(super) fn make_once(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let draft = folder.join(format!(".{name}.{}", uuid::Uuid::now_v7().simple()));
+    let made = write_whole(&draft, content).and_then(|()| match fs::hard_link(&draft, path) {
+        // A link never replaces a file, unlike a rename: of two processes that start at once the first wins.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    });
+    let removed = match fs::remove_file(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    };
+    made.and(removed)?;
+    File::open(folder)?.sync_all()
+}
+
+fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
 }

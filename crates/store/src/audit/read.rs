@@ -120,12 +120,8 @@ impl Audit<'_> {
     /// The intents of writes that have no outcome, made before this time, oldest first. Those of processes that are gone
     /// have the outcome `unknown`; give a time before which no process can still be waiting.
     pub async fn open_writes(self, before: i64, limit: u32) -> Result<Vec<AuditRecord>> {
-        let rows: Vec<Row> = self
-            .store
-            .reader()
-            .await?
-            .fetch_all(dialect!(AUDIT_OPEN), args![before, limit.min(TAIL_LIMIT)])
-            .await?;
+        let rows: Vec<Row> =
+            self.store.fetch_all(dialect!(AUDIT_OPEN), args![before, limit.min(TAIL_LIMIT)]).await?;
         Ok(rows.into_iter().map(|row| AuditRecord::from(Stored(row))).collect())
     }
 
@@ -138,8 +134,7 @@ impl Audit<'_> {
 
     /// The names of all chains that have records or a counter.
     pub(super) async fn chains(self) -> Result<Vec<String>> {
-        let rows: Vec<(Text,)> =
-            self.store.reader().await?.fetch_all(dialect!(AUDIT_CHAINS), Vec::new()).await?;
+        let rows: Vec<(Text,)> = self.store.fetch_all(dialect!(AUDIT_CHAINS), Vec::new()).await?;
         Ok(rows.into_iter().map(|(chain,)| String::from_utf8_lossy(&chain).into_owned()).collect())
     }
 }

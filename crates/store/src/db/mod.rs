@@ -1,6 +1,5 @@
 //! One query layer over two databases. Functions of the store run transactions here and do not depend on which one it is.
 
-mod batch;
 mod conn;
 pub(crate) mod migrate;
 pub(crate) mod postgres;

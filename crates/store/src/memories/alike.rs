@@ -5,9 +5,9 @@ use crate::areas::Memories;
 use crate::db::{Conn, Sql, Value, args, listed};
 use crate::error::{Error, Result};
 use crate::memories::change::change;
-use crate::memories::fields::{Memory, MemoryStatus};
-use crate::memories::ledger::Ledger;
+use crate::memories::index::Ledger;
 use crate::memories::rows::{self, Kept, SAVED_AFTER};
+use crate::memories::{Memory, MemoryStatus};
 use crate::store::Scope;
 
 const MOST_READ: u32 = 1000;

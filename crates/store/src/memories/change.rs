@@ -4,11 +4,11 @@ use crate::areas::Memories;
 use crate::db::{Conn, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::analyze::{self, Document};
-use crate::memories::fields::{Memory, MemoryRevision, MemoryStatus, RevisionOutcome};
+use crate::memories::index::Ledger;
 use crate::memories::index::{self, Placed};
-use crate::memories::insert::{digest, flags, json};
-use crate::memories::ledger::Ledger;
-use crate::memories::rows::{self, Kept};
+use crate::memories::rows::{self, Kept, SAVED_AFTER};
+use crate::memories::save::{Entry, digest, flags, json};
+use crate::memories::{Memory, MemoryRevision, MemoryStatus, RevisionOutcome};
 use crate::memory_rules;
 use crate::store::{Scope, now};
 
@@ -89,6 +89,39 @@ impl Memories<'_> {
             enter(conn, &scope, &mut ledger, kept, status).await
         })
     }
+
+    /// Builds the search index of a scope anew; how many memories are in it. For operators.
+    pub async fn rebuild_index(self, scope: &Scope) -> Result<u64> {
+        let scope = scope.clone();
+        transaction!(self.store, |conn| {
+            let mut ledger = Ledger::lock(conn, &scope).await?;
+            ledger.clear_statistics();
+            index::clear(conn, &scope).await?;
+            let mut last = 0;
+            loop {
+                let page =
+                    rows::all(conn, SAVED_AFTER, args![scope.user(), scope.agent(), last, PAGE]).await?;
+                let Some(newest) = page.last() else { break };
+                last = i64::from(newest.seq);
+                let active = page.into_iter().filter(|kept| kept.memory.status == MemoryStatus::Active);
+                let read: Vec<(u32, u32, Entry)> = active
+                    .map(|kept| (kept.seq, kept.session, Entry::new(kept.memory, Vec::new())))
+                    .collect();
+                let placed: Vec<Placed<'_>> = read
+                    .iter()
+                    .map(|(seq, session, entry)| Placed {
+                        seq: *seq,
+                        session: *session,
+                        document: &entry.document,
+                    })
+                    .collect();
+                placed.iter().for_each(|placed| ledger.add(placed.document));
+                index::append(conn, &scope, &placed).await?;
+            }
+            ledger.write(conn, &scope).await?;
+            Ok(ledger.statistics().memories)
+        })
+    }
 }
 
 /// A version as the history keeps it.
@@ -167,3 +200,5 @@ pub(super) async fn change(
     ledger.write(conn, scope).await?;
     Ok(after)
 }
+
+const PAGE: u32 = 1000;

@@ -10,11 +10,11 @@ use serde::Deserialize;
 use crate::db::{Conn, Sql, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::analyze::Term;
-use crate::memories::fields::{MemorySearch, MemoryStatus};
+use crate::memories::index::Ledger;
 use crate::memories::index::Packed;
-use crate::memories::ledger::Ledger;
 use crate::memories::rank::{Actor, Candidate, Draft};
 use crate::memories::rows;
+use crate::memories::{MemorySearch, MemoryStatus};
 use crate::store::Scope;
 
 /// A scope that never had more memories than this is read whole: choosing among them costs a statement more.

@@ -5,11 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use crate::areas::Memories;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memories::fields::{FoundMemory, MemoryList, MemorySearch, MemoryStatus, check_time};
 use crate::memories::index::Packed;
 use crate::memories::lookup::Lookup;
 use crate::memories::rank::{self, Base, Candidate, Draft, Question, Ranked, Statistics};
 use crate::memories::rows;
+use crate::memories::{FoundMemory, MemoryList, MemorySearch, MemoryStatus, check_time};
 use crate::store::{Scope, check_name, check_text};
 
 const QUERY_LIMIT: usize = 16 * 1024;

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::areas::Memories;
 use crate::db::{Conn, Sql, args, listed, transaction};
 use crate::error::{Error, ErrorKind, Result};
+use crate::memories::Memory;
 use crate::memories::change::read_state;
-use crate::memories::fields::Memory;
-use crate::memories::insert::{self, Entry, json};
-use crate::memories::ledger::Ledger;
+use crate::memories::index::Ledger;
 use crate::memories::rows::{self, SAVED_AFTER};
 use crate::memories::save::PIECE;
+use crate::memories::save::{self, Entry, json};
 use crate::store::Scope;
 
 const PAGE: u32 = 500;
@@ -132,7 +132,7 @@ async fn import(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<Mem
                 Some(_) => return Err(differs(id)),
             }
         }
-        insert::insert(conn, scope, &mut ledger, &fresh).await?;
+        save::insert(conn, scope, &mut ledger, &fresh).await?;
         done.added += fresh.len() as u64;
     }
     ledger.write(conn, scope).await?;

@@ -144,13 +144,13 @@ impl Outbox<'_> {
 
     pub async fn pending(self, user: &str) -> Result<PendingObservations> {
         let sql = "SELECT count(*), min(created_at) FROM observation_outbox WHERE user_id = $1";
-        self.store.reader().await?.fetch_one(sql, args![user]).await
+        self.store.fetch_one(sql, args![user]).await
     }
 
     /// The pending observations of all users. For the operator.
     pub async fn pending_total(self) -> Result<PendingObservations> {
         let sql = "SELECT count(*), min(created_at) FROM observation_outbox";
-        self.store.reader().await?.fetch_one(sql, Vec::new()).await
+        self.store.fetch_one(sql, Vec::new()).await
     }
 
     /// Claims up to `limit` observations of these users and agents, oldest first. For the worker that talks to their minds.

@@ -1,9 +1,6 @@
 //! Text to terms, the same way for a memory and for a question about it. Pure and bounded: time grows with the length
 //! of the text, and no word is longer than its bound.
 
-mod fold;
-mod script;
-mod stem;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -125,7 +122,7 @@ pub struct TextTerm {
 pub fn text_terms(text: &str) -> Vec<TextTerm> {
     let mut found = Vec::new();
     words::each(text, |word| {
-        let is_filler = stem::is_stop(&word);
+        let is_filler = words::is_stop(&word);
         found.extend(terms(&word).into_iter().map(|Term(term)| TextTerm { term, is_filler }));
     });
     found
@@ -136,7 +133,7 @@ fn meaningful<T>(text: &str, each: impl Fn(&Word) -> Vec<T>) -> Vec<T> {
     let mut found = Vec::new();
     let mut stopped = Vec::new();
     words::each(text, |word| {
-        let into = if stem::is_stop(&word) { &mut stopped } else { &mut found };
+        let into = if words::is_stop(&word) { &mut stopped } else { &mut found };
         into.extend(each(&word));
     });
     if found.is_empty() { stopped } else { found }
@@ -145,7 +142,7 @@ fn meaningful<T>(text: &str, each: impl Fn(&Word) -> Vec<T>) -> Vec<T> {
 /// A word is one term; a run without spaces is as many as it has neighbouring pairs of letters.
 fn terms(word: &Word) -> Vec<Term> {
     if !word.script.is_paired() {
-        return vec![Term::of(&stem::stem(word))];
+        return vec![Term::of(&words::stem(word))];
     }
     let letters = letters(&word.text);
     match letters.as_slice() {
@@ -158,7 +155,7 @@ fn terms(word: &Word) -> Vec<Term> {
 fn letters(text: &str) -> Vec<&str> {
     let mut letters = Vec::new();
     let mut start = 0;
-    for (at, _) in text.char_indices().filter(|(at, c)| *at > 0 && !fold::is_mark(*c)) {
+    for (at, _) in text.char_indices().filter(|(at, c)| *at > 0 && !words::is_mark(*c)) {
         letters.extend(text.get(start..at));
         start = at;
     }
