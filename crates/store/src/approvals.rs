@@ -472,12 +472,8 @@ async fn unless_denied(conn: &mut Conn, new: Approval, now: i64) -> Result<AskOu
 }
 
 async fn count_pending(conn: &mut Conn, user: &str, now: i64) -> Result<i64> {
-    let (count,): (i64,) = conn
-        .fetch_one(
-            "SELECT count(*) FROM approvals WHERE user_id = $1 AND status = 'pending' AND expires_at > $2",
-            args![user, now],
-        )
-        .await?;
+    let sql = "SELECT count(*) FROM approvals WHERE user_id = $1 AND status = 'pending' AND expires_at > $2";
+    let (count,): (i64,) = conn.fetch_one(sql, args![user, now]).await?;
     Ok(count)
 }
 

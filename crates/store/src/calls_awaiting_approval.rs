@@ -2,7 +2,7 @@
 //! other can.
 
 use crate::areas::CallsAwaitingApproval;
-use crate::db::{args, transaction};
+use crate::db::{args, from_row, transaction};
 use crate::error::Result;
 use crate::leases::clock;
 use crate::store::{Scope, check_name, check_text, now};
@@ -22,7 +22,11 @@ pub struct CallAwaitingApproval {
     pub content: String,
 }
 
-type Row = (String, String, String, String, String, String, String);
+from_row! {
+    CallAwaitingApproval {
+        user as String, approval, agent as String, thread, tool, arguments, content,
+    } => Ok(Self { scope: Scope::new(&user, &agent)?, approval, thread, tool, arguments, content })
+}
 
 macro_rules! held_where {
     ($rest:literal) => {
@@ -45,21 +49,18 @@ impl CallsAwaitingApproval<'_> {
         transaction!(self.store, |conn| {
             let CallAwaitingApproval { scope, approval, thread, tool, arguments, content } = call;
             let (user, agent) = (scope.user(), scope.agent());
-            conn.execute(
-                        "INSERT INTO held_calls \
-                         (user_id, approval, agent, thread, tool, arguments, content, created_at) \
-                         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
-                         ON CONFLICT (user_id, approval) DO UPDATE SET agent = excluded.agent, \
-                         thread = excluded.thread, tool = excluded.tool, arguments = excluded.arguments, content = excluded.content",
-                        args![user, approval, agent, thread, tool, arguments, content, now()],
-                    )
-                    .await
-                    .map(drop)
+            let sql = "INSERT INTO held_calls \
+                 (user_id, approval, agent, thread, tool, arguments, content, created_at) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+                 ON CONFLICT (user_id, approval) DO UPDATE SET agent = excluded.agent, \
+                 thread = excluded.thread, tool = excluded.tool, arguments = excluded.arguments, content = excluded.content";
+            conn.execute(sql, args![user, approval, agent, thread, tool, arguments, content, now()])
+                .await
+                .map(drop)
         })
     }
 
-    /// The calls that wait no longer for a decision, oldest first: it was made, or it is too late for it. Of all users;
-    /// for the process that makes them.
+    /// The calls whose approval was decided or has expired, oldest first. Of all users; for the process that makes them.
     pub async fn list_decided(self, limit: u32) -> Result<Vec<CallAwaitingApproval>> {
         let sql = held_where!(
             "LEFT JOIN approvals AS asked ON asked.user_id = held.user_id AND asked.id = held.approval \
@@ -68,18 +69,15 @@ impl CallsAwaitingApproval<'_> {
         );
         let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
-        let rows: Vec<Row> = conn.fetch_all(sql, args![limit, now]).await?;
-        rows.into_iter().map(call).collect()
+        conn.fetch_all(sql, args![limit, now]).await
     }
 
-    /// The calls of one thread that wait.
     pub async fn list_in_thread(self, user: &str, thread: &str) -> Result<Vec<CallAwaitingApproval>> {
         let sql = held_where!("WHERE held.user_id = $1 AND held.thread = $2 ORDER BY held.approval");
-        let rows: Vec<Row> = self.store.fetch_all(sql, args![user, thread]).await?;
-        rows.into_iter().map(call).collect()
+        self.store.fetch_all(sql, args![user, thread]).await
     }
 
-    /// Claims a call; whether it was still there. Only the process that claimed it makes the call.
+    /// Claims a call; returns whether it was still there. Only the process that claimed it makes the call.
     pub async fn claim(self, user: &str, approval: &str) -> Result<bool> {
         let (user, approval) = (user.to_owned(), approval.to_owned());
         transaction!(self.store, |conn| {
@@ -87,8 +85,4 @@ impl CallsAwaitingApproval<'_> {
             Ok(conn.execute(sql, args![user, approval]).await? > 0)
         })
     }
-}
-
-fn call((user, approval, agent, thread, tool, arguments, content): Row) -> Result<CallAwaitingApproval> {
-    Ok(CallAwaitingApproval { scope: Scope::new(&user, &agent)?, approval, thread, tool, arguments, content })
 }

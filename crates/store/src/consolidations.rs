@@ -88,15 +88,13 @@ impl Consolidations<'_> {
         let (scope, lease) = (scope.clone(), lease.clone());
         transaction!(self.store, |conn| {
             let now = clock(conn).await?;
+            let sql = "INSERT INTO mind_log_scopes AS this \
+                 (user_id, agent, last_seq, last_at, lease_owner, lease_until, fence) \
+                 VALUES ($1, $2, 0, 0, $3, $4, 1) ON CONFLICT (user_id, agent) DO UPDATE SET \
+                 lease_owner = excluded.lease_owner, lease_until = excluded.lease_until, \
+                 fence = this.fence + 1 WHERE this.lease_until <= $5 RETURNING fence, looked_seq";
             let claimed: Option<(i64, i64)> = conn
-                .fetch_optional(
-                    "INSERT INTO mind_log_scopes AS this \
-                             (user_id, agent, last_seq, last_at, lease_owner, lease_until, fence) \
-                             VALUES ($1, $2, 0, 0, $3, $4, 1) ON CONFLICT (user_id, agent) DO UPDATE SET \
-                             lease_owner = excluded.lease_owner, lease_until = excluded.lease_until, \
-                             fence = this.fence + 1 WHERE this.lease_until <= $5 RETURNING fence, looked_seq",
-                    args![scope.user(), scope.agent(), &lease.owner, lease.until(now), now],
-                )
+                .fetch_optional(sql, args![scope.user(), scope.agent(), &lease.owner, lease.until(now), now])
                 .await?;
             Ok(claimed.map(|(fence, looked_seq)| ConsolidationClaim { scope, fence, looked_seq }))
         })
@@ -111,19 +109,11 @@ impl Consolidations<'_> {
     /// When the mind of this scope was last told something or saved a memory; 0 if never.
     pub async fn last_activity_at(self, scope: &Scope) -> Result<i64> {
         let mut conn = self.store.reader().await?;
-        let told: Option<(i64,)> = conn
-            .fetch_optional(
-                "SELECT last_at FROM mind_log_scopes WHERE user_id = $1 AND agent = $2",
-                args![scope.user(), scope.agent()],
-            )
-            .await?;
-        let saved: Option<(i64,)> = conn
-            .fetch_optional(
-                "SELECT created_at FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
-                 ORDER BY seq DESC LIMIT 1",
-                args![scope.user(), scope.agent()],
-            )
-            .await?;
+        let sql = "SELECT last_at FROM mind_log_scopes WHERE user_id = $1 AND agent = $2";
+        let told: Option<(i64,)> = conn.fetch_optional(sql, args![scope.user(), scope.agent()]).await?;
+        let sql = "SELECT created_at FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
+             ORDER BY seq DESC LIMIT 1";
+        let saved: Option<(i64,)> = conn.fetch_optional(sql, args![scope.user(), scope.agent()]).await?;
         Ok(told.into_iter().chain(saved).map(|(at,)| at).max().unwrap_or(0))
     }
 
@@ -131,27 +121,18 @@ impl Consolidations<'_> {
         if limit > MOST_READ {
             return Err(Error::invalid(format!("the limit is `{limit}`; at most {MOST_READ} runs are read")));
         }
-        let rows: Vec<Row> = self
-            .store
-            .fetch_all(
-                "SELECT id, at, merged, lapsed, pruned, undone_at FROM consolidations \
-                 WHERE user_id = $1 AND agent = $2 ORDER BY id DESC LIMIT +$3",
-                args![scope.user(), scope.agent(), limit],
-            )
-            .await?;
+        let sql = "SELECT id, at, merged, lapsed, pruned, undone_at FROM consolidations \
+             WHERE user_id = $1 AND agent = $2 ORDER BY id DESC LIMIT +$3";
+        let rows: Vec<Row> = self.store.fetch_all(sql, args![scope.user(), scope.agent(), limit]).await?;
         Ok(rows.into_iter().map(run).collect())
     }
 
     /// What consolidations did to a memory or a commitment, newest first.
     pub async fn list_for(self, scope: &Scope, subject: &str) -> Result<Vec<ConsolidationItem>> {
-        let rows: Vec<(String, String, Option<String>)> = self
-            .store
-            .fetch_all(
-                "SELECT run_id, subject, kept FROM consolidation_items \
-                 WHERE user_id = $1 AND agent = $2 AND subject = $3 ORDER BY run_id DESC LIMIT 100",
-                args![scope.user(), scope.agent(), subject],
-            )
-            .await?;
+        let sql = "SELECT run_id, subject, kept FROM consolidation_items \
+             WHERE user_id = $1 AND agent = $2 AND subject = $3 ORDER BY run_id DESC LIMIT 100";
+        let rows: Vec<(String, String, Option<String>)> =
+            self.store.fetch_all(sql, args![scope.user(), scope.agent(), subject]).await?;
         let item = |(run, subject, kept)| ConsolidationItem { run, subject, kept };
         Ok(rows.into_iter().map(item).collect())
     }
@@ -161,12 +142,9 @@ impl Consolidations<'_> {
     pub async fn is_due(self, scope: &Scope, plan: &ConsolidationPlan) -> Result<bool> {
         let mut conn = self.store.reader().await?;
         let (user, agent) = (scope.user(), scope.agent());
-        let row: Option<(i64, i64, i64)> = conn
-            .fetch_optional(
-                "SELECT looked_seq, last_seq, pruned_seq FROM mind_log_scopes WHERE user_id = $1 AND agent = $2",
-                args![user, agent],
-            )
-            .await?;
+        let sql =
+            "SELECT looked_seq, last_seq, pruned_seq FROM mind_log_scopes WHERE user_id = $1 AND agent = $2";
+        let row: Option<(i64, i64, i64)> = conn.fetch_optional(sql, args![user, agent]).await?;
         let (looked_seq, last_seq, pruned_seq) = row.unwrap_or_default();
         let unseen: Option<(i64,)> = conn.fetch_optional(UNSEEN, args![user, agent, looked_seq]).await?;
         if unseen.is_some() {
@@ -215,13 +193,9 @@ fn run((id, at, merged, lapsed, pruned, undone_at): Row) -> ConsolidationRun {
 }
 
 async fn release(conn: &mut Conn, claim: &ConsolidationClaim) -> Result<LeaseStatus> {
-    let returned = conn
-        .execute(
-            "UPDATE mind_log_scopes SET lease_owner = NULL, lease_until = 0 \
-             WHERE user_id = $1 AND agent = $2 AND fence = $3",
-            args![claim.scope.user(), claim.scope.agent(), claim.fence],
-        )
-        .await?;
+    let sql = "UPDATE mind_log_scopes SET lease_owner = NULL, lease_until = 0 \
+         WHERE user_id = $1 AND agent = $2 AND fence = $3";
+    let returned = conn.execute(sql, args![claim.scope.user(), claim.scope.agent(), claim.fence]).await?;
     Ok(LeaseStatus::by(returned))
 }
 
@@ -259,14 +233,11 @@ async fn apply(
     at: i64,
 ) -> Result<ApplyOutcome> {
     let scope = &claim.scope;
-    let held: Option<(i64, i64)> = conn
-        .fetch_optional(
-            "UPDATE mind_log_scopes SET lease_owner = NULL, lease_until = 0, \
-             looked_seq = CASE WHEN looked_seq > $4 THEN looked_seq ELSE $4 END \
-             WHERE user_id = $1 AND agent = $2 AND fence = $3 RETURNING last_seq, pruned_seq",
-            args![scope.user(), scope.agent(), claim.fence, plan.looked_seq],
-        )
-        .await?;
+    let sql = "UPDATE mind_log_scopes SET lease_owner = NULL, lease_until = 0, \
+         looked_seq = CASE WHEN looked_seq > $4 THEN looked_seq ELSE $4 END \
+         WHERE user_id = $1 AND agent = $2 AND fence = $3 RETURNING last_seq, pruned_seq";
+    let held: Option<(i64, i64)> =
+        conn.fetch_optional(sql, args![scope.user(), scope.agent(), claim.fence, plan.looked_seq]).await?;
     let Some((last_seq, pruned_seq)) = held else { return Ok(ApplyOutcome::Lost) };
     let mut run = ConsolidationRun { id: new_id(), at, merged: 0, lapsed: 0, pruned: 0, undone_at: None };
     alike::remember(conn, scope, &plan.likenesses).await?;
@@ -304,13 +275,9 @@ struct Item<'i> {
 
 async fn add_item(conn: &mut Conn, scope: &Scope, run: &str, item: Item<'_>) -> Result<()> {
     let Item { subject, what, kept, version } = item;
-    conn.execute(
-        "INSERT INTO consolidation_items (user_id, agent, run_id, subject, what, kept, version) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        args![scope.user(), scope.agent(), run, subject, what, kept, version],
-    )
-    .await
-    .map(drop)
+    let sql = "INSERT INTO consolidation_items (user_id, agent, run_id, subject, what, kept, version) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    conn.execute(sql, args![scope.user(), scope.agent(), run, subject, what, kept, version]).await.map(drop)
 }
 
 async fn lapse(
@@ -324,13 +291,9 @@ async fn lapse(
         conn.fetch_all(statement, args![scope.user(), scope.agent(), before, MOST_LAPSED]).await?;
     let mut lapsed = 0;
     for (id,) in &old {
-        let changed = conn
-            .execute(
-                "UPDATE commitments SET status = 'lapsed', changed_at = $4 \
-                 WHERE user_id = $1 AND agent = $2 AND id = $3 AND status = 'open'",
-                args![scope.user(), scope.agent(), id, run.at],
-            )
-            .await?;
+        let sql = "UPDATE commitments SET status = 'lapsed', changed_at = $4 \
+             WHERE user_id = $1 AND agent = $2 AND id = $3 AND status = 'open'";
+        let changed = conn.execute(sql, args![scope.user(), scope.agent(), id, run.at]).await?;
         if changed > 0 {
             let item = Item { subject: id, what: "commitment", kept: None, version: run.at };
             add_item(conn, scope, &run.id, item).await?;
@@ -382,13 +345,11 @@ async fn prune(
 }
 
 async fn write(conn: &mut Conn, scope: &Scope, run: &ConsolidationRun) -> Result<()> {
-    conn.execute(
-        "INSERT INTO consolidations (user_id, agent, id, at, merged, lapsed, pruned) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        args![scope.user(), scope.agent(), &run.id, run.at, run.merged, run.lapsed, run.pruned],
-    )
-    .await
-    .map(drop)
+    let sql = "INSERT INTO consolidations (user_id, agent, id, at, merged, lapsed, pruned) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    conn.execute(sql, args![scope.user(), scope.agent(), &run.id, run.at, run.merged, run.lapsed, run.pruned])
+        .await
+        .map(drop)
 }
 
 const ITEMS: &str = "SELECT subject, what, version FROM consolidation_items \
@@ -398,13 +359,10 @@ const RESTORE: &str = "INSERT INTO mind_log (user_id, agent, seq, at, session, k
      WHERE user_id = $1 AND agent = $2 AND run_id = $3";
 
 async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<UndoResult> {
-    let marked: Option<(i64,)> = conn
-        .fetch_optional(
-            "UPDATE consolidations SET undone_at = $4 \
-             WHERE user_id = $1 AND agent = $2 AND id = $3 AND undone_at IS NULL RETURNING pruned",
-            args![scope.user(), scope.agent(), run, at],
-        )
-        .await?;
+    let sql = "UPDATE consolidations SET undone_at = $4 \
+         WHERE user_id = $1 AND agent = $2 AND id = $3 AND undone_at IS NULL RETURNING pruned";
+    let marked: Option<(i64,)> =
+        conn.fetch_optional(sql, args![scope.user(), scope.agent(), run, at]).await?;
     let Some((pruned,)) = marked else {
         return if exists(conn, scope, run).await? { Ok(UndoResult::default()) } else { Err(missing(run)) };
     };
@@ -419,13 +377,9 @@ async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<Undo
             }
         } else {
             // It gets its whole time again: lapsing looks at the last change as well.
-            let opened = conn
-                .execute(
-                    "UPDATE commitments SET status = 'open', changed_at = $5 WHERE user_id = $1 AND agent = $2 \
-                     AND id = $3 AND status = 'lapsed' AND changed_at = $4",
-                    args![scope.user(), scope.agent(), &subject, version, at],
-                )
-                .await?;
+            let sql = "UPDATE commitments SET status = 'open', changed_at = $5 WHERE user_id = $1 AND agent = $2 \
+                 AND id = $3 AND status = 'lapsed' AND changed_at = $4";
+            let opened = conn.execute(sql, args![scope.user(), scope.agent(), &subject, version, at]).await?;
             undone.commitments += opened;
             undone.left += 1 - opened.min(1);
         }
@@ -447,12 +401,8 @@ async fn restore(conn: &mut Conn, scope: &Scope, run: &str) -> Result<u64> {
 }
 
 async fn exists(conn: &mut Conn, scope: &Scope, run: &str) -> Result<bool> {
-    let row: Option<(String,)> = conn
-        .fetch_optional(
-            "SELECT id FROM consolidations WHERE user_id = $1 AND agent = $2 AND id = $3",
-            args![scope.user(), scope.agent(), run],
-        )
-        .await?;
+    let sql = "SELECT id FROM consolidations WHERE user_id = $1 AND agent = $2 AND id = $3";
+    let row: Option<(String,)> = conn.fetch_optional(sql, args![scope.user(), scope.agent(), run]).await?;
     Ok(row.is_some())
 }
 

@@ -357,12 +357,9 @@ async fn insert_all(
 ) -> Result<Vec<Incoming>> {
     // The cursor first: two processes that read the same source take turns, so they take the other locks in one order.
     if let Some((name, value)) = cursor {
-        conn.execute(
-            "INSERT INTO channel_cursors AS this (name, value) VALUES ($1, $2) \
-             ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE this.value < excluded.value",
-            args![name, value],
-        )
-        .await?;
+        let sql = "INSERT INTO channel_cursors AS this (name, value) VALUES ($1, $2) \
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE this.value < excluded.value";
+        conn.execute(sql, args![name, value]).await?;
     }
     if new.is_empty() {
         return Ok(Vec::new());
@@ -419,12 +416,13 @@ fn waiting_or_failed(new: NewIncoming, at: i64, fits: bool) -> Incoming {
 }
 
 async fn insert(conn: &mut Conn, new: &Incoming) -> Result<bool> {
+    let sql = "INSERT INTO incoming (user_id, id, agent, channel, conversation, external, content, state, created_at, \
+         finished_at, reason, seq) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1 + coalesce(\
+         (SELECT max(seq) FROM incoming WHERE channel = $4 AND conversation = $5 AND finished_at IS NULL), 0) \
+         WHERE true ON CONFLICT (channel, external) DO NOTHING";
     let added = conn
         .execute(
-            "INSERT INTO incoming (user_id, id, agent, channel, conversation, external, content, state, created_at, \
-             finished_at, reason, seq) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1 + coalesce(\
-             (SELECT max(seq) FROM incoming WHERE channel = $4 AND conversation = $5 AND finished_at IS NULL), 0) \
-             WHERE true ON CONFLICT (channel, external) DO NOTHING",
+            sql,
             args![
                 &new.user,
                 &new.id,
@@ -460,12 +458,10 @@ async fn set_last_seen(conn: &mut Conn, scope: &Scope, seen: LastSeenChannel) ->
     if seen.channel == SCHEDULED {
         return Ok(());
     }
-    conn.execute(
-        "INSERT INTO heard AS this (user_id, agent, channel, conversation, at) VALUES ($1, $2, $3, $4, $5) \
+    let sql = "INSERT INTO heard AS this (user_id, agent, channel, conversation, at) VALUES ($1, $2, $3, $4, $5) \
          ON CONFLICT (user_id, agent) DO UPDATE SET channel = excluded.channel, \
-         conversation = excluded.conversation, at = excluded.at WHERE this.at <= excluded.at",
-        args![scope.user(), scope.agent(), seen.channel, seen.conversation, seen.at],
-    )
-    .await
-    .map(drop)
+         conversation = excluded.conversation, at = excluded.at WHERE this.at <= excluded.at";
+    conn.execute(sql, args![scope.user(), scope.agent(), seen.channel, seen.conversation, seen.at])
+        .await
+        .map(drop)
 }

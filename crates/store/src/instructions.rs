@@ -47,14 +47,10 @@ pub enum InstructionsOutcome {
 impl InstructionVersions<'_> {
     /// The standing instructions; empty with version 0 if there were never any.
     pub async fn get(self, scope: &Scope) -> Result<Instructions> {
-        let row: Option<(String, i64, i64)> = self
-            .store
-            .fetch_optional(
-                "SELECT instructions, version, changed_at FROM user_agent_prompt_customizations \
-                 WHERE user_id = $1 AND agent_name = $2",
-                args![scope.user(), scope.agent()],
-            )
-            .await?;
+        let sql = "SELECT instructions, version, changed_at FROM user_agent_prompt_customizations \
+             WHERE user_id = $1 AND agent_name = $2";
+        let row: Option<(String, i64, i64)> =
+            self.store.fetch_optional(sql, args![scope.user(), scope.agent()]).await?;
         let (text, version, changed_at) = row.unwrap_or_default();
         Ok(Instructions { text, version, changed_at })
     }
@@ -77,14 +73,10 @@ impl InstructionVersions<'_> {
     }
 
     pub async fn history(self, scope: &Scope, limit: u32) -> Result<Vec<PastInstructions>> {
-        let rows: Vec<(String, i64, i64, String)> = self
-            .store
-            .fetch_all(
-                "SELECT instructions, version, changed_at, writer FROM instruction_history \
-                 WHERE user_id = $1 AND agent_name = $2 ORDER BY version DESC LIMIT +$3",
-                args![scope.user(), scope.agent(), limit],
-            )
-            .await?;
+        let sql = "SELECT instructions, version, changed_at, writer FROM instruction_history \
+             WHERE user_id = $1 AND agent_name = $2 ORDER BY version DESC LIMIT +$3";
+        let rows: Vec<(String, i64, i64, String)> =
+            self.store.fetch_all(sql, args![scope.user(), scope.agent(), limit]).await?;
         Ok(rows
             .into_iter()
             .map(|(text, version, changed_at, writer)| PastInstructions {
@@ -123,12 +115,9 @@ impl InstructionVersions<'_> {
 }
 
 async fn past(conn: &mut Conn, scope: &Scope, version: i64) -> Result<Option<(String, i64, String)>> {
-    conn.fetch_optional(
-        "SELECT instructions, changed_at, writer FROM instruction_history \
-         WHERE user_id = $1 AND agent_name = $2 AND version = $3",
-        args![scope.user(), scope.agent(), version],
-    )
-    .await
+    let sql = "SELECT instructions, changed_at, writer FROM instruction_history \
+         WHERE user_id = $1 AND agent_name = $2 AND version = $3";
+    conn.fetch_optional(sql, args![scope.user(), scope.agent(), version]).await
 }
 
 pub(crate) async fn write(
@@ -138,28 +127,24 @@ pub(crate) async fn write(
 ) -> Result<InstructionsOutcome> {
     check_controls("text of the instructions", &change.text)?;
     // Makes the row and locks it: of two first writers one waits, and then sees what the other wrote.
-    let (text, version, changed_at): (String, i64, i64) = conn
-        .fetch_one(
-            "INSERT INTO user_agent_prompt_customizations AS this (user_id, agent_name, instructions, version, changed_at) \
-             VALUES ($1, $2, '', 0, 0) ON CONFLICT (user_id, agent_name) DO UPDATE SET version = this.version \
-             RETURNING instructions, version, changed_at",
-            args![scope.user(), scope.agent()],
-        )
-        .await?;
+    let sql = "INSERT INTO user_agent_prompt_customizations AS this (user_id, agent_name, instructions, version, changed_at) \
+         VALUES ($1, $2, '', 0, 0) ON CONFLICT (user_id, agent_name) DO UPDATE SET version = this.version \
+         RETURNING instructions, version, changed_at";
+    let (text, version, changed_at): (String, i64, i64) =
+        conn.fetch_one(sql, args![scope.user(), scope.agent()]).await?;
     let before = Instructions { text, version, changed_at };
     if change.expected_version.is_some_and(|expected| expected != before.version) {
         return Ok(InstructionsOutcome::Stale(before));
     }
     let after = Instructions { text: change.text, version: before.version + 1, changed_at: now() };
+    let sql = "UPDATE user_agent_prompt_customizations SET instructions = $3, version = $4, changed_at = $5 \
+         WHERE user_id = $1 AND agent_name = $2";
+    conn.execute(sql, args![scope.user(), scope.agent(), &after.text, after.version, after.changed_at])
+        .await?;
+    let sql = "INSERT INTO instruction_history (user_id, agent_name, version, instructions, writer, changed_at) \
+         VALUES ($1, $2, $3, $4, $5, $6)";
     conn.execute(
-        "UPDATE user_agent_prompt_customizations SET instructions = $3, version = $4, changed_at = $5 \
-         WHERE user_id = $1 AND agent_name = $2",
-        args![scope.user(), scope.agent(), &after.text, after.version, after.changed_at],
-    )
-    .await?;
-    conn.execute(
-        "INSERT INTO instruction_history (user_id, agent_name, version, instructions, writer, changed_at) \
-         VALUES ($1, $2, $3, $4, $5, $6)",
+        sql,
         args![scope.user(), scope.agent(), after.version, &after.text, change.writer, after.changed_at],
     )
     .await?;

@@ -210,12 +210,13 @@ pub(crate) async fn follow(
         return conn.execute(same, values).await.map(drop);
     }
     let beginning: String = after.text.chars().take(BEGINNING_CHARS).collect();
-    conn.execute(
-        "INSERT INTO mind_cautions \
+    let sql = "INSERT INTO mind_cautions \
          (user_id, agent, seq, lane, judged, id, version, occurred_at, trust, beginning) \
          VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8, $9) \
          ON CONFLICT (user_id, agent, seq) DO UPDATE SET lane = excluded.lane, judged = 0, \
-         version = excluded.version, trust = excluded.trust, beginning = excluded.beginning",
+         version = excluded.version, trust = excluded.trust, beginning = excluded.beginning";
+    conn.execute(
+        sql,
         args![
             scope.user(),
             scope.agent(),
@@ -233,13 +234,10 @@ pub(crate) async fn follow(
 }
 
 async fn note(conn: &mut Conn, scope: &Scope, scan: MemoryRuleScan) -> Result<()> {
-    conn.execute(
-        "INSERT INTO mind_caution_marks AS this (user_id, agent, seq) VALUES ($1, $2, $3) \
+    let sql = "INSERT INTO mind_caution_marks AS this (user_id, agent, seq) VALUES ($1, $2, $3) \
          ON CONFLICT (user_id, agent) DO UPDATE \
-         SET seq = CASE WHEN this.seq > excluded.seq THEN this.seq ELSE excluded.seq END",
-        args![scope.user(), scope.agent(), scan.up_to],
-    )
-    .await?;
+         SET seq = CASE WHEN this.seq > excluded.seq THEN this.seq ELSE excluded.seq END";
+    conn.execute(sql, args![scope.user(), scope.agent(), scan.up_to]).await?;
     for (seq, version) in scan.harmless {
         conn.execute(REMOVE, args![scope.user(), scope.agent(), seq, version]).await?;
     }

@@ -86,14 +86,10 @@ impl MindLog<'_> {
                 "the limit is `{limit}`; at most {MOST_READ} entries are read"
             )));
         }
-        let rows: Vec<Row> = self
-            .store
-            .fetch_all(
-                "SELECT seq, at, session, kind, writer, trust, text FROM mind_log \
-                 WHERE user_id = $1 AND agent = $2 AND held = $3 ORDER BY seq DESC LIMIT +$4",
-                args![scope.user(), scope.agent(), i64::from(held), limit],
-            )
-            .await?;
+        let sql = "SELECT seq, at, session, kind, writer, trust, text FROM mind_log \
+             WHERE user_id = $1 AND agent = $2 AND held = $3 ORDER BY seq DESC LIMIT +$4";
+        let rows: Vec<Row> =
+            self.store.fetch_all(sql, args![scope.user(), scope.agent(), i64::from(held), limit]).await?;
         let entry = |(seq, at, session, kind, writer, trust, text)| LogEntry {
             seq,
             entry: NewLogEntry { at, session, kind, writer, trust, held, text },
@@ -119,7 +115,7 @@ async fn add(conn: &mut Conn, scope: &Scope, new: NewReflection) -> Result<Refle
     }
     let (mut commitments, mut proposals, mut refused) = (Vec::new(), Vec::new(), 0);
     for new in said {
-        match commitments::keep(conn, scope, &entry, new).await? {
+        match commitments::add(conn, scope, &entry, new).await? {
             Some(kept) => commitments.push(kept),
             None => refused += 1,
         }
@@ -135,18 +131,15 @@ async fn add(conn: &mut Conn, scope: &Scope, new: NewReflection) -> Result<Refle
 
 /// Appends an entry. Its number comes from the row of the scope, which stays locked until the transaction ends.
 async fn append(conn: &mut Conn, scope: &Scope, entry: &NewLogEntry) -> Result<i64> {
-    let (seq,): (i64,) = conn
-        .fetch_one(
-            "INSERT INTO mind_log_scopes AS this (user_id, agent, last_seq, last_at) VALUES ($1, $2, 1, $3) \
-             ON CONFLICT (user_id, agent) DO UPDATE SET last_seq = this.last_seq + 1, \
-             last_at = CASE WHEN this.last_at > excluded.last_at THEN this.last_at ELSE excluded.last_at END \
-             RETURNING last_seq",
-            args![scope.user(), scope.agent(), entry.at],
-        )
-        .await?;
+    let sql = "INSERT INTO mind_log_scopes AS this (user_id, agent, last_seq, last_at) VALUES ($1, $2, 1, $3) \
+         ON CONFLICT (user_id, agent) DO UPDATE SET last_seq = this.last_seq + 1, \
+         last_at = CASE WHEN this.last_at > excluded.last_at THEN this.last_at ELSE excluded.last_at END \
+         RETURNING last_seq";
+    let (seq,): (i64,) = conn.fetch_one(sql, args![scope.user(), scope.agent(), entry.at]).await?;
+    let sql = "INSERT INTO mind_log (user_id, agent, seq, at, session, kind, writer, trust, held, text) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     conn.execute(
-        "INSERT INTO mind_log (user_id, agent, seq, at, session, kind, writer, trust, held, text) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        sql,
         args![
             scope.user(),
             scope.agent(),

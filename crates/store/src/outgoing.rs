@@ -402,10 +402,11 @@ fn waiting(new: NewOutgoing, at: i64) -> Outgoing {
 }
 
 async fn insert(conn: &mut Conn, new: &Outgoing) -> Result<()> {
-    conn.execute(
-        "INSERT INTO outgoing (user_id, id, agent, channel, recipient, text, kind, urgency, about, state, reason, \
+    let sql = "INSERT INTO outgoing (user_id, id, agent, channel, recipient, text, kind, urgency, about, state, reason, \
          created_at, finished_at, seq) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1 + coalesce(\
-         (SELECT max(seq) FROM outgoing WHERE channel = $4 AND recipient = $5 AND finished_at IS NULL), 0)",
+         (SELECT max(seq) FROM outgoing WHERE channel = $4 AND recipient = $5 AND finished_at IS NULL), 0)";
+    conn.execute(
+        sql,
         args![
             &new.user,
             &new.id,
@@ -440,13 +441,9 @@ pub(crate) async fn lock_order(
     // Names contain no control characters: two pairs never share a key.
     let keys: Vec<String> =
         pairs.map(|(channel, name)| format!("{queue}\u{1f}{channel}\u{1f}{name}")).collect();
-    conn.execute(
-        "SELECT pg_advisory_xact_lock(key) FROM (SELECT DISTINCT hashtextextended(name, 7717) AS key \
-         FROM unnest($1::text[]) AS name ORDER BY key) AS lanes",
-        args![keys],
-    )
-    .await
-    .map(drop)
+    let sql = "SELECT pg_advisory_xact_lock(key) FROM (SELECT DISTINCT hashtextextended(name, 7717) AS key \
+         FROM unnest($1::text[]) AS name ORDER BY key) AS lanes";
+    conn.execute(sql, args![keys]).await.map(drop)
 }
 
 /// A reason as it is stored: a long or odd text must not keep a message from being finished.

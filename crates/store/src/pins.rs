@@ -396,10 +396,11 @@ fn compared(mut pin: ToolPin, seen: &SeenTool) -> (ToolPin, Sight) {
 
 async fn see(conn: &mut Conn, seen: SeenTool, at: i64, is_late: bool) -> Result<PinState> {
     let accepted = stored(seen.acceptable, is_late);
+    let sql = "INSERT INTO tool_pins (body, tool, definition, hash, accepted, first_seen_at, changed_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (body, tool) DO NOTHING";
     let first = conn
         .execute(
-            "INSERT INTO tool_pins (body, tool, definition, hash, accepted, first_seen_at, changed_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (body, tool) DO NOTHING",
+            sql,
             args![&seen.body, &seen.tool, &seen.definition.text, &seen.definition.hash, accepted, at],
         )
         .await?;

@@ -219,9 +219,10 @@ pub(crate) async fn add(
         decided_by: None,
     };
     let change = &proposal.change;
+    let sql = "INSERT INTO instruction_proposals (user_id, agent, id, status, line, text, diff, base_version, sentence, \
+         writer, trust, created_at) VALUES ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11)";
     conn.execute(
-        "INSERT INTO instruction_proposals (user_id, agent, id, status, line, text, diff, base_version, sentence, \
-         writer, trust, created_at) VALUES ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11)",
+        sql,
         args![
             scope.user(),
             scope.agent(),

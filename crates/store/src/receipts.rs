@@ -1,7 +1,7 @@
 //! Receipts: the exact bytes of prompts that were sent. Each section's text is kept once, however often it was sent.
 
 use crate::areas::Receipts;
-use crate::db::{Conn, args, dialect, transaction};
+use crate::db::{Conn, args, dialect, from_row, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, check_name, check_text, new_id, now};
 
@@ -35,7 +35,7 @@ pub struct Receipt {
     pub created_at: i64,
 }
 
-type Row = (String, String, String, String, String, String, i64);
+from_row! { Receipt { id, user, agent, layout, hash, detail, created_at } }
 
 /// All that are not newer than this one go: a set that three statements can name alike.
 const NEWEST_TO_GO: &str = "SELECT created_at, user_id, id FROM (SELECT created_at, user_id, id FROM prompt_receipts \
@@ -80,45 +80,30 @@ impl Receipts<'_> {
             )));
         }
         let scope = scope.clone();
-        transaction!(self.store, |conn| keep(conn, &scope, new).await)
+        transaction!(self.store, |conn| insert(conn, &scope, new).await)
     }
 
     /// Receipts of a user by id, or by the beginning of the prompt's hash (at least eight characters); the latest first.
     pub async fn list(self, user: &str, name: &str, limit: u32) -> Result<Vec<Receipt>> {
+        let sql = "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
+             WHERE user_id = $1 AND (id = $2 OR ($3 <> '' AND hash >= $3 AND substr(hash, 1, length($3)) = $3)) \
+             ORDER BY id DESC LIMIT +$4";
         let from = if name.len() >= 8 { name } else { "" };
-        let rows: Vec<Row> = self.store.fetch_all(
-                "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
-                 WHERE user_id = $1 AND (id = $2 OR ($3 <> '' AND hash >= $3 AND substr(hash, 1, length($3)) = $3)) \
-                 ORDER BY id DESC LIMIT +$4",
-                args![user, name, from, limit],
-            )
-            .await?;
-        Ok(rows.into_iter().map(receipt).collect())
+        self.store.fetch_all(sql, args![user, name, from, limit]).await
     }
 
     pub async fn list_latest(self, user: &str, limit: u32) -> Result<Vec<Receipt>> {
-        let rows: Vec<Row> = self
-            .store
-            .fetch_all(
-                "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
-                 WHERE user_id = $1 ORDER BY id DESC LIMIT +$2",
-                args![user, limit],
-            )
-            .await?;
-        Ok(rows.into_iter().map(receipt).collect())
+        let sql = "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
+             WHERE user_id = $1 ORDER BY id DESC LIMIT +$2";
+        self.store.fetch_all(sql, args![user, limit]).await
     }
 
     /// The exact text that was sent, checked against its hash.
     pub async fn replay(self, receipt: &Receipt) -> Result<String> {
-        let parts: Vec<(String,)> = self
-            .store
-            .fetch_all(
-                "SELECT section.text FROM prompt_receipt_parts part JOIN prompt_sections section \
-                 ON section.user_id = part.user_id AND section.hash = part.hash \
-                 WHERE part.user_id = $1 AND part.receipt_id = $2 ORDER BY part.position",
-                args![&receipt.user, &receipt.id],
-            )
-            .await?;
+        let sql = "SELECT section.text FROM prompt_receipt_parts part JOIN prompt_sections section \
+             ON section.user_id = part.user_id AND section.hash = part.hash \
+             WHERE part.user_id = $1 AND part.receipt_id = $2 ORDER BY part.position";
+        let parts: Vec<(String,)> = self.store.fetch_all(sql, args![&receipt.user, &receipt.id]).await?;
         let text: String = parts.into_iter().map(|(part,)| part).collect();
         let hash = blake3::hash(text.as_bytes()).to_hex();
         if hash.as_str() != receipt.hash {
@@ -130,8 +115,8 @@ impl Receipts<'_> {
         Ok(text)
     }
 
-    /// Forgets up to `limit` receipts from before a time, the oldest first, and the sections that no other receipt needs;
-    /// how many receipts. Of all users; for operators.
+    /// Deletes up to `limit` receipts from before a time, the oldest first, and the sections that no other receipt needs;
+    /// returns how many receipts. Of all users; for operators.
     pub async fn prune(self, before: i64, limit: u32) -> Result<u64> {
         let oldest: Option<(i64, String, String)> =
             self.store.fetch_optional(NEWEST_TO_GO, args![before, 1_i64]).await?;
@@ -143,7 +128,7 @@ impl Receipts<'_> {
 }
 
 async fn prune(conn: &mut Conn, before: i64, limit: u32) -> Result<u64> {
-    // A prompt that is being kept right now may rely on a section that nobody else needs.
+    // A receipt that is being inserted right now may rely on a section that no other receipt needs.
     conn.execute(dialect!(LOCK_SECTIONS), Vec::new()).await?;
     let newest: Option<(i64, String, String)> =
         conn.fetch_optional(NEWEST_TO_GO, args![before, limit]).await?;
@@ -153,7 +138,7 @@ async fn prune(conn: &mut Conn, before: i64, limit: u32) -> Result<u64> {
     conn.execute(PRUNE_RECEIPTS, args![at, user, id]).await
 }
 
-async fn keep(conn: &mut Conn, scope: &Scope, new: NewReceipt) -> Result<String> {
+async fn insert(conn: &mut Conn, scope: &Scope, new: NewReceipt) -> Result<String> {
     let id = new_id();
     let hashes: Vec<Vec<u8>> =
         new.parts.iter().map(|part| blake3::hash(part.as_bytes()).as_bytes().to_vec()).collect();
@@ -168,12 +153,10 @@ async fn keep(conn: &mut Conn, scope: &Scope, new: NewReceipt) -> Result<String>
         "ON CONFLICT (user_id, hash) DO NOTHING",
     )
     .await?;
-    conn.execute(
-        "INSERT INTO prompt_receipts (user_id, id, agent, layout, hash, detail, created_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        args![scope.user(), &id, scope.agent(), new.layout, new.hash, new.detail, now()],
-    )
-    .await?;
+    let sql = "INSERT INTO prompt_receipts (user_id, id, agent, layout, hash, detail, created_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    conn.execute(sql, args![scope.user(), &id, scope.agent(), new.layout, new.hash, new.detail, now()])
+        .await?;
     let parts =
         hashes.into_iter().zip(0i64..).map(|(hash, position)| args![scope.user(), &id, position, hash]);
     conn.insert_rows(
@@ -183,8 +166,4 @@ async fn keep(conn: &mut Conn, scope: &Scope, new: NewReceipt) -> Result<String>
     )
     .await?;
     Ok(id)
-}
-
-fn receipt((id, user, agent, layout, hash, detail, created_at): Row) -> Receipt {
-    Receipt { id, user, agent, layout, hash, detail, created_at }
 }

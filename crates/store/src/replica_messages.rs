@@ -45,12 +45,9 @@ impl ReplicaMessages<'_> {
         transaction!(self.store, |conn| {
             let NewReplicaMessage { sender, recipient, content } = message;
             let now = clock(conn).await?;
-            conn.execute(
-                "INSERT INTO letters (id, sender, recipient, content, created_at) \
-                         VALUES ($1, $2, $3, $4, $5)",
-                args![id, sender, recipient.unwrap_or_default(), content, now],
-            )
-            .await?;
+            let sql = "INSERT INTO letters (id, sender, recipient, content, created_at) \
+                 VALUES ($1, $2, $3, $4, $5)";
+            conn.execute(sql, args![id, sender, recipient.unwrap_or_default(), content, now]).await?;
             conn.notify(Topic::ReplicaMessages).await
         })
     }
@@ -59,13 +56,9 @@ impl ReplicaMessages<'_> {
     pub async fn list_for(self, process: &str) -> Result<Vec<ReplicaMessage>> {
         let mut conn = self.store.reader().await?;
         let since = earlier(clock(&mut conn).await?, KEPT);
-        let rows: Vec<(String, String)> = conn
-            .fetch_all(
-                "SELECT id, sender FROM letters WHERE created_at >= $1 AND sender <> $2 \
-                 AND (recipient = '' OR recipient = $2) ORDER BY created_at, id",
-                args![since, process],
-            )
-            .await?;
+        let sql = "SELECT id, sender FROM letters WHERE created_at >= $1 AND sender <> $2 \
+             AND (recipient = '' OR recipient = $2) ORDER BY created_at, id";
+        let rows: Vec<(String, String)> = conn.fetch_all(sql, args![since, process]).await?;
         Ok(rows.into_iter().map(|(id, sender)| ReplicaMessage { id, sender }).collect())
     }
 

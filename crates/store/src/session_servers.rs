@@ -13,12 +13,8 @@ impl SessionServers<'_> {
     pub async fn contains(self, body: &str, digest: &str, life: Duration) -> Result<bool> {
         let mut conn = self.store.reader().await?;
         let since = earlier(clock(&mut conn).await?, life);
-        let known: Option<(i64,)> = conn
-            .fetch_optional(
-                "SELECT seen_at FROM session_servers WHERE body = $1 AND digest = $2 AND seen_at > $3",
-                args![body, digest, since],
-            )
-            .await?;
+        let sql = "SELECT seen_at FROM session_servers WHERE body = $1 AND digest = $2 AND seen_at > $3";
+        let known: Option<(i64,)> = conn.fetch_optional(sql, args![body, digest, since]).await?;
         Ok(known.is_some())
     }
 
@@ -31,13 +27,9 @@ impl SessionServers<'_> {
             let now = clock(conn).await?;
             conn.execute("DELETE FROM session_servers WHERE seen_at <= $1", args![earlier(now, life)])
                 .await?;
-            conn.execute(
-                "INSERT INTO session_servers (body, digest, seen_at) VALUES ($1, $2, $3) \
-                         ON CONFLICT (body, digest) DO UPDATE SET seen_at = excluded.seen_at",
-                args![body, digest, now],
-            )
-            .await
-            .map(drop)
+            let sql = "INSERT INTO session_servers (body, digest, seen_at) VALUES ($1, $2, $3) \
+                 ON CONFLICT (body, digest) DO UPDATE SET seen_at = excluded.seen_at";
+            conn.execute(sql, args![body, digest, now]).await.map(drop)
         })
     }
 

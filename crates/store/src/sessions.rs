@@ -280,21 +280,16 @@ async fn open(conn: &mut Conn, open: OpenSession) -> Result<OpenSessionOutcome> 
         )
         .await?;
     }
+    let sql = "INSERT INTO broker_sessions (user_id, id, agent, channel, host, hello, reasons, created_at, seen_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, '[]', $7, $7) ON CONFLICT (user_id, id) DO NOTHING";
     let made = conn
-        .execute(
-            "INSERT INTO broker_sessions (user_id, id, agent, channel, host, hello, reasons, created_at, seen_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, '[]', $7, $7) ON CONFLICT (user_id, id) DO NOTHING",
-            args![user, &open.id, agent, &open.channel, open.host.clone(), open.hello.clone(), at],
-        )
+        .execute(sql, args![user, &open.id, agent, &open.channel, open.host.clone(), open.hello.clone(), at])
         .await?;
     if made == 0 {
-        let resumed = conn
-            .execute(
-                "UPDATE broker_sessions SET channel = $4, host = coalesce($5, host), \
-                 hello = coalesce($6, hello), seen_at = $7 WHERE user_id = $1 AND id = $2 AND agent = $3",
-                args![user, &open.id, agent, &open.channel, open.host, open.hello, at],
-            )
-            .await?;
+        let sql = "UPDATE broker_sessions SET channel = $4, host = coalesce($5, host), \
+             hello = coalesce($6, hello), seen_at = $7 WHERE user_id = $1 AND id = $2 AND agent = $3";
+        let resumed =
+            conn.execute(sql, args![user, &open.id, agent, &open.channel, open.host, open.hello, at]).await?;
         if resumed == 0 {
             return Ok(OpenSessionOutcome::OfAnotherAgent);
         }

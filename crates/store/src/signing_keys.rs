@@ -39,7 +39,7 @@ impl SigningKeys<'_> {
             let secret = hex(&bytes);
             let now = clock(conn).await?;
             let newest = "SELECT id, secret, created_at FROM seal_keys WHERE created_at > $1 \
-                                  ORDER BY created_at DESC, id LIMIT 1";
+                 ORDER BY created_at DESC, id LIMIT 1";
             let known: Option<Row> = conn.fetch_optional(newest, args![earlier(now, life)]).await?;
             if let Some(known) = known {
                 return key(known);

@@ -53,13 +53,9 @@ impl SuspendedCalls<'_> {
         transaction!(self.store, |conn| {
             let NewSuspendedCall { user, ticket, holder, anew, lasts } = call;
             let now = clock(conn).await?;
-            conn.execute(
-                "INSERT INTO parked_calls (user_id, ticket, holder, state, anew, expires_at) \
-                         VALUES ($1, $2, $3, 'waiting', $4, $5)",
-                args![user, ticket, holder, anew, later(now, lasts)],
-            )
-            .await
-            .map(drop)
+            let sql = "INSERT INTO parked_calls (user_id, ticket, holder, state, anew, expires_at) \
+                 VALUES ($1, $2, $3, 'waiting', $4, $5)";
+            conn.execute(sql, args![user, ticket, holder, anew, later(now, lasts)]).await.map(drop)
         })
     }
 
@@ -82,14 +78,11 @@ impl SuspendedCalls<'_> {
         let (user, ticket, process) = (user.to_owned(), ticket.to_owned(), process.to_owned());
         transaction!(self.store, |conn| {
             let now = clock(conn).await?;
-            let row: Option<(String, Option<String>)> = conn
-                .fetch_optional(
-                    "UPDATE parked_calls SET state = CASE WHEN holder = $3 THEN 'taken' ELSE 'answered' END \
-                             WHERE user_id = $1 AND ticket = $2 AND state = 'waiting' AND expires_at > $4 \
-                             RETURNING holder, anew",
-                    args![user, ticket, process, now],
-                )
-                .await?;
+            let sql = "UPDATE parked_calls SET state = CASE WHEN holder = $3 THEN 'taken' ELSE 'answered' END \
+                 WHERE user_id = $1 AND ticket = $2 AND state = 'waiting' AND expires_at > $4 \
+                 RETURNING holder, anew";
+            let row: Option<(String, Option<String>)> =
+                conn.fetch_optional(sql, args![user, ticket, process, now]).await?;
             Ok(row.map(|(holder, anew)| SuspendedCall { holder, anew }))
         })
     }
@@ -98,13 +91,9 @@ impl SuspendedCalls<'_> {
     pub async fn claim(self, user: &str, ticket: &str) -> Result<bool> {
         let (user, ticket) = (user.to_owned(), ticket.to_owned());
         transaction!(self.store, |conn| {
-            let taken = conn
-                .execute(
-                    "UPDATE parked_calls SET state = 'taken' \
-                             WHERE user_id = $1 AND ticket = $2 AND state = 'answered'",
-                    args![user, ticket],
-                )
-                .await?;
+            let sql = "UPDATE parked_calls SET state = 'taken' \
+                 WHERE user_id = $1 AND ticket = $2 AND state = 'answered'";
+            let taken = conn.execute(sql, args![user, ticket]).await?;
             Ok(taken > 0)
         })
     }

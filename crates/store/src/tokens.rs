@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::areas::Tokens;
 use crate::audit::Action;
-use crate::db::{Sql, args, audited, transaction};
+use crate::db::{Sql, args, audited, flag, from_row, names, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{check_name, new_id, now};
 use crate::users;
@@ -26,19 +26,9 @@ pub enum TokenScope {
 
 impl TokenScope {
     pub const ALL: [Self; 3] = [Self::Mcp, Self::Chat, Self::Operate];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mcp => "mcp",
-            Self::Chat => "chat",
-            Self::Operate => "operate",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.name() == name)
-    }
 }
+
+names! { pub TokenScope { Mcp = "mcp", Chat = "chat", Operate = "operate" } }
 
 #[derive(Clone, Debug)]
 pub struct NewToken {
@@ -93,9 +83,13 @@ pub struct Principal {
     pub may_approve: bool,
 }
 
-type Row = (String, String, String, String, i64, Option<i64>, Option<i64>, Option<i64>, i64);
+from_row! {
+    Token {
+        id, user, scope: read_scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve: flag,
+    }
+}
 
-const SELECT: &str = "SELECT id, user_id, scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve \
+const LIST: &str = "SELECT id, user_id, scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve \
      FROM tokens ORDER BY user_id, id";
 
 /// A token that counts now: its user, id, scope, last use, and whether it may approve.
@@ -167,11 +161,12 @@ impl Tokens<'_> {
             users::check_new(&mut tx.conn, &row.user).await?;
             tx.operation(&row.user, Action::TokenMade, &row.id, Some(row.scope.name()))?;
             users::ensure(&mut tx.conn, &row.user).await?;
+            let sql = "INSERT INTO tokens \
+                 (user_id, id, scope, label, hash, created_at, expires_at, may_approve) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
             tx.conn
                 .execute(
-                    "INSERT INTO tokens \
-                             (user_id, id, scope, label, hash, created_at, expires_at, may_approve) \
-                         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+                    sql,
                     args![
                         row.user,
                         row.id,
@@ -191,21 +186,16 @@ impl Tokens<'_> {
 
     /// Every token, by user and age. For operators.
     pub async fn list(self) -> Result<Vec<Token>> {
-        let rows: Vec<Row> = self.store.fetch_all(SELECT, Vec::new()).await?;
-        rows.into_iter().map(token).collect()
+        self.store.fetch_all(LIST, Vec::new()).await
     }
 
     /// Ends a token at once. Revoking twice changes nothing. For operators.
     pub async fn revoke(self, id: &str) -> Result<()> {
         let id = id.to_owned();
         audited!(self.store, |tx| {
-            let owner: Option<(String,)> = tx
-                        .conn
-                        .fetch_optional(
-                            "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id",
-                            args![&id, now()],
-                        )
-                        .await?;
+            let sql =
+                "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id";
+            let owner: Option<(String,)> = tx.conn.fetch_optional(sql, args![&id, now()]).await?;
             if let Some((owner,)) = owner {
                 return tx.operation(&owner, Action::TokenRevoked, &id, None);
             }
@@ -225,7 +215,7 @@ impl Tokens<'_> {
         else {
             return Ok(None);
         };
-        let principal = Principal { scope: scope_of(&scope)?, user, token, may_approve: may_approve != 0 };
+        let principal = Principal { scope: read_scope(scope)?, user, token, may_approve: may_approve != 0 };
         if last_used_at.is_none_or(|last| at - last > USE_STEP_US) {
             let (user, token) = (principal.user.clone(), principal.token.clone());
             let stamped = transaction!(self.store, |conn| {
@@ -288,14 +278,7 @@ fn hash(secret: &str) -> blake3::Hash {
     blake3::hash(secret.as_bytes())
 }
 
-fn scope_of(name: &str) -> Result<TokenScope> {
-    TokenScope::from_name(name)
+fn read_scope(name: String) -> Result<TokenScope> {
+    TokenScope::from_name(&name)
         .ok_or_else(|| Error::new(ErrorKind::Schema, format!("a token has the unknown scope `{name}`")))
-}
-
-fn token(
-    (id, user, scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve): Row,
-) -> Result<Token> {
-    let (scope, may_approve) = (scope_of(&scope)?, may_approve != 0);
-    Ok(Token { id, user, scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve })
 }

@@ -117,13 +117,9 @@ impl UntrustedReads<'_> {
 
     /// When this writer has last read it, if ever.
     pub async fn last_at(self, scope: &Scope, writer: &str) -> Result<Option<i64>> {
-        let row: Option<(i64,)> = self
-            .store
-            .fetch_optional(
-                "SELECT at FROM mind_exposures WHERE user_id = $1 AND agent = $2 AND writer = $3",
-                args![scope.user(), scope.agent(), writer],
-            )
-            .await?;
+        let sql = "SELECT at FROM mind_exposures WHERE user_id = $1 AND agent = $2 AND writer = $3";
+        let row: Option<(i64,)> =
+            self.store.fetch_optional(sql, args![scope.user(), scope.agent(), writer]).await?;
         Ok(row.map(|(at,)| at))
     }
 

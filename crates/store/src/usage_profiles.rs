@@ -64,13 +64,9 @@ fn check_subjects<'a>(subjects: impl ExactSizeIterator<Item = &'a String>) -> Re
 
 /// The row exists and is ours until the transaction ends, whether the others exist or not.
 async fn lock(conn: &mut Conn, scope: &Scope, at: i64) -> Result<()> {
-    conn.execute(
-        "INSERT INTO mind_habits AS this (user_id, agent, subject, data, changed_at) VALUES ($1, $2, $3, $4, $5) \
-         ON CONFLICT (user_id, agent, subject) DO UPDATE SET changed_at = this.changed_at",
-        args![scope.user(), scope.agent(), LOCK, Vec::<u8>::new(), at],
-    )
-    .await
-    .map(drop)
+    let sql = "INSERT INTO mind_habits AS this (user_id, agent, subject, data, changed_at) VALUES ($1, $2, $3, $4, $5) \
+         ON CONFLICT (user_id, agent, subject) DO UPDATE SET changed_at = this.changed_at";
+    conn.execute(sql, args![scope.user(), scope.agent(), LOCK, Vec::<u8>::new(), at]).await.map(drop)
 }
 
 async fn read(conn: &mut Conn, scope: &Scope, subjects: Vec<String>) -> Result<Vec<UsageProfile>> {

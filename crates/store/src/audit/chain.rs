@@ -81,13 +81,10 @@ impl Chain {
         if entries.is_empty() {
             return Ok(None);
         }
-        let (mut seq, mac): (i64, Vec<u8>) = conn
-            .fetch_one(
-                "INSERT INTO audit_chains AS this (chain, seq, mac) VALUES ($1, 0, $2) \
-                 ON CONFLICT (chain) DO UPDATE SET seq = this.seq RETURNING seq, mac",
-                args![&self.name, ORIGIN.as_slice()],
-            )
-            .await?;
+        let sql = "INSERT INTO audit_chains AS this (chain, seq, mac) VALUES ($1, 0, $2) \
+             ON CONFLICT (chain) DO UPDATE SET seq = this.seq RETURNING seq, mac";
+        let (mut seq, mac): (i64, Vec<u8>) =
+            conn.fetch_one(sql, args![&self.name, ORIGIN.as_slice()]).await?;
         let mut mac: [u8; 32] = mac.try_into().unwrap_or(ORIGIN);
         self.drop_written(conn, &mut entries).await?;
         drop_settled(conn, &mut entries).await?;
@@ -151,12 +148,8 @@ impl Chain {
         let Some(head) = known.head().filter(|head| (1..length).contains(&head.seq)) else {
             return Ok(false);
         };
-        let stored: Option<(Vec<u8>,)> = conn
-            .fetch_optional(
-                "SELECT mac FROM audit WHERE chain = $1 AND seq = $2",
-                args![&self.name, head.seq],
-            )
-            .await?;
+        let sql = "SELECT mac FROM audit WHERE chain = $1 AND seq = $2";
+        let stored: Option<(Vec<u8>,)> = conn.fetch_optional(sql, args![&self.name, head.seq]).await?;
         Ok(stored.is_none_or(|(mac,)| mac != head.mac))
     }
 
@@ -165,12 +158,9 @@ impl Chain {
         if !entries.iter().any(|entry| entry.tried) {
             return Ok(());
         }
-        let written: Vec<(String,)> = conn
-            .fetch_all(
-                "SELECT id FROM audit WHERE chain = $1 AND seq > $2",
-                args![&self.name, self.committed.load(Ordering::Relaxed)],
-            )
-            .await?;
+        let sql = "SELECT id FROM audit WHERE chain = $1 AND seq > $2";
+        let written: Vec<(String,)> =
+            conn.fetch_all(sql, args![&self.name, self.committed.load(Ordering::Relaxed)]).await?;
         let written: HashSet<String> = written.into_iter().map(|(id,)| id).collect();
         entries.retain(|entry| !entry.tried || !written.contains(&entry.id));
         Ok(())

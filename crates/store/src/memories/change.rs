@@ -70,13 +70,10 @@ impl Memories<'_> {
     pub async fn history(self, scope: &Scope, id: &str) -> Result<Vec<Memory>> {
         let mut conn = self.store.reader().await?;
         let present = rows::expect(&mut conn, scope, id).await?;
-        let past: Vec<(String,)> = conn
-            .fetch_all(
-                "SELECT state FROM memory_history WHERE user_id = $1 AND agent = $2 AND id = $3 AND version < $4 \
-                 ORDER BY version DESC",
-                args![scope.user(), scope.agent(), id, present.memory.version],
-            )
-            .await?;
+        let sql = "SELECT state FROM memory_history WHERE user_id = $1 AND agent = $2 AND id = $3 AND version < $4 \
+             ORDER BY version DESC";
+        let past: Vec<(String,)> =
+            conn.fetch_all(sql, args![scope.user(), scope.agent(), id, present.memory.version]).await?;
         let past = past.iter().map(|(state,)| read_state(id, state));
         std::iter::once(Ok(present.memory)).chain(past).collect()
     }

@@ -23,6 +23,7 @@ pub use self::alike::{Merge, NumberedMemory};
 pub use self::analyze::{TextTerm, text_terms};
 pub use self::change::ForgetOutcome;
 pub use self::transfer::MemoryImport;
+use crate::db::names;
 use crate::error::{Error, Result};
 use crate::store::{check_name, check_text};
 
@@ -46,19 +47,9 @@ pub enum MemoryStatus {
 
 impl MemoryStatus {
     pub const ALL: [Self; 3] = [Self::Active, Self::Quarantined, Self::Forgotten];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Quarantined => "quarantined",
-            Self::Forgotten => "forgotten",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
-    }
 }
+
+names! { pub MemoryStatus { Active = "active", Quarantined = "quarantined", Forgotten = "forgotten" } }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMemory {

@@ -1,7 +1,7 @@
 //! Memories as rows: the columns in their order, and the statements that only read them.
 
 use crate::areas::Memories;
-use crate::db::{Conn, Sql, Value, args, listed};
+use crate::db::{Conn, Sql, Value, args, from_row, listed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::{KindCount, Memory, MemoryList, MemoryStatus, check_time};
 use crate::store::{Scope, check_name};
@@ -54,28 +54,25 @@ pub(super) const BY_IDS: Sql = select_listed!("memory_by_id", "id");
 pub(super) const BY_SEQS: Sql = listed!(select!("seq"), "$3", "");
 pub(super) const SAVED_AFTER: &str = select!("seq > $3 ORDER BY seq LIMIT +$4");
 
-type Row = (
-    i64,
-    i64,
-    String,
-    i64,
-    String,
-    String,
-    String,
-    String,
-    Option<String>,
-    Option<String>,
-    String,
-    Option<String>,
-    String,
-    i64,
-    i64,
-    i64,
-);
+from_row! {
+    Kept {
+        seq: number, session_number: number, id as String, version, status as String, text, kind, tags as String, actor,
+        session, writer, source, trust, occurred_at, created_at, changed_at,
+    } => {
+        let unreadable =
+            |what: &str| Error::new(ErrorKind::Corrupt, format!("the {what} of memory `{id}` cannot be read"));
+        let status = MemoryStatus::from_name(&status).ok_or_else(|| unreadable("status"))?;
+        let tags = serde_json::from_str(&tags).map_err(|error| unreadable("list of tags").because(error))?;
+        let memory = Memory {
+            id, version, status, text, kind, tags, actor, session, writer, source, trust, occurred_at, created_at,
+            changed_at,
+        };
+        Ok(Self { seq, session: session_number, memory })
+    }
+}
 
 pub(super) async fn all(conn: &mut Conn, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<Kept>> {
-    let rows: Vec<Row> = conn.fetch_all(sql, values).await?;
-    rows.into_iter().map(kept).collect()
+    conn.fetch_all(sql, values).await
 }
 
 pub(super) async fn by_id(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Option<Kept>> {
@@ -109,48 +106,6 @@ pub(super) fn missing(id: &str) -> Error {
 pub(super) fn number(value: i64) -> Result<u32> {
     u32::try_from(value)
         .map_err(|_| Error::new(ErrorKind::Corrupt, format!("a memory has the number `{value}`")))
-}
-
-fn kept(row: Row) -> Result<Kept> {
-    let (
-        seq,
-        ordinal,
-        id,
-        version,
-        status,
-        text,
-        kind,
-        tags,
-        actor,
-        session,
-        writer,
-        source,
-        trust,
-        occurred_at,
-        created_at,
-        changed_at,
-    ) = row;
-    let unreadable =
-        |what: &str| Error::new(ErrorKind::Corrupt, format!("the {what} of memory `{id}` cannot be read"));
-    let status = MemoryStatus::from_name(&status).ok_or_else(|| unreadable("status"))?;
-    let tags = serde_json::from_str(&tags).map_err(|error| unreadable("list of tags").because(error))?;
-    let memory = Memory {
-        id,
-        version,
-        status,
-        text,
-        kind,
-        tags,
-        actor,
-        session,
-        writer,
-        source,
-        trust,
-        occurred_at,
-        created_at,
-        changed_at,
-    };
-    Ok(Kept { seq: number(seq)?, session: number(ordinal)?, memory })
 }
 
 const MOST: u32 = 1000;

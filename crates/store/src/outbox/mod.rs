@@ -279,12 +279,9 @@ async fn has_room(conn: &mut Conn, user: &str, limit: u32, quotas: &QuotaCache) 
     if let Some(has_room) = quotas.take(user, limit) {
         return Ok(has_room);
     }
-    let (pending,): (i64,) = conn
-        .fetch_one(
-            "SELECT count(*) FROM (SELECT 1 FROM observation_outbox WHERE user_id = $1 LIMIT +$2) AS pending",
-            args![user, limit],
-        )
-        .await?;
+    let sql =
+        "SELECT count(*) FROM (SELECT 1 FROM observation_outbox WHERE user_id = $1 LIMIT +$2) AS pending";
+    let (pending,): (i64,) = conn.fetch_one(sql, args![user, limit]).await?;
     quotas.counted(user, pending, limit);
     Ok(quotas.take(user, limit).unwrap_or(false))
 }
