@@ -1,6 +1,6 @@
-//! Tells waiting tasks that something changed, in this process or in another one on the same store.
+//! Notifies waiting tasks that something changed, in this process or in another one on the same store.
 //!
-//! A wake says "look again", no more: there may be one too many, never one too few. Only topics that change rarely are
+//! A notification says "read again": there may be one too many, never one too few. Only topics that change rarely are
 //! announced; the audit chain and the outbox are not among them.
 
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::pins::PINS_MARK;
 use crate::store::{DatabaseUrl, Store};
 
-/// The channel that PostgreSQL carries the topics on.
+/// The `NOTIFY` channel on PostgreSQL.
 pub(crate) const CHANNEL: &str = "embody";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,33 +59,33 @@ impl Topic {
     }
 }
 
-/// Waits for changes of one topic. It does not keep the store open.
+/// Waits for changes of one topic, without keeping the store open.
 #[derive(Debug)]
 pub struct Changes {
     seen: latest::Receiver<u64>,
 }
 
 impl Changes {
-    /// Returns when something may have changed since the last return, or since this was made. An error says that the
-    /// store is closed. Giving up halfway loses nothing.
+    /// Returns when something may have changed since the last return, or since this was created. An error means that
+    /// the store is closed. Cancel safe.
     pub async fn changed(&mut self) -> Result<()> {
         self.seen.changed().await.map_err(|_| Error::new(ErrorKind::Other, "the store is closed"))
     }
 }
 
 impl Store {
-    /// From now on, the changes of this topic. Look at the state after calling this, not before.
+    /// Read the state after calling this, not before.
     pub fn changes(&self, topic: Topic) -> Changes {
         self.watch().hub.subscribe(topic)
     }
 
-    /// Notifies tasks that wait in this process; call it when the change is durable.
+    /// Notifies the tasks of this process; call it when the change is durable.
     pub(crate) fn notify(&self, topic: Topic) {
         self.watch().hub.notify(topic);
     }
 }
 
-/// The task that looks out for changes by others; it ends with the store.
+/// The task that watches for changes by other processes; it ends with the store.
 pub(crate) struct Watch {
     hub: Arc<Hub>,
     task: AbortHandle,
@@ -105,7 +105,6 @@ impl Drop for Watch {
     }
 }
 
-/// Where those who wait and those who wake meet.
 #[derive(Default)]
 struct Hub {
     approvals: latest::Sender<u64>,
@@ -145,7 +144,7 @@ impl Hub {
         Topic::ALL.into_iter().for_each(|topic| self.notify(topic));
     }
 
-    /// Wakes by the name that came over the channel; one that a newer version knows wakes everybody.
+    /// Notifies by the name that came over the channel; a name of a newer version notifies all topics.
     fn notify_named(&self, name: &str) {
         match Topic::ALL.into_iter().find(|topic| topic.name() == name) {
             Some(topic) => self.notify(topic),
@@ -164,19 +163,18 @@ impl Hub {
     }
 }
 
-/// How often a SQLite file is looked at.
+/// Interval of polling a SQLite file.
 const LOOK: Duration = Duration::from_millis(100);
-/// How often everybody is woken where nothing tells of changes.
+/// Interval of notifying all topics where changes are not announced.
 const POLL: Duration = Duration::from_millis(500);
-/// How long to rest after the file or the server failed us, at first and at most.
+/// Backoff after the file or the server failed, at first and at most.
 const FIRST_REST: Duration = Duration::from_millis(50);
 const LONGEST_REST: Duration = Duration::from_secs(5);
-/// A listener that heard nothing for so long asks whether the server is still there: a broken line is silent too.
+/// A listener that received nothing for this long pings the server: a broken connection is silent too.
 const QUIET: Duration = Duration::from_secs(20);
-/// How long the server may take to answer that, or to let us in.
+/// How long the server may take to answer a ping, or to connect.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// Runs for as long as the store is open.
 async fn watch(hub: Arc<Hub>, url: DatabaseUrl) {
     let mut rest = FIRST_REST;
     loop {
@@ -197,7 +195,7 @@ async fn watch(hub: Arc<Hub>, url: DatabaseUrl) {
     }
 }
 
-/// Wakes everybody again and again while the work goes on.
+/// Notifies all topics at intervals while the work runs.
 async fn waking<T>(hub: &Hub, every: Duration, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     loop {
@@ -208,7 +206,7 @@ async fn waking<T>(hub: &Hub, every: Duration, work: impl Future<Output = T>) ->
     }
 }
 
-/// A caller that goes away before its write is done wakes nobody, so that in memory too somebody must look.
+/// A caller that is cancelled before its write is done notifies no topic, so an in-memory store needs polling too.
 async fn poll(hub: &Hub, every: Duration) -> Result<()> {
     while hub.is_watched() {
         sleep(every).await;
@@ -227,7 +225,7 @@ async fn look(hub: &Hub, path: &Path, rest: &mut Duration) -> Result<()> {
         .await?;
     let mut before = data_version(&mut conn).await?;
     let mut pins_before = pins_mark(&mut conn).await?;
-    // Whatever happened between the first subscription and this look.
+    // Changes between the first subscription and this read.
     hub.notify_all();
     *rest = FIRST_REST;
     while hub.is_watched() {
@@ -249,15 +247,15 @@ async fn data_version(conn: &mut SqliteConnection) -> Result<i64> {
     Ok(sqlx::query_scalar("PRAGMA data_version").fetch_one(conn).await?)
 }
 
-/// Another whenever a pin is another. Every session of a broker waits for pins and compares all of its tools when they
-/// change: it must not do so whenever anybody writes anything.
+/// Pins are compared by a statement of their own: every broker session compares all of its tools when they change,
+/// and must not do so after any other write.
 async fn pins_mark(conn: &mut SqliteConnection) -> Result<(i64, i64)> {
     Ok(sqlx::query_as(PINS_MARK).fetch_one(conn).await?)
 }
 
 async fn listen(hub: &Hub, url: &str, rest: &mut Duration) -> Result<()> {
     let mut listener = waking(hub, POLL, listener(url)).await?;
-    // Whatever was announced while nobody listened.
+    // Changes that were announced before this listener was connected.
     hub.notify_all();
     *rest = FIRST_REST;
     loop {
@@ -268,7 +266,7 @@ async fn listen(hub: &Hub, url: &str, rest: &mut Duration) -> Result<()> {
             Err(_) if !hub.is_watched() => return Ok(()),
             Err(_) => {
                 answered(sqlx::query("SELECT 1").execute(&mut listener)).await?;
-                // The direct address may lead to a place where nobody announces anything.
+                // The direct URL may lead to a server where changes are not announced.
                 hub.notify_all();
             }
         }

@@ -21,6 +21,10 @@ pub enum CommitmentStatus {
     Lapsed,
 }
 
+impl CommitmentStatus {
+    pub const ALL: [Self; 4] = [Self::Open, Self::Done, Self::Dropped, Self::Lapsed];
+}
+
 names! {
     pub CommitmentStatus { Open = "open", Done = "done", Dropped = "dropped", Lapsed = "lapsed" }
 }
@@ -135,7 +139,7 @@ pub(crate) async fn add(
 ) -> Result<Option<Commitment>> {
     let alike: Vec<Commitment> =
         conn.fetch_all(ALIKE, args![scope.user(), scope.agent(), &new.who, &new.words]).await?;
-    // Twice with different times is two: the pill at nine and the pill at noon.
+    // The same words with different times are two commitments: the pill at nine and the pill at noon.
     let same = |there: &&Commitment| there.said.due_at == new.due_at;
     let vague = |there: &&Commitment| there.said.due_at.is_none() || new.due_at.is_none();
     if let Some(there) = alike.iter().find(same).or_else(|| alike.iter().find(vague)) {

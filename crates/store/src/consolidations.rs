@@ -1,13 +1,12 @@
-//! Consolidation of what a mind holds: who may run it, what a run did, and how to take it back.
+//! Consolidation of a mind's memories, commitments and log: claims, runs, and undo.
 //!
-//! A plan is made outside from what was read; it is applied here in one transaction, and whatever has changed meanwhile
-//! is left alone. Memories and commitments can be brought back for ever. Entries of the log that were pruned wait in an
-//! archive for some days: they are small talk, and a log that never shrinks was the thing to be cured.
+//! The mind makes a plan; it is applied here in one transaction, without what has changed meanwhile. Memories and
+//! commitments can always be restored, pruned log entries only while they are in the archive.
 
 use crate::areas::Consolidations;
-use crate::db::{Conn, Sql, args, listed, transaction};
+use crate::db::{Conn, Sql, Value, args, from_row, listed, transaction};
 use crate::error::{Error, ErrorKind, Result};
-use crate::leases::{Lease, LeaseStatus, clock};
+use crate::leases::{self, Claim, Lease, LeaseStatus, clock};
 use crate::memories::{Merge, alike};
 use crate::store::{Scope, new_id};
 
@@ -19,6 +18,12 @@ pub struct ConsolidationClaim {
     pub fence: i64,
     /// Number of the last memory that was examined.
     pub looked_seq: i64,
+}
+
+impl Claim for ConsolidationClaim {
+    fn key(&self) -> Vec<Value> {
+        args![self.scope.user(), self.scope.agent(), self.fence]
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,8 +42,7 @@ pub struct ConsolidationPlan {
     pub expire_before: Option<i64>,
 }
 
-/// Which entries of the log go: the oldest, up to the first that is neither old nor too much. Those that somebody brought
-/// back stay.
+/// Prunes the oldest entries, up to the first that is neither old nor too many. Restored ones stay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PruneLog {
     pub before: i64,
@@ -63,14 +67,7 @@ pub struct ConsolidationRun {
     pub undone_at: Option<i64>,
 }
 
-/// What a run did to one thing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConsolidationItem {
-    pub run: String,
-    pub subject: String,
-    /// The memory that replaces it; `None` for a commitment.
-    pub kept: Option<String>,
-}
+from_row! { ConsolidationRun { id, at, merged, lapsed, pruned, undone_at } }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UndoResult {
@@ -82,7 +79,7 @@ pub struct UndoResult {
 }
 
 impl Consolidations<'_> {
-    /// The right to consolidate a scope; `None` while somebody else has it.
+    /// Claims a scope; `None` if another process holds it.
     pub async fn claim(self, scope: &Scope, lease: &Lease) -> Result<Option<ConsolidationClaim>> {
         lease.check()?;
         let (scope, lease) = (scope.clone(), lease.clone());
@@ -100,13 +97,15 @@ impl Consolidations<'_> {
         })
     }
 
-    /// Gives the right back; the next one may begin at once.
+    /// Another process can claim the scope at once.
     pub async fn release(self, claim: &ConsolidationClaim) -> Result<LeaseStatus> {
         let claim = claim.clone();
-        transaction!(self.store, |conn| release(conn, &claim).await)
+        let sql = "UPDATE mind_log_scopes SET lease_owner = NULL, lease_until = 0 \
+             WHERE user_id = $1 AND agent = $2 AND fence = $3";
+        transaction!(self.store, |conn| leases::update(conn, sql, &claim, Vec::new()).await)
     }
 
-    /// When the mind of this scope was last told something or saved a memory; 0 if never.
+    /// Time of the last log entry or saved memory of this scope; 0 if none.
     pub async fn last_activity_at(self, scope: &Scope) -> Result<i64> {
         let mut conn = self.store.reader().await?;
         let sql = "SELECT last_at FROM mind_log_scopes WHERE user_id = $1 AND agent = $2";
@@ -123,22 +122,11 @@ impl Consolidations<'_> {
         }
         let sql = "SELECT id, at, merged, lapsed, pruned, undone_at FROM consolidations \
              WHERE user_id = $1 AND agent = $2 ORDER BY id DESC LIMIT +$3";
-        let rows: Vec<Row> = self.store.fetch_all(sql, args![scope.user(), scope.agent(), limit]).await?;
-        Ok(rows.into_iter().map(run).collect())
+        self.store.fetch_all(sql, args![scope.user(), scope.agent(), limit]).await
     }
 
-    /// What consolidations did to a memory or a commitment, newest first.
-    pub async fn list_for(self, scope: &Scope, subject: &str) -> Result<Vec<ConsolidationItem>> {
-        let sql = "SELECT run_id, subject, kept FROM consolidation_items \
-             WHERE user_id = $1 AND agent = $2 AND subject = $3 ORDER BY run_id DESC LIMIT 100";
-        let rows: Vec<(String, String, Option<String>)> =
-            self.store.fetch_all(sql, args![scope.user(), scope.agent(), subject]).await?;
-        let item = |(run, subject, kept)| ConsolidationItem { run, subject, kept };
-        Ok(rows.into_iter().map(item).collect())
-    }
-
-    /// Whether there are memories that no consolidation has looked at, or anything that goes by the limits of this plan.
-    /// Its merges and likenesses are not asked for.
+    /// Whether there are unexamined memories, or anything that the limits of this plan cover. Ignores its merges and
+    /// likenesses.
     pub async fn is_due(self, scope: &Scope, plan: &ConsolidationPlan) -> Result<bool> {
         let mut conn = self.store.reader().await?;
         let (user, agent) = (scope.user(), scope.agent());
@@ -168,7 +156,7 @@ impl Consolidations<'_> {
         Ok(expired.is_some())
     }
 
-    /// Carries out a plan and gives the claim back. What has changed since the plan was made is left alone.
+    /// Applies a plan and releases the claim.
     pub async fn apply(
         self,
         claim: &ConsolidationClaim,
@@ -179,24 +167,11 @@ impl Consolidations<'_> {
         transaction!(self.store, |conn| apply(conn, &claim, plan, at).await)
     }
 
-    /// Brings back what a run merged, lapsed and pruned. A run that was taken back before is left as it is.
+    /// Restores what a run merged, lapsed and pruned. Undoing twice changes nothing.
     pub async fn undo(self, scope: &Scope, run: &str, at: i64) -> Result<UndoResult> {
         let (scope, run) = (scope.clone(), run.to_owned());
         transaction!(self.store, |conn| undo(conn, &scope, &run, at).await)
     }
-}
-
-type Row = (String, i64, i64, i64, i64, Option<i64>);
-
-fn run((id, at, merged, lapsed, pruned, undone_at): Row) -> ConsolidationRun {
-    ConsolidationRun { id, at, merged, lapsed, pruned, undone_at }
-}
-
-async fn release(conn: &mut Conn, claim: &ConsolidationClaim) -> Result<LeaseStatus> {
-    let sql = "UPDATE mind_log_scopes SET lease_owner = NULL, lease_until = 0 \
-         WHERE user_id = $1 AND agent = $2 AND fence = $3";
-    let returned = conn.execute(sql, args![claim.scope.user(), claim.scope.agent(), claim.fence]).await?;
-    Ok(LeaseStatus::by(returned))
 }
 
 const UNSEEN: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
@@ -204,16 +179,14 @@ const UNSEEN: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 
 const EXPIRED: &str =
     "SELECT seq FROM mind_log_archive WHERE user_id = $1 AND agent = $2 AND pruned_at < $3 LIMIT 1";
 
-/// The most commitments that lapse in a run.
 const MOST_LAPSED: u32 = 1000;
-/// The most entries that are pruned in a run.
 const MOST_PRUNED: u32 = 5000;
 
 const OVERDUE: &str = "SELECT id FROM commitments WHERE user_id = $1 AND agent = $2 AND status = 'open' \
      AND due_at < $3 AND changed_at < $3 ORDER BY due_at LIMIT +$4";
 const UNDATED: &str = "SELECT id FROM commitments WHERE user_id = $1 AND agent = $2 AND status = 'open' \
      AND due_at IS NULL AND changed_at < $3 LIMIT +$4";
-/// What was brought back into the log stands before the mark, and so is passed over.
+/// Restored entries have numbers up to `pruned_seq`, and so are skipped.
 const OLDEST: &str =
     "SELECT seq, at FROM mind_log WHERE user_id = $1 AND agent = $2 AND seq > $3 ORDER BY seq LIMIT +$4";
 const ARCHIVE: Sql = listed!(
@@ -303,14 +276,13 @@ async fn lapse(
     Ok(lapsed)
 }
 
-/// How far the log goes, and how far it was pruned.
 #[derive(Clone, Copy)]
 struct Log {
     last_seq: i64,
     pruned_seq: i64,
 }
 
-/// The oldest entries that were not pruned yet, as far as they are to go.
+/// The oldest unpruned entries that the policy covers.
 async fn to_prune(
     conn: &mut Conn,
     scope: &Scope,
@@ -376,7 +348,7 @@ async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<Undo
                 false => undone.left += 1,
             }
         } else {
-            // It gets its whole time again: lapsing looks at the last change as well.
+            // It gets its whole time again: lapsing depends on the last change too.
             let sql = "UPDATE commitments SET status = 'open', changed_at = $5 WHERE user_id = $1 AND agent = $2 \
                  AND id = $3 AND status = 'lapsed' AND changed_at = $4";
             let opened = conn.execute(sql, args![scope.user(), scope.agent(), &subject, version, at]).await?;
@@ -389,7 +361,6 @@ async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<Undo
     Ok(undone)
 }
 
-/// Brings entries back into the log, where the next run passes them over.
 async fn restore(conn: &mut Conn, scope: &Scope, run: &str) -> Result<u64> {
     let restored = conn.execute(RESTORE, args![scope.user(), scope.agent(), run]).await?;
     conn.execute(

@@ -7,10 +7,9 @@ use crate::db::{Conn, args, audited};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, check_controls, check_name, check_text, now};
 
-/// The longest text. The prompt shows the first 2,000 characters of it and says so.
+/// The prompt shows the first 2,000 characters.
 pub(crate) const TEXT_LIMIT: usize = 64 * 1024;
 
-/// The standing instructions as they are, or were.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instructions {
     /// Empty when cleared or never set.
@@ -21,7 +20,7 @@ pub struct Instructions {
     pub changed_at: i64,
 }
 
-/// One version of the past, or the present one.
+/// A past or the current version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastInstructions {
     pub instructions: Instructions,
@@ -45,7 +44,7 @@ pub enum InstructionsOutcome {
 }
 
 impl InstructionVersions<'_> {
-    /// The standing instructions; empty with version 0 if there were never any.
+    /// Empty with version 0 if never set.
     pub async fn get(self, scope: &Scope) -> Result<Instructions> {
         let sql = "SELECT instructions, version, changed_at FROM user_agent_prompt_customizations \
              WHERE user_id = $1 AND agent_name = $2";
@@ -55,7 +54,7 @@ impl InstructionVersions<'_> {
         Ok(Instructions { text, version, changed_at })
     }
 
-    /// Replaces the standing instructions of this user and agent, and of nobody else. It is put on record with them.
+    /// Replaces the standing instructions of this user and agent, with an audit record in the same commit.
     pub async fn set(self, scope: &Scope, change: InstructionsChange) -> Result<InstructionsOutcome> {
         check_text("text of the instructions", &change.text, TEXT_LIMIT)?;
         check_controls("text of the instructions", &change.text)?;
@@ -94,7 +93,7 @@ impl InstructionVersions<'_> {
         }))
     }
 
-    /// Writes the text of an old version again, as a new version.
+    /// Writes the text of an old version as a new version.
     pub async fn revert(self, scope: &Scope, version: i64, writer: &str) -> Result<Instructions> {
         check_name("writer", writer)?;
         let (scope, writer) = (scope.clone(), writer.to_owned());
@@ -126,7 +125,7 @@ pub(crate) async fn write(
     change: InstructionsChange,
 ) -> Result<InstructionsOutcome> {
     check_controls("text of the instructions", &change.text)?;
-    // Makes the row and locks it: of two first writers one waits, and then sees what the other wrote.
+    // Creates and locks the row: of two first writers one waits, and then sees what the other wrote.
     let sql = "INSERT INTO user_agent_prompt_customizations AS this (user_id, agent_name, instructions, version, changed_at) \
          VALUES ($1, $2, '', 0, 0) ON CONFLICT (user_id, agent_name) DO UPDATE SET version = this.version \
          RETURNING instructions, version, changed_at";

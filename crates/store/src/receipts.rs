@@ -1,11 +1,12 @@
-//! Receipts: the exact bytes of prompts that were sent. Each section's text is kept once, however often it was sent.
+//! Receipts: the exact bytes of prompts that were sent. The text of a section is stored once, however often it was
+//! sent.
 
 use crate::areas::Receipts;
 use crate::db::{Conn, args, dialect, from_row, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, check_name, check_text, new_id, now};
 
-/// The longest part, the most parts of one prompt, and the longest prompt.
+/// Of a part, of the number of parts, and of the whole prompt.
 const PART_LIMIT: usize = 4 * 1024 * 1024;
 const PARTS_LIMIT: usize = 1000;
 const PROMPT_LIMIT: usize = 16 * 1024 * 1024;
@@ -23,7 +24,6 @@ pub struct NewReceipt {
     pub detail: String,
 }
 
-/// What is known of a prompt that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     pub id: String,
@@ -37,7 +37,7 @@ pub struct Receipt {
 
 from_row! { Receipt { id, user, agent, layout, hash, detail, created_at } }
 
-/// All that are not newer than this one go: a set that three statements can name alike.
+/// The newest receipt to prune; all that are not newer are pruned, a set that three statements can name alike.
 const NEWEST_TO_GO: &str = "SELECT created_at, user_id, id FROM (SELECT created_at, user_id, id FROM prompt_receipts \
      WHERE created_at < $1 ORDER BY created_at, user_id, id LIMIT +$2) AS oldest \
      ORDER BY created_at DESC, user_id DESC, id DESC LIMIT 1";
@@ -143,7 +143,7 @@ async fn insert(conn: &mut Conn, scope: &Scope, new: NewReceipt) -> Result<Strin
     let hashes: Vec<Vec<u8>> =
         new.parts.iter().map(|part| blake3::hash(part.as_bytes()).as_bytes().to_vec()).collect();
     let mut sections: Vec<(Vec<u8>, String)> = hashes.iter().cloned().zip(new.parts).collect();
-    // In one order for all, so that two writers of the same sections never wait for each other.
+    // Sorted, so that two writers of the same sections never deadlock.
     sections.sort();
     sections.dedup();
     let sections = sections.into_iter().map(|(hash, text)| args![scope.user(), hash, text]);

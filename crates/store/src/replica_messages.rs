@@ -1,18 +1,16 @@
-//! Messages from one process to the others on the same database, about hosts that they serve together. They are deleted after a
-//! minute, read or not.
+//! Messages from one process to the others on the same database, about hosts that they serve together. They are
+//! deleted after a minute, read or not.
 
 use std::time::Duration;
 
 use crate::areas::ReplicaMessages;
 use crate::changes::Topic;
-use crate::db::{Sql, args, transaction};
+use crate::db::{Sql, args, from_row, transaction};
 use crate::error::Result;
 use crate::leases::{claim_sql, clock, earlier};
 use crate::store::{check_name, check_text};
 
-/// How long a message is kept.
 const KEPT: Duration = Duration::from_secs(60);
-/// Old messages that one statement deletes.
 const BATCH: u32 = 1000;
 const CONTENT_LIMIT: usize = 48 * 1024 * 1024;
 
@@ -37,6 +35,8 @@ pub struct ReplicaMessage {
     pub sender: String,
 }
 
+from_row! { ReplicaMessage { id, sender } }
+
 impl ReplicaMessages<'_> {
     pub async fn send(self, message: NewReplicaMessage) -> Result<()> {
         check_name("process", &message.sender)?;
@@ -58,11 +58,9 @@ impl ReplicaMessages<'_> {
         let since = earlier(clock(&mut conn).await?, KEPT);
         let sql = "SELECT id, sender FROM letters WHERE created_at >= $1 AND sender <> $2 \
              AND (recipient = '' OR recipient = $2) ORDER BY created_at, id";
-        let rows: Vec<(String, String)> = conn.fetch_all(sql, args![since, process]).await?;
-        Ok(rows.into_iter().map(|(id, sender)| ReplicaMessage { id, sender }).collect())
+        conn.fetch_all(sql, args![since, process]).await
     }
 
-    /// Deletes messages that are older than a minute.
     pub async fn delete_old(self) -> Result<()> {
         let mut conn = self.store.reader().await?;
         let before = earlier(clock(&mut conn).await?, KEPT);

@@ -1,4 +1,4 @@
-//! Servers that are known to open with `initialize`, by name and by a digest of their command or address.
+//! Servers known to open with `initialize`, by name and by a digest of their command or address.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ impl SessionServers<'_> {
         Ok(known.is_some())
     }
 
-    /// Notes that this server is of the session era, and deletes notes that are older than `life`.
+    /// Records that this server is of the session era, and deletes records that are older than `life`.
     pub async fn add(self, body: &str, digest: &str, life: Duration) -> Result<()> {
         check_name("body", body)?;
         check_name("digest", digest)?;

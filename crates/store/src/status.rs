@@ -1,4 +1,4 @@
-//! What the store holds, in numbers, for operators.
+//! Numbers about the store, for operators.
 
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ pub struct StoredRows {
 }
 
 impl Store {
-    /// Counts what there is of everybody. For operators.
+    /// Counts the rows of all users. For operators.
     pub async fn status(&self) -> Result<StoreStatus> {
         let mut conn = self.db().reader().await?;
         let sql = "SELECT version, name FROM embody_migrations ORDER BY version DESC LIMIT 1";

@@ -1,20 +1,18 @@
-//! Calls that wait for the next request of their host. The host may send it to another process than the one that holds the call:
-//! the row names the holder and ensures that an answer counts once, wherever it arrives.
+//! Calls that wait for the next request of their host, which may arrive at another process than the one that holds
+//! the call: the row names the holder and ensures that an answer counts once, wherever it arrives.
 //!
-//! A row waits for its answer. If the answer arrives at the holder, the call is claimed at once. If it arrives at another process,
-//! the row is answered first; then the holder claims it, or, if the holder has ended, the process that got the answer. Only one
-//! of them can.
+//! If the answer arrives at the holder, the call is claimed at once. If it arrives at another process, the row is
+//! answered first; then one process claims it: the holder or, if that has ended, the process that got the answer.
 
 use std::time::Duration;
 
 use crate::areas::SuspendedCalls;
-use crate::db::{Sql, args, transaction};
+use crate::db::{Sql, args, from_row, transaction};
 use crate::error::Result;
 use crate::leases::{claim_sql, clock, later};
 use crate::store::{check_name, check_text};
 
 const ANEW_LIMIT: usize = 1024 * 1024;
-/// Old rows that one statement deletes.
 const BATCH: u32 = 1000;
 
 const FORGET: Sql = claim_sql!(
@@ -42,6 +40,8 @@ pub struct SuspendedCall {
     /// What another process needs to resume it.
     pub anew: Option<String>,
 }
+
+from_row! { SuspendedCall { holder, anew } }
 
 impl SuspendedCalls<'_> {
     pub async fn insert(self, call: NewSuspendedCall) -> Result<()> {
@@ -72,8 +72,8 @@ impl SuspendedCalls<'_> {
         transaction!(self.store, |conn| conn.execute(FORGET, args![now, BATCH]).await.map(drop))
     }
 
-    /// An answer has come to this process; `None` if one has come before, or too much time has passed. Brought to its
-    /// holder, the call is taken with that.
+    /// Records that an answer arrived at this process; `None` if one arrived before, or the call has expired. At the
+    /// holder this claims the call.
     pub async fn answer(self, user: &str, ticket: &str, process: &str) -> Result<Option<SuspendedCall>> {
         let (user, ticket, process) = (user.to_owned(), ticket.to_owned(), process.to_owned());
         transaction!(self.store, |conn| {
@@ -81,13 +81,12 @@ impl SuspendedCalls<'_> {
             let sql = "UPDATE parked_calls SET state = CASE WHEN holder = $3 THEN 'taken' ELSE 'answered' END \
                  WHERE user_id = $1 AND ticket = $2 AND state = 'waiting' AND expires_at > $4 \
                  RETURNING holder, anew";
-            let row: Option<(String, Option<String>)> =
-                conn.fetch_optional(sql, args![user, ticket, process, now]).await?;
-            Ok(row.map(|(holder, anew)| SuspendedCall { holder, anew }))
+            conn.fetch_optional(sql, args![user, ticket, process, now]).await
         })
     }
 
-    /// Takes a call whose answer was brought elsewhere, or whose holder does not take it; whether it is ours now.
+    /// Claims a call whose answer arrived at another process, or whose holder does not claim it; returns whether it
+    /// is ours.
     pub async fn claim(self, user: &str, ticket: &str) -> Result<bool> {
         let (user, ticket) = (user.to_owned(), ticket.to_owned());
         transaction!(self.store, |conn| {

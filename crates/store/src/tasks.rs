@@ -1,4 +1,4 @@
-//! Tasks with steps, numbered for each user. A change names the version it was made from, so that none is lost.
+//! Tasks with steps, numbered for each user. A change names the version that it was made from, so that none is lost.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::untrusted_reads::EXPOSED;
 const TITLE_LIMIT: usize = 1024;
 const DESCRIPTION_LIMIT: usize = 64 * 1024;
 const STEPS_LIMIT: usize = 200;
-/// The trust of a task whose writers had read nothing but their own.
+/// The trust of a task whose writers had read no untrusted text.
 const AGENT: &str = "agent";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ from_row! {
         let steps = serde_json::from_str(&steps).map_err(|error| {
             Error::new(ErrorKind::Corrupt, format!("the steps of task `{number}` cannot be read")).because(error)
         })?;
-        // What is not known to be the agent's own is not trusted.
+        // Any other value is not trusted.
         let trust = if trust == AGENT { trust } else { EXPOSED.to_owned() };
         let content = TaskContent { agent, title, description, status, steps, trust };
         Ok(Self { number, content, version, created_at, changed_at })

@@ -7,7 +7,7 @@ use crate::store::{Scope, check_name, check_text, new_id, now};
 
 const TITLE_LIMIT: usize = 1024;
 const CONTENT_LIMIT: usize = 4 * 1024 * 1024;
-/// Messages appended at once, and their bytes.
+/// Of one append.
 const APPEND_LIMIT: usize = 1000;
 const APPEND_BYTES_LIMIT: usize = 16 * 1024 * 1024;
 

@@ -1,4 +1,4 @@
-//! Tokens: what names a user over HTTP. Only their hash is kept; the secret is shown once.
+//! Tokens that authenticate a user over HTTP. Only their hash is stored; the secret is shown once.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,10 +10,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::{check_name, new_id, now};
 use crate::users;
 
-/// How old `last_used_at` may get before it is written again: reading must not mean writing.
+/// `last_used_at` is written at most this often: reading must not mean writing.
 const USE_STEP_US: i64 = 60_000_000;
 
-/// Tokens that one statement looks up.
+/// Tokens of one statement.
 const LOOKED_UP: usize = 500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +56,12 @@ pub struct Token {
     pub may_approve: bool,
 }
 
-/// A token's secret. It cannot be printed by accident.
+/// Its `Debug` does not print it.
 #[derive(Clone)]
 pub struct TokenSecret(String);
 
 impl TokenSecret {
-    /// The secret itself, to be shown once to the person who asked for it.
+    /// To be shown once to the person who asked for it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -92,10 +92,10 @@ from_row! {
 const LIST: &str = "SELECT id, user_id, scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve \
      FROM tokens ORDER BY user_id, id";
 
-/// A token that counts now: its user, id, scope, last use, and whether it may approve.
+/// A valid token: its user, id, scope, last use, and whether it may approve.
 type Valid = (String, String, String, Option<i64>, i64);
 
-/// The rest of a condition: that a token counts at this moment.
+/// The rest of a condition: the token is valid at this time.
 macro_rules! valid_at {
     ($moment:literal) => {
         concat!(
@@ -113,7 +113,7 @@ const VALID: &str = concat!(
     valid_at!("$2")
 );
 
-/// The hashes among these, in hexadecimal, of tokens that count at a moment.
+/// The hashes among these, in hexadecimal, of tokens that are valid at this time.
 const VALID_HASHES: Sql = Sql {
     sqlite: concat!(
         "SELECT tokens.hash FROM tokens JOIN users ON users.id = tokens.user_id \
@@ -134,7 +134,7 @@ const VALID_ID: &str = concat!(
 );
 
 impl Tokens<'_> {
-    /// Makes a token; its secret is not kept. For operators.
+    /// Creates a token. For operators.
     pub async fn add(self, new: NewToken) -> Result<(Token, TokenSecret)> {
         check_name("user", &new.user)?;
         if !new.label.is_empty() {
@@ -184,12 +184,12 @@ impl Tokens<'_> {
         Ok((token, secret))
     }
 
-    /// Every token, by user and age. For operators.
+    /// All tokens, by user and age. For operators.
     pub async fn list(self) -> Result<Vec<Token>> {
         self.store.fetch_all(LIST, Vec::new()).await
     }
 
-    /// Ends a token at once. Revoking twice changes nothing. For operators.
+    /// Revoking twice changes nothing. For operators.
     pub async fn revoke(self, id: &str) -> Result<()> {
         let id = id.to_owned();
         audited!(self.store, |tx| {
@@ -208,7 +208,7 @@ impl Tokens<'_> {
         })
     }
 
-    /// Who a secret names. `None` if it is unknown, revoked, over, or its user is locked out.
+    /// The principal of a secret; `None` if it is unknown, revoked, expired, or its user is disabled.
     pub async fn authenticate(self, secret: &str) -> Result<Option<Principal>> {
         let at = now();
         let Some((user, token, scope, last_used_at, may_approve)) = self.valid_token(secret, at).await?
@@ -226,7 +226,7 @@ impl Tokens<'_> {
                 .await
                 .map(drop)
             });
-            // Whoever may come in comes in, even when it cannot be written down.
+            // A valid token is accepted even if its use cannot be recorded.
             if let Err(error) = stamped {
                 tracing::warn!(reason = %error, "the last use of a token could not be noted");
             }
@@ -234,13 +234,13 @@ impl Tokens<'_> {
         Ok(Some(principal))
     }
 
-    /// Whether a secret still names a user. Unlike [`Tokens::authenticate`] this is not a use of the token. While the store does
-    /// not answer, a token that was good stays so.
+    /// Whether a secret is still valid. Unlike [`Tokens::authenticate`] this does not count as a use. While the store
+    /// does not answer, a valid token stays valid.
     pub async fn is_valid(self, secret: &str) -> bool {
         self.are_valid(&[secret]).await.first().is_none_or(|is_valid| *is_valid)
     }
 
-    /// The same for each of these, in their order, with few statements.
+    /// The same for many, in their order, with few statements.
     pub async fn are_valid(self, secrets: &[&str]) -> Vec<bool> {
         let mut are_valid = Vec::with_capacity(secrets.len());
         for secrets in secrets.chunks(LOOKED_UP) {
@@ -262,7 +262,7 @@ impl Tokens<'_> {
         Ok(found.into_iter().map(|(hash,)| hash).collect())
     }
 
-    /// Whether the token of this id still names this user. It is not a use of the token.
+    /// Whether the token of this id is still valid for this user. This does not count as a use.
     pub async fn is_valid_id(self, user: &str, id: &str) -> Result<bool> {
         let found: Option<(String,)> = self.store.fetch_optional(VALID_ID, args![user, id, now()]).await?;
         Ok(found.is_some())
@@ -273,7 +273,7 @@ impl Tokens<'_> {
     }
 }
 
-/// The secrets are random and long, so a plain hash cannot be guessed back.
+/// The secrets are random and long, so a plain hash cannot be reversed.
 fn hash(secret: &str) -> blake3::Hash {
     blake3::hash(secret.as_bytes())
 }

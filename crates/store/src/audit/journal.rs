@@ -1,4 +1,4 @@
-//! Putting things on record: durable before it returns, or soon.
+//! Appending records, and the list of calls without an outcome.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use crate::areas::Audit;
 use crate::db::{Conn, Value, WriteTx, args, dialect};
 use crate::error::Result;
 
-/// A write whose intent is on record, durably. Nothing else can make one, so whoever asks for it cannot act unrecorded.
+/// A write whose intent is durably recorded. It cannot be constructed otherwise, so no write can be sent unrecorded.
 #[must_use = "a write that was begun needs an outcome"]
 #[derive(Debug, PartialEq, Eq)]
 pub struct RecordedIntent {
@@ -22,35 +22,33 @@ impl RecordedIntent {
 }
 
 impl Audit<'_> {
-    /// Puts something on record and waits until it is durable.
+    /// Appends a record and waits until it is durable.
     pub async fn append(self, record: Record) -> Result<()> {
         self.store.db().chained().append(record.entry()?).await
     }
 
-    /// Puts something on record with the next commit, without waiting for it. While the database cannot be written the
-    /// record is kept and tried again; when too many are kept this waits, and in the end fails. None is left out silently.
+    /// Appends a record with the next commit, without waiting for it. While the database cannot be written the record
+    /// is kept and retried; when too many are kept this waits, and finally fails. No record is dropped silently.
     pub async fn append_deferred(self, record: Record) -> Result<()> {
         self.store.db().chained().append_soon(record.entry()?).await
     }
 
-    /// Puts the intent of a write on record. When this returns an error the write must not happen: the record may be
-    /// missing.
+    /// Records the intent of a write. After an error the write must not happen: the record may be missing.
     pub async fn begin(self, actor: &Actor, intent: Intent) -> Result<RecordedIntent> {
         let begun = RecordedIntent { actor: actor.clone(), call_id: intent.call.call_id.clone() };
         self.append(Record { actor: actor.clone(), event: Event::Intent(intent) }).await?;
         Ok(begun)
     }
 
-    /// Puts on record what became of a write, with the next commit. If it is lost, the outcome is unknown. Whoever made the
-    /// write knows better than whoever gave it up: an outcome may follow an `unknown` of [`Audit::close_unknown`], and then
-    /// counts; nothing follows any other.
+    /// Records the outcome of a write with the next commit. If the record is lost, the outcome is unknown. An outcome
+    /// may follow an `unknown` of [`Audit::close_unknown`] and then counts; no record follows any other outcome.
     pub async fn finish(self, begun: RecordedIntent, outcome: Outcome, detail: Option<String>) -> Result<()> {
         let end = CallEnd { call_id: begun.call_id, outcome, detail };
         self.append_deferred(Record { actor: begun.actor, event: Event::Outcome(end) }).await
     }
 
-    /// Puts on record that nobody knows what became of a write, if it still has no outcome when that is written: however
-    /// many give it up, and however late its outcome comes, there is one `unknown` at most, and none after an outcome.
+    /// Records that the outcome of a write is unknown, if it has none when that is written: there is at most one
+    /// `unknown`, and none after an outcome.
     pub async fn close_unknown(self, actor: Actor, call_id: String, detail: Option<String>) -> Result<()> {
         let end = CallEnd { call_id, outcome: Outcome::Unknown, detail };
         let entry = Record { actor, event: Event::Outcome(end) }.entry()?;
@@ -59,7 +57,7 @@ impl Audit<'_> {
 }
 
 impl WriteTx {
-    /// Puts on record, in the same commit, what an operator does to something of a user.
+    /// Records an operator's action on something of a user in the same commit.
     pub(crate) fn operation(
         &mut self,
         user: &str,
@@ -72,14 +70,13 @@ impl WriteTx {
         self.record(Record { actor, event: Event::Operator(operation) })
     }
 
-    /// Puts something on record in the same commit as the rest of this write.
+    /// Appends a record in the same commit.
     pub(crate) fn record(&mut self, record: Record) -> Result<()> {
         self.entries.push(record.entry()?);
         Ok(())
     }
 
-    /// Puts the intent of a write on record in the same commit as the rest of this write. Hand the result out only after
-    /// the commit.
+    /// Records the intent of a write in the same commit. Return the result only after the commit.
     pub(crate) fn begin_write(&mut self, actor: &Actor, intent: Intent) -> Result<RecordedIntent> {
         let begun = RecordedIntent { actor: actor.clone(), call_id: intent.call.call_id.clone() };
         self.record(Record { actor: actor.clone(), event: Event::Intent(intent) })?;
@@ -87,7 +84,7 @@ impl WriteTx {
     }
 }
 
-/// The list of calls without an outcome, as a batch changes it.
+/// The changes of a batch to the list of calls without an outcome.
 #[derive(Default)]
 pub(super) struct Calls {
     opened: Vec<Vec<Value>>,
@@ -104,12 +101,11 @@ impl Calls {
                 self.closed.0.push(entry.user.clone());
                 self.closed.1.push(call_id.clone());
             }
-            // Its call left the list when it was let through.
+            // Its call was removed by `drop_settled`.
             Call::ClosesOpen(_) | Call::None => {}
         }
     }
 
-    /// Writes the changes, inside the caller's transaction.
     pub(super) async fn write(self, conn: &mut Conn) -> Result<()> {
         if !self.opened.is_empty() {
             conn.insert_rows(
@@ -126,8 +122,8 @@ impl Calls {
     }
 }
 
-/// Leaves out the entries that close a call only if it is open, where it is not, and takes the others off the list. It is
-/// asked under the lock of the chain, as whatever else closes a call is written: nobody gets in between.
+/// Removes the entries that close a call only if it is open, where it is not, and the other calls from the list. The
+/// lock of the chain, which every record that closes a call needs, prevents races.
 pub(super) async fn drop_settled(conn: &mut Conn, entries: &mut Vec<Entry>) -> Result<()> {
     if !entries.iter().any(|entry| matches!(entry.call, Call::ClosesOpen(_))) {
         return Ok(());

@@ -1,6 +1,6 @@
 //! The audit chain: what was decided and done, append-only, each record bound to the one before by a keyed hash.
 //!
-//! Refuses secrets: what enters is redacted first. Refuses to change or remove a record.
+//! Texts are redacted first. No record is ever changed or removed.
 
 mod chain;
 mod entry;

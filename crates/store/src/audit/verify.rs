@@ -1,4 +1,4 @@
-//! What a verification found, in words that a person can act on.
+//! Verifying a chain from its first record to its head, page by page; reports the first fault.
 
 use std::fmt;
 
@@ -18,7 +18,6 @@ pub struct AuditReport {
 }
 
 impl AuditReport {
-    /// The first chain that is not what it should be.
     pub fn broken(&self) -> Option<(&ChainReport, &Break)> {
         self.chains.iter().find_map(|chain| match &chain.state {
             ChainState::Broken(found) => Some((chain, found)),
@@ -35,25 +34,23 @@ pub struct ChainReport {
     pub first_at: Option<i64>,
     pub last_at: Option<i64>,
     pub state: ChainState,
-    /// Number of last records that the head does not cover: their loss would go unnoticed. Usual for a moment
-    /// after a power cut.
+    /// Number of last records that the head does not cover: their loss would go unnoticed. Usual for a moment after a
+    /// power cut.
     pub beyond_head: u64,
     /// Why the head cannot be read or written.
     pub head_trouble: Option<String>,
 }
 
-/// Whether a chain is what it should be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChainState {
     Intact,
     /// The first fault found.
     Broken(Break),
-    /// Its key is not the one here: it belongs to another replica, or the key was replaced.
+    /// Its key is not here: it belongs to another replica, or the key was replaced.
     KeyAway,
 }
 
-/// The first thing that is wrong with a chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Break {
     pub seq: i64,
@@ -131,8 +128,8 @@ impl fmt::Display for Fault {
 }
 
 impl Audit<'_> {
-    /// Checks the chain whose key is here, and lists the others. For operators. It takes time in proportion to the
-    /// number of records, a fixed amount of memory, and may run while others append.
+    /// Verifies the chain whose key is here, and lists the others. For operators. Takes time in proportion to the
+    /// number of records and constant memory, and may run while others append.
     pub async fn verify(self) -> Result<AuditReport> {
         let own = self.store.chain();
         let mut names = self.chains().await?;
@@ -152,7 +149,7 @@ impl Audit<'_> {
     }
 
     async fn verify_own(self, chain: &Chain) -> Result<ChainReport> {
-        // Head and counter are read first: records that are appended meanwhile only add to what they promise.
+        // Head and counter are read first: concurrent appends only make the chain longer.
         let known = chain.head.read().await;
         let promised = self.counter(chain).await?.map_or(0, |(seq, _)| seq);
         let mut scan = Scan::new(&known);
@@ -193,7 +190,6 @@ impl Audit<'_> {
         })
     }
 
-    /// A chain whose key is not here.
     async fn list(self, chain: String) -> Result<ChainReport> {
         let (records, first_at, last_at): (i64, Option<i64>, Option<i64>) = self
             .store
@@ -215,8 +211,8 @@ impl Audit<'_> {
         conn.fetch_optional("SELECT seq, mac FROM audit_chains WHERE chain = $1", args![chain.name()]).await
     }
 
-    /// Where in the chain a record would be right, if it was moved: after the record whose mac its own is made of. That
-    /// one may have been moved too, to the place of the suspect.
+    /// The right position of a record that was moved: after the record whose mac its own is made of. That one may
+    /// have been moved too, to the position of the suspect.
     async fn place_of(self, chain: &Chain, suspect: &Stored) -> Result<Option<i64>> {
         let fits = |mac: &[u8; 32], seq| chain.mac(mac, &suspect.sealed(seq)) == suspect.mac();
         if fits(&ORIGIN, 1) {
@@ -239,7 +235,6 @@ impl Audit<'_> {
     }
 }
 
-/// What is known after some of the records.
 struct Scan<'a> {
     known: &'a Known,
     expected: i64,
@@ -266,7 +261,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// After the first fault records are only counted.
+    /// After the first fault, records are only counted.
     fn step(&mut self, chain: &Chain, row: Stored) {
         self.records += 1;
         self.first_at.get_or_insert(row.at());
@@ -304,7 +299,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// What is wrong with the end of a chain whose records are right.
+    /// The fault at the end of a chain whose records are right.
     fn end(&self, promised: i64, counter: Option<(i64, Vec<u8>)>, known: &Known) -> Option<Break> {
         let last = self.expected - 1;
         let reached = match known {

@@ -1,4 +1,4 @@
-//! One query layer over two databases. Functions of the store run transactions here and do not depend on which one it is.
+//! One query layer over two databases. Callers do not depend on which one it is.
 
 mod conn;
 pub(crate) mod migrate;
@@ -35,7 +35,7 @@ pub(crate) enum Begin {
 }
 
 impl Begin {
-    /// The connection outside of a transaction, to read from.
+    /// A connection to read from.
     pub(crate) async fn read(&self) -> Result<Conn> {
         match self {
             Self::Sqlite(shared) => Ok(Backend::Sqlite(Arc::clone(shared).lock_owned().await).into()),
@@ -47,7 +47,7 @@ impl Begin {
         let conn = match self {
             Self::Sqlite(shared) => {
                 let mut conn = Conn::from(Backend::Sqlite(Arc::clone(shared).lock_owned().await));
-                // Deferred transactions fail at once when they meet another writer; this one waits for its turn.
+                // A deferred transaction fails at once when it meets another writer; this one waits.
                 conn.execute("BEGIN IMMEDIATE", Vec::new()).await?;
                 conn
             }
@@ -73,7 +73,7 @@ impl Db {
         match self {
             Self::Sqlite { readers: Some(readers), .. } => {
                 let at_hand = readers.try_acquire();
-                // Opening one, or waiting for it, is seldom and large: whoever reads would carry it.
+                // Boxed: it is rare and large, and every reader would carry its size.
                 let reader = match at_hand {
                     Some(reader) => reader,
                     None => Box::pin(readers.acquire()).await?,
@@ -85,8 +85,7 @@ impl Db {
         }
     }
 
-    /// Runs a write in one transaction; when this returns it is durable, or nothing of it happened. Returns the topics that
-    /// it changed too.
+    /// Runs a write in one transaction, which is durable when this returns. Returns the topics that it changed too.
     pub(crate) async fn write<T, F>(&self, work: F) -> Result<(T, Vec<Topic>)>
     where
         T: Send + 'static,
@@ -104,7 +103,7 @@ impl Db {
         }
     }
 
-    /// The queue of writes that carry audit records: those of one chain follow each other.
+    /// The queue of writes with audit records: those of one chain follow each other.
     pub(crate) fn chained(&self) -> &Writer {
         match self {
             Self::Sqlite { writer, .. } => writer,
@@ -112,7 +111,7 @@ impl Db {
         }
     }
 
-    /// Lets the queue run empty and closes the connections, so that a SQLite file is whole when this returns.
+    /// Waits for the queue and closes the connections, so that a SQLite file is complete when this returns.
     pub(crate) async fn close(self, queue: tokio::task::JoinHandle<()>) {
         match self {
             Self::Sqlite { writer, shared, readers } => {
@@ -168,7 +167,7 @@ impl Conn {
 mod tests {
     use crate::{DatabaseUrl, Store};
 
-    /// Every task that uses the store holds the future of it for as long as it lives: hundreds of them in a busy broker.
+    /// Hundreds of tasks of a busy broker hold such a future.
     #[tokio::test]
     async fn whoever_uses_the_store_carries_little() {
         let store = Store::open(DatabaseUrl::Memory).await.unwrap();

@@ -1,10 +1,10 @@
-//! Values on their way into a statement, and the text of statements that both databases share or not.
+//! Values of statements, statements in two dialects, and the macros for transactions and rows.
 
 use sqlx::query::Query;
 use sqlx::types::Json;
 use sqlx::{Postgres, Sqlite};
 
-/// A statement. Most are the same for both databases; where they differ, both texts stand side by side.
+/// A statement; most are the same for both databases.
 #[derive(Clone, Copy)]
 pub(crate) struct Sql {
     pub(crate) sqlite: &'static str,
@@ -72,7 +72,6 @@ macro_rules! from_row {
 }
 pub(crate) use from_row;
 
-/// The columns of a row, one after the other.
 pub(crate) struct Columns<'r, R> {
     row: &'r R,
     next: usize,
@@ -116,7 +115,7 @@ impl<'r, R: sqlx::Row, T: sqlx::FromRow<'r, R>> sqlx::FromRow<'r, R> for Lenient
     }
 }
 
-/// A truth value, which both databases keep as a number.
+/// Both databases store a truth value as a number.
 pub(crate) fn flag(number: i64) -> crate::error::Result<bool> {
     Ok(number != 0)
 }
@@ -164,7 +163,6 @@ pub(crate) enum Value {
     Texts(Vec<String>),
 }
 
-/// Binds values in order.
 macro_rules! args {
     ($($value:expr),* $(,)?) => { vec![$($crate::db::Value::from($value)),*] };
 }

@@ -1,4 +1,4 @@
-//! Changing what is remembered: revising, forgetting, releasing. Each leaves the version before in the history.
+//! Revising, forgetting and releasing memories. The history keeps the version before.
 
 use crate::areas::Memories;
 use crate::db::{Conn, args, transaction};
@@ -15,7 +15,6 @@ use crate::store::{Scope, now};
 pub(super) const UPDATE: &str = "UPDATE agent_long_term_memory SET version = $4, status = $5, text = $6, writer = $7, \
      trust = $8, changed_at = $9, digest = $10, asks = $11 WHERE user_id = $1 AND agent = $2 AND seq = $3";
 
-/// What became of a wish to forget.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ForgetOutcome {
     Forgotten(Memory),
@@ -24,7 +23,7 @@ pub enum ForgetOutcome {
 }
 
 impl Memories<'_> {
-    /// Writes a memory's text anew, if it still has the version that the caller knows. A forgotten one stays forgotten.
+    /// Replaces the text of a memory, if it still has the expected version. A forgotten one stays forgotten.
     pub async fn revise(self, scope: &Scope, revision: MemoryRevision) -> Result<RevisionOutcome> {
         let scope = scope.clone();
         transaction!(self.store, |conn| {
@@ -42,12 +41,12 @@ impl Memories<'_> {
         })
     }
 
-    /// Takes a memory out of every search; its history keeps it. Forgetting again changes nothing.
+    /// Excludes a memory from every search; its history stays. Forgetting again changes nothing.
     pub async fn forget(self, scope: &Scope, id: &str) -> Result<Memory> {
         self.set_status(scope, id, MemoryStatus::Forgotten).await
     }
 
-    /// The same, if the memory, as it is at that moment, may be forgotten.
+    /// The same, if `may` accepts the memory in the same transaction.
     pub async fn forget_if(self, scope: &Scope, id: &str, may: fn(&Memory) -> bool) -> Result<ForgetOutcome> {
         let (scope, id) = (scope.clone(), id.to_owned());
         transaction!(self.store, |conn| {
@@ -61,12 +60,12 @@ impl Memories<'_> {
         })
     }
 
-    /// Lets a quarantined memory be found. Releasing again changes nothing. For operators.
+    /// Makes a quarantined memory searchable. Releasing again changes nothing. For operators.
     pub async fn release(self, scope: &Scope, id: &str) -> Result<Memory> {
         self.set_status(scope, id, MemoryStatus::Active).await
     }
 
-    /// Every version of a memory, the present one first.
+    /// Every version of a memory, the current one first.
     pub async fn history(self, scope: &Scope, id: &str) -> Result<Vec<Memory>> {
         let mut conn = self.store.reader().await?;
         let present = rows::expect(&mut conn, scope, id).await?;
@@ -87,7 +86,7 @@ impl Memories<'_> {
         })
     }
 
-    /// Builds the search index of a scope anew; how many memories are in it. For operators.
+    /// Rebuilds the search index of a scope; returns the number of its memories. For operators.
     pub async fn rebuild_index(self, scope: &Scope) -> Result<u64> {
         let scope = scope.clone();
         transaction!(self.store, |conn| {
@@ -121,7 +120,6 @@ impl Memories<'_> {
     }
 }
 
-/// A version as the history keeps it.
 pub(super) fn read_state(id: &str, state: &str) -> Result<Memory> {
     serde_json::from_str(state).map_err(|error| {
         Error::new(ErrorKind::Corrupt, format!("the history of memory `{id}` cannot be read")).because(error)
@@ -133,7 +131,6 @@ fn forgotten(id: &str) -> Error {
         .hint("save what should be remembered as a new memory")
 }
 
-/// Gives a memory another status, unless it has it.
 async fn enter(
     conn: &mut Conn,
     scope: &Scope,
@@ -151,7 +148,7 @@ async fn enter(
     change(conn, scope, ledger, kept, after).await
 }
 
-/// Writes the next version of a memory, keeps the one before, and brings the index up to date.
+/// Writes the next version of a memory, stores the one before, and updates the index.
 pub(super) async fn change(
     conn: &mut Conn,
     scope: &Scope,

@@ -1,4 +1,4 @@
-//! The postings in their table. Whoever changes them holds the scope's [`Ledger`](Ledger).
+//! The postings in their table, and the row of a scope with its statistics and last numbers. A writer locks that row.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -63,7 +63,7 @@ pub(super) async fn append(conn: &mut Conn, scope: &Scope, memories: &[Placed<'_
     write(conn, scope, blocks).await
 }
 
-/// Exchanges the words that a memory is found by; `before` or `after` is nothing when it was or will not be found.
+/// Replaces the postings of a memory; `before` or `after` is `None` when it was or will not be found.
 pub(super) async fn exchange(
     conn: &mut Conn,
     scope: &Scope,
@@ -100,17 +100,16 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// Blocks of these terms, each term's in their order.
+    /// Blocks of these terms, in order for each term.
     pub(super) fn new(terms: Vec<Term>, rows: Vec<(i64, Vec<u8>)>) -> Self {
         Self { terms, rows }
     }
 
-    /// How many bytes there are to unpack.
     pub(super) fn len(&self) -> usize {
         self.rows.iter().map(|(_, data)| data.len()).sum()
     }
 
-    /// The list of each term, in the order in which the terms were asked for.
+    /// The list of each term, in the order of `terms`.
     pub(super) fn unpack(self) -> Result<Vec<Vec<Posting>>> {
         let mut lists: Vec<Vec<Posting>> = vec![Vec::new(); self.terms.len()];
         let places: HashMap<i64, usize> = self.terms.iter().map(|term| term.0).zip(0..).collect();
@@ -144,7 +143,6 @@ fn damaged(term: i64, error: Damaged) -> Error {
 const _: () =
     assert!(OPEN == 9_223_372_036_854_775_807, "the statement that reads open blocks names their key");
 
-/// Its numbers, in the order of the table.
 pub(super) type Row = (i64, i64, i64, i64, i64, i64);
 
 const LOCK: &str = "INSERT INTO memory_scopes AS this \
@@ -166,7 +164,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Locks the scope for a writer, until its transaction ends.
+    /// Locks the scope until the transaction ends.
     pub(super) async fn lock(conn: &mut Conn, scope: &Scope) -> Result<Self> {
         Ok(Self::of(conn.fetch_one(LOCK, args![scope.user(), scope.agent()]).await?))
     }
@@ -190,8 +188,8 @@ impl Ledger {
         advance(&mut self.last_session, "sessions")
     }
 
-    /// Whether the scope has become so much larger that a database's idea of it is out of date: at 1,024 memories, and
-    /// whenever there are four times as many.
+    /// Whether the scope has grown so much that the database's statistics are out of date: at 1,024 memories, and at
+    /// every fourfold of that.
     pub(super) fn has_outgrown(&self, before: &Self) -> bool {
         let marks = std::iter::successors(Some(1024_i64), |mark| mark.checked_mul(4));
         marks.take_while(|mark| *mark <= self.last_seq).any(|mark| mark > before.last_seq)
@@ -202,12 +200,10 @@ impl Ledger {
         self.last_seq <= i64::from(count)
     }
 
-    /// Counts a memory that is found from now on.
     pub(super) fn add(&mut self, document: &Document) {
         self.count(document, 1);
     }
 
-    /// Counts a memory that is no longer found.
     pub(super) fn remove(&mut self, document: &Document) {
         self.count(document, -1);
     }
@@ -220,7 +216,6 @@ impl Ledger {
         self.terms += sign * terms;
     }
 
-    /// Forgets what was counted, to count anew.
     pub(super) fn clear_statistics(&mut self) {
         (self.memories, self.chunks, self.terms) = (0, 0, 0);
     }

@@ -27,7 +27,6 @@ use crate::db::names;
 use crate::error::{Error, Result};
 use crate::store::{check_name, check_text};
 
-/// The longest text of a memory, in bytes.
 const TEXT_LIMIT: usize = 64 * 1024;
 const SOURCE_LIMIT: usize = 2048;
 const TAGS_LIMIT: usize = 32;
@@ -39,9 +38,9 @@ const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_3
 pub enum MemoryStatus {
     #[default]
     Active,
-    /// Kept for the operator's review; no search finds it.
+    /// For the operator's review; no search finds it.
     Quarantined,
-    /// Kept as history only.
+    /// Only its history stays.
     Forgotten,
 }
 
@@ -70,7 +69,6 @@ pub struct NewMemory {
 }
 
 impl NewMemory {
-    /// A note with this text, by this writer; everything else unsaid.
     pub fn note(text: &str, writer: &str, trust: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -87,7 +85,7 @@ impl NewMemory {
     }
 }
 
-/// A memory as it is kept, or as it was in an earlier version.
+/// A memory, or an earlier version of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
@@ -117,7 +115,6 @@ pub struct Memory {
 const MOST_VERSIONS: i64 = 1_000_000_000;
 
 impl Memory {
-    /// Whether every field is within its bounds.
     pub(super) fn check(&self) -> Result<()> {
         check_name("memory", &self.id)?;
         if self.text.trim().is_empty() {
@@ -159,7 +156,6 @@ pub(super) fn check_time(what: &str, time_us: i64) -> Result<()> {
         .hint("times are microseconds since 1970"))
 }
 
-/// What became of a memory that was to be saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SaveResult {
     /// Of the existing memory, if the same text was saved in the same session.
@@ -213,7 +209,6 @@ pub enum RevisionOutcome {
     Stale(Memory),
 }
 
-/// How many active memories there are of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindCount {
     pub kind: String,

@@ -1,4 +1,4 @@
-//! Memories as rows: the columns in their order, and the statements that only read them.
+//! Memories as rows, and the statements that only read them.
 
 use crate::areas::Memories;
 use crate::db::{Conn, Sql, Value, args, from_row, listed};
@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memories::{KindCount, Memory, MemoryList, MemoryStatus, check_time};
 use crate::store::{Scope, check_name};
 
-/// A memory, its number in the scope, and its session's.
+/// A memory, its number in the scope, and the number of its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
     pub(super) seq: u32,
@@ -30,8 +30,8 @@ macro_rules! select {
 }
 pub(super) use select;
 
-/// Memories of a scope by a list. SQLite is told the index: without statistics it believes that a scope has ten rows,
-/// and would read all of it.
+/// Memories of a scope by a list. SQLite gets the index: without statistics it assumes that a scope has ten rows, and
+/// would read all of it.
 macro_rules! select_listed {
     ($index:literal, $column:literal) => {
         $crate::db::Sql {
@@ -80,29 +80,25 @@ pub(super) async fn by_id(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Op
     Ok(all(conn, BY_ID, args![scope.user(), scope.agent(), id]).await?.pop())
 }
 
-/// The memory of this id, which must be there.
 pub(super) async fn expect(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Kept> {
     by_id(conn, scope, id).await?.ok_or_else(|| missing(id))
 }
 
-/// The memories of these numbers, in no order.
 pub(super) async fn by_seqs(conn: &mut Conn, scope: &Scope, seqs: &[u32]) -> Result<Vec<Kept>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| i64::from(*seq)).collect();
     all(conn, BY_SEQS, args![scope.user(), scope.agent(), seqs]).await
 }
 
-/// The memories of these ids, in no order.
 pub(super) async fn by_ids(conn: &mut Conn, scope: &Scope, ids: Vec<String>) -> Result<Vec<Kept>> {
     all(conn, BY_IDS, args![scope.user(), scope.agent(), ids]).await
 }
 
-/// Says that there is no such memory.
 pub(super) fn missing(id: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no memory `{id}`"))
         .hint("`embody memory list` shows the ids; `--user` and `--agent` say whose")
 }
 
-/// A number of the scope, which the table keeps wider than it can be.
+/// A number of the scope, which the table stores as a wider type.
 pub(super) fn number(value: i64) -> Result<u32> {
     u32::try_from(value)
         .map_err(|_| Error::new(ErrorKind::Corrupt, format!("a memory has the number `{value}`")))
@@ -121,13 +117,13 @@ pub(super) const COUNT: &str = "SELECT kind, count(*) FROM agent_long_term_memor
      WHERE user_id = $1 AND agent = $2 AND status = 'active' GROUP BY kind ORDER BY kind";
 
 impl Memories<'_> {
-    /// The memory of this id, whatever its status.
+    /// Of any status.
     pub async fn get(self, scope: &Scope, id: &str) -> Result<Option<Memory>> {
         let kept = by_id(&mut self.store.reader().await?, scope, id).await?;
         Ok(kept.map(|kept| kept.memory))
     }
 
-    /// Memories by when they happened, newest first; of the same moment the one saved last.
+    /// By the time when they happened, newest first; of the same time the one saved last.
     pub async fn list(self, scope: &Scope, list: &MemoryList) -> Result<Vec<Memory>> {
         list.since.map_or(Ok(()), |since| check_time("since", since))?;
         list.kind.as_deref().map_or(Ok(()), |kind| check_name("kind", kind))?;
@@ -154,7 +150,7 @@ impl Memories<'_> {
         Ok(kept.into_iter().map(|kept| kept.memory).collect())
     }
 
-    /// How many active memories there are of each kind, by kind.
+    /// The number of active memories of each kind.
     pub async fn count_by_kind(self, scope: &Scope) -> Result<Vec<KindCount>> {
         let rows: Vec<(String, i64)> =
             self.store.fetch_all(COUNT, args![scope.user(), scope.agent()]).await?;

@@ -1,4 +1,5 @@
-//! Saving: what is new is kept, what repeats itself within one session is the memory that is there already.
+//! Saving memories: numbers, sessions, neighbours, actors, index, history. A repeat within one session is the
+//! existing memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,22 +12,21 @@ use crate::memories::rows::{self, select_listed};
 use crate::memories::{Memory, MemoryStatus, NewMemory, SaveResult};
 use crate::store::{Scope, new_id, now};
 
-/// More memories than this are several calls.
 const BATCH_LIMIT: usize = 10_000;
 const BATCH_BYTES_LIMIT: usize = 64 * 1024 * 1024;
-/// So many are put into the tables at a time.
+/// Memories of one step.
 pub(super) const PIECE: usize = 1000;
 
 pub(super) const ALIKE: Sql = select_listed!("memory_by_digest", "digest");
 
 impl Memories<'_> {
-    /// Saves a memory. An exact repeat of an active memory within its session is that memory: nothing changes.
+    /// An exact repeat of an active memory within its session is that memory: nothing changes.
     pub async fn save(self, scope: &Scope, memory: NewMemory) -> Result<SaveResult> {
         let saved = self.save_all(scope, vec![memory]).await?.pop();
         saved.ok_or_else(|| Error::invalid("there is no memory to save"))
     }
 
-    /// Saves many memories in their order, all of them or none.
+    /// Saves memories in their order, all or none.
     pub async fn save_all(self, scope: &Scope, memories: Vec<NewMemory>) -> Result<Vec<SaveResult>> {
         if memories.len() > BATCH_LIMIT {
             let count = memories.len();
@@ -96,7 +96,7 @@ async fn save(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<Vec<S
     Ok(saved)
 }
 
-/// The memories that some of the entries may repeat, by their digest.
+/// The memories that the entries may repeat, by their digest.
 async fn alike(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<HashMap<i64, Vec<Memory>>> {
     let digests: Vec<i64> = entries.iter().map(|entry| entry.digest).collect();
     let mut alike: HashMap<i64, Vec<Memory>> = HashMap::new();
@@ -121,7 +121,6 @@ pub(super) const FOLLOW: &str =
 
 const LARGE_BYTES: usize = 64 * 1024;
 
-/// A memory with what is computed from its text.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) memory: Memory,
@@ -132,14 +131,14 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Reads the text of a memory; takes a while if it is long.
+    /// Analyzes the text of the memory, which takes a while if it is long.
     pub(super) fn new(memory: Memory, history: Vec<Memory>) -> Self {
         let document = analyze::document(&memory.text);
         let digest = digest(&memory);
         Self { memory, document, digest, history }
     }
 
-    /// Reads the texts of many memories, elsewhere if that takes so long that others of this thread would wait.
+    /// Analyzes many memories, on a blocking thread if that takes long.
     pub(super) async fn read_all(memories: Vec<(Memory, Vec<Memory>)>) -> Result<Vec<Self>> {
         let bytes: usize = memories.iter().map(|(memory, _)| memory.text.len()).sum();
         let read = move || memories.into_iter().map(|(memory, history)| Self::new(memory, history)).collect();
@@ -156,7 +155,7 @@ impl Entry {
     }
 }
 
-/// What finds a memory that this one may repeat: a short hash, so equals are compared by [`is_repeat`].
+/// Finds memories that this one may repeat: a short hash, so equals are compared by [`is_repeat`].
 pub(super) fn digest(memory: &Memory) -> i64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(memory.session.as_deref().unwrap_or_default().as_bytes()).update(&[0]);
@@ -165,15 +164,15 @@ pub(super) fn digest(memory: &Memory) -> i64 {
     i64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// Whether a new memory repeats one that is there: the same words of the same person in the same conversation, and nothing
-/// more than that. One that says when it happened is another if that differs. A quarantined one is no reason to refuse the
-/// same from somebody who is trusted.
+/// Whether a new memory repeats an existing one: the same words of the same person in the same session, and nothing
+/// more. One with another explicit time is not a repeat. A quarantined memory does not block the same memory of a
+/// trusted writer.
 pub(super) fn is_repeat(there: &Memory, new: &Memory) -> bool {
     let said = |memory: &Memory| {
         let Memory { status, session, actor, kind, text, tags, source, .. } = memory.clone();
         (status, session, actor, kind, text, tags, source)
     };
-    // Whoever does not say when is given the moment of saving.
+    // Without an explicit time, `occurred_at` is the time of saving.
     let same_time = new.occurred_at == new.created_at || new.occurred_at == there.occurred_at;
     same_time && said(there) == said(new)
 }
@@ -182,7 +181,7 @@ pub(super) fn flags(document: &Document) -> i64 {
     i64::from(document.asks) | i64::from(document.ends_asking) << 1
 }
 
-/// Where a memory stands in its scope and session.
+/// Position of a memory in its scope and session.
 struct Position {
     seq: u32,
     session: u32,
@@ -227,7 +226,7 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// Gives each entry its number, and joins it to the last memory of its session.
+/// Numbers each entry, and links it to the last memory of its session.
 async fn place(
     conn: &mut Conn,
     scope: &Scope,

@@ -1,4 +1,4 @@
-//! Memories out of the store and into one, as JSON Lines, with nothing lost: ids, versions, statuses, times, history.
+//! Export and import of memories as JSON Lines, complete: ids, versions, statuses, times, history.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -39,7 +39,7 @@ struct Line {
 }
 
 impl Memories<'_> {
-    /// Writes every memory of the scope as a line of JSON, in the order in which they were saved; how many.
+    /// Writes every memory of the scope as a line of JSON, in the order of saving; returns how many.
     pub async fn export(self, scope: &Scope, into: &mut (dyn Write + Send)) -> Result<u64> {
         let failed =
             |error| Error::new(ErrorKind::Other, "the exported memories cannot be written").because(error);
@@ -57,7 +57,7 @@ impl Memories<'_> {
             let mut histories = histories(&mut conn, scope, ids).await?;
             for kept in page {
                 let mut history = histories.remove(&kept.memory.id).unwrap_or_default();
-                // Somebody may have changed it since the page was read.
+                // It may have changed since the page was read.
                 history.retain(|past| past.version < kept.memory.version);
                 writeln!(into, "{}", json(&Line { memory: kept.memory, history })?).map_err(failed)?;
                 count += 1;
@@ -65,8 +65,8 @@ impl Memories<'_> {
         }
     }
 
-    /// Takes in what [`Memories::export`] wrote, all of it or nothing. A memory that is there already is left
-    /// alone; one that is there and differs is an error that names it.
+    /// Imports what [`Memories::export`] wrote, all or nothing. An equal existing memory is skipped; a different one
+    /// is an error that names it.
     pub async fn import(self, scope: &Scope, lines: &str) -> Result<MemoryImport> {
         let lines = read(lines)?.into_iter().map(|line| (line.memory, line.history)).collect();
         let entries = Entry::read_all(lines).await?;
@@ -144,7 +144,7 @@ fn differs(id: &str) -> Error {
         .hint("nothing was imported; forget or export the one that is there, or leave out the line")
 }
 
-/// The earlier versions of these memories, oldest first.
+/// Oldest first.
 async fn histories(conn: &mut Conn, scope: &Scope, ids: Vec<String>) -> Result<HashMap<String, Vec<Memory>>> {
     let rows: Vec<(String, String)> =
         conn.fetch_all(HISTORY, args![scope.user(), scope.agent(), ids]).await?;

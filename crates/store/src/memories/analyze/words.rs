@@ -1,5 +1,5 @@
-//! Cuts a text into words: runs of letters and digits of one kind of script. Knows no language but for the endings
-//! that English joins with an apostrophe.
+//! Cuts a text into words: runs of letters and digits of one kind of script. Language-independent but for the English
+//! endings after an apostrophe.
 //!
 //! Words are folded to one spelling and stemmed by the rules of their script alone, so that a question and a memory
 //! always agree.
@@ -13,10 +13,9 @@ use icu_normalizer::properties::CanonicalCombiningClassMapBorrowed;
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// Longer words keep their beginning; nobody types the rest.
+/// Longer words are truncated.
 const LONGEST_WORD: usize = 64;
 
-/// A run of letters and digits, folded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) text: String,
@@ -39,7 +38,7 @@ pub(super) fn each(text: &str, mut take: impl FnMut(Word)) {
     }
 }
 
-/// The letters that the text begins with and that belong together, their script, and how many bytes they take.
+/// The first run of letters that belong together, their script, and their length in bytes.
 fn run(text: &str) -> (String, Script, usize) {
     let mut letters = String::new();
     let mut count = 0;
@@ -69,7 +68,7 @@ fn joins(before: Script, next: Script) -> bool {
     if before.is_paired() { before == next } else { !next.is_paired() }
 }
 
-/// The `'s`, `'t`, `'ll` … that a text begins with, or nothing.
+/// The `'s`, `'t`, `'ll` … at the start of the text, or nothing.
 fn apostrophe_ending(text: &str) -> &str {
     let Some(after) = text.strip_prefix(['\'', '\u{2019}']) else { return "" };
     let letters = after.find(|c: char| !c.is_alphanumeric()).unwrap_or(after.len());
@@ -78,7 +77,7 @@ fn apostrophe_ending(text: &str) -> &str {
     if known { text.get(..text.len() - after.len() + letters).unwrap_or_default() } else { "" }
 }
 
-/// The stem of a word. Stop words have one too; see [`is_stop`].
+/// Stop words have a stem too; see [`is_stop`].
 pub(super) fn stem(word: &Word) -> String {
     let algorithm = match word.script {
         Script::Latin => Algorithm::English,
@@ -92,7 +91,6 @@ pub(super) fn stem(word: &Word) -> String {
     Stemmer::create(algorithm).stem(regular).into_owned()
 }
 
-/// Whether the word says nothing about what a text is about.
 pub(super) fn is_stop(word: &Word) -> bool {
     let known = |text: &str| STOP.contains(text);
     word.negates
@@ -125,7 +123,7 @@ fn compose(text: &str) -> Cow<'_, str> {
     ComposingNormalizerBorrowed::new_nfkc().normalize(text)
 }
 
-/// Whether this character only modifies the one before it.
+/// Whether this character modifies the one before it.
 pub(super) fn is_mark(c: char) -> bool {
     !c.is_ascii() && MARKS.get_u8(c) != 0
 }
@@ -136,7 +134,7 @@ fn is_invisible(c: char) -> bool {
     c != '\u{200b}' && matches!(kind(c), Some(Invisible::ZeroWidth | Invisible::Joiner | Invisible::Selector))
 }
 
-/// A composed word in the one spelling that is indexed and searched.
+/// A composed word in its indexed spelling.
 fn fold(word: &str, script: Script) -> String {
     if word.is_ascii() {
         return word.to_ascii_lowercase();
@@ -178,7 +176,7 @@ fn ascii_digit(c: char) -> Option<char> {
     char::from_digit(code - zero, 10)
 }
 
-/// A writing system, by how its words are found and reduced.
+/// A writing system, as far as the analyzer treats them differently; others are `Other`, and neither stemmed nor cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Script {
     Latin,
@@ -201,7 +199,7 @@ pub(super) enum Script {
 }
 
 impl Script {
-    /// The script of a letter or digit in composed form.
+    /// Of a letter or digit in composed form.
     pub(super) fn of(c: char) -> Self {
         match u32::from(c) {
             0x30..=0x39 | 0x660..=0x669 | 0x6f0..=0x6f9 | 0x966..=0x96f => Self::Digit,
@@ -226,13 +224,13 @@ impl Script {
         }
     }
 
-    /// Whether words of this script are cut into pairs of letters: nothing marks where one ends, or (Hangul) endings
-    /// grow onto words in ways that no stemmer here knows.
+    /// Whether words of this script are cut into pairs of letters: nothing marks where one ends, or (Hangul) no
+    /// stemmer here knows the endings.
     pub(super) fn is_paired(self) -> bool {
         matches!(self, Self::East | Self::Hangul | Self::Thai | Self::Lao | Self::Khmer | Self::Myanmar)
     }
 
-    /// Whether a single letter of this script is a word of its own often enough to be searched for.
+    /// Whether a single letter of this script is often a word.
     pub(super) fn has_words_of_one_letter(self) -> bool {
         matches!(self, Self::East)
     }

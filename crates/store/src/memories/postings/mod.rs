@@ -1,12 +1,12 @@
-//! Where a term occurs, packed into blocks of a few hundred bytes. Owns their format; knows nothing of a database.
+//! Where a term occurs, packed into blocks of a few hundred bytes. Independent of the database.
 //!
-//! A block holds whole memories, ordered by their number in the scope. Its key in the table is a number that no memory
-//! inside exceeds and every memory of the next block does; the last block of a term is open, with the key [`OPEN`].
+//! A block has whole memories, ordered by their number in the scope. Its key in the table is at least the number of
+//! every memory inside and less than that of every memory of the next block; the last block of a term is open, with
+//! the key [`OPEN`].
 
 #[cfg(test)]
 mod tests;
 
-/// The key of the block that still grows.
 pub(crate) const OPEN: i64 = i64::MAX;
 
 /// One term in one chunk of one memory.
@@ -17,7 +17,6 @@ pub(crate) struct Posting {
     /// The session's number in the scope; 0 for none.
     pub(crate) session: u32,
     pub(crate) chunk: u16,
-    /// How often the chunk has the term.
     pub(crate) count: u16,
     /// Number of terms of the chunk.
     pub(crate) length: u16,
@@ -25,17 +24,15 @@ pub(crate) struct Posting {
 
 const FORMAT: u8 = 1;
 
-/// A block that this format does not explain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a block of the memory index is damaged")]
 pub(crate) struct Damaged;
 
-/// Appends the postings of a block to `into`.
 pub(crate) fn decode(data: &[u8], into: &mut Vec<Posting>) -> Result<(), Damaged> {
     let (head, mut body) = Head::split(data)?;
     let mut last = Head::default();
     let mut chunk = None;
-    // None takes less than three bytes.
+    // A posting takes at least three bytes.
     into.reserve(body.len() / 3);
     while !body.is_empty() {
         let posting = match short(&mut body, last) {
@@ -49,7 +46,7 @@ pub(crate) fn decode(data: &[u8], into: &mut Vec<Posting>) -> Result<(), Damaged
     if last == head { Ok(()) } else { Err(Damaged) }
 }
 
-/// What the next posting is a distance from.
+/// The next posting is stored as its distance from this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Head {
     seq: u32,
@@ -57,7 +54,6 @@ struct Head {
 }
 
 impl Head {
-    /// The head of a block, and its postings.
     fn split(data: &[u8]) -> Result<(Self, &[u8]), Damaged> {
         let Some((&FORMAT, mut rest)) = data.split_first() else { return Err(Damaged) };
         let mut number = || u32::try_from(varint::read(&mut rest)?).ok();
@@ -65,7 +61,6 @@ impl Head {
         Ok((Self { seq, session }, rest))
     }
 
-    /// The bytes of a block with this head.
     fn join(self, body: &[u8]) -> Vec<u8> {
         let mut data = Vec::with_capacity(body.len() + 11);
         data.push(FORMAT);
@@ -75,7 +70,7 @@ impl Head {
         data
     }
 
-    /// Appends a posting that follows this head, and becomes its head.
+    /// Appends a posting that follows this head, and makes it the head.
     fn write(&mut self, body: &mut Vec<u8>, posting: &Posting) {
         let Posting { seq, session, chunk, count, length } = *posting;
         varint::write(body, u64::from(seq.saturating_sub(self.seq)));
@@ -93,7 +88,7 @@ impl Head {
     }
 }
 
-/// The kind that most postings are: three bytes, the only chunk, the term once.
+/// Most postings: three bytes, the only chunk, the term once.
 #[inline]
 fn short(body: &mut &[u8], last: Head) -> Option<Posting> {
     let [step @ 1..=0x7f, packed @ 4..=0x7f, session @ 0..=0x7f, rest @ ..] = *body else { return None };
@@ -127,10 +122,9 @@ fn above(value: u64, least: u16) -> Option<u16> {
     u16::try_from(value).ok().filter(|value| *value > least)
 }
 
-/// So many bytes of postings make a block full: four of them, with their keys, share a page of SQLite.
+/// The size of a full block: four of them, with their keys, share a page of SQLite.
 const FULL_BYTES: usize = 750;
 
-/// A row of the table: its key and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) key: i64,
@@ -149,8 +143,8 @@ impl Tail {
         Ok(Self { head, body: body.to_vec() })
     }
 
-    /// Appends the postings of one memory, which must be the newest of the scope. If they do not fit any more, the block is closed
-    /// and returned, and a new one begins.
+    /// Appends the postings of one memory, which must be the newest of the scope. If they do not fit, closes and returns
+    /// the block, and begins a new one.
     pub(crate) fn push(&mut self, memory: &[Posting]) -> Option<Block> {
         let before = self.body.len();
         let head = self.head;
@@ -174,8 +168,8 @@ impl Tail {
     }
 }
 
-/// The block with the postings of memory `seq` exchanged for `memory`, which may be empty. The last of the returned blocks has
-/// the key of the old; none means that nothing is left of it.
+/// Replaces the postings of memory `seq` by `memory`, which may be empty. The last returned block has the key of the
+/// old one; an empty result means that nothing is left.
 pub(crate) fn replace(block: &Block, seq: u32, memory: &[Posting]) -> Result<Vec<Block>, Damaged> {
     let mut postings = Vec::new();
     decode(&block.data, &mut postings)?;
@@ -193,7 +187,7 @@ pub(crate) fn replace(block: &Block, seq: u32, memory: &[Posting]) -> Result<Vec
     Ok(blocks)
 }
 
-/// Numbers in as few bytes as they need, seven bits to a byte, lowest first. Rejects what is cut off or too long.
+/// Numbers in as few bytes as they need, seven bits to a byte, lowest first.
 mod varint {
     pub(super) fn write(into: &mut Vec<u8>, mut value: u64) {
         loop {
@@ -207,7 +201,7 @@ mod varint {
         }
     }
 
-    /// Takes a number off the front, if there is a whole one.
+    /// `None` if it is truncated or too long.
     #[inline]
     pub(super) fn read(from: &mut &[u8]) -> Option<u64> {
         let (first, rest) = from.split_first()?;
@@ -231,12 +225,11 @@ mod varint {
         None
     }
 
-    /// A difference as a number that is small when the difference is, whatever its sign.
+    /// A small number for a small difference of either sign.
     pub(super) fn zigzag(difference: i64) -> u64 {
         ((difference << 1) ^ (difference >> 63)).cast_unsigned()
     }
 
-    /// The difference that [`zigzag`] made this number of.
     pub(super) fn unzigzag(value: u64) -> i64 {
         (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
     }

@@ -1,8 +1,8 @@
-//! Which memories answer a question, best first. Pure arithmetic over postings and a few facts about each memory: no
-//! database, no clock, and no dependence on the order in which rows arrive.
+//! Which memories answer a question, best first. Pure arithmetic over postings and a few facts about each memory,
+//! independent of the order of rows.
 //!
-//! A question is read ([`Draft`]), told who the actors are ([`Question`]), matched against the postings ([`Base`]), and
-//! the best of those are weighed with their neighbours, session, speaker and date ([`order`]).
+//! A question is parsed ([`Draft`]), resolved with the actors ([`Question`]) and matched against the postings
+//! ([`Base`]); the best of those are weighed with their neighbours, session, speaker and date ([`order`]).
 
 mod dates;
 mod question;
@@ -14,7 +14,6 @@ use std::sync::Arc;
 pub(crate) use self::question::{Actor, Draft, Question};
 use crate::memories::postings::Posting;
 
-/// A memory's number in its scope, and what it is worth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ranked {
     pub(crate) seq: u32,
@@ -29,10 +28,10 @@ impl Ranked {
 
 const K1: f64 = 0.6;
 const B: f64 = 0.3;
-/// So many neighbouring memories are summed up at a time: their sums stay in the processor's cache.
+/// Memories that are summed up together: their sums stay in the processor's cache.
 const WINDOW: u32 = 4096;
 
-/// What a scope has, as its rare and its common words are judged by.
+/// Statistics of a scope, for the weight of rare and common words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Statistics {
     pub(crate) memories: u64,
@@ -41,7 +40,7 @@ pub(crate) struct Statistics {
     pub(crate) terms: u64,
 }
 
-/// The postings of a question's terms, weighed.
+/// The weighed postings of a question's terms.
 #[derive(Debug)]
 pub(crate) struct Base {
     lists: Vec<List>,
@@ -52,14 +51,14 @@ pub(crate) struct Base {
 
 #[derive(Debug)]
 struct List {
-    /// Share in the question: all of them together are 1.
+    /// All weights of a question add up to 1.
     weight: f64,
     /// Ordered by memory and chunk.
     postings: Vec<Posting>,
 }
 
 impl Base {
-    /// Weighs the lists, one per term, each ordered by memory and chunk.
+    /// One list per term, each ordered by memory and chunk.
     pub(crate) fn new(statistics: Statistics, lists: Vec<Vec<Posting>>) -> Self {
         let mut lists: Vec<List> = lists
             .into_iter()
@@ -73,7 +72,6 @@ impl Base {
         Self { lists, saturation, sessions }
     }
 
-    /// The best `size` memories by their own words.
     pub(crate) fn best(&self, size: usize) -> Vec<Ranked> {
         let mut best = Best::new(size);
         let mut rests: Vec<&[Posting]> = self.lists.iter().map(|list| list.postings.as_slice()).collect();
@@ -96,7 +94,6 @@ impl Base {
         best.finish()
     }
 
-    /// The best `size` of these memories by their own words.
     pub(crate) fn best_of(&self, seqs: &[u32], size: usize) -> Vec<Ranked> {
         let mut best = Best::new(size);
         let ranked = seqs.iter().map(|seq| Ranked { seq: *seq, score: self.of(*seq) });
@@ -104,7 +101,7 @@ impl Base {
         best.finish()
     }
 
-    /// The score of one memory's own words: 0 to 1.
+    /// From 0 to 1.
     pub(crate) fn of(&self, seq: u32) -> f64 {
         let mut parts: Vec<(u16, f64)> = Vec::new();
         for list in &self.lists {
@@ -119,7 +116,7 @@ impl Base {
         parts.iter().map(|(_, sum)| *sum).fold(0.0, f64::max)
     }
 
-    /// How much of the question, by weight, the memory's session speaks of; a memory without one, by itself.
+    /// The share of the question, by weight, that the memory's session covers; without a session, the memory itself.
     pub(crate) fn coverage(&self, seq: u32, session: u32) -> f64 {
         match session {
             0 => self.lists.iter().filter(|list| !list.of(seq).is_empty()).map(|list| list.weight).sum(),
@@ -133,8 +130,8 @@ impl Base {
     }
 }
 
-/// How much of a term's weight a chunk earns by having it so often, at its length. Nearly every posting is in the
-/// table, which saves it a division.
+/// The share of a term's weight that a chunk gets by its count and length (BM25). Nearly every posting is in the
+/// table, which saves a division.
 #[derive(Debug)]
 struct Saturation {
     average_length: f64,
@@ -202,8 +199,8 @@ fn sessions(lists: &[List]) -> Vec<f64> {
     covered
 }
 
-/// Sums of neighbouring memories. First chunks, which most memories have only, are added in place; others are put in
-/// order afterwards, so that every sum is made in the order of the terms.
+/// Sums of neighbouring memories. First chunks, the only ones of most memories, are added in place; others are sorted
+/// afterwards, so that every sum is made in the order of the terms.
 #[derive(Default)]
 struct Window {
     start: u32,
@@ -237,7 +234,7 @@ impl Window {
 
     /// Each memory of the window, and the sum of its best chunk.
     fn sums(&mut self) -> impl Iterator<Item = (u32, f64)> {
-        // A stable sort keeps the order of the terms, and is fast on what is already in order for each term.
+        // A stable sort keeps the order of the terms, and is fast on sorted runs.
         self.other_chunks.sort_by_key(|other| u64::from(other.offset) << 16 | u64::from(other.chunk));
         for chunk in self.other_chunks.chunk_by(|a, b| (a.offset, a.chunk) == (b.offset, b.chunk)) {
             let sum: f64 = chunk.iter().map(|other| other.worth).sum();
@@ -250,11 +247,11 @@ impl Window {
     }
 }
 
-/// The best of many, without sorting them all.
+/// Selects the best without sorting all.
 struct Best {
     size: usize,
     kept: Vec<Ranked>,
-    /// Scores below cannot be among the best; this rejects nearly all memories with one comparison.
+    /// Scores below are not among the best; this rejects nearly all memories with one comparison.
     bar: f64,
 }
 
@@ -289,19 +286,18 @@ impl Best {
     }
 }
 
-/// The one that the question names spoke.
+/// The speaker is named in the question.
 const SPEAKER: f64 = 1.0;
-/// The memory before asks, and matches: this is the answer.
+/// The previous memory asks, and matches: this is the answer.
 const ANSWER: f64 = 1.3;
 const NEXT: f64 = 0.5;
-/// In a talk of two, the next and the last words of the same person.
+/// In a talk of two, the next and the previous words of the same person.
 const AFTER_NEXT: f64 = 0.2;
 const BEFORE_PREVIOUS: f64 = 0.3;
 const SESSION: f64 = 0.4;
 const DATE: f64 = 0.6;
 const ASKS_ITSELF: f64 = 0.15;
 
-/// A memory that may answer, without its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) seq: u32,
@@ -328,7 +324,7 @@ pub(crate) fn order(question: &Question, base: &Base, candidates: &[Candidate]) 
     ranked
 }
 
-/// What counts in every kind of talk.
+/// What counts in every conversation.
 fn score(question: &Question, base: &Base, candidate: &Candidate) -> f64 {
     let own = base.of(candidate.seq);
     let speaker =
@@ -352,7 +348,7 @@ impl<'a> Surroundings<'a> {
         self.0.get(place).copied()
     }
 
-    /// What counts where people talk with each other. An assistant's questions and answers are of another kind.
+    /// What counts between people; an assistant's questions and answers differ.
     fn score(&self, base: &Base, candidate: &Candidate) -> f64 {
         let of = |seq: Option<u32>| seq.map_or(0.0, |seq| base.of(seq));
         let previous = self.get(candidate.previous);
