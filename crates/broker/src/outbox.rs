@@ -298,7 +298,8 @@ mod tests {
         let (key, payload) = ("call-1".to_owned(), "{}".to_owned());
         let new =
             NewObservation { scope: scope.clone(), session: "s".into(), key, payload, pending_limit: 10 };
-        store.outbox().enqueue(new, Vec::new()).await.unwrap();
+        store.outbox().enqueue_deferred(vec![new], Vec::new()).await.unwrap();
+        store.flush().await.unwrap();
         let lease = Lease { owner: "worker".into(), duration: LEASE_DURATION };
         let claimed = store.outbox().claim(&lease, &[scope], BATCH).await.unwrap();
         let after = |attempts| Observation { attempts, ..claimed[0].clone() };

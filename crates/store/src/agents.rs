@@ -5,14 +5,13 @@ use sqlx::types::Json;
 
 use crate::areas::Agents;
 use crate::audit::Action;
-use crate::db::args;
+use crate::db::{args, audited, from_row};
 use crate::error::{Error, Result};
 use crate::store::{OPERATOR, check_name, check_text, now};
 
 pub(crate) const SOUL_LIMIT: usize = 256 * 1024;
 const IDENTITY_LIMIT: usize = 16 * 1024;
 
-/// An agent as an operator set it up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
     pub name: String,
@@ -24,32 +23,32 @@ pub struct Agent {
     pub changed_at: i64,
 }
 
-type Row = (String, Option<String>, Option<Json<JsonValue>>, i64, i64);
+from_row! {
+    Agent { name, soul, identity as Option<Json<JsonValue>>, version, changed_at } => {
+        Ok(Self { name, soul, identity: identity.map(|Json(value)| value), version, changed_at })
+    }
+}
 
 const BY_NAME: &str = "SELECT agent_name, soul, identity, version, changed_at FROM agent_configurations \
      WHERE agent_name = $1";
 const ALL: &str =
     "SELECT agent_name, soul, identity, version, changed_at FROM agent_configurations ORDER BY agent_name";
-/// Merges in the statement itself, so that two operators lose nothing of each other's.
+/// Merges in the statement itself, so that two operators do not overwrite each other.
 const PUT: &str = "INSERT INTO agent_configurations AS this (agent_name, soul, identity, version, changed_at) \
      VALUES ($1, $2, $3, 1, $4) ON CONFLICT (agent_name) DO UPDATE SET \
      soul = COALESCE(excluded.soul, this.soul), identity = COALESCE(excluded.identity, this.identity), \
      version = this.version + 1, changed_at = excluded.changed_at RETURNING version";
 
 impl Agents<'_> {
-    /// The agent of this name, if an operator set it up.
     pub async fn get(self, name: &str) -> Result<Option<Agent>> {
-        let row: Option<Row> = self.store.db().reader().await?.fetch_optional(BY_NAME, args![name]).await?;
-        Ok(row.map(agent))
+        self.store.fetch_optional(BY_NAME, args![name]).await
     }
 
-    /// Every agent that was set up, by name.
     pub async fn list(self) -> Result<Vec<Agent>> {
-        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(ALL, Vec::new()).await?;
-        Ok(rows.into_iter().map(agent).collect())
+        self.store.fetch_all(ALL, Vec::new()).await
     }
 
-    /// Sets an agent up; what is not given stays as it is. Its version now. For operators.
+    /// Sets what is given; the rest stays as it is. Returns the new version. For operators.
     pub async fn put(self, name: &str, soul: Option<&str>, identity: Option<JsonValue>) -> Result<i64> {
         check_name("agent", name)?;
         soul.map_or(Ok(()), |soul| check_text("soul", soul, SOUL_LIMIT))?;
@@ -63,41 +62,25 @@ impl Agents<'_> {
             check_text("identity", &identity.to_string().replace("\\u0000", "\0"), IDENTITY_LIMIT)?;
         }
         let (name, soul) = (name.to_owned(), soul.map(str::to_owned));
-        self.store
-            .db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    tx.operation(OPERATOR, Action::AgentSet, &name, None)?;
-                    let (version,) = tx.conn.fetch_one(PUT, args![name, soul, identity, now()]).await?;
-                    Ok(version)
-                })
-            })
-            .await
+        audited!(self.store, |tx| {
+            tx.operation(OPERATOR, Action::AgentSet, &name, None)?;
+            let (version,) = tx.conn.fetch_one(PUT, args![name, soul, identity, now()]).await?;
+            Ok(version)
+        })
     }
 
-    /// Removes what was set; whether there was something. For operators.
+    /// Removes what was set; returns whether it existed. For operators.
     pub async fn remove(self, name: &str) -> Result<bool> {
         let name = name.to_owned();
-        self.store
-            .db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    let gone = tx
-                        .conn
-                        .execute("DELETE FROM agent_configurations WHERE agent_name = $1", args![&name])
-                        .await?;
-                    if gone > 0 {
-                        tx.operation(OPERATOR, Action::AgentRemoved, &name, None)?;
-                    }
-                    Ok(gone > 0)
-                })
-            })
-            .await
+        audited!(self.store, |tx| {
+            let gone = tx
+                .conn
+                .execute("DELETE FROM agent_configurations WHERE agent_name = $1", args![&name])
+                .await?;
+            if gone > 0 {
+                tx.operation(OPERATOR, Action::AgentRemoved, &name, None)?;
+            }
+            Ok(gone > 0)
+        })
     }
-}
-
-fn agent((name, soul, identity, version, changed_at): Row) -> Agent {
-    Agent { name, soul, identity: identity.map(|Json(value)| value), version, changed_at }
 }

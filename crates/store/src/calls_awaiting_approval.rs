@@ -2,7 +2,7 @@
 //! other can.
 
 use crate::areas::CallsAwaitingApproval;
-use crate::db::args;
+use crate::db::{args, from_row, transaction};
 use crate::error::Result;
 use crate::leases::clock;
 use crate::store::{Scope, check_name, check_text, now};
@@ -22,7 +22,11 @@ pub struct CallAwaitingApproval {
     pub content: String,
 }
 
-type Row = (String, String, String, String, String, String, String);
+from_row! {
+    CallAwaitingApproval {
+        user as String, approval, agent as String, thread, tool, arguments, content,
+    } => Ok(Self { scope: Scope::new(&user, &agent)?, approval, thread, tool, arguments, content })
+}
 
 macro_rules! held_where {
     ($rest:literal) => {
@@ -42,62 +46,43 @@ impl CallsAwaitingApproval<'_> {
         check_text("name of the tool", &call.tool, TEXT_LIMIT)?;
         check_text("arguments of the call", &call.arguments, TEXT_LIMIT)?;
         check_text("content of the call", &call.content, TEXT_LIMIT)?;
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let CallAwaitingApproval { scope, approval, thread, tool, arguments, content } = call;
-                    let (user, agent) = (scope.user(), scope.agent());
-                    conn.execute(
-                        "INSERT INTO held_calls \
-                         (user_id, approval, agent, thread, tool, arguments, content, created_at) \
-                         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
-                         ON CONFLICT (user_id, approval) DO UPDATE SET agent = excluded.agent, \
-                         thread = excluded.thread, tool = excluded.tool, arguments = excluded.arguments, content = excluded.content",
-                        args![user, approval, agent, thread, tool, arguments, content, now()],
-                    )
-                    .await
-                    .map(drop)
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let CallAwaitingApproval { scope, approval, thread, tool, arguments, content } = call;
+            let (user, agent) = (scope.user(), scope.agent());
+            let sql = "INSERT INTO held_calls \
+                 (user_id, approval, agent, thread, tool, arguments, content, created_at) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+                 ON CONFLICT (user_id, approval) DO UPDATE SET agent = excluded.agent, \
+                 thread = excluded.thread, tool = excluded.tool, arguments = excluded.arguments, content = excluded.content";
+            conn.execute(sql, args![user, approval, agent, thread, tool, arguments, content, now()])
+                .await
+                .map(drop)
+        })
     }
 
-    /// The calls that wait no longer for a decision, oldest first: it was made, or it is too late for it. Of all users;
-    /// for the process that makes them.
+    /// The calls whose approval was decided or has expired, oldest first. Of all users; for the process that makes them.
     pub async fn list_decided(self, limit: u32) -> Result<Vec<CallAwaitingApproval>> {
         let sql = held_where!(
             "LEFT JOIN approvals AS asked ON asked.user_id = held.user_id AND asked.id = held.approval \
              WHERE asked.id IS NULL OR asked.status <> 'pending' OR asked.expires_at <= $2 \
              ORDER BY held.created_at, held.approval LIMIT +$1"
         );
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
-        let rows: Vec<Row> = conn.fetch_all(sql, args![limit, now]).await?;
-        rows.into_iter().map(call).collect()
+        conn.fetch_all(sql, args![limit, now]).await
     }
 
-    /// The calls of one thread that wait.
     pub async fn list_in_thread(self, user: &str, thread: &str) -> Result<Vec<CallAwaitingApproval>> {
         let sql = held_where!("WHERE held.user_id = $1 AND held.thread = $2 ORDER BY held.approval");
-        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(sql, args![user, thread]).await?;
-        rows.into_iter().map(call).collect()
+        self.store.fetch_all(sql, args![user, thread]).await
     }
 
-    /// Claims a call; whether it was still there. Only the process that claimed it makes the call.
+    /// Claims a call; returns whether it was still there. Only the process that claimed it makes the call.
     pub async fn claim(self, user: &str, approval: &str) -> Result<bool> {
         let (user, approval) = (user.to_owned(), approval.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let sql = "DELETE FROM held_calls WHERE user_id = $1 AND approval = $2";
-                    Ok(conn.execute(sql, args![user, approval]).await? > 0)
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let sql = "DELETE FROM held_calls WHERE user_id = $1 AND approval = $2";
+            Ok(conn.execute(sql, args![user, approval]).await? > 0)
+        })
     }
-}
-
-fn call((user, approval, agent, thread, tool, arguments, content): Row) -> Result<CallAwaitingApproval> {
-    Ok(CallAwaitingApproval { scope: Scope::new(&user, &agent)?, approval, thread, tool, arguments, content })
 }

@@ -1,13 +1,13 @@
-//! What somebody took upon themselves, until it is done, dropped or lapsed. Nothing is deleted.
+//! Commitments that people made, until they are done, dropped or lapsed. Nothing is deleted.
 
 use crate::areas::Commitments;
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, from_row, names, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mind_log::NewLogEntry;
 use crate::store::{Scope, check_name, check_text, new_id};
 
 const TEXT_LIMIT: usize = 4 * 1024;
-/// The most that can be open at once in a scope: more than anybody could look through.
+/// Most open commitments of a scope.
 const MOST_OPEN: i64 = 2000;
 const MOST_READ: u32 = 1000;
 
@@ -23,19 +23,10 @@ pub enum CommitmentStatus {
 
 impl CommitmentStatus {
     pub const ALL: [Self; 4] = [Self::Open, Self::Done, Self::Dropped, Self::Lapsed];
+}
 
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Done => "done",
-            Self::Dropped => "dropped",
-            Self::Lapsed => "lapsed",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
-    }
+names! {
+    pub CommitmentStatus { Open = "open", Done = "done", Dropped = "dropped", Lapsed = "lapsed" }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +51,36 @@ pub struct Commitment {
     pub changed_at: i64,
 }
 
+from_row! {
+    Commitment {
+        id as String, status: |name: String| read_status(&id, &name), who, text, words, due_at, sentence, session,
+        writer, trust, created_at, changed_at,
+    } => {
+        let said = NewCommitment { who, text, words, due_at, sentence };
+        Ok(Self { id, status, said, session, writer, trust, created_at, changed_at })
+    }
+}
+
+fn read_status(id: &str, name: &str) -> Result<CommitmentStatus> {
+    CommitmentStatus::from_name(name).ok_or_else(|| {
+        Error::new(ErrorKind::Corrupt, format!("the status `{name}` of commitment `{id}` cannot be read"))
+    })
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, status, who, text, words, due_at, sentence, session, writer, trust, created_at, changed_at \
+             FROM commitments WHERE user_id = $1 AND agent = $2 AND ",
+            $rest
+        )
+    };
+}
+const LIST: &str =
+    select!("status = $3 ORDER BY CASE WHEN due_at IS NULL THEN 1 ELSE 0 END, due_at, id DESC LIMIT +$4");
+const ONE: &str = select!("id = $3");
+const ALIKE: &str = select!("status = 'open' AND who = $3 AND words = $4 ORDER BY id LIMIT 50");
+
 impl Commitments<'_> {
     /// Commitments of one status: those with a time first, the earliest before; then the newest.
     pub async fn list(self, scope: &Scope, status: CommitmentStatus, limit: u32) -> Result<Vec<Commitment>> {
@@ -69,12 +90,11 @@ impl Commitments<'_> {
             )));
         }
         let values = args![scope.user(), scope.agent(), status.name(), limit];
-        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(LIST, values).await?;
-        rows.into_iter().map(commitment).collect()
+        self.store.fetch_all(LIST, values).await
     }
 
     pub async fn count(self, scope: &Scope, status: CommitmentStatus) -> Result<i64> {
-        count(&mut self.store.db().reader().await?, scope, status).await
+        count(&mut self.store.reader().await?, scope, status).await
     }
 
     /// Settles an open or lapsed commitment, or opens one again. Setting the status it has changes nothing.
@@ -86,24 +106,16 @@ impl Commitments<'_> {
         at: i64,
     ) -> Result<Commitment> {
         let (scope, id) = (scope.clone(), id.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let values = args![scope.user(), scope.agent(), &id, status.name(), at];
-                    conn.execute(
-                        "UPDATE commitments SET status = $4, changed_at = $5 \
-                         WHERE user_id = $1 AND agent = $2 AND id = $3 AND status <> $4",
-                        values,
-                    )
-                    .await?;
-                    one(conn, &scope, &id).await?.ok_or_else(|| {
-                        Error::new(ErrorKind::NotFound, format!("there is no commitment `{id}`"))
-                            .hint("`embody memory commitments` lists them; `--user` and `--agent` say whose")
-                    })
-                })
+        transaction!(self.store, |conn| {
+            let values = args![scope.user(), scope.agent(), &id, status.name(), at];
+            let sql = "UPDATE commitments SET status = $4, changed_at = $5 \
+                 WHERE user_id = $1 AND agent = $2 AND id = $3 AND status <> $4";
+            conn.execute(sql, values).await?;
+            one(conn, &scope, &id).await?.ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, format!("there is no commitment `{id}`"))
+                    .hint("`embody memory commitments` lists them; `--user` and `--agent` say whose")
             })
-            .await
+        })
     }
 }
 
@@ -117,18 +129,17 @@ pub(crate) fn check(new: &NewCommitment) -> Result<()> {
     check_text("sentence of the commitment", &new.sentence, TEXT_LIMIT)
 }
 
-/// Keeps a commitment, or finds the open one that says the same; nothing if too many are open. The caller holds the lock
+/// Adds a commitment, or finds the open one with the same words; `None` if too many are open. The caller holds the lock
 /// of the scope's log.
-pub(crate) async fn keep(
+pub(crate) async fn add(
     conn: &mut Conn,
     scope: &Scope,
     entry: &NewLogEntry,
     new: NewCommitment,
 ) -> Result<Option<Commitment>> {
-    let alike: Vec<Row> =
+    let alike: Vec<Commitment> =
         conn.fetch_all(ALIKE, args![scope.user(), scope.agent(), &new.who, &new.words]).await?;
-    let alike: Vec<Commitment> = alike.into_iter().map(commitment).collect::<Result<_>>()?;
-    // Twice with different times is two: the pill at nine and the pill at noon.
+    // The same words with different times are two commitments: the pill at nine and the pill at noon.
     let same = |there: &&Commitment| there.said.due_at == new.due_at;
     let vague = |there: &&Commitment| there.said.due_at.is_none() || new.due_at.is_none();
     if let Some(there) = alike.iter().find(same).or_else(|| alike.iter().find(vague)) {
@@ -147,7 +158,7 @@ pub(crate) async fn keep(
     if count(conn, scope, CommitmentStatus::Open).await? >= MOST_OPEN {
         return Ok(None);
     }
-    let kept = Commitment {
+    let added = Commitment {
         id: new_id(),
         status: CommitmentStatus::Open,
         said: new,
@@ -157,30 +168,31 @@ pub(crate) async fn keep(
         created_at: entry.at,
         changed_at: entry.at,
     };
-    let said = &kept.said;
+    let said = &added.said;
+    let sql = "INSERT INTO commitments (user_id, agent, id, status, who, text, words, due_at, sentence, session, writer, \
+         trust, created_at, changed_at) VALUES ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)";
     conn.execute(
-        "INSERT INTO commitments (user_id, agent, id, status, who, text, words, due_at, sentence, session, writer, \
-         trust, created_at, changed_at) VALUES ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)",
+        sql,
         args![
             scope.user(),
             scope.agent(),
-            &kept.id,
+            &added.id,
             &said.who,
             &said.text,
             &said.words,
             said.due_at,
             &said.sentence,
-            kept.session.as_deref(),
-            &kept.writer,
-            &kept.trust,
-            kept.created_at
+            added.session.as_deref(),
+            &added.writer,
+            &added.trust,
+            added.created_at
         ],
     )
     .await?;
-    Ok(Some(kept))
+    Ok(Some(added))
 }
 
-/// Settles an open commitment; nothing if it is not open any more.
+/// Settles an open commitment; `None` if it is not open any more.
 pub(crate) async fn settle(
     conn: &mut Conn,
     scope: &Scope,
@@ -188,54 +200,18 @@ pub(crate) async fn settle(
     status: CommitmentStatus,
     at: i64,
 ) -> Result<Option<Commitment>> {
-    let changed = conn
-        .execute(
-            "UPDATE commitments SET status = $4, changed_at = $5 \
-             WHERE user_id = $1 AND agent = $2 AND id = $3 AND status = 'open'",
-            args![scope.user(), scope.agent(), id, status.name(), at],
-        )
-        .await?;
+    let sql = "UPDATE commitments SET status = $4, changed_at = $5 \
+         WHERE user_id = $1 AND agent = $2 AND id = $3 AND status = 'open'";
+    let changed = conn.execute(sql, args![scope.user(), scope.agent(), id, status.name(), at]).await?;
     if changed == 0 { Ok(None) } else { one(conn, scope, id).await }
 }
 
-type Row =
-    (String, String, String, String, String, Option<i64>, String, Option<String>, String, String, i64, i64);
-
-macro_rules! select {
-    ($rest:literal) => {
-        concat!(
-            "SELECT id, status, who, text, words, due_at, sentence, session, writer, trust, created_at, changed_at \
-             FROM commitments WHERE user_id = $1 AND agent = $2 AND ",
-            $rest
-        )
-    };
-}
-const LIST: &str =
-    select!("status = $3 ORDER BY CASE WHEN due_at IS NULL THEN 1 ELSE 0 END, due_at, id DESC LIMIT +$4");
-const ONE: &str = select!("id = $3");
-const ALIKE: &str = select!("status = 'open' AND who = $3 AND words = $4 ORDER BY id LIMIT 50");
-
 async fn one(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Option<Commitment>> {
-    let row: Option<Row> = conn.fetch_optional(ONE, args![scope.user(), scope.agent(), id]).await?;
-    row.map(commitment).transpose()
+    conn.fetch_optional(ONE, args![scope.user(), scope.agent(), id]).await
 }
 
 async fn count(conn: &mut Conn, scope: &Scope, status: CommitmentStatus) -> Result<i64> {
-    let (count,): (i64,) = conn
-        .fetch_one(
-            "SELECT COUNT(*) FROM commitments WHERE user_id = $1 AND agent = $2 AND status = $3",
-            args![scope.user(), scope.agent(), status.name()],
-        )
-        .await?;
+    let sql = "SELECT COUNT(*) FROM commitments WHERE user_id = $1 AND agent = $2 AND status = $3";
+    let (count,): (i64,) = conn.fetch_one(sql, args![scope.user(), scope.agent(), status.name()]).await?;
     Ok(count)
-}
-
-fn commitment(row: Row) -> Result<Commitment> {
-    let (id, status, who, text, words, due_at, sentence, session, writer, trust, created_at, changed_at) =
-        row;
-    let status = CommitmentStatus::from_name(&status).ok_or_else(|| {
-        Error::new(ErrorKind::Corrupt, format!("the status `{status}` of commitment `{id}` cannot be read"))
-    })?;
-    let said = NewCommitment { who, text, words, due_at, sentence };
-    Ok(Commitment { id, status, said, session, writer, trust, created_at, changed_at })
 }

@@ -1,8 +1,8 @@
-//! One error type: what kind of failure it is, what was being done, and the database's own words as its source.
+//! One error type: the kind of failure, what was being done, and the database's error as its source.
 
 use std::fmt;
 
-/// What kind of failure it was; callers decide by it, people read the message.
+/// Callers decide by the kind; people read the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// Too long, empty, or with characters that a database rejects.
@@ -29,7 +29,6 @@ pub enum ErrorKind {
     Other,
 }
 
-/// Why the store could not do it.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -61,17 +60,16 @@ impl Error {
         self.kind
     }
 
-    /// What a person can do about it.
     pub fn advice(&self) -> Option<&'static str> {
         self.hint
     }
 
-    /// The same failure, told as what it kept from happening.
+    /// The same failure, with what it prevented as its message.
     pub(crate) fn about(self, message: String) -> Self {
         Self { kind: self.kind, message, hint: self.hint, source: Some(Box::new(self)) }
     }
 
-    /// The same failure for somebody else who waited for the same commit.
+    /// A copy for another caller of the same commit.
     pub(crate) fn shared(&self) -> Self {
         let source = self.source.as_ref().map(|source| Error::new(self.kind, source.to_string()));
         Self {
@@ -82,7 +80,6 @@ impl Error {
         }
     }
 
-    /// A file of ours that could not be read or written.
     pub(crate) fn file(message: impl Into<String>, source: std::io::Error) -> Self {
         use std::io::ErrorKind as Io;
         let (kind, hint) = match source.kind() {
@@ -136,8 +133,22 @@ impl std::error::Error for Error {
     }
 }
 
+/// For a row that cannot be read; `From<sqlx::Error>` takes it out again.
+impl From<Error> for sqlx::Error {
+    fn from(error: Error) -> Self {
+        Self::Decode(Box::new(error))
+    }
+}
+
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
+        let error = match error {
+            sqlx::Error::Decode(source) => match source.downcast::<Self>() {
+                Ok(own) => return *own,
+                Err(source) => sqlx::Error::Decode(source),
+            },
+            other => other,
+        };
         let kind = match &error {
             sqlx::Error::Database(database) => {
                 let code = database.code().unwrap_or_default();
@@ -155,7 +166,7 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-/// The low byte of SQLite's extended codes says what it is about.
+/// The low byte of SQLite's extended codes is the kind.
 fn sqlite_kind(code: i32) -> ErrorKind {
     match code & 0xff {
         5 | 6 => ErrorKind::Busy,

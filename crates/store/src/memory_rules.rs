@@ -1,21 +1,21 @@
-//! Memories that forbid or restrict something: which they are is the mind's judgement, kept here so that no call needs a
-//! search for them. Whatever changes a memory changes what is kept of it here, in the same transaction.
+//! Memories that restrict something, as the mind judges, stored so that no call needs a search for them. A change of
+//! a memory updates them in the same transaction.
+
+use serde::Deserialize;
 
 use crate::areas::MemoryRuleScans;
-use crate::db::{Conn, Sql, Value, args};
+use crate::db::{Conn, Sql, args, from_row, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::{Memory, MemoryStatus};
 use crate::store::Scope;
 
-/// More than this is several calls.
 const MOST: u32 = 1000;
-/// A sentence that restricts something stands early in a text, or nobody would find it either.
+/// Only the beginning of a text is scanned for restrictions.
 const BEGINNING_CHARS: usize = 4096;
-/// What the owner wrote, and what others did.
+/// Memories of the owner, and of others.
 const OWNERS: i64 = 2;
 const OTHERS: i64 = 1;
 const NO_LANE: i64 = 0;
-/// The trust of the owner's own hand.
 const OWNER: &str = "owner";
 
 macro_rules! lane {
@@ -33,8 +33,8 @@ macro_rules! lane {
     };
 }
 
-/// The newest of both lanes, and the newest of those that nobody has looked at. They come in one row, as JSON: hundreds of
-/// rows on their own cost more than all that is done with them.
+/// The newest of both lanes, and the newest unscanned ones. They come in one row, as JSON: hundreds of rows cost more
+/// than all other work.
 macro_rules! newest {
     ($list:literal, $array:literal, $by:literal) => {
         concat!(
@@ -53,17 +53,17 @@ macro_rules! newest {
     };
 }
 
-/// SQLite would walk through the other lanes if it were not told.
+/// SQLite would read the other lanes without the hint.
 pub(crate) const NEWEST: Sql = Sql {
     sqlite: newest!("json_group_array", "json_array", " INDEXED BY mind_cautions_by_lane"),
     pg: newest!("json_agg", "json_build_array", ""),
 };
 pub(crate) const AFTER: &str = "SELECT seq, id, version, occurred_at, trust, substr(text, 1, 4096) FROM agent_long_term_memory \
      WHERE user_id = $1 AND agent = $2 AND seq > $3 ORDER BY seq LIMIT +$4";
-/// Those further on come with the ones that nobody looked at.
+/// Those with higher numbers are unscanned anyway.
 const AGAIN: &str = "SELECT seq, id, version, occurred_at, trust, beginning FROM mind_cautions \
      WHERE user_id = $1 AND agent = $2 AND seq <= $3 AND judged = 0 ORDER BY seq LIMIT +$4";
-/// Only if it is still the text that was looked at; otherwise somebody looks again.
+/// Judged only if the text is still the one that was scanned; otherwise it is scanned again.
 const KEEP: &str = "INSERT INTO mind_cautions (user_id, agent, seq, lane, judged, id, version, occurred_at, trust, beginning) \
      SELECT user_id, agent, seq, \
      CASE WHEN status <> 'active' THEN 0 WHEN trust = 'owner' THEN 2 ELSE 1 END, \
@@ -75,13 +75,13 @@ const REMOVE: &str =
     "DELETE FROM mind_cautions WHERE user_id = $1 AND agent = $2 AND seq = $3 AND version = $4";
 const FAR: &str = "SELECT COALESCE((SELECT seq FROM mind_caution_marks WHERE user_id = $1 AND agent = $2), 0), \
      COALESCE((SELECT last_seq FROM memory_scopes WHERE user_id = $1 AND agent = $2), 0)";
-/// How many there are behind the newest of each lane, at most one.
+/// Whether there are more than the newest of each lane.
 const BEHIND: &str = "SELECT (SELECT COUNT(*) FROM (SELECT seq FROM mind_cautions \
      WHERE user_id = $1 AND agent = $2 AND lane = 2 ORDER BY seq DESC LIMIT 1 OFFSET $3) owners) \
      + (SELECT COUNT(*) FROM (SELECT seq FROM mind_cautions \
      WHERE user_id = $1 AND agent = $2 AND lane = 1 ORDER BY seq DESC LIMIT 1 OFFSET $4) others)";
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ScanCandidate {
     pub seq: i64,
     pub id: String,
@@ -92,7 +92,9 @@ pub struct ScanCandidate {
     pub text: String,
 }
 
-/// How many memories are looked at for a call. Each sort has its own share, so that none pushes another out.
+from_row! { ScanCandidate { seq, id, version, occurred_at, trust, text } }
+
+/// How many memories are read for a call; each group has its own limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRuleLimits {
     pub owners: u32,
@@ -102,8 +104,8 @@ pub struct MemoryRuleLimits {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryRules {
-    /// Active memories that restrict something, and the newest unscanned ones: the owner's first, each group
-    /// newest first.
+    /// Active memories that restrict something, and the newest unscanned ones: the owner's first, each group newest
+    /// first.
     pub memories: Vec<ScanCandidate>,
     /// Whether more of them restrict something.
     pub more: bool,
@@ -132,11 +134,11 @@ pub struct MemoryRuleScan {
 }
 
 impl MemoryRuleScans<'_> {
-    /// The newest active memories that restrict something, and the newest that nobody looked at yet.
+    /// The newest active memories that restrict something, and the newest unscanned ones.
     pub async fn list(self, scope: &Scope, limits: MemoryRuleLimits) -> Result<MemoryRules> {
         let (owners, others, fresh) =
             (limits.owners.min(MOST), limits.others.min(MOST), limits.fresh.min(MOST));
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let (seen, last): (i64, i64) = conn.fetch_one(FAR, args![scope.user(), scope.agent()]).await?;
         let (behind,): (i64,) =
             conn.fetch_one(BEHIND, args![scope.user(), scope.agent(), owners, others]).await?;
@@ -144,11 +146,10 @@ impl MemoryRuleScans<'_> {
         let (rows,): (Option<String>,) = conn.fetch_one(NEWEST, values).await?;
         let unreadable =
             |error| Error::new(ErrorKind::Other, "the memory rules cannot be read").because(error);
-        let rows: Vec<Row> = match rows.as_deref() {
+        let mut memories: Vec<ScanCandidate> = match rows.as_deref() {
             None | Some("") => Vec::new(),
             Some(rows) => serde_json::from_str(rows).map_err(unreadable)?,
         };
-        let mut memories: Vec<ScanCandidate> = rows.into_iter().map(candidate).collect();
         memories.sort_by_key(|memory| std::cmp::Reverse((memory.trust == OWNER, memory.seq)));
         let positive = |count: i64| u64::try_from(count).unwrap_or(0);
         Ok(MemoryRules {
@@ -159,20 +160,19 @@ impl MemoryRuleScans<'_> {
         })
     }
 
-    /// Memories that nobody looked at yet, and those that were rewritten since; at most `limit` of each.
+    /// Unscanned memories, and those that were rewritten since their scan; at most `limit` of each.
     pub async fn list_unscanned(self, scope: &Scope, limit: u32) -> Result<UnscannedMemories> {
         let limit = limit.min(MOST);
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let (seen, _): (i64, i64) = conn.fetch_one(FAR, args![scope.user(), scope.agent()]).await?;
         let values = args![scope.user(), scope.agent(), seen, limit];
-        let mut memories = candidates(&mut conn, AFTER, values).await?;
+        let mut memories: Vec<ScanCandidate> = conn.fetch_all(AFTER, values.clone()).await?;
         let up_to = memories.last().map_or(seen, |memory| memory.seq);
-        let values = args![scope.user(), scope.agent(), seen, limit];
-        memories.extend(candidates(&mut conn, AGAIN, values).await?);
+        memories.extend(conn.fetch_all::<ScanCandidate>(AGAIN, values).await?);
         Ok(UnscannedMemories { memories, up_to })
     }
 
-    /// Notes which memories restrict something. Scans of two processes may overlap: the mark never goes back.
+    /// Records a scan. Scans of two processes may overlap: `up_to` never goes back.
     pub async fn record_scan(self, scope: &Scope, scan: MemoryRuleScan) -> Result<()> {
         if scan.restricting.len() + scan.harmless.len() > 2 * MOST as usize {
             return Err(Error::invalid(format!(
@@ -182,11 +182,12 @@ impl MemoryRuleScans<'_> {
             )));
         }
         let scope = scope.clone();
-        self.store.db().write(move |conn| Box::pin(async move { note(conn, &scope, scan).await })).await
+        transaction!(self.store, |conn| note(conn, &scope, scan).await)
     }
 }
 
-/// A memory was changed. What was said of its text holds while it is the same; whatever begins to count is looked at again.
+/// Follows a change of a memory. The judgement holds while the text is the same; a memory that becomes active is
+/// scanned again.
 pub(crate) async fn follow(
     conn: &mut Conn,
     scope: &Scope,
@@ -210,12 +211,13 @@ pub(crate) async fn follow(
         return conn.execute(same, values).await.map(drop);
     }
     let beginning: String = after.text.chars().take(BEGINNING_CHARS).collect();
-    conn.execute(
-        "INSERT INTO mind_cautions \
+    let sql = "INSERT INTO mind_cautions \
          (user_id, agent, seq, lane, judged, id, version, occurred_at, trust, beginning) \
          VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8, $9) \
          ON CONFLICT (user_id, agent, seq) DO UPDATE SET lane = excluded.lane, judged = 0, \
-         version = excluded.version, trust = excluded.trust, beginning = excluded.beginning",
+         version = excluded.version, trust = excluded.trust, beginning = excluded.beginning";
+    conn.execute(
+        sql,
         args![
             scope.user(),
             scope.agent(),
@@ -233,13 +235,10 @@ pub(crate) async fn follow(
 }
 
 async fn note(conn: &mut Conn, scope: &Scope, scan: MemoryRuleScan) -> Result<()> {
-    conn.execute(
-        "INSERT INTO mind_caution_marks AS this (user_id, agent, seq) VALUES ($1, $2, $3) \
+    let sql = "INSERT INTO mind_caution_marks AS this (user_id, agent, seq) VALUES ($1, $2, $3) \
          ON CONFLICT (user_id, agent) DO UPDATE \
-         SET seq = CASE WHEN this.seq > excluded.seq THEN this.seq ELSE excluded.seq END",
-        args![scope.user(), scope.agent(), scan.up_to],
-    )
-    .await?;
+         SET seq = CASE WHEN this.seq > excluded.seq THEN this.seq ELSE excluded.seq END";
+    conn.execute(sql, args![scope.user(), scope.agent(), scan.up_to]).await?;
     for (seq, version) in scan.harmless {
         conn.execute(REMOVE, args![scope.user(), scope.agent(), seq, version]).await?;
     }
@@ -247,17 +246,6 @@ async fn note(conn: &mut Conn, scope: &Scope, scan: MemoryRuleScan) -> Result<()
         conn.execute(KEEP, args![scope.user(), scope.agent(), seq, version]).await?;
     }
     Ok(())
-}
-
-async fn candidates(conn: &mut Conn, sql: &'static str, values: Vec<Value>) -> Result<Vec<ScanCandidate>> {
-    let rows: Vec<Row> = conn.fetch_all(sql, values).await?;
-    Ok(rows.into_iter().map(candidate).collect())
-}
-
-type Row = (i64, String, i64, i64, String, String);
-
-fn candidate((seq, id, version, occurred_at, trust, text): Row) -> ScanCandidate {
-    ScanCandidate { seq, id, version, occurred_at, trust, text }
 }
 
 #[cfg(test)]

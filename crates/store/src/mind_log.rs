@@ -1,17 +1,15 @@
-//! The log of what a mind was told, and what it made of each entry, written together or not at all.
+//! The log of what a mind was told, and the commitments and proposals of each entry, written together.
 
 use crate::areas::MindLog;
 use crate::commitments::{self, Commitment, CommitmentStatus, NewCommitment};
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, flag, from_row, transaction};
 use crate::error::{Error, Result};
 use crate::proposals::{self, NewProposal, Proposal};
 use crate::store::{Scope, check_name, check_text};
 
-/// The longest text of an entry, in bytes.
 const TEXT_LIMIT: usize = 64 * 1024;
-/// The most entries of one scope, should nothing ever prune them.
+/// Most entries of one scope.
 const MOST_ENTRIES: i64 = 20_000;
-/// The most entries that are read at once.
 const MOST_READ: u32 = 1000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +33,12 @@ pub struct LogEntry {
     pub entry: NewLogEntry,
 }
 
-/// An entry, and what was recognised in it.
+from_row! {
+    LogEntry { seq, at, session, kind, writer, trust, held: flag, text } => {
+        Ok(Self { seq, entry: NewLogEntry { at, session, kind, writer, trust, held, text } })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewReflection {
     pub entry: NewLogEntry,
@@ -60,48 +63,34 @@ pub struct ReflectionResult {
 }
 
 impl MindLog<'_> {
-    /// Appends to the log and keeps what was recognised. The same commitment or proposal said again is the one there is.
+    /// Appends an entry with its commitments and proposals. A repeated commitment or proposal is the existing one.
     pub async fn append(self, scope: &Scope, new: NewReflection) -> Result<ReflectionResult> {
         check(&new.entry)?;
         new.commitments.iter().try_for_each(commitments::check)?;
         new.proposals.iter().try_for_each(proposals::check)?;
         let scope = scope.clone();
-        self.store.db().write(move |conn| Box::pin(async move { add(conn, &scope, new).await })).await
+        transaction!(self.store, |conn| add(conn, &scope, new).await)
     }
 
-    /// The newest entries, newest first, without those that are held back.
+    /// Newest first, without held entries.
     pub async fn list(self, scope: &Scope, limit: u32) -> Result<Vec<LogEntry>> {
         self.log_entries(scope, false, limit).await
     }
 
-    /// The newest entries that are held back, newest first. For the owner alone.
+    /// Held entries, newest first. For the owner only.
     pub async fn list_held(self, scope: &Scope, limit: u32) -> Result<Vec<LogEntry>> {
         self.log_entries(scope, true, limit).await
     }
 
     async fn log_entries(self, scope: &Scope, held: bool, limit: u32) -> Result<Vec<LogEntry>> {
-        type Row = (i64, i64, Option<String>, String, String, String, String);
         if limit > MOST_READ {
             return Err(Error::invalid(format!(
                 "the limit is `{limit}`; at most {MOST_READ} entries are read"
             )));
         }
-        let rows: Vec<Row> = self
-            .store
-            .db()
-            .reader()
-            .await?
-            .fetch_all(
-                "SELECT seq, at, session, kind, writer, trust, text FROM mind_log \
-                 WHERE user_id = $1 AND agent = $2 AND held = $3 ORDER BY seq DESC LIMIT +$4",
-                args![scope.user(), scope.agent(), i64::from(held), limit],
-            )
-            .await?;
-        let entry = |(seq, at, session, kind, writer, trust, text)| LogEntry {
-            seq,
-            entry: NewLogEntry { at, session, kind, writer, trust, held, text },
-        };
-        Ok(rows.into_iter().map(entry).collect())
+        let sql = "SELECT seq, at, session, kind, writer, trust, held, text FROM mind_log \
+             WHERE user_id = $1 AND agent = $2 AND held = $3 ORDER BY seq DESC LIMIT +$4";
+        self.store.fetch_all(sql, args![scope.user(), scope.agent(), held, limit]).await
     }
 }
 
@@ -122,13 +111,13 @@ async fn add(conn: &mut Conn, scope: &Scope, new: NewReflection) -> Result<Refle
     }
     let (mut commitments, mut proposals, mut refused) = (Vec::new(), Vec::new(), 0);
     for new in said {
-        match commitments::keep(conn, scope, &entry, new).await? {
+        match commitments::add(conn, scope, &entry, new).await? {
             Some(kept) => commitments.push(kept),
             None => refused += 1,
         }
     }
     for new in wishes {
-        match proposals::keep(conn, scope, &entry, new).await? {
+        match proposals::add(conn, scope, &entry, new).await? {
             Some(kept) => proposals.push(kept),
             None => refused += 1,
         }
@@ -136,20 +125,17 @@ async fn add(conn: &mut Conn, scope: &Scope, new: NewReflection) -> Result<Refle
     Ok(ReflectionResult { seq, commitments, settled, proposals, refused })
 }
 
-/// Appends an entry. Its number comes from the row of the scope, which stays locked until the transaction ends.
+/// The number comes from the row of the scope, which stays locked until the transaction ends.
 async fn append(conn: &mut Conn, scope: &Scope, entry: &NewLogEntry) -> Result<i64> {
-    let (seq,): (i64,) = conn
-        .fetch_one(
-            "INSERT INTO mind_log_scopes AS this (user_id, agent, last_seq, last_at) VALUES ($1, $2, 1, $3) \
-             ON CONFLICT (user_id, agent) DO UPDATE SET last_seq = this.last_seq + 1, \
-             last_at = CASE WHEN this.last_at > excluded.last_at THEN this.last_at ELSE excluded.last_at END \
-             RETURNING last_seq",
-            args![scope.user(), scope.agent(), entry.at],
-        )
-        .await?;
+    let sql = "INSERT INTO mind_log_scopes AS this (user_id, agent, last_seq, last_at) VALUES ($1, $2, 1, $3) \
+         ON CONFLICT (user_id, agent) DO UPDATE SET last_seq = this.last_seq + 1, \
+         last_at = CASE WHEN this.last_at > excluded.last_at THEN this.last_at ELSE excluded.last_at END \
+         RETURNING last_seq";
+    let (seq,): (i64,) = conn.fetch_one(sql, args![scope.user(), scope.agent(), entry.at]).await?;
+    let sql = "INSERT INTO mind_log (user_id, agent, seq, at, session, kind, writer, trust, held, text) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     conn.execute(
-        "INSERT INTO mind_log (user_id, agent, seq, at, session, kind, writer, trust, held, text) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        sql,
         args![
             scope.user(),
             scope.agent(),
@@ -165,7 +151,7 @@ async fn append(conn: &mut Conn, scope: &Scope, entry: &NewLogEntry) -> Result<i
     )
     .await?;
     if seq > MOST_ENTRIES {
-        // Each entry pushes one out, so those before it are gone already, or were brought back.
+        // Each entry deletes one, so those before it are gone already, or were restored.
         conn.execute(
             "DELETE FROM mind_log WHERE user_id = $1 AND agent = $2 AND seq = $3 AND pinned = 0",
             args![scope.user(), scope.agent(), seq - MOST_ENTRIES],
@@ -184,7 +170,7 @@ mod tests {
     async fn a_full_log_lets_the_oldest_go_but_not_what_was_brought_back() {
         let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let scope = Scope::new("ann", "assistant").unwrap();
-        let notify_replicas = async |text: &str| {
+        let append = async |text: &str| {
             let entry = NewLogEntry {
                 at: 1,
                 session: None,
@@ -198,7 +184,7 @@ mod tests {
             store.mind_log().append(&scope, new).await.unwrap();
         };
         for text in ["pinned", "old", "newer"] {
-            notify_replicas(text).await;
+            append(text).await;
         }
         let fill = async |conn: &mut Conn| {
             conn.execute("UPDATE mind_log SET pinned = 1 WHERE seq = 1", args![]).await?;
@@ -206,7 +192,7 @@ mod tests {
         };
         store.db().write(move |conn| Box::pin(fill(conn))).await.unwrap();
         for text in ["full", "fuller"] {
-            notify_replicas(text).await;
+            append(text).await;
         }
         let left = store.mind_log().list(&scope, 9).await.unwrap();
         let texts: Vec<&str> = left.iter().map(|entry| entry.entry.text.as_str()).collect();

@@ -1,11 +1,12 @@
-//! Receipts: the exact bytes of prompts that were sent. Each section's text is kept once, however often it was sent.
+//! Receipts: the exact bytes of prompts that were sent. The text of a section is stored once, however often it was
+//! sent.
 
 use crate::areas::Receipts;
-use crate::db::{Conn, args, dialect};
+use crate::db::{Conn, args, dialect, from_row, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, check_name, check_text, new_id, now};
 
-/// The longest part, the most parts of one prompt, and the longest prompt.
+/// Of a part, of the number of parts, and of the whole prompt.
 const PART_LIMIT: usize = 4 * 1024 * 1024;
 const PARTS_LIMIT: usize = 1000;
 const PROMPT_LIMIT: usize = 16 * 1024 * 1024;
@@ -23,7 +24,6 @@ pub struct NewReceipt {
     pub detail: String,
 }
 
-/// What is known of a prompt that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     pub id: String,
@@ -35,9 +35,9 @@ pub struct Receipt {
     pub created_at: i64,
 }
 
-type Row = (String, String, String, String, String, String, i64);
+from_row! { Receipt { id, user, agent, layout, hash, detail, created_at } }
 
-/// All that are not newer than this one go: a set that three statements can name alike.
+/// The newest receipt to prune; all that are not newer are pruned, a set that three statements can name alike.
 const NEWEST_TO_GO: &str = "SELECT created_at, user_id, id FROM (SELECT created_at, user_id, id FROM prompt_receipts \
      WHERE created_at < $1 ORDER BY created_at, user_id, id LIMIT +$2) AS oldest \
      ORDER BY created_at DESC, user_id DESC, id DESC LIMIT 1";
@@ -80,55 +80,30 @@ impl Receipts<'_> {
             )));
         }
         let scope = scope.clone();
-        self.store.db().write(move |conn| Box::pin(async move { keep(conn, &scope, new).await })).await
+        transaction!(self.store, |conn| insert(conn, &scope, new).await)
     }
 
     /// Receipts of a user by id, or by the beginning of the prompt's hash (at least eight characters); the latest first.
     pub async fn list(self, user: &str, name: &str, limit: u32) -> Result<Vec<Receipt>> {
+        let sql = "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
+             WHERE user_id = $1 AND (id = $2 OR ($3 <> '' AND hash >= $3 AND substr(hash, 1, length($3)) = $3)) \
+             ORDER BY id DESC LIMIT +$4";
         let from = if name.len() >= 8 { name } else { "" };
-        let rows: Vec<Row> = self.store
-            .db()
-            .reader()
-            .await?
-            .fetch_all(
-                "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
-                 WHERE user_id = $1 AND (id = $2 OR ($3 <> '' AND hash >= $3 AND substr(hash, 1, length($3)) = $3)) \
-                 ORDER BY id DESC LIMIT +$4",
-                args![user, name, from, limit],
-            )
-            .await?;
-        Ok(rows.into_iter().map(receipt).collect())
+        self.store.fetch_all(sql, args![user, name, from, limit]).await
     }
 
     pub async fn list_latest(self, user: &str, limit: u32) -> Result<Vec<Receipt>> {
-        let rows: Vec<Row> = self
-            .store
-            .db()
-            .reader()
-            .await?
-            .fetch_all(
-                "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
-                 WHERE user_id = $1 ORDER BY id DESC LIMIT +$2",
-                args![user, limit],
-            )
-            .await?;
-        Ok(rows.into_iter().map(receipt).collect())
+        let sql = "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
+             WHERE user_id = $1 ORDER BY id DESC LIMIT +$2";
+        self.store.fetch_all(sql, args![user, limit]).await
     }
 
     /// The exact text that was sent, checked against its hash.
     pub async fn replay(self, receipt: &Receipt) -> Result<String> {
-        let parts: Vec<(String,)> = self
-            .store
-            .db()
-            .reader()
-            .await?
-            .fetch_all(
-                "SELECT section.text FROM prompt_receipt_parts part JOIN prompt_sections section \
-                 ON section.user_id = part.user_id AND section.hash = part.hash \
-                 WHERE part.user_id = $1 AND part.receipt_id = $2 ORDER BY part.position",
-                args![&receipt.user, &receipt.id],
-            )
-            .await?;
+        let sql = "SELECT section.text FROM prompt_receipt_parts part JOIN prompt_sections section \
+             ON section.user_id = part.user_id AND section.hash = part.hash \
+             WHERE part.user_id = $1 AND part.receipt_id = $2 ORDER BY part.position";
+        let parts: Vec<(String,)> = self.store.fetch_all(sql, args![&receipt.user, &receipt.id]).await?;
         let text: String = parts.into_iter().map(|(part,)| part).collect();
         let hash = blake3::hash(text.as_bytes()).to_hex();
         if hash.as_str() != receipt.hash {
@@ -140,20 +115,20 @@ impl Receipts<'_> {
         Ok(text)
     }
 
-    /// Forgets up to `limit` receipts from before a time, the oldest first, and the sections that no other receipt needs;
-    /// how many receipts. Of all users; for operators.
+    /// Deletes up to `limit` receipts from before a time, the oldest first, and the sections that no other receipt needs;
+    /// returns how many receipts. Of all users; for operators.
     pub async fn prune(self, before: i64, limit: u32) -> Result<u64> {
         let oldest: Option<(i64, String, String)> =
-            self.store.db().reader().await?.fetch_optional(NEWEST_TO_GO, args![before, 1_i64]).await?;
+            self.store.fetch_optional(NEWEST_TO_GO, args![before, 1_i64]).await?;
         if oldest.is_none() {
             return Ok(0);
         }
-        self.store.db().write(move |conn| Box::pin(async move { prune(conn, before, limit).await })).await
+        transaction!(self.store, |conn| prune(conn, before, limit).await)
     }
 }
 
 async fn prune(conn: &mut Conn, before: i64, limit: u32) -> Result<u64> {
-    // A prompt that is being kept right now may rely on a section that nobody else needs.
+    // A receipt that is being inserted right now may rely on a section that no other receipt needs.
     conn.execute(dialect!(LOCK_SECTIONS), Vec::new()).await?;
     let newest: Option<(i64, String, String)> =
         conn.fetch_optional(NEWEST_TO_GO, args![before, limit]).await?;
@@ -163,12 +138,12 @@ async fn prune(conn: &mut Conn, before: i64, limit: u32) -> Result<u64> {
     conn.execute(PRUNE_RECEIPTS, args![at, user, id]).await
 }
 
-async fn keep(conn: &mut Conn, scope: &Scope, new: NewReceipt) -> Result<String> {
+async fn insert(conn: &mut Conn, scope: &Scope, new: NewReceipt) -> Result<String> {
     let id = new_id();
     let hashes: Vec<Vec<u8>> =
         new.parts.iter().map(|part| blake3::hash(part.as_bytes()).as_bytes().to_vec()).collect();
     let mut sections: Vec<(Vec<u8>, String)> = hashes.iter().cloned().zip(new.parts).collect();
-    // In one order for all, so that two writers of the same sections never wait for each other.
+    // Sorted, so that two writers of the same sections never deadlock.
     sections.sort();
     sections.dedup();
     let sections = sections.into_iter().map(|(hash, text)| args![scope.user(), hash, text]);
@@ -178,12 +153,10 @@ async fn keep(conn: &mut Conn, scope: &Scope, new: NewReceipt) -> Result<String>
         "ON CONFLICT (user_id, hash) DO NOTHING",
     )
     .await?;
-    conn.execute(
-        "INSERT INTO prompt_receipts (user_id, id, agent, layout, hash, detail, created_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        args![scope.user(), &id, scope.agent(), new.layout, new.hash, new.detail, now()],
-    )
-    .await?;
+    let sql = "INSERT INTO prompt_receipts (user_id, id, agent, layout, hash, detail, created_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    conn.execute(sql, args![scope.user(), &id, scope.agent(), new.layout, new.hash, new.detail, now()])
+        .await?;
     let parts =
         hashes.into_iter().zip(0i64..).map(|(hash, position)| args![scope.user(), &id, position, hash]);
     conn.insert_rows(
@@ -193,8 +166,4 @@ async fn keep(conn: &mut Conn, scope: &Scope, new: NewReceipt) -> Result<String>
     )
     .await?;
     Ok(id)
-}
-
-fn receipt((id, user, agent, layout, hash, detail, created_at): Row) -> Receipt {
-    Receipt { id, user, agent, layout, hash, detail, created_at }
 }

@@ -1,11 +1,11 @@
-//! Keys that sign state which hosts carry and send back. All processes on the database share them, and they are rotated. A
-//! signature is valid no longer than its key is kept.
+//! Keys that sign state which hosts carry and send back, shared by all processes on the database and rotated. A
+//! signature is valid no longer than its key exists.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::areas::SigningKeys;
-use crate::db::args;
+use crate::db::{args, from_row, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{clock, earlier};
 
@@ -24,55 +24,43 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-type Row = (String, String, i64);
+from_row! {
+    SigningKey { id as String, secret as String, created_at } => {
+        let key = unhex(&secret)
+            .ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("the seal key `{id}` cannot be read")))?;
+        Ok(Self { id, key, created_at })
+    }
+}
 
 impl SigningKeys<'_> {
-    /// The key to seal with: the youngest, or a new one if that has sealed for `life`. Those that are older than everything
-    /// they can have sealed, which lasts for `good`, are forgotten.
+    /// The key to sign with: the newest, or a new one if that is older than `life`. Deletes keys whose signatures,
+    /// which are valid for `good`, have all expired.
     pub async fn current(self, life: Duration, good: Duration) -> Result<SigningKey> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| {
             Error::new(ErrorKind::Other, "the system gives no random bytes").because(error)
         })?;
         let id = uuid::Uuid::new_v4().simple().to_string();
-        self.store
-            .db()
-            .write(move |conn| {
-                let secret = hex(&bytes);
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let newest = "SELECT id, secret, created_at FROM seal_keys WHERE created_at > $1 \
-                                  ORDER BY created_at DESC, id LIMIT 1";
-                    let known: Option<Row> = conn.fetch_optional(newest, args![earlier(now, life)]).await?;
-                    if let Some(known) = known {
-                        return key(known);
-                    }
-                    let old = earlier(now, life.saturating_add(good));
-                    conn.execute("DELETE FROM seal_keys WHERE created_at < $1", args![old]).await?;
-                    let row = (id, secret, now);
-                    conn.execute(
-                        "INSERT INTO seal_keys (id, secret, created_at) VALUES ($1, $2, $3)",
-                        args![&row.0, &row.1, row.2],
-                    )
-                    .await?;
-                    key(row)
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let newest = "SELECT id, secret, created_at FROM seal_keys WHERE created_at > $1 \
+                 ORDER BY created_at DESC, id LIMIT 1";
+            if let Some(known) = conn.fetch_optional(newest, args![earlier(now, life)]).await? {
+                return Ok(known);
+            }
+            let old = earlier(now, life.saturating_add(good));
+            conn.execute("DELETE FROM seal_keys WHERE created_at < $1", args![old]).await?;
+            let sql = "INSERT INTO seal_keys (id, secret, created_at) VALUES ($1, $2, $3)";
+            conn.execute(sql, args![&id, hex(&bytes), now]).await?;
+            Ok(SigningKey { id, key: bytes, created_at: now })
+        })
     }
 
-    /// All keys that may have sealed something that is still good, the youngest first.
+    /// All keys that may have valid signatures, the newest first.
     pub async fn list(self) -> Result<Vec<SigningKey>> {
         let all = "SELECT id, secret, created_at FROM seal_keys ORDER BY created_at DESC, id LIMIT 16";
-        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(all, args![]).await?;
-        rows.into_iter().map(key).collect()
+        self.store.fetch_all(all, args![]).await
     }
-}
-
-fn key((id, secret, created_at): Row) -> Result<SigningKey> {
-    let key = unhex(&secret)
-        .ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("the seal key `{id}` cannot be read")))?;
-    Ok(SigningKey { id, key, created_at })
 }
 
 fn hex(bytes: &[u8; 32]) -> String {

@@ -1,4 +1,4 @@
-//! What the store holds, in numbers, for operators.
+//! Numbers about the store, for operators.
 
 use serde::Serialize;
 
@@ -23,15 +23,11 @@ pub struct StoredRows {
 }
 
 impl Store {
-    /// Counts what there is of everybody. For operators.
+    /// Counts the rows of all users. For operators.
     pub async fn status(&self) -> Result<StoreStatus> {
         let mut conn = self.db().reader().await?;
-        let (schema, schema_name) = conn
-            .fetch_one(
-                "SELECT version, name FROM embody_migrations ORDER BY version DESC LIMIT 1",
-                Vec::new(),
-            )
-            .await?;
+        let sql = "SELECT version, name FROM embody_migrations ORDER BY version DESC LIMIT 1";
+        let (schema, schema_name) = conn.fetch_one(sql, Vec::new()).await?;
         let tables: Vec<String> = migrate::tables().map(str::to_owned).collect();
         let (bytes,): (i64,) = conn.fetch_one(dialect!(SIZE), args![tables]).await?;
         let rows: Vec<(String, i64)> = conn.fetch_all(COUNTS, Vec::new()).await?;

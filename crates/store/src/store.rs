@@ -1,4 +1,4 @@
-//! The store's handle: opening, closing, and who is asking.
+//! The store's root: opening and closing the database, transactions, and the scope of data.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::audit::{Chain, ChainFiles};
 use crate::changes::Watch;
-use crate::db::{Begin, Db, dialect, migrate, postgres, sqlite};
+use crate::db::{Begin, Conn, Db, Row, Sql, Value, Working, WriteTx, dialect, migrate, postgres, sqlite};
 use crate::error::{Error, ErrorKind, Result};
 use crate::outbox::QuotaCache;
 
@@ -28,7 +28,7 @@ pub enum DatabaseUrl {
 }
 
 impl DatabaseUrl {
-    /// Whether the key or the head of an audit chain is there, be the database there or not.
+    /// Whether the key or the head of an audit chain exists, with or without a database.
     pub fn has_audit_files(&self) -> bool {
         match self {
             Self::Memory => false,
@@ -36,13 +36,13 @@ impl DatabaseUrl {
                 let ChainFiles { key, head } = files_beside(path);
                 key.exists() || head.exists()
             }
-            // Whose it is, only the database knows.
+            // Their names depend on the database, which is not asked.
             Self::Postgres { .. } => false,
         }
     }
 }
 
-/// The key and the head of a SQLite file's chain: `embody.db` has `embody.db.audit.key` and `embody.db.audit.head`.
+/// `embody.db` has `embody.db.audit.key` and `embody.db.audit.head`.
 fn files_beside(path: &Path) -> ChainFiles {
     let beside = |ending: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -52,7 +52,7 @@ fn files_beside(path: &Path) -> ChainFiles {
     ChainFiles { key: beside(".audit.key"), head: beside(".audit.head") }
 }
 
-/// Those of a database on a server, in the folder of this replica: two databases must not share them.
+/// In the folder of this replica, by database: two databases must not share them.
 fn files_in(keys: &Path, database: &str) -> ChainFiles {
     ChainFiles {
         key: keys.join(format!("{database}.audit.key")),
@@ -85,7 +85,7 @@ impl fmt::Display for DatabaseUrl {
     }
 }
 
-/// Everything that outlives a process. Handles are cheap to clone.
+/// Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -107,7 +107,7 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the store and brings its schema up to date; a new one is made.
+    /// Opens the store, creating it if necessary, and brings its schema up to date.
     pub async fn open(url: DatabaseUrl) -> Result<Self> {
         let name = url.to_string();
         Self::open_at(url).await.map_err(|error| error.about(format!("the store `{name}` cannot be opened")))
@@ -146,7 +146,7 @@ impl Store {
         })
     }
 
-    /// Opens a store that exists. A database that is not ours, or not there, is `None`; nothing is made in it.
+    /// Opens an existing store; `None` if there is no database or it is not a store. Creates nothing.
     pub async fn open_existing(url: DatabaseUrl) -> Result<Option<Self>> {
         let exists = match &url {
             DatabaseUrl::Memory => Ok(true),
@@ -165,23 +165,23 @@ impl Store {
         &self.inner.url
     }
 
-    /// Waits until everything that was queued before is written.
+    /// Waits until everything that was queued before is durable.
     pub async fn flush(&self) -> Result<()> {
-        self.db().chained().write(|_| Box::pin(std::future::ready(Ok(())))).await
+        self.db().chained().write(|_| Box::pin(std::future::ready(Ok(())))).await.map(drop)
     }
 
-    /// Waits until everything queued is written, and closes. Other handles must be gone; if not, they keep it open.
+    /// Flushes and closes, unless other clones of the store exist.
     pub async fn close(self) {
         let Ok(inner) = Arc::try_unwrap(self.inner).map_err(drop) else { return };
-        // Its connection must be gone before the file can be whole.
+        // Its connection must be closed before the file can be complete.
         drop(inner.watch);
         inner.db.close(inner.queue).await;
     }
 
-    /// Asks the database to look at itself: a damaged SQLite file is an error that says where. On PostgreSQL that is the
-    /// server's own business; that it answers is all that is looked at.
+    /// Runs the database's integrity check: a damaged SQLite file is an error that says where. On PostgreSQL this
+    /// only checks that the server answers.
     pub async fn check(&self) -> Result<()> {
-        let found: Vec<(String,)> = self.db().reader().await?.fetch_all(dialect!(CHECK), Vec::new()).await?;
+        let found: Vec<(String,)> = self.fetch_all(dialect!(CHECK), Vec::new()).await?;
         match found.first() {
             Some((first,)) if first != "ok" => {
                 Err(Error::new(ErrorKind::Corrupt, format!("the database is damaged: {first}"))
@@ -191,16 +191,60 @@ impl Store {
         }
     }
 
-    /// The time that schedules are due by, in microseconds since 1970: the server's on PostgreSQL, else this process's.
+    /// The clock that schedules and leases go by, in microseconds since 1970: the server's on PostgreSQL, else this
+    /// process's.
     pub async fn clock(&self) -> Result<i64> {
-        crate::leases::clock(&mut self.db().reader().await?).await
+        crate::leases::clock(&mut self.reader().await?).await
+    }
+
+    /// Runs a write in one transaction and waits until it is durable; then notifies those that wait for what it changed.
+    /// See [`transaction!`].
+    pub(crate) async fn write<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'a> FnOnce(&'a mut Conn) -> Working<'a, T> + Send + 'static,
+    {
+        let (done, topics) = self.db().write(work).await?;
+        topics.into_iter().for_each(|topic| self.notify(topic));
+        Ok(done)
+    }
+
+    /// The same with audit records in the same commit. See [`audited!`].
+    pub(crate) async fn write_audited<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'a> FnOnce(&'a mut WriteTx) -> Working<'a, T> + Send + 'static,
+    {
+        let (done, topics) = self.db().chained().write(work).await?;
+        topics.into_iter().for_each(|topic| self.notify(topic));
+        Ok(done)
+    }
+
+    /// A connection to read from. What it sees may change between two statements.
+    pub(crate) async fn reader(&self) -> Result<Conn> {
+        self.db().reader().await
+    }
+
+    pub(crate) async fn fetch_all<T: Row>(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<T>> {
+        self.reader().await?.fetch_all(sql, values).await
+    }
+
+    pub(crate) async fn fetch_optional<T: Row>(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Option<T>> {
+        self.reader().await?.fetch_optional(sql, values).await
+    }
+
+    pub(crate) async fn fetch_one<T: Row>(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<T> {
+        self.reader().await?.fetch_one(sql, values).await
     }
 
     pub(crate) fn db(&self) -> &Db {
         &self.inner.db
     }
 
-    /// The audit chain that this process appends to.
     pub(crate) fn chain(&self) -> &Chain {
         &self.inner.chain
     }
@@ -215,7 +259,7 @@ impl Store {
 }
 
 async fn prepare(begin: &Begin) -> Result<()> {
-    // Looking needs no turn among the writers; only a schema that is behind does.
+    // Only a migration needs the write lock.
     if migrate::is_current(&mut begin.read().await?).await? {
         return Ok(());
     }
@@ -233,7 +277,7 @@ async fn open_chain(begin: &Begin, files: ChainFiles) -> Result<Arc<Chain>> {
     Chain::open(files, &mut begin.read().await?).await.map(Arc::new)
 }
 
-/// Whose data: one user's with one agent.
+/// Whose data: one user's with one agent. The names need not be set up before.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scope {
     user: String,
@@ -241,7 +285,6 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// A user and an agent by name. Nobody needs to have set them up.
     pub fn new(user: &str, agent: &str) -> Result<Self> {
         check_name("user", user)?;
         check_name("agent", agent)?;
@@ -256,19 +299,17 @@ impl Scope {
         &self.agent
     }
 
-    /// The name under which the agent's model writes. The operator's name is the owner's own hand; no model writes under it.
+    /// The name under which the agent's model writes; never the operator's.
     pub fn writer(&self) -> String {
         if self.agent == OPERATOR { format!("agent {OPERATOR}") } else { self.agent.clone() }
     }
 }
 
-/// Who writes with the owner's own hand; every other writer is a model.
+/// The writer name of the owner; every other writer is a model.
 pub const OPERATOR: &str = "operator";
 
-/// The longest name of a user, an agent or anything else with a name.
 pub(crate) const NAME_LIMIT: usize = 256;
 
-/// A name is not empty, not long, and holds no control characters.
 pub(crate) fn check_name(what: &str, name: &str) -> Result<()> {
     if name.trim().is_empty() {
         return Err(Error::invalid(format!("the {what} has no name")));
@@ -285,7 +326,6 @@ pub(crate) fn check_name(what: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A text that both databases can hold.
 pub(crate) fn check_text(what: &str, text: &str, limit: usize) -> Result<()> {
     if text.len() > limit {
         return Err(Error::invalid(format!("the {what} has {} bytes; {limit} are allowed", text.len())));
@@ -297,7 +337,7 @@ pub(crate) fn check_text(what: &str, text: &str, limit: usize) -> Result<()> {
     }
 }
 
-/// Checks that a text has no control characters but line breaks and tabs.
+/// Line breaks and tabs are allowed.
 pub(crate) fn check_controls(what: &str, text: &str) -> Result<()> {
     let found = text.char_indices().find(|(_, c)| c.is_control() && !matches!(c, '\n' | '\r' | '\t'));
     match found {

@@ -1,23 +1,21 @@
-//! Calls that wait for the next request of their host. The host may send it to another process than the one that holds the call:
-//! the row names the holder and ensures that an answer counts once, wherever it arrives.
+//! Calls that wait for the next request of their host, which may arrive at another process than the one that holds
+//! the call: the row names the holder and ensures that an answer counts once, wherever it arrives.
 //!
-//! A row waits for its answer. If the answer arrives at the holder, the call is claimed at once. If it arrives at another process,
-//! the row is answered first; then the holder claims it, or, if the holder has ended, the process that got the answer. Only one
-//! of them can.
+//! If the answer arrives at the holder, the call is claimed at once. If it arrives at another process, the row is
+//! answered first; then one process claims it: the holder or, if that has ended, the process that got the answer.
 
 use std::time::Duration;
 
 use crate::areas::SuspendedCalls;
-use crate::db::{Sql, args};
+use crate::db::{Sql, args, from_row, transaction};
 use crate::error::Result;
-use crate::leases::{claim, clock, later};
+use crate::leases::{claim_sql, clock, later};
 use crate::store::{check_name, check_text};
 
 const ANEW_LIMIT: usize = 1024 * 1024;
-/// Old rows that one statement deletes.
 const BATCH: u32 = 1000;
 
-const FORGET: Sql = claim!(
+const FORGET: Sql = claim_sql!(
     "WITH picked AS MATERIALIZED (SELECT user_id, ticket FROM parked_calls WHERE expires_at <= $1 ORDER BY expires_at \
      LIMIT +$2",
     ") DELETE FROM parked_calls WHERE (user_id, ticket) IN (SELECT * FROM picked)",
@@ -43,6 +41,8 @@ pub struct SuspendedCall {
     pub anew: Option<String>,
 }
 
+from_row! { SuspendedCall { holder, anew } }
+
 impl SuspendedCalls<'_> {
     pub async fn insert(self, call: NewSuspendedCall) -> Result<()> {
         check_name("ticket", &call.ticket)?;
@@ -50,26 +50,17 @@ impl SuspendedCalls<'_> {
         if let Some(anew) = &call.anew {
             check_text("state of the call", anew, ANEW_LIMIT)?;
         }
-        self.store
-            .db()
-            .write(move |conn| {
-                let NewSuspendedCall { user, ticket, holder, anew, lasts } = call;
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    conn.execute(
-                        "INSERT INTO parked_calls (user_id, ticket, holder, state, anew, expires_at) \
-                         VALUES ($1, $2, $3, 'waiting', $4, $5)",
-                        args![user, ticket, holder, anew, later(now, lasts)],
-                    )
-                    .await
-                    .map(drop)
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let NewSuspendedCall { user, ticket, holder, anew, lasts } = call;
+            let now = clock(conn).await?;
+            let sql = "INSERT INTO parked_calls (user_id, ticket, holder, state, anew, expires_at) \
+                 VALUES ($1, $2, $3, 'waiting', $4, $5)";
+            conn.execute(sql, args![user, ticket, holder, anew, later(now, lasts)]).await.map(drop)
+        })
     }
 
     pub async fn delete_old(self) -> Result<()> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
         let old: Option<(i64,)> = conn
             .fetch_optional("SELECT expires_at FROM parked_calls WHERE expires_at <= $1 LIMIT 1", args![now])
@@ -78,51 +69,31 @@ impl SuspendedCalls<'_> {
         if old.is_none() {
             return Ok(());
         }
-        let forgetting = self.store.db().write(move |conn| {
-            Box::pin(async move { conn.execute(FORGET, args![now, BATCH]).await.map(drop) })
-        });
-        forgetting.await
+        transaction!(self.store, |conn| conn.execute(FORGET, args![now, BATCH]).await.map(drop))
     }
 
-    /// An answer has come to this process; `None` if one has come before, or too much time has passed. Brought to its
-    /// holder, the call is taken with that.
+    /// Records that an answer arrived at this process; `None` if one arrived before, or the call has expired. At the
+    /// holder this claims the call.
     pub async fn answer(self, user: &str, ticket: &str, process: &str) -> Result<Option<SuspendedCall>> {
         let (user, ticket, process) = (user.to_owned(), ticket.to_owned(), process.to_owned());
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let now = clock(conn).await?;
-                    let row: Option<(String, Option<String>)> = conn
-                        .fetch_optional(
-                            "UPDATE parked_calls SET state = CASE WHEN holder = $3 THEN 'taken' ELSE 'answered' END \
-                             WHERE user_id = $1 AND ticket = $2 AND state = 'waiting' AND expires_at > $4 \
-                             RETURNING holder, anew",
-                            args![user, ticket, process, now],
-                        )
-                        .await?;
-                    Ok(row.map(|(holder, anew)| SuspendedCall { holder, anew }))
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let now = clock(conn).await?;
+            let sql = "UPDATE parked_calls SET state = CASE WHEN holder = $3 THEN 'taken' ELSE 'answered' END \
+                 WHERE user_id = $1 AND ticket = $2 AND state = 'waiting' AND expires_at > $4 \
+                 RETURNING holder, anew";
+            conn.fetch_optional(sql, args![user, ticket, process, now]).await
+        })
     }
 
-    /// Takes a call whose answer was brought elsewhere, or whose holder does not take it; whether it is ours now.
+    /// Claims a call whose answer arrived at another process, or whose holder does not claim it; returns whether it
+    /// is ours.
     pub async fn claim(self, user: &str, ticket: &str) -> Result<bool> {
         let (user, ticket) = (user.to_owned(), ticket.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let taken = conn
-                        .execute(
-                            "UPDATE parked_calls SET state = 'taken' \
-                             WHERE user_id = $1 AND ticket = $2 AND state = 'answered'",
-                            args![user, ticket],
-                        )
-                        .await?;
-                    Ok(taken > 0)
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let sql = "UPDATE parked_calls SET state = 'taken' \
+                 WHERE user_id = $1 AND ticket = $2 AND state = 'answered'";
+            let taken = conn.execute(sql, args![user, ticket]).await?;
+            Ok(taken > 0)
+        })
     }
 }

@@ -1,9 +1,9 @@
-//! Tasks with steps, numbered for each user. A change names the version it was made from, so that none is lost.
+//! Tasks with steps, numbered for each user. A change names the version that it was made from, so that none is lost.
 
 use serde::{Deserialize, Serialize};
 
 use crate::areas::Tasks;
-use crate::db::{Conn, args};
+use crate::db::{args, from_row, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{check_name, check_text, now};
 use crate::untrusted_reads::EXPOSED;
@@ -11,7 +11,7 @@ use crate::untrusted_reads::EXPOSED;
 const TITLE_LIMIT: usize = 1024;
 const DESCRIPTION_LIMIT: usize = 64 * 1024;
 const STEPS_LIMIT: usize = 200;
-/// The trust of a task whose writers had read nothing but their own.
+/// The trust of a task whose writers had read no untrusted text.
 const AGENT: &str = "agent";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,6 @@ pub struct Step {
     pub state: StepState,
 }
 
-/// What a task says; everything but its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskContent {
     pub agent: String,
@@ -60,65 +59,76 @@ pub enum TaskOutcome {
     Stale(Task),
 }
 
-type Row = (i64, String, String, String, String, String, String, i64, i64, i64);
+from_row! {
+    Task {
+        number as i64, agent, title, description, status, steps as String, trust as String, version, created_at,
+        changed_at,
+    } => {
+        let steps = serde_json::from_str(&steps).map_err(|error| {
+            Error::new(ErrorKind::Corrupt, format!("the steps of task `{number}` cannot be read")).because(error)
+        })?;
+        // Any other value is not trusted.
+        let trust = if trust == AGENT { trust } else { EXPOSED.to_owned() };
+        let content = TaskContent { agent, title, description, status, steps, trust };
+        Ok(Self { number, content, version, created_at, changed_at })
+    }
+}
 
-const ONE: &str = "SELECT number, agent, title, description, status, steps, trust, version, created_at, changed_at FROM tasks \
-     WHERE user_id = $1 AND number = $2";
-const LIST: &str = "SELECT number, agent, title, description, status, steps, trust, version, created_at, changed_at FROM tasks \
-     WHERE user_id = $1 AND number > $2 ORDER BY number LIMIT +$3";
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT number, agent, title, description, status, steps, trust, version, created_at, changed_at \
+             FROM tasks WHERE user_id = $1 AND ",
+            $rest
+        )
+    };
+}
+
+const ONE: &str = select!("number = $2");
+const LIST: &str = select!("number > $2 ORDER BY number LIMIT +$3");
 
 impl Tasks<'_> {
-    /// Adds a task; its number is the next one of this user.
     pub async fn add(self, user: &str, content: TaskContent) -> Result<Task> {
         check_name("user", user)?;
         check(&content)?;
         let user = user.to_owned();
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let (number,): (i64,) = conn
-                        .fetch_one(
-                            "INSERT INTO task_numbers AS this (user_id, last) VALUES ($1, 1) \
-                             ON CONFLICT (user_id) DO UPDATE SET last = this.last + 1 RETURNING last",
-                            args![&user],
-                        )
-                        .await?;
-                    let at = now();
-                    let task = Task { number, content, version: 1, created_at: at, changed_at: at };
-                    conn.execute(
-                        "INSERT INTO tasks (user_id, number, agent, title, description, status, steps, trust, \
-                         version, created_at, changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $9, 1, $8, $8)",
-                        args![
-                            &user,
-                            number,
-                            &task.content.agent,
-                            &task.content.title,
-                            &task.content.description,
-                            &task.content.status,
-                            steps_text(&task.content.steps)?,
-                            at,
-                            &task.content.trust
-                        ],
-                    )
-                    .await?;
-                    Ok(task)
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let sql = "INSERT INTO task_numbers AS this (user_id, last) VALUES ($1, 1) \
+                 ON CONFLICT (user_id) DO UPDATE SET last = this.last + 1 RETURNING last";
+            let (number,): (i64,) = conn.fetch_one(sql, args![&user]).await?;
+            let at = now();
+            let task = Task { number, content, version: 1, created_at: at, changed_at: at };
+            let sql = "INSERT INTO tasks (user_id, number, agent, title, description, status, steps, trust, \
+                 version, created_at, changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $9, 1, $8, $8)";
+            conn.execute(
+                sql,
+                args![
+                    &user,
+                    number,
+                    &task.content.agent,
+                    &task.content.title,
+                    &task.content.description,
+                    &task.content.status,
+                    steps_text(&task.content.steps)?,
+                    at,
+                    &task.content.trust
+                ],
+            )
+            .await?;
+            Ok(task)
+        })
     }
 
     pub async fn get(self, user: &str, number: i64) -> Result<Option<Task>> {
-        one(&mut self.store.db().reader().await?, user, number).await
+        self.store.fetch_optional(ONE, args![user, number]).await
     }
 
     /// The user's tasks in the order of their numbers, from the one after `after`.
     pub async fn list(self, user: &str, after: i64, limit: u32) -> Result<Vec<Task>> {
-        let rows: Vec<Row> =
-            self.store.db().reader().await?.fetch_all(LIST, args![user, after, limit]).await?;
-        rows.into_iter().map(task).collect()
+        self.store.fetch_all(LIST, args![user, after, limit]).await
     }
 
-    /// Replaces what a task says, if it still has this version.
+    /// Replaces the content of a task, if it still has this version.
     pub async fn update(
         self,
         user: &str,
@@ -128,35 +138,32 @@ impl Tasks<'_> {
     ) -> Result<TaskOutcome> {
         check(&content)?;
         let user = user.to_owned();
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let changed = conn
-                        .execute(
-                            "UPDATE tasks SET agent = $4, title = $5, description = $6, status = $7, steps = $8, \
-                             trust = $10, version = version + 1, changed_at = $9 \
-                             WHERE user_id = $1 AND number = $2 AND version = $3",
-                            args![
-                                &user,
-                                number,
-                                version,
-                                &content.agent,
-                                &content.title,
-                                &content.description,
-                                &content.status,
-                                steps_text(&content.steps)?,
-                                now(),
-                                &content.trust
-                            ],
-                        )
-                        .await?;
-                    let task = one(conn, &user, number).await?.ok_or_else(|| {
-                        Error::new(ErrorKind::NotFound, format!("there is no task `{number}`"))
-                    })?;
-                    Ok(if changed == 0 { TaskOutcome::Stale(task) } else { TaskOutcome::Written(task) })
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let sql = "UPDATE tasks SET agent = $4, title = $5, description = $6, status = $7, steps = $8, \
+                 trust = $10, version = version + 1, changed_at = $9 \
+                 WHERE user_id = $1 AND number = $2 AND version = $3";
+            let changed = conn
+                .execute(
+                    sql,
+                    args![
+                        &user,
+                        number,
+                        version,
+                        &content.agent,
+                        &content.title,
+                        &content.description,
+                        &content.status,
+                        steps_text(&content.steps)?,
+                        now(),
+                        &content.trust
+                    ],
+                )
+                .await?;
+            let task: Option<Task> = conn.fetch_optional(ONE, args![&user, number]).await?;
+            let task =
+                task.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no task `{number}`")))?;
+            Ok(if changed == 0 { TaskOutcome::Stale(task) } else { TaskOutcome::Written(task) })
+        })
     }
 }
 
@@ -177,20 +184,4 @@ fn check(content: &TaskContent) -> Result<()> {
 
 fn steps_text(steps: &[Step]) -> Result<String> {
     serde_json::to_string(steps).map_err(|error| Error::invalid("the steps cannot be written").because(error))
-}
-
-async fn one(conn: &mut Conn, user: &str, number: i64) -> Result<Option<Task>> {
-    let row: Option<Row> = conn.fetch_optional(ONE, args![user, number]).await?;
-    row.map(task).transpose()
-}
-
-fn task(row: Row) -> Result<Task> {
-    let (number, agent, title, description, status, steps, trust, version, created_at, changed_at) = row;
-    let steps = serde_json::from_str(&steps).map_err(|error| {
-        Error::new(ErrorKind::Corrupt, format!("the steps of task `{number}` cannot be read")).because(error)
-    })?;
-    // What is not known to be the agent's own is not trusted.
-    let trust = if trust == AGENT { trust } else { EXPOSED.to_owned() };
-    let content = TaskContent { agent, title, description, status, steps, trust };
-    Ok(Task { number, content, version, created_at, changed_at })
 }

@@ -1,13 +1,13 @@
-//! Threads of conversation and their messages, in order. A message is kept as the JSON text it came as.
+//! Threads of conversation and their messages, in order. A message is stored as the JSON text that was received.
 
 use crate::areas::Threads;
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, from_row, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, check_name, check_text, new_id, now};
 
 const TITLE_LIMIT: usize = 1024;
 const CONTENT_LIMIT: usize = 4 * 1024 * 1024;
-/// Messages appended at once, and their bytes.
+/// Of one append.
 const APPEND_LIMIT: usize = 1000;
 const APPEND_BYTES_LIMIT: usize = 16 * 1024 * 1024;
 
@@ -50,114 +50,78 @@ pub struct NewThread {
     pub title: Option<String>,
 }
 
-type Row = (String, String, String, Option<String>, Option<String>, i64, i64, i64);
-type MessageRow = (String, i64, String, String, i64);
+from_row! { Thread { id, agent, channel, external, title, messages, created_at, changed_at } }
+
+from_row! {
+    Message { id, seq, role, content, created_at } => {
+        Ok(Self { id, seq, message: NewMessage { role, content }, created_at })
+    }
+}
+
+macro_rules! columns {
+    () => {
+        "id, agent, channel, external, title, messages, created_at, changed_at"
+    };
+}
+
+/// The update changes nothing; it makes the statement return a row that exists.
+const OPEN: &str = concat!(
+    "INSERT INTO threads AS this (user_id, id, agent, channel, external, title, created_at, changed_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $7) \
+     ON CONFLICT (user_id, agent, channel, external) DO UPDATE SET channel = this.channel RETURNING ",
+    columns!()
+);
+const ONE: &str = concat!("SELECT ", columns!(), " FROM threads WHERE user_id = $1 AND id = $2");
+const LIST: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM threads WHERE user_id = $1 AND agent = $2 ORDER BY changed_at DESC, id DESC LIMIT +$3"
+);
+const MESSAGES: &str = "SELECT id, seq, role, content, created_at FROM messages \
+     WHERE user_id = $1 AND thread_id = $2 AND seq > $3 ORDER BY seq LIMIT +$4";
+const LAST_MESSAGES: &str = "SELECT id, seq, role, content, created_at FROM messages \
+     WHERE user_id = $1 AND thread_id = $2 ORDER BY seq DESC LIMIT +$3";
 
 impl Threads<'_> {
-    /// Begins a thread, or finds the one that has this external name.
+    /// Begins a thread, or finds the one with this external id.
     pub async fn open(self, scope: &Scope, new: NewThread) -> Result<Thread> {
         check_name("channel", &new.channel)?;
         new.external.as_ref().map_or(Ok(()), |name| check_name("external thread", name))?;
         new.title.as_ref().map_or(Ok(()), |title| check_text("title", title, TITLE_LIMIT))?;
         let scope = scope.clone();
-        self.store.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    // The update changes nothing; it makes a row that was there come back.
-                    let row: Row = conn
-                        .fetch_one(
-                            "INSERT INTO threads AS this (user_id, id, agent, channel, external, title, created_at, \
-                             changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7) \
-                             ON CONFLICT (user_id, agent, channel, external) DO UPDATE SET channel = this.channel \
-                             RETURNING id, agent, channel, external, title, messages, created_at, changed_at",
-                            args![
-                                scope.user(),
-                                new_id(),
-                                scope.agent(),
-                                new.channel,
-                                new.external,
-                                new.title,
-                                now()
-                            ],
-                        )
-                        .await?;
-                    Ok(thread(row))
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let NewThread { channel, external, title } = new;
+            let values = args![scope.user(), new_id(), scope.agent(), channel, external, title, now()];
+            conn.fetch_one(OPEN, values).await
+        })
     }
 
     pub async fn get(self, user: &str, id: &str) -> Result<Option<Thread>> {
-        let row: Option<Row> = self
-            .store
-            .db()
-            .reader()
-            .await?
-            .fetch_optional(
-                "SELECT id, agent, channel, external, title, messages, created_at, changed_at FROM threads \
-                 WHERE user_id = $1 AND id = $2",
-                args![user, id],
-            )
-            .await?;
-        Ok(row.map(thread))
+        self.store.fetch_optional(ONE, args![user, id]).await
     }
 
     /// The threads of this user and agent, the latest first.
     pub async fn list(self, scope: &Scope, limit: u32) -> Result<Vec<Thread>> {
-        let rows: Vec<Row> = self
-            .store
-            .db()
-            .reader()
-            .await?
-            .fetch_all(
-                "SELECT id, agent, channel, external, title, messages, created_at, changed_at FROM threads \
-                 WHERE user_id = $1 AND agent = $2 ORDER BY changed_at DESC, id DESC LIMIT +$3",
-                args![scope.user(), scope.agent(), limit],
-            )
-            .await?;
-        Ok(rows.into_iter().map(thread).collect())
+        self.store.fetch_all(LIST, args![scope.user(), scope.agent(), limit]).await
     }
 
     /// Appends messages, all or none, in this order. At most 1000 of 4 MiB each, and 16 MiB in all.
     pub async fn append(self, user: &str, thread: &str, messages: Vec<NewMessage>) -> Result<Vec<Message>> {
         check(&messages)?;
         let (user, thread) = (user.to_owned(), thread.to_owned());
-        self.store
-            .db()
-            .write(move |conn| Box::pin(async move { append(conn, &user, &thread, messages).await }))
-            .await
+        transaction!(self.store, |conn| append(conn, &user, &thread, messages).await)
     }
 
     /// Messages of a thread in order, from the one after `after`.
     pub async fn messages(self, user: &str, thread: &str, after: i64, limit: u32) -> Result<Vec<Message>> {
-        let rows: Vec<MessageRow> = self
-            .store
-            .db()
-            .reader()
-            .await?
-            .fetch_all(
-                "SELECT id, seq, role, content, created_at FROM messages \
-                 WHERE user_id = $1 AND thread_id = $2 AND seq > $3 ORDER BY seq LIMIT +$4",
-                args![user, thread, after, limit],
-            )
-            .await?;
-        Ok(rows.into_iter().map(message).collect())
+        self.store.fetch_all(MESSAGES, args![user, thread, after, limit]).await
     }
 
     /// The newest messages of a thread, in order.
     pub async fn last_messages(self, user: &str, thread: &str, limit: u32) -> Result<Vec<Message>> {
-        let rows: Vec<MessageRow> = self
-            .store
-            .db()
-            .reader()
-            .await?
-            .fetch_all(
-                "SELECT id, seq, role, content, created_at FROM messages \
-                 WHERE user_id = $1 AND thread_id = $2 ORDER BY seq DESC LIMIT +$3",
-                args![user, thread, limit],
-            )
-            .await?;
-        Ok(rows.into_iter().rev().map(message).collect())
+        let mut messages = self.store.fetch_all(LAST_MESSAGES, args![user, thread, limit]).await?;
+        messages.reverse();
+        Ok(messages)
     }
 }
 
@@ -187,13 +151,9 @@ pub(crate) async fn append(
 ) -> Result<Vec<Message>> {
     let count = i64::try_from(messages.len()).unwrap_or(i64::MAX);
     let at = now();
-    let last: Option<(i64,)> = conn
-        .fetch_optional(
-            "UPDATE threads SET messages = messages + $3, changed_at = $4 WHERE user_id = $1 AND id = $2 \
-             RETURNING messages",
-            args![user, thread, count, at],
-        )
-        .await?;
+    let sql = "UPDATE threads SET messages = messages + $3, changed_at = $4 WHERE user_id = $1 AND id = $2 \
+         RETURNING messages";
+    let last: Option<(i64,)> = conn.fetch_optional(sql, args![user, thread, count, at]).await?;
     let (last,) =
         last.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no thread `{thread}`")))?;
     let messages: Vec<Message> = messages
@@ -212,12 +172,4 @@ pub(crate) async fn append(
     )
     .await?;
     Ok(messages)
-}
-
-fn thread((id, agent, channel, external, title, messages, created_at, changed_at): Row) -> Thread {
-    Thread { id, agent, channel, external, title, messages, created_at, changed_at }
-}
-
-fn message((id, seq, role, content, created_at): MessageRow) -> Message {
-    Message { id, seq, message: NewMessage { role, content }, created_at }
 }

@@ -1,19 +1,19 @@
-//! Tokens: what names a user over HTTP. Only their hash is kept; the secret is shown once.
+//! Tokens that authenticate a user over HTTP. Only their hash is stored; the secret is shown once.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use crate::areas::Tokens;
 use crate::audit::Action;
-use crate::db::{Sql, args};
+use crate::db::{Sql, args, audited, flag, from_row, names, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{check_name, new_id, now};
 use crate::users;
 
-/// How old `last_used_at` may get before it is written again: reading must not mean writing.
+/// `last_used_at` is written at most this often: reading must not mean writing.
 const USE_STEP_US: i64 = 60_000_000;
 
-/// Tokens that one statement looks up.
+/// Tokens of one statement.
 const LOOKED_UP: usize = 500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,19 +26,9 @@ pub enum TokenScope {
 
 impl TokenScope {
     pub const ALL: [Self; 3] = [Self::Mcp, Self::Chat, Self::Operate];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mcp => "mcp",
-            Self::Chat => "chat",
-            Self::Operate => "operate",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.name() == name)
-    }
 }
+
+names! { pub TokenScope { Mcp = "mcp", Chat = "chat", Operate = "operate" } }
 
 #[derive(Clone, Debug)]
 pub struct NewToken {
@@ -66,12 +56,12 @@ pub struct Token {
     pub may_approve: bool,
 }
 
-/// A token's secret. It cannot be printed by accident.
+/// Its `Debug` does not print it.
 #[derive(Clone)]
 pub struct TokenSecret(String);
 
 impl TokenSecret {
-    /// The secret itself, to be shown once to the person who asked for it.
+    /// To be shown once to the person who asked for it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -93,15 +83,19 @@ pub struct ValidToken {
     pub may_approve: bool,
 }
 
-type Row = (String, String, String, String, i64, Option<i64>, Option<i64>, Option<i64>, i64);
+from_row! {
+    Token {
+        id, user, scope: read_scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve: flag,
+    }
+}
 
-const SELECT: &str = "SELECT id, user_id, scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve \
+const LIST: &str = "SELECT id, user_id, scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve \
      FROM tokens ORDER BY user_id, id";
 
-/// A token that counts now: its user, id, scope, last use, and whether it may approve.
+/// A valid token: its user, id, scope, last use, and whether it may approve.
 type Valid = (String, String, String, Option<i64>, i64);
 
-/// The rest of a condition: that a token counts at this moment.
+/// The rest of a condition: the token is valid at this time.
 macro_rules! valid_at {
     ($moment:literal) => {
         concat!(
@@ -119,7 +113,7 @@ const VALID: &str = concat!(
     valid_at!("$2")
 );
 
-/// The hashes among these, in hexadecimal, of tokens that count at a moment.
+/// The hashes among these, in hexadecimal, of tokens that are valid at this time.
 const VALID_HASHES: Sql = Sql {
     sqlite: concat!(
         "SELECT tokens.hash FROM tokens JOIN users ON users.id = tokens.user_id \
@@ -140,7 +134,7 @@ const VALID_ID: &str = concat!(
 );
 
 impl Tokens<'_> {
-    /// Makes a token; its secret is not kept. For operators.
+    /// Creates a token. For operators.
     pub async fn add(self, new: NewToken) -> Result<(Token, TokenSecret)> {
         check_name("user", &new.user)?;
         if !new.label.is_empty() {
@@ -163,97 +157,76 @@ impl Tokens<'_> {
             may_approve: new.may_approve,
         };
         let (row, hash) = (token.clone(), hash(&secret.0).as_slice().to_vec());
-        self.store
-            .db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    users::check_new(&mut tx.conn, &row.user).await?;
-                    tx.operation(&row.user, Action::TokenMade, &row.id, Some(row.scope.name()))?;
-                    users::ensure(&mut tx.conn, &row.user).await?;
-                    tx.conn
-                        .execute(
-                            "INSERT INTO tokens \
-                             (user_id, id, scope, label, hash, created_at, expires_at, may_approve) \
-                         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-                            args![
-                                row.user,
-                                row.id,
-                                row.scope.name(),
-                                row.label,
-                                hash,
-                                row.created_at,
-                                row.expires_at,
-                                i64::from(row.may_approve)
-                            ],
-                        )
-                        .await
-                        .map(drop)
-                })
-            })
-            .await?;
+        audited!(self.store, |tx| {
+            users::check_new(&mut tx.conn, &row.user).await?;
+            tx.operation(&row.user, Action::TokenMade, &row.id, Some(row.scope.name()))?;
+            users::ensure(&mut tx.conn, &row.user).await?;
+            let sql = "INSERT INTO tokens \
+                 (user_id, id, scope, label, hash, created_at, expires_at, may_approve) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+            tx.conn
+                .execute(
+                    sql,
+                    args![
+                        row.user,
+                        row.id,
+                        row.scope.name(),
+                        row.label,
+                        hash,
+                        row.created_at,
+                        row.expires_at,
+                        i64::from(row.may_approve)
+                    ],
+                )
+                .await
+                .map(drop)
+        })?;
         Ok((token, secret))
     }
 
-    /// Every token, by user and age. For operators.
+    /// All tokens, by user and age. For operators.
     pub async fn list(self) -> Result<Vec<Token>> {
-        let rows: Vec<Row> = self.store.db().reader().await?.fetch_all(SELECT, Vec::new()).await?;
-        rows.into_iter().map(token).collect()
+        self.store.fetch_all(LIST, Vec::new()).await
     }
 
-    /// Ends a token at once. Revoking twice changes nothing. For operators.
+    /// Revoking twice changes nothing. For operators.
     pub async fn revoke(self, id: &str) -> Result<()> {
         let id = id.to_owned();
-        self.store.db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    let owner: Option<(String,)> = tx
-                        .conn
-                        .fetch_optional(
-                            "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id",
-                            args![&id, now()],
-                        )
-                        .await?;
-                    if let Some((owner,)) = owner {
-                        return tx.operation(&owner, Action::TokenRevoked, &id, None);
-                    }
-                    let known: Option<(String,)> =
-                        tx.conn.fetch_optional("SELECT id FROM tokens WHERE id = $1", args![&id]).await?;
-                    known.map(drop).ok_or_else(|| {
-                        Error::new(ErrorKind::NotFound, format!("there is no token `{id}`"))
-                            .hint("`embody token list` shows the ids")
-                    })
-                })
+        audited!(self.store, |tx| {
+            let sql =
+                "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id";
+            let owner: Option<(String,)> = tx.conn.fetch_optional(sql, args![&id, now()]).await?;
+            if let Some((owner,)) = owner {
+                return tx.operation(&owner, Action::TokenRevoked, &id, None);
+            }
+            let known: Option<(String,)> =
+                tx.conn.fetch_optional("SELECT id FROM tokens WHERE id = $1", args![&id]).await?;
+            known.map(drop).ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, format!("there is no token `{id}`"))
+                    .hint("`embody token list` shows the ids")
             })
-            .await
+        })
     }
 
-    /// Who a secret names. `None` if it is unknown, revoked, over, or its user is locked out.
+    /// The user and the rights of a secret; `None` if it is unknown, revoked, expired, or its user is disabled.
     pub async fn authenticate(self, secret: &str) -> Result<Option<ValidToken>> {
         let at = now();
         let Some((user, token, scope, last_used_at, may_approve)) = self.valid_token(secret, at).await?
         else {
             return Ok(None);
         };
-        let valid = ValidToken { scope: scope_of(&scope)?, user, token, may_approve: may_approve != 0 };
+        let valid = ValidToken { scope: read_scope(scope)?, user, token, may_approve: may_approve != 0 };
         if last_used_at.is_none_or(|last| at - last > USE_STEP_US) {
             let (user, token) = (valid.user.clone(), valid.token.clone());
-            let stamped = self
-                .store
-                .db()
-                .write(move |conn| {
-                    Box::pin(async move {
-                        conn.execute(
-                            "UPDATE tokens SET last_used_at = $3 WHERE user_id = $1 AND id = $2",
-                            args![user, token, at],
-                        )
-                        .await
-                        .map(drop)
-                    })
-                })
-                .await;
-            // Whoever may come in comes in, even when it cannot be written down.
+            let stamped = transaction!(self.store, |conn| {
+                conn.execute(
+                    "UPDATE tokens SET last_used_at = $3 WHERE user_id = $1 AND id = $2",
+                    args![user, token, at],
+                )
+                .await
+                .map(drop)
+            });
+            // A valid token is accepted even if its use cannot be recorded.
             if let Err(error) = stamped {
                 tracing::warn!(reason = %error, "the last use of a token could not be noted");
             }
@@ -261,13 +234,13 @@ impl Tokens<'_> {
         Ok(Some(valid))
     }
 
-    /// Whether a secret still names a user. Unlike [`Tokens::authenticate`] this is not a use of the token. While the store does
-    /// not answer, a token that was good stays so.
+    /// Whether a secret is still valid. Unlike [`Tokens::authenticate`] this does not count as a use. While the store
+    /// does not answer, a valid token stays valid.
     pub async fn is_valid(self, secret: &str) -> bool {
         self.are_valid(&[secret]).await.first().is_none_or(|is_valid| *is_valid)
     }
 
-    /// The same for each of these, in their order, with few statements.
+    /// The same for many, in their order, with few statements.
     pub async fn are_valid(self, secrets: &[&str]) -> Vec<bool> {
         let mut are_valid = Vec::with_capacity(secrets.len());
         for secrets in secrets.chunks(LOOKED_UP) {
@@ -285,36 +258,27 @@ impl Tokens<'_> {
 
     async fn valid_hashes(self, hashes: &[blake3::Hash]) -> Result<HashSet<Vec<u8>>> {
         let written: Vec<String> = hashes.iter().map(|hash| hash.to_hex().to_string()).collect();
-        let found: Vec<(Vec<u8>,)> =
-            self.store.db().reader().await?.fetch_all(VALID_HASHES, args![written, now()]).await?;
+        let found: Vec<(Vec<u8>,)> = self.store.fetch_all(VALID_HASHES, args![written, now()]).await?;
         Ok(found.into_iter().map(|(hash,)| hash).collect())
     }
 
-    /// Whether the token of this id still names this user. It is not a use of the token.
+    /// Whether the token of this id is still valid for this user. This does not count as a use.
     pub async fn is_valid_id(self, user: &str, id: &str) -> Result<bool> {
-        let found: Option<(String,)> =
-            self.store.db().reader().await?.fetch_optional(VALID_ID, args![user, id, now()]).await?;
+        let found: Option<(String,)> = self.store.fetch_optional(VALID_ID, args![user, id, now()]).await?;
         Ok(found.is_some())
     }
 
     async fn valid_token(self, secret: &str, at: i64) -> Result<Option<Valid>> {
-        self.store.db().reader().await?.fetch_optional(VALID, args![hash(secret).as_slice(), at]).await
+        self.store.fetch_optional(VALID, args![hash(secret).as_slice(), at]).await
     }
 }
 
-/// The secrets are random and long, so a plain hash cannot be guessed back.
+/// The secrets are random and long, so a plain hash cannot be reversed.
 fn hash(secret: &str) -> blake3::Hash {
     blake3::hash(secret.as_bytes())
 }
 
-fn scope_of(name: &str) -> Result<TokenScope> {
-    TokenScope::from_name(name)
+fn read_scope(name: String) -> Result<TokenScope> {
+    TokenScope::from_name(&name)
         .ok_or_else(|| Error::new(ErrorKind::Schema, format!("a token has the unknown scope `{name}`")))
-}
-
-fn token(
-    (id, user, scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve): Row,
-) -> Result<Token> {
-    let (scope, may_approve) = (scope_of(&scope)?, may_approve != 0);
-    Ok(Token { id, user, scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve })
 }

@@ -1,5 +1,5 @@
-//! Who has read text that the owner did not write, and where it came from. A mark is kept for its writer, not for a
-//! connection: coming back does not clear it. It counts for a day.
+//! Which writers have read text that the owner did not write, and where it came from. A mark belongs to the writer,
+//! not to a connection: reconnecting does not clear it. It counts for a day.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,25 +8,23 @@ use embody_text::visible::is_hidden;
 use serde::{Deserialize, Serialize};
 
 use crate::areas::UntrustedReads;
-use crate::db::{Again, Conn, args};
+use crate::db::{Again, Conn, args, from_row, transaction};
 use crate::error::Result;
 use crate::store::{Scope, check_name};
 
 /// How long a mark counts, in microseconds.
 const COUNTS_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
-/// Origins that are kept for one writer: the latest.
+/// Most origins of one writer: the latest.
 pub const ORIGINS_LIMIT: usize = 8;
-/// A mark that says the same is not written again so soon after, in microseconds.
+/// An equal mark is not written again within this time, in microseconds.
 const FRESH_MICROS: i64 = 60 * 1_000_000;
-/// What stands between a body and the URI of its resource in the name of an origin.
+/// Separates a body and the URI of its resource in the name of an origin.
 const RESOURCE: &str = "/resource:";
-/// The longest name of an origin, in characters.
 const NAME_MAX_CHARS: usize = 120;
 
-/// The trust of what a writer wrote after it had read text that the owner did not write.
+/// The trust of text that a writer wrote after it had read untrusted text.
 pub const EXPOSED: &str = "exposed";
 
-/// Where text that the owner did not write came from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadOrigin {
     /// `BODY/TOOL`, `BODY/resource:URI`, `telegram:forward`, `memory` …
@@ -35,8 +33,9 @@ pub struct ReadOrigin {
     pub at: i64,
 }
 
+from_row! { ReadOrigin { origin, at } }
+
 impl ReadOrigin {
-    /// Text of this origin, read at this time.
     pub fn new(origin: &str, at: i64) -> Self {
         Self { origin: origin_name(origin), at }
     }
@@ -59,8 +58,8 @@ const ORIGINS: &str = "SELECT origin, at FROM untrusted_read_origins \
      WHERE user_id = $1 AND agent = $2 AND writer = $3 AND at > $4 ORDER BY at DESC, origin LIMIT +$5";
 
 impl UntrustedReads<'_> {
-    /// Notes that this writer reads text of these origins at this time, in microseconds since 1970. A later mark stays. A mark
-    /// that is not older than a minute and says the same is not written again.
+    /// Records that this writer reads text of these origins at this time, in microseconds since 1970. A later mark
+    /// stays. An equal mark that is not older than a minute is not written again.
     pub async fn record(self, scope: &Scope, writer: &str, origins: &[&str], at: i64) -> Result<()> {
         check_name("writer", writer)?;
         let reads = reads(origins, at);
@@ -68,25 +67,19 @@ impl UntrustedReads<'_> {
             return Ok(());
         }
         let (scope, writer) = (scope.clone(), writer.to_owned());
-        self.store
-            .db()
-            .write(move |conn| Box::pin(async move { record(conn, &scope, &writer, &reads, at).await }))
-            .await
+        transaction!(self.store, |conn| record(conn, &scope, &writer, &reads, at).await)
     }
 
-    /// The same for origins with the times at which they were read, without comparing them with those that are stored.
+    /// The same for origins with the times at which they were read, without comparing them with the stored ones.
     pub async fn record_origins(self, scope: &Scope, writer: &str, reads: Vec<ReadOrigin>) -> Result<()> {
         check_name("writer", writer)?;
         let Some(at) = reads.iter().map(|read| read.at).max() else { return Ok(()) };
         let (scope, writer) = (scope.clone(), writer.to_owned());
-        self.store
-            .db()
-            .write(move |conn| Box::pin(async move { record(conn, &scope, &writer, &reads, at).await }))
-            .await
+        transaction!(self.store, |conn| record(conn, &scope, &writer, &reads, at).await)
     }
 
-    /// Notes an origin with the next commit, without waiting for it, for a writer that is marked already; the next mark prunes.
-    /// Waits only while too many other writes are not durable yet.
+    /// Records an origin with the next commit, without waiting for it, for a writer that is marked already; the next
+    /// mark prunes. Waits only while too many other writes are not durable.
     pub async fn record_origin_deferred(self, scope: &Scope, writer: &str, read: ReadOrigin) -> Result<()> {
         check_name("writer", writer)?;
         let bytes = read.origin.len();
@@ -94,7 +87,7 @@ impl UntrustedReads<'_> {
         let work: Again = Box::new(move |conn| {
             let known = Arc::clone(&known);
             Box::pin(async move {
-                // It shares a transaction with writes of others, so it does not lock the mark.
+                // It shares a transaction with other writes, so it does not lock the mark.
                 let (scope, writer, read) = &*known;
                 conn.execute(ADD_ORIGIN, args![scope.user(), scope.agent(), writer, &read.origin, read.at])
                     .await
@@ -104,8 +97,7 @@ impl UntrustedReads<'_> {
         self.store.db().chained().write_soon(Vec::new(), work, bytes).await
     }
 
-    /// Whether a recent mark of this writer says the same. An origin with many later ones does not count: it would be the next
-    /// to be left out.
+    /// Whether an equal recent mark exists. An origin with many later ones does not count: it would be pruned next.
     async fn is_recorded(self, scope: &Scope, writer: &str, reads: &[ReadOrigin], at: i64) -> Result<bool> {
         let fresh = at.saturating_sub(FRESH_MICROS);
         if self.last_at(scope, writer).await?.is_none_or(|marked| marked < fresh) {
@@ -121,37 +113,29 @@ impl UntrustedReads<'_> {
         }))
     }
 
-    /// When this writer has last read it, if ever.
+    /// When this writer last read untrusted text.
     pub async fn last_at(self, scope: &Scope, writer: &str) -> Result<Option<i64>> {
-        let row: Option<(i64,)> = self
-            .store
-            .db()
-            .reader()
-            .await?
-            .fetch_optional(
-                "SELECT at FROM mind_exposures WHERE user_id = $1 AND agent = $2 AND writer = $3",
-                args![scope.user(), scope.agent(), writer],
-            )
-            .await?;
+        let sql = "SELECT at FROM mind_exposures WHERE user_id = $1 AND agent = $2 AND writer = $3";
+        let row: Option<(i64,)> =
+            self.store.fetch_optional(sql, args![scope.user(), scope.agent(), writer]).await?;
         Ok(row.map(|(at,)| at))
     }
 
-    /// Whether this writer has read it within a day before this time, in microseconds since 1970.
+    /// Whether this writer read untrusted text within a day before this time, in microseconds since 1970.
     pub async fn has_recent(self, scope: &Scope, writer: &str, now: i64) -> Result<bool> {
         let marked = self.last_at(scope, writer).await?;
         Ok(marked.is_some_and(|at| at > counts_after(now)))
     }
 
-    /// Where what this writer has read within a day before this time came from, the latest first. Empty also if it is
-    /// exposed and the origins are not known.
+    /// The origins that this writer read within a day before this time, the latest first. Empty too if the writer is
+    /// marked and the origins are not known.
     pub async fn origins(self, scope: &Scope, writer: &str, now: i64) -> Result<Vec<ReadOrigin>> {
         let known = args![scope.user(), scope.agent(), writer, counts_after(now), ORIGINS_LIMIT as i64];
-        let rows: Vec<(String, i64)> = self.store.db().reader().await?.fetch_all(ORIGINS, known).await?;
-        Ok(rows.into_iter().map(|(origin, at)| ReadOrigin { origin, at }).collect())
+        self.store.fetch_all(ORIGINS, known).await
     }
 }
 
-/// As many of these origins as are kept, each once.
+/// Each once, up to the limit.
 fn reads(origins: &[&str], at: i64) -> Vec<ReadOrigin> {
     let mut reads: Vec<ReadOrigin> = Vec::new();
     for origin in origins {
@@ -165,7 +149,7 @@ fn reads(origins: &[&str], at: i64) -> Vec<ReadOrigin> {
 
 async fn record(conn: &mut Conn, scope: &Scope, writer: &str, reads: &[ReadOrigin], at: i64) -> Result<()> {
     let (user, agent) = (scope.user(), scope.agent());
-    // Those that mark the same writer at once wait for each other here.
+    // Transactions that mark the same writer wait for each other here.
     conn.execute(MARK, args![user, agent, writer, at]).await?;
     for read in reads {
         conn.execute(ADD_ORIGIN, args![user, agent, writer, &read.origin, read.at]).await?;
@@ -173,8 +157,8 @@ async fn record(conn: &mut Conn, scope: &Scope, writer: &str, reads: &[ReadOrigi
     conn.execute(PRUNE_ORIGINS, args![user, agent, writer, ORIGINS_LIMIT as i64]).await.map(drop)
 }
 
-/// The name of an origin as it is kept and shown: one visible word, cut, without the parts of a URI that may hold secrets. Others
-/// have a part in it, and it must not read as a sentence.
+/// The stored name of an origin: one visible word, truncated, without the parts of a URI that may contain secrets. It
+/// is partly controlled by others, and must not read as a sentence.
 fn origin_name(text: &str) -> String {
     let text = without_secrets(text);
     let word = |c: char| if c.is_whitespace() || c.is_control() || is_hidden(c) { '_' } else { c };

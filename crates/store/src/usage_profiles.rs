@@ -1,16 +1,14 @@
-//! Usage profiles of an agent: small encoded states by subject, read together and changed together. Their format is the mind's;
-//! the store checks only their sizes.
+//! Usage profiles of an agent: small encoded states by subject, read and changed together. The mind defines their
+//! format; the store checks only their sizes.
 
 use std::collections::BTreeMap;
 
 use crate::areas::UsageProfiles;
-use crate::db::{Conn, Sql, args, listed};
+use crate::db::{Conn, Sql, args, from_row, listed, transaction};
 use crate::error::{Error, Result};
 use crate::store::{Scope, check_name};
 
-/// The largest state of one subject.
 const DATA_LIMIT: usize = 64 * 1024;
-/// More subjects than this are several calls.
 const SUBJECTS_LIMIT: usize = 64;
 /// The subject whose row is locked while others of the scope are changed.
 const LOCK: &str = "\u{1}lock";
@@ -28,14 +26,16 @@ pub struct UsageProfile {
     pub data: Vec<u8>,
 }
 
+from_row! { UsageProfile { subject, data } }
+
 impl UsageProfiles<'_> {
-    /// The states of these subjects, by subject; one that was never written is not among them.
+    /// By subject, without those that were never written.
     pub async fn list(self, scope: &Scope, subjects: &[String]) -> Result<Vec<UsageProfile>> {
         check_subjects(subjects.iter())?;
-        read(&mut self.store.db().reader().await?, scope, subjects.to_vec()).await
+        read(&mut self.store.reader().await?, scope, subjects.to_vec()).await
     }
 
-    /// Reads the states of these subjects and writes what `change` makes of them, in one transaction: of two callers the
+    /// Reads the states of these subjects and writes the result of `change`, in one transaction: of two callers the
     /// second sees what the first wrote. An empty state is removed.
     pub async fn update<F>(self, scope: &Scope, subjects: Vec<String>, at: i64, change: F) -> Result<()>
     where
@@ -43,17 +43,12 @@ impl UsageProfiles<'_> {
     {
         check_subjects(subjects.iter())?;
         let scope = scope.clone();
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    lock(conn, &scope, at).await?;
-                    let before = read(conn, &scope, subjects).await?;
-                    let after = change(before.into_iter().map(|habit| (habit.subject, habit.data)).collect());
-                    write(conn, &scope, after, at).await
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            lock(conn, &scope, at).await?;
+            let before = read(conn, &scope, subjects).await?;
+            let after = change(before.into_iter().map(|habit| (habit.subject, habit.data)).collect());
+            write(conn, &scope, after, at).await
+        })
     }
 }
 
@@ -67,21 +62,15 @@ fn check_subjects<'a>(subjects: impl ExactSizeIterator<Item = &'a String>) -> Re
     subjects.into_iter().try_for_each(|subject| check_name("subject of the habit", subject))
 }
 
-/// The row exists and is ours until the transaction ends, whether the others exist or not.
+/// Creates and locks a row of the scope, whether the other rows exist or not.
 async fn lock(conn: &mut Conn, scope: &Scope, at: i64) -> Result<()> {
-    conn.execute(
-        "INSERT INTO mind_habits AS this (user_id, agent, subject, data, changed_at) VALUES ($1, $2, $3, $4, $5) \
-         ON CONFLICT (user_id, agent, subject) DO UPDATE SET changed_at = this.changed_at",
-        args![scope.user(), scope.agent(), LOCK, Vec::<u8>::new(), at],
-    )
-    .await
-    .map(drop)
+    let sql = "INSERT INTO mind_habits AS this (user_id, agent, subject, data, changed_at) VALUES ($1, $2, $3, $4, $5) \
+         ON CONFLICT (user_id, agent, subject) DO UPDATE SET changed_at = this.changed_at";
+    conn.execute(sql, args![scope.user(), scope.agent(), LOCK, Vec::<u8>::new(), at]).await.map(drop)
 }
 
 async fn read(conn: &mut Conn, scope: &Scope, subjects: Vec<String>) -> Result<Vec<UsageProfile>> {
-    let rows: Vec<(String, Vec<u8>)> =
-        conn.fetch_all(READ, args![scope.user(), scope.agent(), subjects]).await?;
-    Ok(rows.into_iter().map(|(subject, data)| UsageProfile { subject, data }).collect())
+    conn.fetch_all(READ, args![scope.user(), scope.agent(), subjects]).await
 }
 
 async fn write(conn: &mut Conn, scope: &Scope, habits: Vec<UsageProfile>, at: i64) -> Result<()> {

@@ -1,5 +1,5 @@
-//! Users: who is known by name. A name without a row is legal; a row says more about it, or locks it out. A new name hides nothing and
-//! cannot be taken for that of another user; a name that is known already stays legal.
+//! Users. A user needs no row; a row has a display name, or disables the user. A new name has no hidden characters
+//! and cannot be confused with a known one; a known name stays valid.
 
 use embody_text::look_alike::skeleton;
 use embody_text::visible::{is_hidden, push_code};
@@ -7,7 +7,7 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 
 use crate::areas::Users;
 use crate::audit::Action;
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, audited, from_row};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{check_name, now};
 
@@ -20,6 +20,8 @@ pub struct User {
     pub created_at: i64,
     pub disabled_at: Option<i64>,
 }
+
+from_row! { User { id, name, created_at, disabled_at } }
 
 const LOCK_OUT: &str = "UPDATE users SET disabled_at = $2 WHERE id = $1 AND disabled_at IS NULL";
 const LET_IN: &str = "UPDATE users SET disabled_at = NULL WHERE id = $1 AND disabled_at IS NOT NULL";
@@ -35,60 +37,44 @@ const IS_KNOWN: &str = "SELECT id FROM users WHERE id = $1 \
      UNION SELECT user_id FROM tasks WHERE user_id = $1";
 
 impl Users<'_> {
-    /// Locks a user out, or lets them in again: none of their tokens counts while they are out. Doing it twice changes
-    /// nothing. For operators.
+    /// Disables or enables a user; the tokens of a disabled user are invalid. Doing it twice changes nothing. For
+    /// operators.
     pub async fn set_disabled(self, id: &str, disabled: bool) -> Result<()> {
         let id = id.to_owned();
-        self.store
-            .db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    let changed = match disabled {
-                        true => tx.conn.execute(LOCK_OUT, args![&id, now()]).await?,
-                        false => tx.conn.execute(LET_IN, args![&id]).await?,
-                    };
-                    if changed > 0 {
-                        let action = if disabled { Action::UserLockedOut } else { Action::UserLetIn };
-                        return tx.operation(&id, action, &id, None);
-                    }
-                    let known: Option<(String,)> =
-                        tx.conn.fetch_optional("SELECT id FROM users WHERE id = $1", args![&id]).await?;
-                    known
-                        .map(drop)
-                        .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no user `{id}`")))
-                })
-            })
-            .await
+        audited!(self.store, |tx| {
+            let changed = match disabled {
+                true => tx.conn.execute(LOCK_OUT, args![&id, now()]).await?,
+                false => tx.conn.execute(LET_IN, args![&id]).await?,
+            };
+            if changed > 0 {
+                let action = if disabled { Action::UserLockedOut } else { Action::UserLetIn };
+                return tx.operation(&id, action, &id, None);
+            }
+            let known: Option<(String,)> =
+                tx.conn.fetch_optional("SELECT id FROM users WHERE id = $1", args![&id]).await?;
+            known.map(drop).ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no user `{id}`")))
+        })
     }
 
-    /// Every user that was set up, by name. For operators.
+    /// All users with a row, by name. For operators.
     pub async fn list(self) -> Result<Vec<User>> {
-        let rows: Vec<(String, Option<String>, i64, Option<i64>)> = self
-            .store
-            .db()
-            .reader()
-            .await?
-            .fetch_all("SELECT id, name, created_at, disabled_at FROM users ORDER BY id", Vec::new())
-            .await?;
-        let user = |(id, name, created_at, disabled_at)| User { id, name, created_at, disabled_at };
-        Ok(rows.into_iter().map(user).collect())
+        let sql = "SELECT id, name, created_at, disabled_at FROM users ORDER BY id";
+        self.store.fetch_all(sql, Vec::new()).await
     }
 
     pub async fn is_known(self, id: &str) -> Result<bool> {
-        is_known(&mut self.store.db().reader().await?, id).await
+        is_known(&mut self.store.reader().await?, id).await
     }
 
-    /// Every name that was set up, or has a session, a thread, a schedule, memories, instructions or tasks. For operators.
+    /// Every name with a row, a session, a thread, a schedule, memories, instructions or tasks. For operators.
     pub async fn list_known(self) -> Result<Vec<String>> {
-        let rows: Vec<(String,)> = self.store.db().reader().await?.fetch_all(KNOWN, Vec::new()).await?;
+        let rows: Vec<(String,)> = self.store.fetch_all(KNOWN, Vec::new()).await?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 }
 
-/// Refuses a new name that hides something, or that a person could take for a known one.
+/// Rejects a new name with hidden characters, or that could be confused with a known one.
 pub(crate) async fn check_new(conn: &mut Conn, id: &str) -> Result<()> {
-    // Only a new name is compared with all others.
     if is_known(conn, id).await? {
         return check_name("user", id);
     }
@@ -102,10 +88,8 @@ async fn is_known(conn: &mut Conn, id: &str) -> Result<bool> {
     Ok(row.is_some())
 }
 
-/// The same for a store that knows these users.
+/// Rejects a name that is not known and has hidden characters, or that could be confused with a known one.
 ///
-/// # Errors
-/// When the name is refused.
 pub fn check_user_name(id: &str, known: &[String]) -> Result<()> {
     check_name("user", id)?;
     if known.iter().any(|known| known == id) {
@@ -130,13 +114,13 @@ pub fn check_user_name(id: &str, known: &[String]) -> Result<()> {
     }
 }
 
-/// Whether two names look the same and are not. Names that differ only in capital letters do not.
+/// Whether two different names look the same. Names that differ only in case do not.
 fn pass_for_each_other(one: &str, other: &str) -> bool {
     let skeleton = |name: &str| skeleton(&ComposingNormalizerBorrowed::new_nfkc().normalize(name));
     one.to_lowercase() != other.to_lowercase() && skeleton(one) == skeleton(other)
 }
 
-/// A name with every character that is not plain ASCII as its code, where such characters are the point.
+/// The name with every character that is not plain ASCII as its code.
 fn coded(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
@@ -145,7 +129,6 @@ fn coded(name: &str) -> String {
     out
 }
 
-/// Makes the user's row if it is not there.
 pub(crate) async fn ensure(conn: &mut Conn, id: &str) -> Result<()> {
     conn.execute(
         "INSERT INTO users (id, created_at) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING",

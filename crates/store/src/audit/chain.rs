@@ -1,20 +1,19 @@
-//! One chain: how records are joined to it, and what is noted when the database is behind the chain's head.
+//! One chain: how records join it, and what is recorded when the database does not match the chain's head.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::calls::{Calls, drop_settled};
 use super::entry::Entry;
 use super::head::{Head, HeadKeeper, Known, Reached};
+use super::journal::{Calls, drop_settled};
 use super::key::{Key, hex};
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What stands before the first record.
+/// The mac before the first record.
 pub(super) const ORIGIN: [u8; 32] = [0; 32];
 
-/// A chain that this process may append to.
 pub(crate) struct Chain {
     key: [u8; 32],
     name: String,
@@ -23,13 +22,13 @@ pub(crate) struct Chain {
     committed: AtomicI64,
 }
 
-/// Where a chain keeps what must not be in the database.
+/// The files of a chain that must not be in the database.
 pub(crate) struct ChainFiles {
     pub(crate) key: PathBuf,
     pub(crate) head: PathBuf,
 }
 
-/// The fields that a record's mac is made of, as they are stored.
+/// The fields of a record's mac, as they are stored.
 pub(super) struct Sealed<'a> {
     pub(super) seq: i64,
     pub(super) at: i64,
@@ -43,13 +42,13 @@ pub(super) struct Sealed<'a> {
 }
 
 impl Chain {
-    /// A chain whose key is forgotten with the process.
+    /// A chain whose key lives as long as the process.
     pub(crate) fn forgotten() -> Result<Self> {
         Ok(Self::of(Key::forgotten()?, None))
     }
 
-    /// The chain whose key is in the file; a missing key is made, together with its head. A key without records and
-    /// without a head gets none: its chain had one once.
+    /// The chain whose key is in the file; a missing key is created, together with its head. A key without records
+    /// and without a head gets no head: its chain once had one.
     pub(crate) async fn open(files: ChainFiles, conn: &mut Conn) -> Result<Self> {
         let (key, is_new) = Key::open(&files.key)?;
         let chain = Self::of(key, Some(files.head.clone()));
@@ -76,18 +75,15 @@ impl Chain {
         &self.name
     }
 
-    /// Joins the entries to the chain, inside the caller's transaction. The row of the chain is locked until it ends.
+    /// Appends the entries inside the caller's transaction, which locks the row of the chain until it ends.
     pub(crate) async fn seal(&self, conn: &mut Conn, mut entries: Vec<Entry>) -> Result<Option<Reached>> {
         if entries.is_empty() {
             return Ok(None);
         }
-        let (mut seq, mac): (i64, Vec<u8>) = conn
-            .fetch_one(
-                "INSERT INTO audit_chains AS this (chain, seq, mac) VALUES ($1, 0, $2) \
-                 ON CONFLICT (chain) DO UPDATE SET seq = this.seq RETURNING seq, mac",
-                args![&self.name, ORIGIN.as_slice()],
-            )
-            .await?;
+        let sql = "INSERT INTO audit_chains AS this (chain, seq, mac) VALUES ($1, 0, $2) \
+             ON CONFLICT (chain) DO UPDATE SET seq = this.seq RETURNING seq, mac";
+        let (mut seq, mac): (i64, Vec<u8>) =
+            conn.fetch_one(sql, args![&self.name, ORIGIN.as_slice()]).await?;
         let mut mac: [u8; 32] = mac.try_into().unwrap_or(ORIGIN);
         self.drop_written(conn, &mut entries).await?;
         drop_settled(conn, &mut entries).await?;
@@ -120,7 +116,7 @@ impl Chain {
         Ok(Some(Reached { head: Head { seq, mac }, noted }))
     }
 
-    /// Writes the head down outside the database, after the commit.
+    /// Stores the head outside the database, after the commit.
     pub(crate) async fn publish(&self, reached: &Reached) {
         self.committed.store(reached.head.seq, Ordering::Relaxed);
         self.head.advance(reached).await;
@@ -130,7 +126,7 @@ impl Chain {
         self.head.sync();
     }
 
-    /// The mac that a record must have after one with this mac.
+    /// The mac of a record that follows one with the mac `before`.
     pub(super) fn mac(&self, before: &[u8; 32], record: &Sealed<'_>) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(before).update(&record.seq.to_le_bytes()).update(&record.at.to_le_bytes());
@@ -138,39 +134,32 @@ impl Chain {
             hasher.update(&(field.len() as u64).to_le_bytes()).update(field);
         }
         for field in [record.agent, record.session, record.channel] {
-            // Nothing and an empty text are not the same.
+            // `None` and an empty text differ.
             let length = field.map_or(u64::MAX, |field| field.len() as u64);
             hasher.update(&length.to_le_bytes()).update(field.unwrap_or_default());
         }
         *hasher.finalize().as_bytes()
     }
 
-    /// Whether the head is of records that the chain, though it is longer, has not got: after a gap a chain may be
-    /// shorter than it was before, and somebody may put the old one back.
+    /// Whether the head belongs to records that the chain, though longer, does not have: after a gap a chain may be
+    /// shorter than before, and the old database may be restored.
     async fn forked(&self, conn: &mut Conn, known: &Known, length: i64) -> Result<bool> {
         let Some(head) = known.head().filter(|head| (1..length).contains(&head.seq)) else {
             return Ok(false);
         };
-        let stored: Option<(Vec<u8>,)> = conn
-            .fetch_optional(
-                "SELECT mac FROM audit WHERE chain = $1 AND seq = $2",
-                args![&self.name, head.seq],
-            )
-            .await?;
+        let sql = "SELECT mac FROM audit WHERE chain = $1 AND seq = $2";
+        let stored: Option<(Vec<u8>,)> = conn.fetch_optional(sql, args![&self.name, head.seq]).await?;
         Ok(stored.is_none_or(|(mac,)| mac != head.mac))
     }
 
-    /// Leaves out what an earlier try wrote after all, when the connection broke before it could say so.
+    /// Removes the entries that an earlier attempt wrote, when the connection broke before the commit was confirmed.
     async fn drop_written(&self, conn: &mut Conn, entries: &mut Vec<Entry>) -> Result<()> {
         if !entries.iter().any(|entry| entry.tried) {
             return Ok(());
         }
-        let written: Vec<(String,)> = conn
-            .fetch_all(
-                "SELECT id FROM audit WHERE chain = $1 AND seq > $2",
-                args![&self.name, self.committed.load(Ordering::Relaxed)],
-            )
-            .await?;
+        let sql = "SELECT id FROM audit WHERE chain = $1 AND seq > $2";
+        let written: Vec<(String,)> =
+            conn.fetch_all(sql, args![&self.name, self.committed.load(Ordering::Relaxed)]).await?;
         let written: HashSet<String> = written.into_iter().map(|(id,)| id).collect();
         entries.retain(|entry| !entry.tried || !written.contains(&entry.id));
         Ok(())
@@ -225,7 +214,7 @@ async fn insert(conn: &mut Conn, rows: Vec<Vec<crate::db::Value>>) -> Result<()>
     })
 }
 
-/// What to note when the database is not what the head says. A head that is older is usual after a crash.
+/// The record to add when the database does not match the head. An older head is usual after a crash.
 fn gap(known: &Known, found: Head, forked: bool) -> Option<Entry> {
     let reason = match known {
         Known::Head(_) if forked => "head_differs",
@@ -252,7 +241,7 @@ fn gap(known: &Known, found: Head, forked: bool) -> Option<Entry> {
     ))
 }
 
-/// The event of a record that notes that the records before it are not those that the head knew.
+/// The event of a record which says that the records before it do not match the head.
 pub(super) const GAP: &str = "gap";
 
 #[cfg(test)]
@@ -261,7 +250,7 @@ mod tests {
     use crate::audit::ChainState;
     use crate::store::{DatabaseUrl, Store};
 
-    /// The connection breaks while committing, the commit happens all the same, and the record is tried again.
+    /// The connection breaks while committing, the commit happens, and the record is retried.
     #[tokio::test]
     async fn a_record_that_was_written_after_all_is_not_written_twice() {
         let store = Store::open(DatabaseUrl::Memory).await.unwrap();

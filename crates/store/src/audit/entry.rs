@@ -1,15 +1,12 @@
-//! Typed records, and how each becomes a row. No text enters without being searched for secrets and bounded.
+//! Typed records, and how each becomes a row. Every text is redacted and bounded.
 
 use serde::Serialize;
 
-use super::operation::Operation;
 use super::redact::{Arguments, redact_text};
-use super::task::TaskMessage;
 use crate::error::{Error, Result};
 use crate::store::{check_name, new_id, now};
 
 const DETAIL_LIMIT: usize = 16 * 1024;
-/// The longest free text of an event, as JSON.
 const TEXT_LIMIT: usize = 2 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,18 +40,16 @@ pub struct ToolCall {
     pub call_id: String,
     pub body: String,
     pub tool: String,
-    /// In the words of the policy.
+    /// As the policy names it.
     pub class: String,
     #[serde(flatten)]
     pub args: Arguments,
 }
 
-/// A write that is about to be sent.
 #[derive(Clone, Debug, Serialize)]
 pub struct Intent {
     #[serde(flatten)]
     pub call: ToolCall,
-    /// The approval that this call uses up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
 }
@@ -79,7 +74,6 @@ pub enum Outcome {
     Unknown,
 }
 
-/// What the gate decided about a call.
 #[derive(Clone, Debug, Serialize)]
 pub struct Decision {
     #[serde(flatten)]
@@ -111,7 +105,6 @@ pub struct Read {
     pub outcome: Outcome,
 }
 
-/// A record on its way into the chain.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(super) id: String,
@@ -127,7 +120,7 @@ pub(crate) struct Entry {
     pub(crate) tried: bool,
 }
 
-/// What a record means for the list of calls without an outcome.
+/// The effect of a record on the list of calls without an outcome.
 #[derive(Clone, Debug)]
 pub(super) enum Call {
     Opens(String),
@@ -138,7 +131,7 @@ pub(super) enum Call {
 }
 
 impl Record {
-    /// The row. A record that a database would refuse is refused here: it must not spoil the commit of others.
+    /// Rejects a record that a database would reject: it must not break the commit of others.
     pub(crate) fn entry(self) -> Result<Entry> {
         let Actor { user, agent, session, channel } = self.actor;
         check_name("user", &user)?;
@@ -192,7 +185,7 @@ impl Record {
 }
 
 impl Entry {
-    /// The same, but only for a call that has no outcome when this is written.
+    /// Only if the call has no outcome when this is written.
     pub(super) fn if_open(self) -> Self {
         let call = match self.call {
             Call::Closes(call_id) => Call::ClosesOpen(call_id),
@@ -201,7 +194,7 @@ impl Entry {
         Self { call, ..self }
     }
 
-    /// Something that the chain notes about itself. It belongs to no user.
+    /// A record of the chain about itself, which belongs to no user.
     pub(super) fn note(event: &'static str, detail: &serde_json::Value) -> Self {
         Self {
             id: new_id(),
@@ -241,4 +234,67 @@ fn json(event: &impl Serialize) -> Result<String> {
         )));
     }
     Ok(detail)
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Operation {
+    pub action: Action,
+    /// An id or a name, never a secret.
+    pub subject: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    TokenMade,
+    TokenRevoked,
+    UserLockedOut,
+    UserLetIn,
+    ApprovalGranted,
+    ApprovalDenied,
+    PinAccepted,
+    InstructionsSet,
+    InstructionsReverted,
+    AgentSet,
+    AgentRemoved,
+    KeyMade,
+    /// The note says what.
+    Other,
+}
+
+/// A message of a host to a task that a call became.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskMessage {
+    /// Known only to the process that made the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    pub body: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The body's id of the task.
+    pub task: String,
+    pub said: TaskMessageKind,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Arguments>,
+    /// Whether the body accepted the message; not the result of the task.
+    pub outcome: Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskMessageKind {
+    Cancel,
+    Update,
+}
+
+impl TaskMessage {
+    pub(super) fn check(&self) -> Result<()> {
+        self.call_id.as_deref().map_or(Ok(()), |id| check_name("call", id))?;
+        self.tool.as_deref().map_or(Ok(()), |tool| check_name("tool", tool))?;
+        check_name("body", &self.body)
+    }
 }

@@ -1,9 +1,9 @@
-//! The head: the last record that a chain is known to have, written down outside the database.
+//! The head: the last record of a chain, stored outside the database.
 //!
-//! It is written after the commit and never before, so it may be older than the database and never newer. A database
-//! whose tail was cut off, or that was replaced by an older copy, is behind its head. Several processes share the file:
-//! it only ever moves forward, unless the chain has it on record that this head was lost. It is not synced with every
-//! commit: a power cut may cost it the last second.
+//! It is written after the commit, so it may be older than the database and never newer. A database whose tail was
+//! cut off, or that was replaced by an older copy, is behind its head. Several processes share the file: the head
+//! only moves forward, unless the chain has recorded that it does not match. It is not synced with every commit: a
+//! power cut may lose the last second.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -13,14 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::file::make_once;
-use super::key::{hex, unhex};
+use super::key::{hex, make_once, unhex};
 
-/// The words before the fields, with the version of the format.
+/// The format and its version.
 const INTRO: &str = "embody-audit-head-1";
 /// Intro, chain, seq, mac, tag; a space between two and a line end.
 const SIZE: usize = 19 + 1 + 16 + 1 + 20 + 1 + 64 + 1 + 64 + 1;
-/// Another process holds the lock for microseconds; one that was stopped must not stop us.
+/// Another process holds the lock for microseconds; a stopped one must not block us.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 const SYNC_PAUSE: Duration = Duration::from_secs(1);
@@ -31,10 +30,10 @@ pub(crate) struct Head {
     pub(crate) mac: [u8; 32],
 }
 
-/// How far a commit brought the chain.
+/// The head after a commit.
 pub(crate) struct Reached {
     pub(super) head: Head,
-    /// A head that the chain contradicted. The contradiction is on record, so this head may be replaced.
+    /// A head that did not match the chain. That is recorded, so it may be replaced.
     pub(super) noted: Option<Head>,
 }
 
@@ -58,7 +57,6 @@ impl Known {
     }
 }
 
-/// Where the head of one chain is kept.
 pub(super) struct HeadKeeper {
     chain: String,
     key: [u8; 32],
@@ -73,7 +71,7 @@ enum HeadStorage {
 }
 
 impl HeadKeeper {
-    /// Keeps the head of a chain; without a path, for as long as the process lives.
+    /// Without a path the head lives as long as the process.
     pub(super) fn new(chain: String, key: [u8; 32], path: Option<PathBuf>) -> Self {
         let storage = match path {
             Some(path) => HeadStorage::File(path),
@@ -82,7 +80,7 @@ impl HeadKeeper {
         Self { chain, key, storage, troubled: AtomicBool::new(false), synced: Mutex::new(None) }
     }
 
-    /// Writes down that the chain is new, unless something is written down already.
+    /// Stores the head of a new chain, unless there is one.
     pub(super) fn begin(&self) -> io::Result<()> {
         match &self.storage {
             HeadStorage::Memory(_) => Ok(()),
@@ -90,7 +88,7 @@ impl HeadKeeper {
         }
     }
 
-    /// Waits for a process that has just made the key, and is about to write the head down.
+    /// Waits for a process that has just created the key and is about to store the head.
     pub(super) async fn wait_for_begin(&self) {
         for _ in 0..LOCK_TRIES {
             if !matches!(self.read().await, Known::Missing) {
@@ -118,7 +116,8 @@ impl HeadKeeper {
         }
     }
 
-    /// Moves the head to where the chain is. Failing is no reason to undo the commit: it is logged, and `verify` tells.
+    /// Moves the head to the end of the chain. A failure does not undo the commit: it is logged, and `verify` reports
+    /// it.
     pub(super) async fn advance(&self, reached: &Reached) {
         let done = match &self.storage {
             HeadStorage::Memory(kept) => {
@@ -141,7 +140,6 @@ impl HeadKeeper {
         }
     }
 
-    /// Why it cannot be written, if it cannot.
     pub(super) fn trouble(&self) -> Option<io::Error> {
         match &self.storage {
             HeadStorage::Memory(_) => None,
@@ -149,7 +147,6 @@ impl HeadKeeper {
         }
     }
 
-    /// Brings what was written to the disk.
     pub(super) fn sync(&self) {
         if let HeadStorage::File(path) = &self.storage
             && let Err(error) = File::open(path).and_then(|file| file.sync_all())
@@ -166,7 +163,7 @@ impl HeadKeeper {
             opened => opened?,
         };
         locked(&file, File::try_lock).await?;
-        // What is not ours was noted in the chain when it was read before the commit.
+        // A foreign head was recorded in the chain when it was read before the commit.
         if !matches!(self.known(&file), Known::Head(kept) if kept.seq >= head.seq && *noted != Some(kept)) {
             file.write_all_at(self.line(head).as_bytes(), 0)?;
             file.set_len(SIZE as u64)?;

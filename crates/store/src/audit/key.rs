@@ -1,13 +1,12 @@
 //! The key of a chain: 32 random bytes in a file that only its owner can read, outside the database.
 //!
-//! It is never printed, and never used as it is: each purpose has a key of its own, derived from it.
+//! It is never printed, and never used itself: each purpose has its own derived key.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use super::file::make_once;
 use crate::error::{Error, ErrorKind, Result};
 
 const SIZE: usize = 32;
@@ -20,12 +19,12 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// A key that is forgotten with the process.
+    /// A key that lives as long as the process.
     pub(super) fn forgotten() -> Result<Self> {
         Ok(Self::of(&random()?))
     }
 
-    /// The key in the file, and whether it is new; a file that is not there is made.
+    /// The key in the file, which is created if missing, and whether it is new.
     pub(super) fn open(path: &Path) -> Result<(Self, bool)> {
         if let Some(key) = read(path)? {
             return Ok((Self::of(&key), false));
@@ -33,7 +32,7 @@ impl Key {
         let made = random()?;
         make_once(path, &made)
             .map_err(|error| Error::file(format!("cannot make the audit key `{}`", path.display()), error))?;
-        // Another process may have been first: what counts is what is there now.
+        // Another process may have been first: the stored key counts.
         read(path)?.map(|key| (Self::of(&key), key == made)).ok_or_else(|| {
             Error::new(ErrorKind::Key, format!("the audit key `{}` went away", path.display()))
         })
@@ -87,7 +86,31 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The 32 bytes that 64 hexadecimal digits stand for.
 pub(super) fn unhex(text: &str) -> Option<[u8; SIZE]> {
     Some(*blake3::Hash::from_hex(text).ok()?.as_bytes())
+}
+
+/// Creates the file with this content, readable by its owner only and synced. An existing one stays as it is.
+pub(super) fn make_once(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let draft = folder.join(format!(".{name}.{}", uuid::Uuid::now_v7().simple()));
+    let made = write_whole(&draft, content).and_then(|()| match fs::hard_link(&draft, path) {
+        // A link never replaces a file, unlike a rename: of two processes that start at once the first wins.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    });
+    let removed = match fs::remove_file(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    };
+    made.and(removed)?;
+    File::open(folder)?.sync_all()
+}
+
+fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
 }

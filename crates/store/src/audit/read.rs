@@ -1,5 +1,5 @@
-//! Reading the chain: the newest records, all of them, and the writes that have no outcome. All of it is for operators:
-//! it crosses users unless it says whose.
+//! Reading the chain: the newest records, all of them, and the writes without an outcome. For operators: it crosses
+//! users unless it says whose.
 
 use std::io::Write;
 
@@ -13,12 +13,11 @@ use crate::db::{args, dialect};
 use crate::error::{Error, Result};
 use crate::store::{Store, check_name};
 
-/// Records that are read at once; each has at most 16 KiB unless somebody tampered with it.
+/// Records of one page; each has at most 16 KiB unless it was tampered with.
 const PAGE: u32 = 256;
-/// The most records of one answer.
 const TAIL_LIMIT: u32 = 10_000;
 
-/// A record of the chain as it is stored. Events of newer versions are kept as they are.
+/// A record as it is stored. Events of newer versions stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditRecord {
     pub chain: String,
@@ -42,18 +41,17 @@ pub struct AuditRecord {
 impl AuditRecord {
     /// One line of JSON, without the line end.
     pub fn json_line(&self) -> String {
-        // Texts, numbers and raw JSON in a struct: there is nothing in it that could fail.
+        // A struct of texts, numbers and raw JSON always serializes.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// A member of the event that is a text, such as `call_id`.
+    /// A text member of the event, such as `call_id`.
     pub fn text(&self, member: &str) -> Option<String> {
         let detail: serde_json::Value = serde_json::from_str(&self.detail).ok()?;
         detail.get(member)?.as_str().map(str::to_owned)
     }
 }
 
-/// All records, chain after chain, each from its first record.
 pub struct AuditPages {
     store: Store,
     chains: std::vec::IntoIter<String>,
@@ -61,7 +59,6 @@ pub struct AuditPages {
 }
 
 impl AuditPages {
-    /// The next records; none are left when this is `None`.
     pub async fn next(&mut self) -> Result<Option<Vec<AuditRecord>>> {
         loop {
             let (chain, after) = match self.current.take() {
@@ -81,11 +78,10 @@ impl AuditPages {
 }
 
 impl Audit<'_> {
-    /// The newest records, of everybody or of one user, the oldest of them first; in the order of their times, then of
-    /// chain and seq.
+    /// The newest records, of all users or of one, the oldest of them first; ordered by time, chain and seq.
     pub async fn tail(self, count: u32, user: Option<&str>) -> Result<Vec<AuditRecord>> {
         let count = count.min(TAIL_LIMIT);
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let rows: Vec<Row> = match user {
             None => conn.fetch_all(dialect!(AUDIT_TAIL), args![count]).await?,
             Some(user) => {
@@ -96,13 +92,13 @@ impl Audit<'_> {
         Ok(rows.into_iter().rev().map(|row| AuditRecord::from(Stored(row))).collect())
     }
 
-    /// Everything, page by page: chains in the order of their names, records in the order of the chain.
+    /// All records, page by page: chains by name, records in the order of the chain.
     pub async fn pages(self) -> Result<AuditPages> {
         let chains = self.chains().await?.into_iter();
         Ok(AuditPages { store: self.store.clone(), chains, current: None })
     }
 
-    /// Writes everything as JSON Lines, in the order of [`Audit::pages`]; how many records there were.
+    /// Writes all records as JSON Lines, in the order of [`Audit::pages`]; returns how many.
     pub async fn export(self, out: &mut (dyn Write + Send)) -> Result<u64> {
         let mut pages = self.pages().await?;
         let mut count = 0;
@@ -117,30 +113,23 @@ impl Audit<'_> {
         Ok(count)
     }
 
-    /// The intents of writes that have no outcome, made before this time, oldest first. Those of processes that are gone
-    /// have the outcome `unknown`; give a time before which no process can still be waiting.
+    /// The intents of writes without an outcome before this time, oldest first. Those of ended processes have the
+    /// outcome `unknown`; give a time before which no process can still be waiting.
     pub async fn open_writes(self, before: i64, limit: u32) -> Result<Vec<AuditRecord>> {
-        let rows: Vec<Row> = self
-            .store
-            .db()
-            .reader()
-            .await?
-            .fetch_all(dialect!(AUDIT_OPEN), args![before, limit.min(TAIL_LIMIT)])
-            .await?;
+        let rows: Vec<Row> =
+            self.store.fetch_all(dialect!(AUDIT_OPEN), args![before, limit.min(TAIL_LIMIT)]).await?;
         Ok(rows.into_iter().map(|row| AuditRecord::from(Stored(row))).collect())
     }
 
-    /// The records of a chain after this one.
     pub(super) async fn page(self, chain: &str, after: i64) -> Result<Vec<Stored>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let rows: Vec<Row> = conn.fetch_all(dialect!(AUDIT_PAGE), args![chain, after, PAGE]).await?;
         Ok(rows.into_iter().map(Stored).collect())
     }
 
-    /// The names of all chains that have records or a counter.
+    /// All chains with records or a counter.
     pub(super) async fn chains(self) -> Result<Vec<String>> {
-        let rows: Vec<(Text,)> =
-            self.store.db().reader().await?.fetch_all(dialect!(AUDIT_CHAINS), Vec::new()).await?;
+        let rows: Vec<(Text,)> = self.store.fetch_all(dialect!(AUDIT_CHAINS), Vec::new()).await?;
         Ok(rows.into_iter().map(|(chain,)| String::from_utf8_lossy(&chain).into_owned()).collect())
     }
 }
@@ -148,7 +137,7 @@ impl Audit<'_> {
 type Text = Vec<u8>;
 type Row = (i64, i64, Text, Text, Text, Option<Text>, Option<Text>, Option<Text>, Text, Text, Vec<u8>);
 
-/// A record as the database has it; its texts may be anything.
+/// A record as the database has it; its texts may be invalid.
 pub(super) struct Stored(Row);
 
 impl Stored {
@@ -164,7 +153,7 @@ impl Stored {
         &self.0.10
     }
 
-    /// What the mac is made of, at another place than the stored one if need be.
+    /// The fields of its mac, at this position.
     pub(super) fn sealed(&self, seq: i64) -> Sealed<'_> {
         let (_, at, _, id, user, agent, session, channel, event, detail, _) = &self.0;
         Sealed {
@@ -201,7 +190,7 @@ impl From<Stored> for AuditRecord {
     }
 }
 
-/// JSON stays as it is, byte for byte; what is none, or has line ends, becomes a string.
+/// JSON stays as it is, byte for byte; anything else, and text with line ends, becomes a string.
 fn as_json<S: serde::Serializer>(detail: &str, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     match serde_json::from_str::<&RawValue>(detail) {
         Ok(raw) if !detail.contains(['\n', '\r']) && raw.get().len() == detail.len() => {

@@ -1,4 +1,5 @@
-//! What of a call's arguments may be kept: secrets are taken out first, then what is long is cut and told by its digest.
+//! The part of a call's arguments that may be stored: secrets are redacted first, then long values are truncated and
+//! hashed.
 //!
 //! The order matters: half a secret no longer looks like one.
 
@@ -9,15 +10,13 @@ use super::scrub::scrub;
 use super::secrets::{REDACTED, names_secret};
 
 const EXCERPT_LIMIT: usize = 8 * 1024;
-/// A longer string is told by its beginning and its digest.
+/// A longer string is stored as its beginning and its digest.
 const STRING_LIMIT: usize = 512;
 const STRING_BEGINNING: usize = 256;
-/// Members of one list or object.
 const MEMBERS_LIMIT: usize = 64;
-/// Lists in lists, and JSON in strings in JSON.
+/// Of nested lists, objects and JSON in strings.
 const DEPTH_LIMIT: usize = 32;
 
-/// The arguments of a call, as far as they may be kept.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Arguments {
     #[serde(rename = "args_digest")]
@@ -27,12 +26,12 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Digest and excerpt of arguments in their canonical form. The digest is over exactly this text.
+    /// Of arguments in their canonical form; the digest is over exactly this text.
     pub fn of(canonical: &str) -> Self {
         let digest = blake3::hash(canonical.as_bytes()).to_hex().to_string();
         let value = serde_json::from_str(canonical).unwrap_or_else(|_| Value::from(canonical));
         let clean = redacted(value, 0);
-        // With so few bytes there is nothing in it that is long, and nothing of which there is much.
+        // So few bytes need no truncation.
         if canonical.len() <= MEMBERS_LIMIT {
             return Self { digest, excerpt: clean };
         }
@@ -43,7 +42,7 @@ impl Arguments {
         Self { digest, excerpt }
     }
 
-    /// The BLAKE3 digest of the whole, in hexadecimal digits.
+    /// BLAKE3, in hexadecimal.
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -53,7 +52,7 @@ impl Arguments {
     }
 }
 
-/// A text without secrets that takes at most so many bytes as JSON.
+/// A text without secrets that takes at most `limit` bytes as JSON.
 pub(super) fn redact_text(text: &str, limit: usize) -> String {
     clipped(&in_string(text, 0), limit)
 }
@@ -104,7 +103,7 @@ fn in_object(members: Map<String, Value>, depth: usize) -> Map<String, Value> {
         .collect()
 }
 
-/// Under a name of secrets everything is one, except yes, no, nothing, and counts of tokens.
+/// Under a name of secrets every value is one, except booleans, null, and counts of tokens.
 fn is_secret_under(name: &str, value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => false,
@@ -156,8 +155,8 @@ fn shortened(value: Value) -> Value {
     }
 }
 
-/// The beginning of a long string, its length and its digest; of what is left of it without secrets, so that nobody can
-/// try secrets against the digest.
+/// The beginning of a long string, its length and its digest, which is over the redacted text, so that secrets cannot
+/// be tried against it.
 fn summary(text: String) -> String {
     if text.len() <= STRING_LIMIT {
         return text;
@@ -167,7 +166,6 @@ fn summary(text: String) -> String {
     format!("{beginning}… [{} bytes, blake3 {digest}]", text.len())
 }
 
-/// As much of the text as fits into so many bytes of JSON.
 fn clipped(text: &str, limit: usize) -> String {
     let mut room = limit;
     let mut kept = String::new();

@@ -1,19 +1,18 @@
-//! Taking secrets out of a text: private keys, passwords in addresses, tokens by their look, values by the name before
+//! Redacting secrets in a text: private keys, passwords in URLs, tokens by their format, values by the name before
 //! them.
 //!
-//! Rather too much than too little is taken out. What neither has such a name nor such a look cannot be found. One pass
-//! each, in linear time.
+//! Prefers to redact too much. A secret with neither such a name nor such a format cannot be found. One pass each, in
+//! linear time.
 
 use std::borrow::Cow;
 
 use super::secrets::{REDACTED, is_token, names_secret};
 
-/// The text without what looks like a secret.
 pub(super) fn scrub(text: &str) -> String {
     without_values(&without_userinfo(&without_private_keys(text)))
 }
 
-/// Takes out PEM blocks of private keys; one without its end goes to the end of the text.
+/// Redacts PEM blocks of private keys; one without its end extends to the end of the text.
 fn without_private_keys(text: &str) -> Cow<'_, str> {
     if !text.as_bytes().contains(&b'-') {
         return Cow::Borrowed(text);
@@ -36,7 +35,7 @@ fn without_private_keys(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// Takes the password out of `scheme://user:password@host`, and a long name without one, which is a token.
+/// Redacts the password in `scheme://user:password@host`, and a long user name without one, which is a token.
 fn without_userinfo(text: &str) -> Cow<'_, str> {
     if !text.as_bytes().contains(&b':') {
         return Cow::Borrowed(text);
@@ -55,7 +54,7 @@ fn without_userinfo(text: &str) -> Cow<'_, str> {
             let port = text.split(['/', '?', '#']).next().unwrap_or_default();
             !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) && port.len() < text.len()
         };
-        // A password may hold what should have been escaped, so the last `@` counts.
+        // A password may contain unescaped characters, so the last `@` counts.
         match run.rsplit_once('@').map(|(info, host)| (info.split_once(':'), host)) {
             Some((Some((user, password)), host)) if !is_port(password) => {
                 kept.push_str(&format!("{user}:{REDACTED}@{host}"));
@@ -74,7 +73,7 @@ fn without_userinfo(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// Takes out tokens by their look, and values after a name of a secret: `password=x`, `"token": "x"`, `--secret x`.
+/// Redacts tokens by their format, and values after a name of a secret: `password=x`, `"token": "x"`, `--secret x`.
 fn without_values(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -109,9 +108,9 @@ fn is_atom(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '+' | '/' | '~' | '%' | '$')
 }
 
-/// Where in the word a token begins. It begins the word, or follows a sign or an escaped letter.
+/// The start of a token in the word: the beginning, or after a sign or an escaped letter.
 fn token_start(atom: &str, escaped: bool) -> Option<usize> {
-    // Looked for once: a word can have as many beginnings as letters.
+    // Computed once: a word can have as many starts as letters.
     let last_dot = atom.rfind('.');
     let mut signs: [char; 3] = ['\0'; 3];
     for (at, letter) in atom.char_indices() {
@@ -128,7 +127,7 @@ fn token_start(atom: &str, escaped: bool) -> Option<usize> {
     None
 }
 
-/// Where the value that this word announces begins and ends in what follows it.
+/// The range of the value that follows this name.
 fn value_after(gap: &str, atom: &str, after: &str) -> Option<(usize, usize)> {
     let spaces = after.len() - after.trim_start().len();
     if spaces > 0 {
@@ -146,13 +145,13 @@ fn value_after(gap: &str, atom: &str, after: &str) -> Option<(usize, usize)> {
     let start = assignment(after)?;
     let name = if names_secret(atom) { atom } else { Some(unescaped).filter(|name| names_secret(name))? };
     let name = name.to_ascii_lowercase();
-    // The value of a header has spaces in it and ends with the line, or with the quotes around the header.
+    // The value of a header contains spaces and ends with the line, or with the quotes around the header.
     let line = name.contains("authorization") || name.contains("cookie");
     let around = gap.chars().next_back().filter(|letter| matches!(letter, '"' | '\'' | '`'));
     value(after.get(start..)?, start, line.then_some(around))
 }
 
-/// Where the value begins after `=`, `:` or `=>`, with the quotes of the name and spaces around it.
+/// The start of the value after `=`, `:` or `=>`, with the quotes of the name and spaces around it.
 fn assignment(after: &str) -> Option<usize> {
     let sign = after.find(|letter: char| !matches!(letter, '"' | '\'' | '`' | '\\' | ']' | ' ' | '\t'))?;
     let rest = after.get(sign..)?;
@@ -160,7 +159,7 @@ fn assignment(after: &str) -> Option<usize> {
     Some(after.len() - rest.trim_start().len())
 }
 
-/// The value at the beginning of the text: quoted, in brackets, a line, or up to a space.
+/// The value at the start of the text: quoted, in brackets, a line, or up to a space.
 fn value(text: &str, offset: usize, line: Option<Option<char>>) -> Option<(usize, usize)> {
     let slashes = text.len() - text.trim_start_matches('\\').len();
     let first = text.chars().nth(slashes)?;
@@ -183,7 +182,7 @@ fn value(text: &str, offset: usize, line: Option<Option<char>>) -> Option<(usize
     (length > 0).then_some((offset + start, offset + start + length))
 }
 
-/// The length up to the closing quote; one with more backslashes before it than the opening one is part of the value.
+/// The length up to the closing quote; a quote with more backslashes than the opening one is part of the value.
 fn quoted(text: &str, quote: char, slashes: usize) -> usize {
     let mut run = 0;
     for (at, letter) in text.char_indices() {
@@ -196,7 +195,6 @@ fn quoted(text: &str, quote: char, slashes: usize) -> usize {
     text.len()
 }
 
-/// The length up to the bracket that closes the first one.
 fn bracketed(text: &str) -> usize {
     let mut depth = 0_usize;
     for (at, letter) in text.char_indices() {

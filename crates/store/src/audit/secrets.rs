@@ -1,5 +1,4 @@
-//! What a secret looks like: names that announce one, and words that are one. Tables and two questions, no text is
-//! changed here.
+//! How secrets are recognized: names that announce one, and words that are one.
 
 pub(super) const REDACTED: &str = "[redacted]";
 
@@ -34,7 +33,7 @@ const WORDS: [&str; 29] = [
     "apikey",
     "apikeys",
 ];
-/// A key is a secret after one of these.
+/// Words before `key` that make it a secret.
 const KEY_KINDS: [&str; 11] = [
     "api",
     "access",
@@ -48,7 +47,7 @@ const KEY_KINDS: [&str; 11] = [
     "auth",
     "account",
 ];
-/// Found inside of names that are written in one piece.
+/// Parts of names that are written in one piece.
 const PARTS: [&str; 13] = [
     "password",
     "passwd",
@@ -64,7 +63,7 @@ const PARTS: [&str; 13] = [
     "credential",
     "cookie",
 ];
-/// How tokens of well-known services begin, and how much must follow.
+/// Prefixes of tokens of well-known services, and how many characters must follow.
 const PREFIXES: [(&str, usize); 32] = [
     // Our own; a shorter word may be the name of a metric.
     ("embody_", 32),
@@ -100,16 +99,16 @@ const PREFIXES: [(&str, usize); 32] = [
     ("AGE-SECRET-KEY-", 8),
     ("hooks.slack.com/services/", 8),
 ];
-/// Longer names are looked at from their end.
+/// Of a longer name only the end is read.
 const NAME_LIMIT: usize = 64;
 
-/// Whether what stands under this name is a secret: `apiKey`, `X-Auth-Token`, `--db_password`.
+/// Whether the value of this name is a secret: `apiKey`, `X-Auth-Token`, `--db_password`.
 pub(super) fn names_secret(name: &str) -> bool {
     may_name_secret(name) && does_name_secret(name)
 }
 
-/// Whether any of the words could be there, told at a glance: most names are none. Every word has one of these parts,
-/// also where signs stand between its letters.
+/// A fast check: most names contain none of the words. Every word has one of these parts, even with signs between its
+/// letters.
 fn may_name_secret(name: &str) -> bool {
     let mut last = [0; 3];
     name.bytes().any(|byte| {
@@ -117,7 +116,7 @@ fn may_name_secret(name: &str) -> bool {
             let [_, second, third] = last;
             last = [second, third, byte.to_ascii_lowercase()];
         }
-        // Other scripts have letters whose small form is one of ours.
+        // Letters of other scripts may have one of ours as their lower case.
         !byte.is_ascii()
             || matches!(last, [_, b'p', b'w'])
             || matches!(
@@ -167,7 +166,7 @@ fn words(name: impl Iterator<Item = char>) -> Vec<String> {
     words
 }
 
-/// Whether the text begins with a token of a well-known service, or a JSON web token, which has a dot in it.
+/// Whether the text begins with a token of a well-known service, or a JSON web token, which contains a dot.
 pub(super) fn is_token(text: &str, dotted: bool) -> bool {
     dotted && text.starts_with("eyJ") && text.len() >= 20
         || PREFIXES.iter().any(|(prefix, more)| {

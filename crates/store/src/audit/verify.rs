@@ -1,16 +1,135 @@
-//! Checking a chain from its first record to its head, page by page; names the first thing that is wrong.
+//! Verifying a chain from its first record to its head, page by page; reports the first fault.
+
+use std::fmt;
+
+use serde::Serialize;
 
 use super::chain::{Chain, GAP, ORIGIN};
 use super::head::Known;
 use super::read::Stored;
-use super::report::{AuditReport, Break, ChainReport, ChainState, Fault};
 use crate::areas::Audit;
 use crate::db::args;
 use crate::error::Result;
 
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AuditReport {
+    /// Sorted by name.
+    pub chains: Vec<ChainReport>,
+}
+
+impl AuditReport {
+    pub fn broken(&self) -> Option<(&ChainReport, &Break)> {
+        self.chains.iter().find_map(|chain| match &chain.state {
+            ChainState::Broken(found) => Some((chain, found)),
+            ChainState::Intact | ChainState::KeyAway => None,
+        })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChainReport {
+    /// Fingerprint of its key.
+    pub chain: String,
+    pub records: u64,
+    pub first_at: Option<i64>,
+    pub last_at: Option<i64>,
+    pub state: ChainState,
+    /// Number of last records that the head does not cover: their loss would go unnoticed. Usual for a moment after a
+    /// power cut.
+    pub beyond_head: u64,
+    /// Why the head cannot be read or written.
+    pub head_trouble: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChainState {
+    Intact,
+    /// The first fault found.
+    Broken(Break),
+    /// Its key is not here: it belongs to another replica, or the key was replaced.
+    KeyAway,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Break {
+    pub seq: i64,
+    pub id: Option<String>,
+    pub fault: Fault,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// Changed, or not written by us.
+    Changed,
+    /// Missing while later records exist.
+    Missing,
+    Extra,
+    Reordered {
+        belongs_at: i64,
+    },
+    Truncated {
+        known: i64,
+    },
+    /// The chain itself recorded that the records before this one are not those that the head knew.
+    Gap {
+        reason: String,
+        known: Option<i64>,
+    },
+    /// The counter in the database does not match the records.
+    Counter,
+    /// The head knows another record at this position: the database was replaced.
+    HeadDiffers,
+    /// Without the head a cut-off tail cannot be noticed.
+    HeadMissing,
+    HeadForeign {
+        chain: String,
+    },
+    /// Not written with our key.
+    HeadDamaged,
+}
+
+impl fmt::Display for Break {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "record {}", self.seq)?;
+        if let Some(id) = &self.id {
+            write!(f, " (`{}`)", id.escape_debug())?;
+        }
+        write!(f, ": {}", self.fault)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Changed => f.write_str("it was changed, or not written by this chain"),
+            Self::Missing => f.write_str("it is missing, but later ones are there"),
+            Self::Extra => f.write_str("no record can stand at this place"),
+            Self::Reordered { belongs_at } => write!(f, "it belongs to place {belongs_at}"),
+            Self::Truncated { known } => {
+                write!(f, "it and all after it are gone; the chain had reached record {known}")
+            }
+            Self::Gap { reason, known: Some(known) } => {
+                write!(f, "before it, records up to {known} were lost (`{}`)", reason.escape_debug())
+            }
+            Self::Gap { reason, known: None } => {
+                write!(f, "before it, records may have been lost (`{}`)", reason.escape_debug())
+            }
+            Self::Counter => f.write_str("the counter in the database does not fit the records"),
+            Self::HeadDiffers => f.write_str("the head outside the database knows another record here"),
+            Self::HeadMissing => f.write_str("the head outside the database is gone"),
+            Self::HeadForeign { chain } => {
+                write!(f, "the head outside the database belongs to the chain `{}`", chain.escape_debug())
+            }
+            Self::HeadDamaged => f.write_str("the head outside the database was not written with this key"),
+        }
+    }
+}
+
 impl Audit<'_> {
-    /// Checks the chain whose key is here, and lists the others. For operators. It takes time in proportion to the
-    /// number of records, a fixed amount of memory, and may run while others append.
+    /// Verifies the chain whose key is here, and lists the others. For operators. Takes time in proportion to the
+    /// number of records and constant memory, and may run while others append.
     pub async fn verify(self) -> Result<AuditReport> {
         let own = self.store.chain();
         let mut names = self.chains().await?;
@@ -30,7 +149,7 @@ impl Audit<'_> {
     }
 
     async fn verify_own(self, chain: &Chain) -> Result<ChainReport> {
-        // Head and counter are read first: records that are appended meanwhile only add to what they promise.
+        // Head and counter are read first: concurrent appends only make the chain longer.
         let known = chain.head.read().await;
         let promised = self.counter(chain).await?.map_or(0, |(seq, _)| seq);
         let mut scan = Scan::new(&known);
@@ -71,13 +190,9 @@ impl Audit<'_> {
         })
     }
 
-    /// A chain whose key is not here.
     async fn list(self, chain: String) -> Result<ChainReport> {
         let (records, first_at, last_at): (i64, Option<i64>, Option<i64>) = self
             .store
-            .db()
-            .reader()
-            .await?
             .fetch_one("SELECT count(*), min(at), max(at) FROM audit WHERE chain = $1", args![&chain])
             .await?;
         Ok(ChainReport {
@@ -92,12 +207,12 @@ impl Audit<'_> {
     }
 
     async fn counter(self, chain: &Chain) -> Result<Option<(i64, Vec<u8>)>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         conn.fetch_optional("SELECT seq, mac FROM audit_chains WHERE chain = $1", args![chain.name()]).await
     }
 
-    /// Where in the chain a record would be right, if it was moved: after the record whose mac its own is made of. That
-    /// one may have been moved too, to the place of the suspect.
+    /// The right position of a record that was moved: after the record whose mac its own is made of. That one may
+    /// have been moved too, to the position of the suspect.
     async fn place_of(self, chain: &Chain, suspect: &Stored) -> Result<Option<i64>> {
         let fits = |mac: &[u8; 32], seq| chain.mac(mac, &suspect.sealed(seq)) == suspect.mac();
         if fits(&ORIGIN, 1) {
@@ -120,7 +235,6 @@ impl Audit<'_> {
     }
 }
 
-/// What is known after some of the records.
 struct Scan<'a> {
     known: &'a Known,
     expected: i64,
@@ -147,7 +261,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// After the first fault records are only counted.
+    /// After the first fault, records are only counted.
     fn step(&mut self, chain: &Chain, row: Stored) {
         self.records += 1;
         self.first_at.get_or_insert(row.at());
@@ -185,7 +299,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// What is wrong with the end of a chain whose records are right.
+    /// The fault at the end of a chain whose records are right.
     fn end(&self, promised: i64, counter: Option<(i64, Vec<u8>)>, known: &Known) -> Option<Break> {
         let last = self.expected - 1;
         let reached = match known {

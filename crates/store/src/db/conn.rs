@@ -1,4 +1,4 @@
-//! One connection of either database, with the four ways to run a statement on it.
+//! One connection of either database, and the ways to run a statement on it.
 
 use std::time::Duration;
 
@@ -8,16 +8,23 @@ use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, FromRow, Postgres, Sqlite, Transaction};
 use tokio::sync::OwnedMutexGuard;
 
-use super::{Sql, Value};
+use super::{Sql, Value, args};
+use crate::changes::{CHANNEL, Topic};
 use crate::error::{Error, ErrorKind, Result};
 
-/// PostgreSQL must answer a statement within this time. SQLite is in this process and cannot be away.
+/// Of a statement on PostgreSQL. SQLite runs in this process.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
 
-/// So many values fit into one statement of either database.
+/// Most values of one statement, for either database.
 const BINDS_LIMIT: usize = 30_000;
 
-pub(crate) enum Conn {
+/// A connection, and the topics that a transaction on it changed.
+pub(crate) struct Conn {
+    pub(crate) backend: Backend,
+    pub(super) topics: Vec<Topic>,
+}
+
+pub(crate) enum Backend {
     /// The writing connection; an in-memory database has no other.
     Sqlite(OwnedMutexGuard<SqliteConnection>),
     SqliteReader(sqlx::pool::PoolConnection<Sqlite>),
@@ -46,20 +53,36 @@ enum Either<'c> {
     Pg(&'c mut PgConnection, bool),
 }
 
+impl From<Backend> for Conn {
+    fn from(backend: Backend) -> Self {
+        Self { backend, topics: Vec::new() }
+    }
+}
+
 impl Conn {
     fn either(&mut self) -> Either<'_> {
-        match self {
-            Self::Sqlite(conn) => Either::Sqlite(conn),
-            Self::SqliteReader(conn) => Either::Sqlite(conn),
-            Self::Pg { transaction, cached } => Either::Pg(transaction, *cached),
+        match &mut self.backend {
+            Backend::Sqlite(conn) => Either::Sqlite(conn),
+            Backend::SqliteReader(conn) => Either::Sqlite(conn),
+            Backend::Pg { transaction, cached } => Either::Pg(transaction, *cached),
         }
     }
 
     pub(crate) fn is_postgres(&self) -> bool {
-        matches!(self, Self::Pg { .. })
+        matches!(self.backend, Backend::Pg { .. })
     }
 
-    /// Runs a statement; how many rows it changed.
+    /// Notifies the tasks that wait for this topic, in this process and in others, when the transaction commits.
+    pub(crate) async fn notify(&mut self, topic: Topic) -> Result<()> {
+        self.topics.push(topic);
+        // On SQLite other processes poll the file.
+        if self.is_postgres() {
+            self.execute("SELECT pg_notify($1, $2)", args![CHANNEL, topic.name()]).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the number of changed rows.
     pub(crate) async fn execute(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<u64> {
         let sql = sql.into();
         match self.either() {
@@ -82,7 +105,7 @@ impl Conn {
         Ok(all?)
     }
 
-    /// The same before the rows have a shape, so that this is compiled once and not for each of them.
+    /// Not generic, so that it is compiled once.
     async fn rows(&mut self, sql: Sql, values: Vec<Value>) -> Result<Rows> {
         match self.either() {
             Either::Sqlite(conn) => Ok(Rows::Sqlite(sqlite(sql, values).fetch_all(conn).await?)),
@@ -92,7 +115,6 @@ impl Conn {
         }
     }
 
-    /// The first row, if there is one.
     pub(crate) async fn fetch_optional<T: Row>(
         &mut self,
         sql: impl Into<Sql>,
@@ -101,7 +123,6 @@ impl Conn {
         Ok(self.fetch_all(sql, values).await?.into_iter().next())
     }
 
-    /// The one row that there must be.
     pub(crate) async fn fetch_one<T: Row>(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<T> {
         self.fetch_optional(sql, values)
             .await?
@@ -138,7 +159,7 @@ impl Conn {
         Ok(())
     }
 
-    /// Runs statements that take no values and return nothing; several may stand in one text.
+    /// Runs statements without values and results; one text may have several.
     pub(crate) async fn script(&mut self, text: String) -> Result<()> {
         let script = sqlx::raw_sql(AssertSqlSafe(text));
         match self.either() {
@@ -157,13 +178,13 @@ fn pg(sql: Sql, values: Vec<Value>) -> Query<'static, Postgres, PgArguments> {
     values.into_iter().fold(sqlx::query(sql.pg), |query, value| value.bind_pg(query))
 }
 
-/// How many of these rows SQLite is given at once. It reads a statement that it knows no second time, so there are few
-/// of them: powers of two, up to 32.
+/// Rows of the next statement on SQLite. It caches prepared statements, so there are few sizes: powers of two, up to
+/// 32.
 fn lite_rows(left: usize) -> usize {
     if left >= 32 { 32 } else { 1 << left.max(1).ilog2() }
 }
 
-/// `($1, $2), ($3, $4)`, or `(?, ?), (?, ?)` for SQLite, which looks up each place that has a name among all others.
+/// `($1, $2), ($3, $4)`, or `(?, ?), (?, ?)` for SQLite, where numbered parameters are slow to look up.
 fn places(rows: usize, width: usize, numbered: bool) -> String {
     if !numbered {
         let row = format!("({}), ", vec!["?"; width].join(", "));
@@ -176,7 +197,7 @@ fn places(rows: usize, width: usize, numbered: bool) -> String {
     (0..rows).map(row).collect::<Vec<_>>().join(", ")
 }
 
-/// On the heap: beside a way over the network that costs nothing, and nobody carries its size.
+/// Boxed, so that callers do not carry its size; the network costs more.
 pub(super) async fn timely<T>(work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
     match tokio::time::timeout(STATEMENT_LIMIT, Box::pin(work)).await {
         Ok(done) => Ok(done?),

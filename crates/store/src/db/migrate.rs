@@ -1,4 +1,4 @@
-//! The schema: numbered migrations inside the program, applied forward only, checked against what was applied before.
+//! The schema: numbered migrations, applied forward only, checked against those that were applied before.
 
 use super::{Conn, args, dialect};
 use crate::error::{Error, ErrorKind, Result};
@@ -23,12 +23,12 @@ const MIGRATIONS: &[(&str, &str)] = &[
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS embody_migrations \
      (version {int} PRIMARY KEY, name {text} NOT NULL, checksum {text} NOT NULL)";
 
-/// Whether the schema is the newest that this program knows. A foreign one is an error.
+/// Whether the schema is the newest of this program. A foreign one is an error.
 pub(crate) async fn is_current(conn: &mut Conn) -> Result<bool> {
     Ok(applied(conn).await? == MIGRATIONS.len())
 }
 
-/// Applies what is missing. Call it inside a transaction.
+/// Call it inside a transaction.
 pub(crate) async fn apply(conn: &mut Conn) -> Result<()> {
     take_turn(conn).await?;
     let applied = applied(conn).await?;
@@ -49,13 +49,13 @@ pub(crate) async fn apply(conn: &mut Conn) -> Result<()> {
     conn.execute(named, args![new_id()]).await.map(drop)
 }
 
-/// The name of this database, which it keeps for ever.
+/// The permanent name of this database.
 pub(crate) async fn name(conn: &mut Conn) -> Result<String> {
     let (id,): (String,) = conn.fetch_one("SELECT id FROM embody_database", Vec::new()).await?;
     Ok(id)
 }
 
-/// Those that change the schema at once take turns; the lock ends with the transaction.
+/// Processes that migrate at the same time take turns; the lock ends with the transaction.
 pub(crate) async fn take_turn(conn: &mut Conn) -> Result<()> {
     if conn.is_postgres() {
         conn.execute("SELECT pg_advisory_xact_lock(7717000001)", Vec::new()).await?;
@@ -63,12 +63,12 @@ pub(crate) async fn take_turn(conn: &mut Conn) -> Result<()> {
     Ok(())
 }
 
-/// Whether a migration of ours was ever applied.
+/// Whether any of our migrations was applied.
 pub(crate) async fn is_ours(conn: &mut Conn) -> Result<bool> {
     Ok(!conn.fetch_all::<(String,)>(dialect!(COLUMNS), args!["embody_migrations"]).await?.is_empty())
 }
 
-/// Whether there is a store here. One in the old shape is an error that says so.
+/// Whether this is a store. One in the old shape is an error.
 pub(crate) async fn is_known(conn: &mut Conn) -> Result<bool> {
     let ours = is_ours(conn).await?;
     if !ours {
@@ -77,7 +77,6 @@ pub(crate) async fn is_known(conn: &mut Conn) -> Result<bool> {
     Ok(ours)
 }
 
-/// The names of all tables that are ours.
 pub(crate) fn tables() -> impl Iterator<Item = &'static str> {
     let created = MIGRATIONS
         .iter()
@@ -86,7 +85,7 @@ pub(crate) fn tables() -> impl Iterator<Item = &'static str> {
     created.filter_map(|rest| rest.strip_prefix("IF NOT EXISTS ").unwrap_or(rest).split_whitespace().next())
 }
 
-/// How many migrations the database has; all of them must be ours.
+/// Number of applied migrations; all of them must be ours.
 async fn applied(conn: &mut Conn) -> Result<usize> {
     if !is_ours(conn).await? {
         refuse_legacy(conn).await?;
@@ -116,7 +115,7 @@ async fn applied(conn: &mut Conn) -> Result<usize> {
     Ok(rows.len())
 }
 
-/// A database in the old shape, or halfway between it and ours, would be half understood.
+/// A database in the old shape, or halfway between it and ours, must not be used.
 async fn refuse_legacy(conn: &mut Conn) -> Result<()> {
     for (table, old, ours) in [
         ("agent_configurations", "system_prompt", "changed_at"),
@@ -137,7 +136,6 @@ async fn refuse_legacy(conn: &mut Conn) -> Result<()> {
     Ok(())
 }
 
-/// The words of each database for the same thing.
 fn rendered(text: &str, postgres: bool) -> String {
     let words: [(&str, &str, &str); 6] = [
         ("{text}", "TEXT", "TEXT COLLATE \"C\""),

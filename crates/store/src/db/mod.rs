@@ -1,6 +1,5 @@
-//! One query layer over two databases. Functions of the store run transactions here and do not depend on which one it is.
+//! One query layer over two databases. Callers do not depend on which one it is.
 
-mod batch;
 mod conn;
 pub(crate) mod migrate;
 pub(crate) mod postgres;
@@ -14,11 +13,15 @@ use sqlx::Connection;
 use sqlx::sqlite::SqliteConnection;
 use tokio::sync::Mutex;
 
-pub(crate) use self::conn::Conn;
+pub(crate) use self::conn::{Backend, Conn, Row};
 use self::postgres::Pg;
-pub(crate) use self::value::{Sql, Value, args, dialect, listed};
+pub(crate) use self::value::{
+    Columns, Lenient, Sql, Value, WithFence, args, audited, dialect, flag, from_row, listed, names,
+    transaction,
+};
 pub(crate) use self::writer::{Again, Working, WriteTx, Writer};
 use crate::audit::Chain;
+use crate::changes::Topic;
 use crate::error::{Error, ErrorKind, Result};
 
 pub(crate) enum Db {
@@ -32,10 +35,10 @@ pub(crate) enum Begin {
 }
 
 impl Begin {
-    /// The connection outside of a transaction, to read from.
+    /// A connection to read from.
     pub(crate) async fn read(&self) -> Result<Conn> {
         match self {
-            Self::Sqlite(shared) => Ok(Conn::Sqlite(Arc::clone(shared).lock_owned().await)),
+            Self::Sqlite(shared) => Ok(Backend::Sqlite(Arc::clone(shared).lock_owned().await).into()),
             Self::Pg(_) => Ok(self.begin().await?.conn),
         }
     }
@@ -43,12 +46,12 @@ impl Begin {
     pub(crate) async fn begin(&self) -> Result<WriteTx> {
         let conn = match self {
             Self::Sqlite(shared) => {
-                let mut conn = Conn::Sqlite(Arc::clone(shared).lock_owned().await);
-                // Deferred transactions fail at once when they meet another writer; this one waits for its turn.
+                let mut conn = Conn::from(Backend::Sqlite(Arc::clone(shared).lock_owned().await));
+                // A deferred transaction fails at once when it meets another writer; this one waits.
                 conn.execute("BEGIN IMMEDIATE", Vec::new()).await?;
                 conn
             }
-            Self::Pg(pg) => Conn::Pg { transaction: pg.begin().await?, cached: pg.cached },
+            Self::Pg(pg) => pg.begin().await?,
         };
         Ok(WriteTx { conn, entries: Vec::new() })
     }
@@ -70,20 +73,20 @@ impl Db {
         match self {
             Self::Sqlite { readers: Some(readers), .. } => {
                 let at_hand = readers.try_acquire();
-                // Opening one, or waiting for it, is seldom and large: whoever reads would carry it.
+                // Boxed: it is rare and large, and every reader would carry its size.
                 let reader = match at_hand {
                     Some(reader) => reader,
                     None => Box::pin(readers.acquire()).await?,
                 };
-                Ok(Conn::SqliteReader(reader))
+                Ok(Backend::SqliteReader(reader).into())
             }
-            Self::Sqlite { shared, .. } => Ok(Conn::Sqlite(Arc::clone(shared).lock_owned().await)),
-            Self::Pg { pg, .. } => Ok(Conn::Pg { transaction: pg.begin().await?, cached: pg.cached }),
+            Self::Sqlite { shared, .. } => Ok(Backend::Sqlite(Arc::clone(shared).lock_owned().await).into()),
+            Self::Pg { pg, .. } => pg.begin().await,
         }
     }
 
-    /// Runs a write in one transaction; when this returns it is durable, or nothing of it happened.
-    pub(crate) async fn write<T, F>(&self, work: F) -> Result<T>
+    /// Runs a write in one transaction, which is durable when this returns. Returns the topics that it changed too.
+    pub(crate) async fn write<T, F>(&self, work: F) -> Result<(T, Vec<Topic>)>
     where
         T: Send + 'static,
         F: for<'a> FnOnce(&'a mut Conn) -> Working<'a, T> + Send + 'static,
@@ -91,15 +94,16 @@ impl Db {
         match self {
             Self::Sqlite { writer, .. } => writer.write(move |tx| work(&mut tx.conn)).await,
             Self::Pg { pg, .. } => {
-                let mut conn = Conn::Pg { transaction: pg.begin().await?, cached: pg.cached };
+                let mut conn = pg.begin().await?;
                 let done = work(&mut conn).await?;
+                let topics = std::mem::take(&mut conn.topics);
                 conn.commit().await?;
-                Ok(done)
+                Ok((done, topics))
             }
         }
     }
 
-    /// The queue of writes that carry audit records: those of one chain follow each other.
+    /// The queue of writes with audit records: those of one chain follow each other.
     pub(crate) fn chained(&self) -> &Writer {
         match self {
             Self::Sqlite { writer, .. } => writer,
@@ -107,7 +111,7 @@ impl Db {
         }
     }
 
-    /// Lets the queue run empty and closes the connections, so that a SQLite file is whole when this returns.
+    /// Waits for the queue and closes the connections, so that a SQLite file is complete when this returns.
     pub(crate) async fn close(self, queue: tokio::task::JoinHandle<()>) {
         match self {
             Self::Sqlite { writer, shared, readers } => {
@@ -131,8 +135,8 @@ impl Db {
 
 impl Conn {
     pub(crate) async fn commit(self) -> Result<()> {
-        match self {
-            Self::Pg { transaction, .. } => conn::timely(transaction.commit()).await.map_err(|error| {
+        match self.backend {
+            Backend::Pg { transaction, .. } => conn::timely(transaction.commit()).await.map_err(|error| {
                 if error.kind() == ErrorKind::Unreachable {
                     return Error::new(ErrorKind::Uncertain, "the connection broke while committing")
                         .because(error)
@@ -140,20 +144,21 @@ impl Conn {
                 }
                 error
             }),
-            mut sqlite => match sqlite.execute("COMMIT", Vec::new()).await {
-                Ok(_) => Ok(()),
-                Err(error) => {
+            sqlite => {
+                let mut sqlite = Conn::from(sqlite);
+                let committed = sqlite.execute("COMMIT", Vec::new()).await;
+                if committed.is_err() {
                     let _ = sqlite.execute("ROLLBACK", Vec::new()).await;
-                    Err(error)
                 }
-            },
+                committed.map(drop)
+            }
         }
     }
 
     pub(crate) async fn rollback(self) -> Result<()> {
-        match self {
-            Self::Pg { transaction, .. } => conn::timely(transaction.rollback()).await,
-            mut sqlite => sqlite.execute("ROLLBACK", Vec::new()).await.map(drop),
+        match self.backend {
+            Backend::Pg { transaction, .. } => conn::timely(transaction.rollback()).await,
+            sqlite => Conn::from(sqlite).execute("ROLLBACK", Vec::new()).await.map(drop),
         }
     }
 }
@@ -162,7 +167,7 @@ impl Conn {
 mod tests {
     use crate::{DatabaseUrl, Store};
 
-    /// Every task that uses the store holds the future of it for as long as it lives: hundreds of them in a busy broker.
+    /// Hundreds of tasks of a busy broker hold such a future.
     #[tokio::test]
     async fn whoever_uses_the_store_carries_little() {
         let store = Store::open(DatabaseUrl::Memory).await.unwrap();

@@ -1,4 +1,4 @@
-//! PostgreSQL: how its pool is opened, and the statements that only it understands.
+//! PostgreSQL: opening the pool, and the statements in its dialect.
 //!
 //! `url` may go through a transaction pooler, so nothing here outlives a transaction: no named statements (unless the
 //! address asks for them with `statement-cache-capacity`), no settings, no locks, no `LISTEN`.
@@ -7,26 +7,25 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, Postgres, Transaction};
+use sqlx::{ConnectOptions, Connection};
 
-use super::Working;
+use super::{Backend, Conn, Working};
 use crate::error::{Error, ErrorKind, Result};
 
-/// How long a server that is away is waited for.
+/// How long to wait for an unreachable server.
 const AWAY_LIMIT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const ALIVE_LIMIT: Duration = Duration::from_secs(5);
 const CONNECTIONS: u32 = 16;
 
-/// The pool, and whether statements may be kept on its connections.
 #[derive(Clone)]
 pub(crate) struct Pg {
     pool: PgPool,
     pub(crate) cached: bool,
 }
 
-/// Reads the address; the text of the error never holds the password.
+/// The text of the error never contains the password.
 pub(crate) fn options(url: &str) -> Result<PgConnectOptions> {
     let options = PgConnectOptions::from_str(url).map_err(|_| {
         Error::invalid("the PostgreSQL address cannot be read")
@@ -35,7 +34,7 @@ pub(crate) fn options(url: &str) -> Result<PgConnectOptions> {
     Ok(options.application_name("embody").disable_statement_logging())
 }
 
-/// Opens the pool. Nothing is asked of the server yet.
+/// Does not connect yet.
 pub(crate) fn open(url: &str) -> Result<Pg> {
     let cached = url.contains("statement-cache-capacity=") && !url.contains("statement-cache-capacity=0");
     let mut options = options(url)?;
@@ -46,40 +45,40 @@ pub(crate) fn open(url: &str) -> Result<Pg> {
         .max_connections(CONNECTIONS)
         .acquire_timeout(AWAY_LIMIT)
         .test_before_acquire(false)
-        // A connection that went silent must not keep its place in the pool: sqlx's own look at it has no time limit.
+        // A silent connection must not stay in the pool: sqlx's own check has no time limit.
         .after_release(|conn, _| Box::pin(async { alive(conn).await.map(|()| true) }))
         .connect_lazy_with(options);
     Ok(Pg { pool, cached })
 }
 
-/// Whether the database has a store in it, or had one in an older shape.
+/// Whether the database is a store, or was one in an older shape.
 pub(crate) async fn is_ours(url: &str) -> Result<bool> {
     let pg = open(url)?;
-    let mut conn = super::Conn::Pg { transaction: pg.begin().await?, cached: pg.cached };
+    let mut conn = pg.begin().await?;
     let ours = super::migrate::is_known(&mut conn).await;
     drop(conn);
     pg.close().await;
     ours
 }
 
-/// The server must answer on this connection within a short time; one on which it does not is thrown away.
+/// A connection on which the server does not answer in time is dropped.
 async fn alive(conn: &mut sqlx::PgConnection) -> sqlx::Result<()> {
     let silent = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
     tokio::time::timeout(ALIVE_LIMIT, conn.ping()).await.map_err(silent)?
 }
 
 impl Pg {
-    /// Begins a transaction. A server that is away is waited for, and a connection that broke is replaced: nothing has
-    /// been sent yet that could happen twice.
+    /// Begins a transaction. Waits for an unreachable server and replaces a broken connection: no statement has been
+    /// sent yet.
     ///
-    /// Boxed, because opening a connection takes 14 KB, which everything that uses the store would carry.
-    pub(crate) fn begin(&self) -> Working<'_, Transaction<'static, Postgres>> {
+    /// Boxed: opening a connection takes 14 KB, which every user of the store would carry.
+    pub(crate) fn begin(&self) -> Working<'_, Conn> {
         Box::pin(async move {
             let deadline = tokio::time::Instant::now() + AWAY_LIMIT;
             let mut pause = FIRST_PAUSE;
             loop {
                 let error = match tokio::time::timeout_at(deadline, self.pool.begin()).await {
-                    Ok(Ok(transaction)) => return Ok(transaction),
+                    Ok(Ok(transaction)) => return Ok(Backend::Pg { transaction, cached: self.cached }.into()),
                     Ok(Err(error)) => Error::from(error),
                     Err(_) => Error::from(sqlx::Error::PoolTimedOut),
                 };
@@ -99,21 +98,21 @@ impl Pg {
 
 /// Statements in PostgreSQL's dialect; each has a twin of the same name in SQLite's file.
 pub(crate) mod sql {
-    /// The room that these tables take, with their indexes.
+    /// Bytes of these tables and their indexes.
     pub(crate) const SIZE: &str = "SELECT COALESCE(SUM(pg_total_relation_size(oid)), 0)::bigint FROM pg_class \
          WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname = ANY ($1)";
     pub(crate) const COLUMNS: &str = "SELECT column_name::text FROM information_schema.columns \
          WHERE table_schema = current_schema() AND table_name = $1";
-    /// The server looks after its own files.
     pub(crate) const CHECK: &str = "SELECT 'ok'";
-    /// Keeps new sections out until the transaction ends.
+    /// Blocks inserts of sections until the transaction ends.
     pub(crate) const LOCK_SECTIONS: &str = "LOCK TABLE prompt_sections IN SHARE ROW EXCLUSIVE MODE";
-    /// For each of the terms, the block of the memory index that memory `$4` is in or would be put into.
+    /// For each of the terms, the block of the memory index that memory `$4` is in or would be inserted into.
     pub(crate) const MEMORY_BLOCKS: &str = "SELECT p.term, p.block, p.data FROM unnest($3) AS wanted (value) \
          JOIN memory_postings AS p ON p.user_id = $1 AND p.agent = $2 AND p.term = wanted.value \
          AND p.block = (SELECT min(q.block) FROM memory_postings AS q WHERE q.user_id = $1 AND q.agent = $2 \
          AND q.term = wanted.value AND q.block >= $4)";
-    /// Without it the planner believes for a minute that every scope is tiny, and reads all of one that is being filled.
+    /// Without it the planner assumes for a minute that every scope is tiny, and reads all of a scope that is being
+    /// filled.
     pub(crate) const MEMORY_STATISTICS: &str =
         "ANALYZE (SKIP_LOCKED) agent_long_term_memory, memory_postings";
 
@@ -128,21 +127,18 @@ pub(crate) mod sql {
             )
         };
     }
-    /// The records of a chain after one of them.
     pub(crate) const AUDIT_PAGE: &str =
         records!("audit a WHERE a.chain = $1 AND a.seq > $2 ORDER BY a.seq LIMIT +$3");
     pub(crate) const AUDIT_CHAINS: &str = "SELECT convert_to(chain, 'UTF8') FROM audit_chains UNION SELECT convert_to(chain, 'UTF8') FROM audit ORDER BY 1";
     pub(crate) const AUDIT_TAIL: &str =
         records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
-    /// The newest records of a user.
     pub(crate) const AUDIT_TAIL_OF_USER: &str =
         records!("audit a WHERE a.user_id = $2 ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
-    /// The intents that have no outcome.
     pub(crate) const AUDIT_OPEN: &str = records!(
         "audit_open o JOIN audit a ON a.chain = o.chain AND a.seq = o.seq \
          WHERE o.at < $1 ORDER BY o.at, o.chain, o.seq LIMIT +$2"
     );
-    /// Takes calls off the list of those without an outcome: users and call ids, side by side.
+    /// Removes calls from the list of those without an outcome: users and call ids, side by side.
     pub(crate) const AUDIT_CLOSE: &str = "DELETE FROM audit_open WHERE (user_id, call_id) IN \
          (SELECT * FROM unnest($1::text[], $2::text[]))";
 }

@@ -1,4 +1,4 @@
-//! SQLite: how its connections are opened, and the statements that only it understands.
+//! SQLite: opening its connections, and the statements in its dialect.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -15,26 +15,25 @@ use tokio::sync::Mutex;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How long another process may hold the write lock before we give up.
+/// How long to wait for the write lock of another process.
 const BUSY_LIMIT: Duration = Duration::from_secs(20);
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
-/// Connections that read beside the one that writes.
+/// Reading connections beside the writing one.
 const READERS: u32 = 4;
 
-/// The writer's connection, and the readers of a file.
 pub(crate) struct Sqlite {
     pub(crate) writer: Arc<Mutex<SqliteConnection>>,
     pub(crate) readers: Option<SqlitePool>,
 }
 
-/// An empty database in memory, gone with the last handle. It has one connection for all.
+/// An empty database in memory with a single connection.
 pub(crate) async fn open_memory() -> Result<Sqlite> {
     let options = SqliteConnectOptions::new().in_memory(true).foreign_keys(true).disable_statement_logging();
     let writer = SqliteConnection::connect_with(&options).await?;
     Ok(Sqlite { writer: Arc::new(Mutex::new(writer)), readers: None })
 }
 
-/// The database in a file, made with its folder if it is not there; only its owner can read it.
+/// The database in a file, created with its folder if necessary; only its owner can read it.
 pub(crate) async fn open_file(path: &Path) -> Result<Sqlite> {
     make(path)?;
     let options = SqliteConnectOptions::new()
@@ -47,8 +46,7 @@ pub(crate) async fn open_file(path: &Path) -> Result<Sqlite> {
         .pragma("journal_size_limit", "67108864")
         .statement_cache_capacity(256)
         .disable_statement_logging();
-    // What a savepoint may have to undo need not outlive us, and goes into memory instead of a file. So does what the writer
-    // sorts, which is little.
+    // Savepoints and the writer's sorts, which are small, use memory instead of temporary files.
     let writer = connect(&options.clone().pragma("temp_store", "MEMORY")).await?;
     let readers = SqlitePoolOptions::new()
         .max_connections(READERS)
@@ -60,7 +58,7 @@ pub(crate) async fn open_file(path: &Path) -> Result<Sqlite> {
     Ok(Sqlite { writer: Arc::new(Mutex::new(writer)), readers: Some(readers) })
 }
 
-/// Whether the file is a store, or was one in an older shape. It is looked at as it is, and not changed.
+/// Whether the file is a store, or was one in an older shape. Does not change it.
 pub(crate) async fn is_ours(path: &Path) -> Result<bool> {
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -68,7 +66,7 @@ pub(crate) async fn is_ours(path: &Path) -> Result<bool> {
         .busy_timeout(BUSY_LIMIT)
         .disable_statement_logging();
     let shared = Arc::new(Mutex::new(connect(&options).await?));
-    let mut conn = super::Conn::Sqlite(Arc::clone(&shared).lock_owned().await);
+    let mut conn = super::Conn::from(super::Backend::Sqlite(Arc::clone(&shared).lock_owned().await));
     let ours = super::migrate::is_known(&mut conn).await;
     drop(conn);
     if let Some(conn) = Arc::into_inner(shared) {
@@ -77,7 +75,7 @@ pub(crate) async fn is_ours(path: &Path) -> Result<bool> {
     ours
 }
 
-/// Two processes that make the same file at once may find it locked for a moment, which no busy time-out covers.
+/// Two processes that create the same file at once may find it locked for a moment, which no busy timeout covers.
 async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection> {
     let deadline = tokio::time::Instant::now() + BUSY_LIMIT;
     loop {
@@ -104,23 +102,23 @@ fn make(path: &Path) -> Result<()> {
 
 /// Statements in SQLite's dialect; each has a twin of the same name in PostgreSQL's file.
 pub(crate) mod sql {
-    /// The room that the database takes; the names of our tables are not asked about.
+    /// Bytes of the database; takes no table names.
     pub(crate) const SIZE: &str =
         "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size() WHERE $1 IS NOT NULL";
     pub(crate) const COLUMNS: &str = "SELECT name FROM pragma_table_info($1)";
     pub(crate) const CHECK: &str = "PRAGMA integrity_check";
-    /// A write transaction is alone already.
+    /// SQLite has a single writer.
     pub(crate) const LOCK_SECTIONS: &str = "SELECT 1";
-    /// For each of the terms, the block of the memory index that memory `$4` is in or would be put into. A cross join is
-    /// read from left to right; otherwise the whole index of the scope would be.
+    /// For each of the terms, the block of the memory index that memory `$4` is in or would be inserted into. A cross
+    /// join is read from left to right; otherwise the whole index of the scope would be.
     pub(crate) const MEMORY_BLOCKS: &str = "SELECT p.term, p.block, p.data FROM json_each($3) AS wanted \
          CROSS JOIN memory_postings AS p WHERE p.user_id = $1 AND p.agent = $2 AND p.term = wanted.value \
          AND p.block = (SELECT min(q.block) FROM memory_postings AS q WHERE q.user_id = $1 AND q.agent = $2 \
          AND q.term = wanted.value AND q.block >= $4)";
-    /// The statements that need to know name their index.
+    /// The statements that need to, name their index.
     pub(crate) const MEMORY_STATISTICS: &str = "SELECT 1";
 
-    /// Texts as bytes: a record that was tampered with may hold texts that are none.
+    /// Texts as bytes: a record that was tampered with may contain invalid UTF-8.
     macro_rules! records {
         ($rest:literal) => {
             concat!(
@@ -131,22 +129,19 @@ pub(crate) mod sql {
             )
         };
     }
-    /// The records of a chain after one of them.
     pub(crate) const AUDIT_PAGE: &str =
         records!("audit a WHERE a.chain = $1 AND a.seq > $2 ORDER BY a.seq LIMIT +$3");
     pub(crate) const AUDIT_CHAINS: &str =
         "SELECT CAST(chain AS BLOB) FROM audit_chains UNION SELECT CAST(chain AS BLOB) FROM audit ORDER BY 1";
     pub(crate) const AUDIT_TAIL: &str =
         records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
-    /// The newest records of a user.
     pub(crate) const AUDIT_TAIL_OF_USER: &str =
         records!("audit a WHERE a.user_id = $2 ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
-    /// The intents that have no outcome.
     pub(crate) const AUDIT_OPEN: &str = records!(
         "audit_open o JOIN audit a ON a.chain = o.chain AND a.seq = o.seq \
          WHERE o.at < $1 ORDER BY o.at, o.chain, o.seq LIMIT +$2"
     );
-    /// Takes calls off the list of those without an outcome: users and call ids, side by side.
+    /// Removes calls from the list of those without an outcome: users and call ids, side by side.
     pub(crate) const AUDIT_CLOSE: &str = "DELETE FROM audit_open WHERE (user_id, call_id) IN \
          (SELECT u.value, c.value FROM json_each($1) u JOIN json_each($2) c ON u.key = c.key)";
 }

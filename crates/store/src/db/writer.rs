@@ -1,8 +1,8 @@
-//! Group commit: one task takes queued writes and has them run together, for one sync of the disk.
+//! Group commit: one task runs queued writes together, for one sync of the disk.
 //!
-//! While a commit waits for the disk the next writes gather in the queue, so the batch grows with the load and a lone
-//! write waits for nobody. What nobody waits for is kept and tried again when a commit fails; it is never dropped while
-//! the process lives.
+//! While a commit waits for the disk the next writes gather in the queue, so the batch grows with the load and a
+//! single write does not wait. Deferred writes are kept and retried when a commit fails; they are never dropped while
+//! the process lives. Each write has a savepoint of its own: one that fails does not affect the others.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,29 +11,27 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use super::batch::commit;
 use super::{Begin, Conn};
 use crate::audit::{Chain, Entry};
+use crate::changes::Topic;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Writes that wait; more callers wait for a place in the queue.
+/// Queued writes; further callers wait.
 const QUEUE_LIMIT: usize = 1024;
 const BATCH_LIMIT: usize = 256;
-/// How long a commit that nobody waits for may be put off to gather more.
+/// How long a commit of deferred writes only may be delayed to gather more.
 const GATHER: Duration = Duration::from_millis(10);
-/// Audit records that nobody waits for and that are not durable yet; more callers wait.
+/// Deferred audit records that are not durable yet; further callers wait.
 const SOON_LIMIT: u32 = 1024;
-/// What goes with them takes the place of a record for each so many bytes, the most that a record has.
+/// The rest of a deferred write counts as one record for each so many bytes, the most that a record has.
 const PLACE_BYTES: usize = 16 * 1024;
-/// How long such a caller waits for a place.
 const ROOM_LIMIT: Duration = Duration::from_secs(20);
-/// When records that could not be written are tried again, if nothing else is.
+/// When deferred writes that failed are retried, if there is no other write.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A future that a write hands to the writer.
 pub(crate) type Working<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// What a write works with: the connection, and the audit records that join the same commit.
+/// The connection of a write, and the audit records of the same commit.
 pub(crate) struct WriteTx {
     pub(crate) conn: Conn,
     pub(crate) entries: Vec<Entry>,
@@ -53,7 +51,7 @@ pub(super) enum Job {
     DeferredWrite(DeferredWrite),
 }
 
-/// Audit records that nobody waits for, and a write that goes with them. They give up their place when they are durable.
+/// Audit records that are not awaited, and a write that belongs to them.
 pub(super) struct DeferredWrite {
     pub(super) entries: Vec<Entry>,
     pub(super) work: Option<Again>,
@@ -66,16 +64,16 @@ pub(super) struct DeferredWrite {
 pub(crate) type Again = Box<dyn for<'a> FnMut(&'a mut Conn) -> Working<'a, ()> + Send>;
 
 pub(super) trait Task: Send {
-    /// Runs the write. When it fails its changes are not to be kept.
+    /// When it fails its changes are undone.
     fn run<'a>(&'a mut self, tx: &'a mut WriteTx) -> Working<'a, ()>;
-    /// Answers the caller, when the commit has succeeded or failed.
+    /// Replies to the caller after the commit.
     fn reply(self: Box<Self>, failed: Option<Error>);
 }
 
 struct Typed<T, F> {
     work: Option<F>,
-    done: Option<Result<T>>,
-    reply: oneshot::Sender<Result<T>>,
+    done: Option<Result<(T, Vec<Topic>)>>,
+    reply: oneshot::Sender<Result<(T, Vec<Topic>)>>,
 }
 
 impl<T, F> Task for Typed<T, F>
@@ -86,20 +84,22 @@ where
     fn run<'a>(&'a mut self, tx: &'a mut WriteTx) -> Working<'a, ()> {
         Box::pin(async move {
             let work = self.work.take().ok_or_else(stopped)?;
-            let done = self.done.insert(work(tx).await);
+            let done = work(tx).await;
+            let topics = std::mem::take(&mut tx.conn.topics);
+            let done = self.done.insert(done.map(|done| (done, topics)));
             done.as_ref().map(drop).map_err(Error::shared)
         })
     }
 
     fn reply(self: Box<Self>, failed: Option<Error>) {
         let answer = match (self.done, failed) {
-            // A write that failed by itself says its own reason, whatever became of the others.
+            // A write that failed by itself returns its own error.
             (Some(Err(error)), _) => Err(error),
             (_, Some(error)) => Err(error),
             (Some(done), None) => done,
             (None, None) => Err(stopped()),
         };
-        // A caller that went away does not undo the write.
+        // A cancelled caller does not undo the write.
         if let Err(Err(error)) = self.reply.send(answer) {
             tracing::error!(reason = %error, "a write that nobody waited for is lost");
         }
@@ -107,15 +107,14 @@ where
 }
 
 impl Writer {
-    /// Starts the task. It ends when the last handle is gone and the queue is empty.
+    /// Starts the task. It ends when the last writer is dropped and the queue is empty.
     pub(crate) fn start(begin: Begin, chain: Arc<Chain>) -> (Self, tokio::task::JoinHandle<()>) {
         let (queue, jobs) = mpsc::channel(QUEUE_LIMIT);
         let room = Arc::new(Semaphore::new(SOON_LIMIT as usize));
         (Self { queue, room }, tokio::spawn(serve(begin, chain, jobs)))
     }
 
-    /// Runs a write and waits until it is durable.
-    pub(crate) async fn write<T, F>(&self, work: F) -> Result<T>
+    pub(crate) async fn write<T, F>(&self, work: F) -> Result<(T, Vec<Topic>)>
     where
         T: Send + 'static,
         F: for<'a> FnOnce(&'a mut WriteTx) -> Working<'a, T> + Send + 'static,
@@ -126,20 +125,19 @@ impl Writer {
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Appends an audit record and waits until it is durable.
     pub(crate) async fn append(&self, entry: Entry) -> Result<()> {
         let (reply, answer) = oneshot::channel();
         self.queue.send(Job::Append(entry, reply)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Appends an audit record with the next commit. Waits only while too many others are not durable yet.
+    /// Appends an audit record with the next commit. Waits only while too many others are not durable.
     pub(crate) async fn append_soon(&self, entry: Entry) -> Result<()> {
         self.soon(vec![entry], None, 0).await
     }
 
-    /// Appends audit records with the next commit, and runs a write of so many bytes there. They are tried again until
-    /// the commit succeeds. When the write fails by itself, that is logged, and the records are written all the same.
+    /// Appends audit records and runs a write of so many bytes with the next commit, retrying until one succeeds.
+    /// When the write fails by itself, that is logged, and the records are written all the same.
     pub(crate) async fn write_soon(&self, entries: Vec<Entry>, work: Again, bytes: usize) -> Result<()> {
         self.soon(entries, Some(work), bytes).await
     }
@@ -184,7 +182,7 @@ async fn serve(begin: Begin, chain: Arc<Chain>, mut jobs: mpsc::Receiver<Job>) {
     chain.close();
 }
 
-/// What was kept, the first job, and whatever else is there by now.
+/// The kept jobs, the first job, and those that are queued by now.
 async fn gather(kept: Vec<Job>, first: Option<Job>, jobs: &mut mpsc::Receiver<Job>) -> Vec<Job> {
     let mut batch = kept;
     let limit = batch.len() + BATCH_LIMIT;
@@ -215,5 +213,167 @@ impl Job {
             Self::Append(..) => 1,
             Self::DeferredWrite(soon) => soon.entries.len(),
         }
+    }
+}
+
+/// Runs a batch in one transaction and replies to all of it. Returns the deferred writes that failed.
+pub(super) async fn commit(begin: &Begin, chain: &Chain, mut batch: Vec<Job>) -> Vec<Job> {
+    let failed = match begin.begin().await {
+        Err(error) => Some(error),
+        Ok(tx) => together(tx, chain, &mut batch).await.err(),
+    };
+    let mut kept = Vec::new();
+    let mut waited = false;
+    for job in batch {
+        match (job, &failed) {
+            (Job::Write(task), failed) => task.reply(failed.as_ref().map(Error::shared)),
+            (Job::Append(_, reply), failed) => {
+                // A cancelled caller does not undo the write.
+                let _ = reply.send(failed.as_ref().map_or(Ok(()), |error| Err(error.shared())));
+            }
+            (Job::DeferredWrite(soon), None) => waited |= soon.tried,
+            (Job::DeferredWrite(soon), Some(error)) => kept.push(Job::DeferredWrite(again(soon, error))),
+        }
+    }
+    if waited {
+        tracing::info!("audit records that had to wait are written");
+    }
+    kept
+}
+
+fn again(mut soon: DeferredWrite, reason: &Error) -> DeferredWrite {
+    if !soon.tried {
+        tracing::error!(%reason, "an audit record cannot be written; it is kept and tried again");
+    }
+    soon.tried = true;
+    soon.entries.iter_mut().for_each(|entry| entry.tried = true);
+    soon
+}
+
+async fn together(mut tx: WriteTx, chain: &Chain, batch: &mut [Job]) -> Result<()> {
+    match run_all(&mut tx, batch).await {
+        Ok(0) => return tx.conn.rollback().await,
+        Ok(_) => {}
+        Err(error) => {
+            // The first error is the reason; a failed rollback adds nothing.
+            let _ = tx.conn.rollback().await;
+            return Err(error);
+        }
+    }
+    let entries = std::mem::take(&mut tx.entries);
+    let reached = match chain.seal(&mut tx.conn, entries).await {
+        Ok(reached) => reached,
+        Err(error) => {
+            let _ = tx.conn.rollback().await;
+            return Err(error);
+        }
+    };
+    tx.conn.commit().await?;
+    if let Some(reached) = reached {
+        chain.publish(&reached).await;
+    }
+    Ok(())
+}
+
+/// Returns how many writes are to be committed.
+async fn run_all(tx: &mut WriteTx, batch: &mut [Job]) -> Result<usize> {
+    let shared = batch.len() > 1;
+    let mut kept = 0;
+    for job in batch {
+        kept += match job {
+            Job::Append(entry, _) => {
+                tx.entries.push(entry.clone());
+                1
+            }
+            Job::DeferredWrite(soon) => {
+                tx.entries.extend(soon.entries.iter().cloned());
+                if let Some(work) = &mut soon.work {
+                    run_soon(&mut tx.conn, work).await?;
+                }
+                1
+            }
+            Job::Write(task) => usize::from(run(tx, task.as_mut(), shared).await?),
+        };
+    }
+    Ok(kept)
+}
+
+/// Returns whether it is to be committed.
+async fn run(tx: &mut WriteTx, task: &mut dyn Task, shared: bool) -> Result<bool> {
+    if shared {
+        save(&mut tx.conn).await?;
+    }
+    let before = tx.entries.len();
+    let failed = task.run(tx).await.err();
+    if failed.is_some() {
+        tx.entries.truncate(before);
+    }
+    if shared {
+        settle(&mut tx.conn, failed.as_ref()).await?;
+    }
+    Ok(failed.is_none())
+}
+
+/// The records of a deferred write are written even if it fails.
+async fn run_soon(conn: &mut Conn, work: &mut Again) -> Result<()> {
+    save(conn).await?;
+    let failed = work(conn).await.err();
+    settle(conn, failed.as_ref()).await?;
+    if let Some(reason) = failed {
+        tracing::error!(%reason, "a write that nobody waited for is lost");
+    }
+    Ok(())
+}
+
+async fn save(conn: &mut Conn) -> Result<()> {
+    conn.execute("SAVEPOINT job", Vec::new()).await.map(drop)
+}
+
+/// Ends the savepoint, undoing its changes after a failure.
+async fn settle(conn: &mut Conn, failed: Option<&Error>) -> Result<()> {
+    if let Some(reason) = failed {
+        let undone = conn.execute("ROLLBACK TO SAVEPOINT job", Vec::new()).await;
+        // On a full disk SQLite rolls the whole transaction back by itself; the missing savepoint is not the reason.
+        undone.map_err(|error| if error.kind() == ErrorKind::Other { reason.shared() } else { error })?;
+    }
+    conn.execute("RELEASE SAVEPOINT job", Vec::new()).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::audit::{Action, Actor, Event, Operation, Record};
+    use crate::error::{Error, ErrorKind};
+    use crate::{DatabaseUrl, Store};
+
+    fn record(subject: &str) -> Record {
+        let actor = Actor { user: "ann".into(), agent: None, session: None, channel: None };
+        let operation = Operation { action: Action::Other, subject: subject.into(), note: None };
+        Record { actor, event: Event::Operator(operation) }
+    }
+
+    /// All of them are in the queue before the writer, which shares the thread, takes the first.
+    #[tokio::test]
+    async fn when_sqlite_gives_up_the_transaction_everybody_hears_why() {
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
+        let full = store.write(|conn| {
+            Box::pin(async move {
+                conn.execute("ROLLBACK", Vec::new()).await?;
+                Err::<(), _>(Error::new(ErrorKind::Full, "the disk is full"))
+            })
+        });
+        let (soon, before, own, after) = tokio::join!(
+            store.audit().append_deferred(record("kept")),
+            store.audit().append(record("before")),
+            full,
+            store.audit().append(record("after"))
+        );
+        soon.unwrap();
+        for error in [before, own, after].map(Result::unwrap_err) {
+            assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Full, "the disk is full"));
+        }
+        store.audit().append(record("later")).await.unwrap();
+        let tail = store.audit().tail(10, None).await.unwrap();
+        let seen: Vec<_> = tail.iter().map(|record| record.text("subject").unwrap()).collect();
+        assert_eq!(seen, ["kept", "later"]);
     }
 }

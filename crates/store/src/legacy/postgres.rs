@@ -11,7 +11,7 @@ use super::cell::Cell;
 use super::export::Export;
 use super::join::{OldRow, join};
 use super::shape::{AgentsPlan, Column, CustomizationsPlan, MEMORIES, MEMORIES_KEPT, Plan, Table};
-use crate::db::{Conn, migrate};
+use crate::db::{Backend, Conn, migrate};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Rows of one page of the export, and of one statement that changes many.
@@ -247,8 +247,8 @@ async fn update(
 }
 
 fn raw(conn: &mut Conn) -> Result<&mut PgConnection> {
-    match conn {
-        Conn::Pg { transaction, .. } => Ok(transaction),
+    match &mut conn.backend {
+        Backend::Pg { transaction, .. } => Ok(transaction),
         _ => Err(Error::new(ErrorKind::Other, "this is not a connection to PostgreSQL")),
     }
 }

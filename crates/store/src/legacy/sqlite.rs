@@ -15,7 +15,7 @@ use super::export::Export;
 use super::join::{OldRow, join};
 use super::rebuild::{Before, keep_columns, keys};
 use super::shape::{AgentsPlan, Column, CustomizationsPlan, MEMORIES, MEMORIES_KEPT, Plan, Table};
-use crate::db::{Conn, migrate};
+use crate::db::{Backend, Conn, migrate};
 use crate::error::{Error, ErrorKind, Result};
 
 /// How long another process may hold the write lock.
@@ -290,8 +290,8 @@ pub(super) fn quoted(name: &str) -> String {
 }
 
 pub(super) fn raw(conn: &mut Conn) -> Result<&mut SqliteConnection> {
-    match conn {
-        Conn::Sqlite(connection) => Ok(connection),
+    match &mut conn.backend {
+        Backend::Sqlite(connection) => Ok(connection),
         _ => Err(Error::new(ErrorKind::Other, "this is not the connection that writes")),
     }
 }

@@ -1,13 +1,13 @@
-//! Memories that say the same, for consolidation: reading on from where it stopped, finding what is alike, letting one
-//! stand for another, and bringing it back. What is alike is the caller's word; here it is only kept under a hash.
+//! Memories that say the same, for consolidation: listing, finding similar ones, merging and restoring them. The
+//! caller defines what is alike; the store only hashes it.
 
 use crate::areas::Memories;
 use crate::db::{Conn, Sql, Value, args, listed};
 use crate::error::{Error, Result};
 use crate::memories::change::change;
-use crate::memories::fields::{Memory, MemoryStatus};
-use crate::memories::ledger::Ledger;
+use crate::memories::index::Ledger;
 use crate::memories::rows::{self, Kept, SAVED_AFTER};
+use crate::memories::{Memory, MemoryStatus};
 use crate::store::Scope;
 
 const MOST_READ: u32 = 1000;
@@ -32,7 +32,7 @@ pub struct NumberedMemory {
     pub memory: Memory,
 }
 
-/// A memory that another one is to stand for.
+/// Forgets one memory in favour of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
     pub kept: String,
@@ -42,7 +42,7 @@ pub struct Merge {
 }
 
 impl Memories<'_> {
-    /// The memories of every status that were saved after the one of this number, in that order.
+    /// Of every status, in the order of saving.
     pub async fn list_saved_after(self, scope: &Scope, seq: i64, limit: u32) -> Result<Vec<NumberedMemory>> {
         if limit > MOST_READ {
             return Err(Error::invalid(format!(
@@ -50,14 +50,14 @@ impl Memories<'_> {
             )));
         }
         let values = args![scope.user(), scope.agent(), seq, limit];
-        let kept = rows::all(&mut self.store.db().reader().await?, SAVED_AFTER, values).await?;
+        let kept = rows::all(&mut self.store.reader().await?, SAVED_AFTER, values).await?;
         Ok(kept.into_iter().map(numbered).collect())
     }
 
-    /// The active memories that were kept under one of these likenesses.
+    /// The active memories that were stored under one of these likenesses.
     pub async fn list_alike(self, scope: &Scope, likenesses: &[String]) -> Result<Vec<NumberedMemory>> {
         let hashes: Vec<i64> = likenesses.iter().map(|likeness| hash(likeness)).collect();
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let rows: Vec<(i64, i64)> = conn.fetch_all(ALIKE, args![scope.user(), scope.agent(), hashes]).await?;
         let seqs: Vec<u32> = rows.iter().map(|(_, seq)| rows::number(*seq)).collect::<Result<_>>()?;
         if seqs.is_empty() {
@@ -74,7 +74,7 @@ impl Memories<'_> {
     }
 }
 
-/// Keeps under which likeness memories can be found again.
+/// Stores the likenesses of memories.
 pub(crate) async fn remember(conn: &mut Conn, scope: &Scope, likenesses: &[(String, i64)]) -> Result<()> {
     let rows: Vec<Vec<Value>> = likenesses
         .iter()
@@ -88,8 +88,8 @@ pub(crate) async fn remember(conn: &mut Conn, scope: &Scope, likenesses: &[(Stri
     .await
 }
 
-/// Forgets a memory that another one stands for; its version then, or nothing if either has changed meanwhile, or if its
-/// conversation would be left with nothing beside it.
+/// Forgets a memory in favour of another; returns its new version, or `None` if either has changed meanwhile, or if
+/// it is the last of its session.
 pub(crate) async fn merge(conn: &mut Conn, scope: &Scope, merge: &Merge) -> Result<Option<i64>> {
     let mut ledger = Ledger::lock(conn, scope).await?;
     let (Some(stays), Some(goes)) =
@@ -106,7 +106,7 @@ pub(crate) async fn merge(conn: &mut Conn, scope: &Scope, merge: &Merge) -> Resu
         return Ok(None);
     }
     if goes.memory.session.is_some() {
-        // Whether a session has more is asked of the neighbours alone: if they are gone it may be the last one.
+        // Only the neighbours are checked: without them it may be the last one of its session.
         let values = args![scope.user(), scope.agent(), i64::from(goes.seq)];
         let (neighbours,): (i64,) = conn.fetch_one(NEIGHBOURS, values).await?;
         if neighbours == 0 {
@@ -117,7 +117,7 @@ pub(crate) async fn merge(conn: &mut Conn, scope: &Scope, merge: &Merge) -> Resu
     Ok(Some(change(conn, scope, &mut ledger, goes, after).await?.version))
 }
 
-/// Brings back a memory that was forgotten with this version. It is not looked at again: whoever brought it back wants it.
+/// Restores a memory that was forgotten with this version, and excludes it from further merges.
 pub(crate) async fn revive(conn: &mut Conn, scope: &Scope, id: &str, version: i64) -> Result<bool> {
     let mut ledger = Ledger::lock(conn, scope).await?;
     let Some(kept) = rows::by_id(conn, scope, id).await? else { return Ok(false) };

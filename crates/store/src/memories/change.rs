@@ -1,21 +1,20 @@
-//! Changing what is remembered: revising, forgetting, releasing. Each leaves the version before in the history.
+//! Revising, forgetting and releasing memories. The history keeps the version before.
 
 use crate::areas::Memories;
-use crate::db::{Conn, args};
+use crate::db::{Conn, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::analyze::{self, Document};
-use crate::memories::fields::{Memory, MemoryRevision, MemoryStatus, RevisionOutcome};
+use crate::memories::index::Ledger;
 use crate::memories::index::{self, Placed};
-use crate::memories::insert::{digest, flags, json};
-use crate::memories::ledger::Ledger;
-use crate::memories::rows::{self, Kept};
+use crate::memories::rows::{self, Kept, SAVED_AFTER};
+use crate::memories::save::{Entry, digest, flags, json};
+use crate::memories::{Memory, MemoryRevision, MemoryStatus, RevisionOutcome};
 use crate::memory_rules;
 use crate::store::{Scope, now};
 
 pub(super) const UPDATE: &str = "UPDATE agent_long_term_memory SET version = $4, status = $5, text = $6, writer = $7, \
      trust = $8, changed_at = $9, digest = $10, asks = $11 WHERE user_id = $1 AND agent = $2 AND seq = $3";
 
-/// What became of a wish to forget.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ForgetOutcome {
     Forgotten(Memory),
@@ -24,89 +23,103 @@ pub enum ForgetOutcome {
 }
 
 impl Memories<'_> {
-    /// Writes a memory's text anew, if it still has the version that the caller knows. A forgotten one stays forgotten.
+    /// Replaces the text of a memory, if it still has the expected version. A forgotten one stays forgotten.
     pub async fn revise(self, scope: &Scope, revision: MemoryRevision) -> Result<RevisionOutcome> {
         let scope = scope.clone();
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let mut ledger = Ledger::lock(conn, &scope).await?;
-                    let kept = rows::expect(conn, &scope, &revision.id).await?;
-                    if revision.expected_version.is_some_and(|expected| expected != kept.memory.version) {
-                        return Ok(RevisionOutcome::Stale(kept.memory));
-                    }
-                    if kept.memory.status == MemoryStatus::Forgotten {
-                        return Err(forgotten(&revision.id));
-                    }
-                    let MemoryRevision { text, writer, trust, .. } = revision;
-                    let after = Memory { text, writer, trust, ..kept.memory.clone() };
-                    change(conn, &scope, &mut ledger, kept, after).await.map(RevisionOutcome::Written)
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let mut ledger = Ledger::lock(conn, &scope).await?;
+            let kept = rows::expect(conn, &scope, &revision.id).await?;
+            if revision.expected_version.is_some_and(|expected| expected != kept.memory.version) {
+                return Ok(RevisionOutcome::Stale(kept.memory));
+            }
+            if kept.memory.status == MemoryStatus::Forgotten {
+                return Err(forgotten(&revision.id));
+            }
+            let MemoryRevision { text, writer, trust, .. } = revision;
+            let after = Memory { text, writer, trust, ..kept.memory.clone() };
+            change(conn, &scope, &mut ledger, kept, after).await.map(RevisionOutcome::Written)
+        })
     }
 
-    /// Takes a memory out of every search; its history keeps it. Forgetting again changes nothing.
+    /// Excludes a memory from every search; its history stays. Forgetting again changes nothing.
     pub async fn forget(self, scope: &Scope, id: &str) -> Result<Memory> {
         self.set_status(scope, id, MemoryStatus::Forgotten).await
     }
 
-    /// The same, if the memory, as it is at that moment, may be forgotten.
+    /// The same, if `may` accepts the memory in the same transaction.
     pub async fn forget_if(self, scope: &Scope, id: &str, may: fn(&Memory) -> bool) -> Result<ForgetOutcome> {
         let (scope, id) = (scope.clone(), id.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let mut ledger = Ledger::lock(conn, &scope).await?;
-                    let kept = rows::expect(conn, &scope, &id).await?;
-                    if !may(&kept.memory) {
-                        return Ok(ForgetOutcome::Refused(kept.memory));
-                    }
-                    let status = MemoryStatus::Forgotten;
-                    enter(conn, &scope, &mut ledger, kept, status).await.map(ForgetOutcome::Forgotten)
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let mut ledger = Ledger::lock(conn, &scope).await?;
+            let kept = rows::expect(conn, &scope, &id).await?;
+            if !may(&kept.memory) {
+                return Ok(ForgetOutcome::Refused(kept.memory));
+            }
+            let status = MemoryStatus::Forgotten;
+            enter(conn, &scope, &mut ledger, kept, status).await.map(ForgetOutcome::Forgotten)
+        })
     }
 
-    /// Lets a quarantined memory be found. Releasing again changes nothing. For operators.
+    /// Makes a quarantined memory searchable. Releasing again changes nothing. For operators.
     pub async fn release(self, scope: &Scope, id: &str) -> Result<Memory> {
         self.set_status(scope, id, MemoryStatus::Active).await
     }
 
-    /// Every version of a memory, the present one first.
+    /// Every version of a memory, the current one first.
     pub async fn history(self, scope: &Scope, id: &str) -> Result<Vec<Memory>> {
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let present = rows::expect(&mut conn, scope, id).await?;
-        let past: Vec<(String,)> = conn
-            .fetch_all(
-                "SELECT state FROM memory_history WHERE user_id = $1 AND agent = $2 AND id = $3 AND version < $4 \
-                 ORDER BY version DESC",
-                args![scope.user(), scope.agent(), id, present.memory.version],
-            )
-            .await?;
+        let sql = "SELECT state FROM memory_history WHERE user_id = $1 AND agent = $2 AND id = $3 AND version < $4 \
+             ORDER BY version DESC";
+        let past: Vec<(String,)> =
+            conn.fetch_all(sql, args![scope.user(), scope.agent(), id, present.memory.version]).await?;
         let past = past.iter().map(|(state,)| read_state(id, state));
         std::iter::once(Ok(present.memory)).chain(past).collect()
     }
 
     async fn set_status(self, scope: &Scope, id: &str, status: MemoryStatus) -> Result<Memory> {
         let (scope, id) = (scope.clone(), id.to_owned());
-        self.store
-            .db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let mut ledger = Ledger::lock(conn, &scope).await?;
-                    let kept = rows::expect(conn, &scope, &id).await?;
-                    enter(conn, &scope, &mut ledger, kept, status).await
-                })
-            })
-            .await
+        transaction!(self.store, |conn| {
+            let mut ledger = Ledger::lock(conn, &scope).await?;
+            let kept = rows::expect(conn, &scope, &id).await?;
+            enter(conn, &scope, &mut ledger, kept, status).await
+        })
+    }
+
+    /// Rebuilds the search index of a scope; returns the number of its memories. For operators.
+    pub async fn rebuild_index(self, scope: &Scope) -> Result<u64> {
+        let scope = scope.clone();
+        transaction!(self.store, |conn| {
+            let mut ledger = Ledger::lock(conn, &scope).await?;
+            ledger.clear_statistics();
+            index::clear(conn, &scope).await?;
+            let mut last = 0;
+            loop {
+                let page =
+                    rows::all(conn, SAVED_AFTER, args![scope.user(), scope.agent(), last, PAGE]).await?;
+                let Some(newest) = page.last() else { break };
+                last = i64::from(newest.seq);
+                let active = page.into_iter().filter(|kept| kept.memory.status == MemoryStatus::Active);
+                let read: Vec<(u32, u32, Entry)> = active
+                    .map(|kept| (kept.seq, kept.session, Entry::new(kept.memory, Vec::new())))
+                    .collect();
+                let placed: Vec<Placed<'_>> = read
+                    .iter()
+                    .map(|(seq, session, entry)| Placed {
+                        seq: *seq,
+                        session: *session,
+                        document: &entry.document,
+                    })
+                    .collect();
+                placed.iter().for_each(|placed| ledger.add(placed.document));
+                index::append(conn, &scope, &placed).await?;
+            }
+            ledger.write(conn, &scope).await?;
+            Ok(ledger.statistics().memories)
+        })
     }
 }
 
-/// A version as the history keeps it.
 pub(super) fn read_state(id: &str, state: &str) -> Result<Memory> {
     serde_json::from_str(state).map_err(|error| {
         Error::new(ErrorKind::Corrupt, format!("the history of memory `{id}` cannot be read")).because(error)
@@ -118,7 +131,6 @@ fn forgotten(id: &str) -> Error {
         .hint("save what should be remembered as a new memory")
 }
 
-/// Gives a memory another status, unless it has it.
 async fn enter(
     conn: &mut Conn,
     scope: &Scope,
@@ -136,7 +148,7 @@ async fn enter(
     change(conn, scope, ledger, kept, after).await
 }
 
-/// Writes the next version of a memory, keeps the one before, and brings the index up to date.
+/// Writes the next version of a memory, stores the one before, and updates the index.
 pub(super) async fn change(
     conn: &mut Conn,
     scope: &Scope,
@@ -182,3 +194,5 @@ pub(super) async fn change(
     ledger.write(conn, scope).await?;
     Ok(after)
 }
+
+const PAGE: u32 = 1000;

@@ -1,4 +1,4 @@
-//! The postings in their table. Whoever changes them holds the scope's [`Ledger`](super::ledger::Ledger).
+//! The postings in their table, and the row of a scope with its statistics and last numbers. A writer locks that row.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,6 +6,7 @@ use crate::db::{Conn, Sql, Value, args, dialect, listed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::analyze::{Document, Term};
 use crate::memories::postings::{self, Block, Damaged, OPEN, Posting, Tail};
+use crate::memories::rank::Statistics;
 use crate::store::Scope;
 
 pub(super) const TAILS: Sql = listed!(
@@ -62,7 +63,7 @@ pub(super) async fn append(conn: &mut Conn, scope: &Scope, memories: &[Placed<'_
     write(conn, scope, blocks).await
 }
 
-/// Exchanges the words that a memory is found by; `before` or `after` is nothing when it was or will not be found.
+/// Replaces the postings of a memory; `before` or `after` is `None` when it was or will not be found.
 pub(super) async fn exchange(
     conn: &mut Conn,
     scope: &Scope,
@@ -99,17 +100,16 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// Blocks of these terms, each term's in their order.
+    /// Blocks of these terms, in order for each term.
     pub(super) fn new(terms: Vec<Term>, rows: Vec<(i64, Vec<u8>)>) -> Self {
         Self { terms, rows }
     }
 
-    /// How many bytes there are to unpack.
     pub(super) fn len(&self) -> usize {
         self.rows.iter().map(|(_, data)| data.len()).sum()
     }
 
-    /// The list of each term, in the order in which the terms were asked for.
+    /// The list of each term, in the order of `terms`.
     pub(super) fn unpack(self) -> Result<Vec<Vec<Posting>>> {
         let mut lists: Vec<Vec<Posting>> = vec![Vec::new(); self.terms.len()];
         let places: HashMap<i64, usize> = self.terms.iter().map(|term| term.0).zip(0..).collect();
@@ -142,3 +142,110 @@ fn damaged(term: i64, error: Damaged) -> Error {
 
 const _: () =
     assert!(OPEN == 9_223_372_036_854_775_807, "the statement that reads open blocks names their key");
+
+pub(super) type Row = (i64, i64, i64, i64, i64, i64);
+
+const LOCK: &str = "INSERT INTO memory_scopes AS this \
+     (user_id, agent, memories, chunks, terms, last_seq, last_session, actors) VALUES ($1, $2, 0, 0, 0, 0, 0, 0) \
+     ON CONFLICT (user_id, agent) DO UPDATE SET last_seq = this.last_seq \
+     RETURNING memories, chunks, terms, last_seq, last_session, actors";
+const WRITE: &str = "UPDATE memory_scopes SET memories = $3, chunks = $4, terms = $5, last_seq = $6, \
+     last_session = $7, actors = $8 WHERE user_id = $1 AND agent = $2";
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ledger {
+    memories: i64,
+    chunks: i64,
+    terms: i64,
+    last_seq: i64,
+    last_session: i64,
+    /// Number of distinct actors of its memories, "no actor" included.
+    pub(super) actors: i64,
+}
+
+impl Ledger {
+    /// Locks the scope until the transaction ends.
+    pub(super) async fn lock(conn: &mut Conn, scope: &Scope) -> Result<Self> {
+        Ok(Self::of(conn.fetch_one(LOCK, args![scope.user(), scope.agent()]).await?))
+    }
+
+    pub(super) async fn write(&self, conn: &mut Conn, scope: &Scope) -> Result<()> {
+        let Self { memories, chunks, terms, last_seq, last_session, actors } = *self;
+        let values =
+            args![scope.user(), scope.agent(), memories, chunks, terms, last_seq, last_session, actors];
+        conn.execute(WRITE, values).await.map(drop)
+    }
+
+    pub(super) fn of((memories, chunks, terms, last_seq, last_session, actors): Row) -> Self {
+        Self { memories, chunks, terms, last_seq, last_session, actors }
+    }
+
+    pub(super) fn next_seq(&mut self) -> Result<u32> {
+        advance(&mut self.last_seq, "memories")
+    }
+
+    pub(super) fn next_session(&mut self) -> Result<u32> {
+        advance(&mut self.last_session, "sessions")
+    }
+
+    /// Whether the scope has grown so much that the database's statistics are out of date: at 1,024 memories, and at
+    /// every fourfold of that.
+    pub(super) fn has_outgrown(&self, before: &Self) -> bool {
+        let marks = std::iter::successors(Some(1024_i64), |mark| mark.checked_mul(4));
+        marks.take_while(|mark| *mark <= self.last_seq).any(|mark| mark > before.last_seq)
+    }
+
+    /// Whether the scope never had more memories than this.
+    pub(super) fn is_within(&self, count: u32) -> bool {
+        self.last_seq <= i64::from(count)
+    }
+
+    pub(super) fn add(&mut self, document: &Document) {
+        self.count(document, 1);
+    }
+
+    pub(super) fn remove(&mut self, document: &Document) {
+        self.count(document, -1);
+    }
+
+    fn count(&mut self, document: &Document, sign: i64) {
+        let chunks = i64::try_from(document.chunks.len()).unwrap_or(i64::MAX);
+        let terms = i64::try_from(document.length()).unwrap_or(i64::MAX);
+        self.memories += sign;
+        self.chunks += sign * chunks;
+        self.terms += sign * terms;
+    }
+
+    pub(super) fn clear_statistics(&mut self) {
+        (self.memories, self.chunks, self.terms) = (0, 0, 0);
+    }
+
+    pub(super) fn statistics(&self) -> Statistics {
+        let positive = |count: i64| u64::try_from(count).unwrap_or(0);
+        Statistics {
+            memories: positive(self.memories),
+            chunks: positive(self.chunks),
+            terms: positive(self.terms),
+        }
+    }
+}
+
+fn advance(last: &mut i64, what: &str) -> Result<u32> {
+    let next = u32::try_from(*last + 1)
+        .map_err(|_| Error::new(ErrorKind::Full, format!("the agent cannot hold more {what}")))?;
+    *last = i64::from(next);
+    Ok(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_are_refreshed_now_and_then() {
+        let at = |last_seq| Ledger { last_seq, ..Ledger::default() };
+        assert!(at(1024).has_outgrown(&at(1023)) && at(5000).has_outgrown(&at(4000)));
+        assert!(!at(1023).has_outgrown(&at(0)) && !at(4095).has_outgrown(&at(1024)));
+        assert!(at(i64::MAX).has_outgrown(&at(0)) && !at(i64::MAX).has_outgrown(&at(i64::MAX)));
+    }
+}

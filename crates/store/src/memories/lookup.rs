@@ -1,5 +1,4 @@
-//! What a search reads before it knows what it has found. All of it comes with one statement, since going back and
-//! forth to the database costs more than most of the work there.
+//! What a search reads first, with one statement: round trips to the database cost more than most of the work there.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,17 +9,17 @@ use serde::Deserialize;
 use crate::db::{Conn, Sql, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::analyze::Term;
-use crate::memories::fields::{MemorySearch, MemoryStatus};
+use crate::memories::index::Ledger;
 use crate::memories::index::Packed;
-use crate::memories::ledger::Ledger;
 use crate::memories::rank::{Actor, Candidate, Draft};
 use crate::memories::rows;
+use crate::memories::{MemorySearch, MemoryStatus};
 use crate::store::Scope;
 
-/// A scope that never had more memories than this is read whole: choosing among them costs a statement more.
+/// A smaller scope is read whole: selecting candidates costs another statement.
 const SMALL: u32 = 256;
 
-/// Candidates come in one row, as JSON: some hundred rows on their own would cost more than the whole ranking.
+/// Candidates come in one row, as JSON: hundreds of rows would cost more than the whole ranking.
 macro_rules! candidates {
     ($list:literal, $array:literal) => {
         concat!(
@@ -33,7 +32,7 @@ macro_rules! candidates {
     };
 }
 
-/// SQLite looks up a joined list one by one; one that it is asked to be `IN` it first copies into a tree.
+/// SQLite looks up a joined list one by one; for an `IN` it first copies the list into a tree.
 pub(super) const THESE: Sql = Sql {
     sqlite: concat!(
         "SELECT ",
@@ -47,7 +46,7 @@ pub(super) const THESE: Sql = Sql {
     ),
 };
 
-/// The ledger, those actors who are named, the postings, and all candidates of a small scope.
+/// The ledger, the named actors, the postings, and all candidates of a small scope.
 macro_rules! lookup {
     ($candidates:expr, $array:literal, $bytes:literal, $terms:literal, $names:literal) => {
         concat!(
@@ -85,7 +84,6 @@ pub(super) const LOOKUP: Sql = Sql {
     ),
 };
 
-/// What is known of a scope before a question is answered from it.
 pub(super) struct Lookup {
     pub(super) ledger: Ledger,
     /// Names of the draft that are actors.
@@ -96,7 +94,7 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    /// Reads it; nothing if the scope never had a memory.
+    /// `None` if the scope never had a memory.
     pub(super) async fn read(
         conn: &mut Conn,
         scope: &Scope,
@@ -128,14 +126,14 @@ impl Lookup {
         self.postings.iter().any(|(term, ..)| terms.contains(&Term(*term)))
     }
 
-    /// Takes out the postings of these terms, in the order of their blocks.
+    /// Removes and returns the postings of these terms, in the order of their blocks.
     pub(super) fn take(&mut self, terms: &[Term]) -> Packed {
         let all = std::mem::take(&mut self.postings).into_iter();
         let wanted = all.filter(|(term, ..)| terms.contains(&Term(*term)));
         Packed::new(terms.to_vec(), wanted.map(|(term, _, data)| (term, data)).collect())
     }
 
-    /// The memories that pass a filter, if that is known.
+    /// The memories that pass the filter, if all are known.
     pub(super) fn passing(&self) -> Option<Vec<u32>> {
         let passing = self.all.as_ref()?.iter().filter(|found| found.passes);
         Some(passing.map(|found| found.candidate.seq).collect())
@@ -152,7 +150,8 @@ impl Lookup {
             let near = with_neighbours(all, seqs);
             return Ok(all.iter().filter(|found| near.contains(&found.candidate.seq)).cloned().collect());
         }
-        // Neighbours in a session are nearly always neighbours in number: asking for those at once saves finding out.
+        // Neighbours in a session nearly always have neighbouring numbers: requesting those at once saves a
+        // statement.
         let beside =
             seqs.iter().flat_map(|seq| [seq.saturating_sub(1), *seq, seq.saturating_add(1)]).collect();
         let mut found = these(conn, scope, search, &beside).await?;
@@ -177,20 +176,19 @@ async fn these(
     found(rows.as_deref().unwrap_or_default(), search)
 }
 
-/// The numbers of those of `seqs` that are known, and of their neighbours in their sessions.
+/// The numbers of the known ones of `seqs`, and of their neighbours in their sessions.
 fn with_neighbours(known: &[Found], seqs: &BTreeSet<u32>) -> BTreeSet<u32> {
     let pool = known.iter().map(|found| &found.candidate).filter(|found| seqs.contains(&found.seq));
     pool.flat_map(|candidate| [Some(candidate.seq), candidate.previous, candidate.next]).flatten().collect()
 }
 
-/// A candidate, and whether the filter lets it pass.
 #[derive(Clone)]
 pub(super) struct Found {
     pub(super) candidate: Candidate,
     pub(super) passes: bool,
 }
 
-/// A candidate as the database writes it. Nothing of it is copied: there may be a thousand.
+/// A candidate as the database writes it, without copies: there may be a thousand.
 #[derive(Deserialize)]
 struct Row<'a> {
     seq: i64,
@@ -217,7 +215,7 @@ impl Row<'_> {
 
 fn found(json: &str, search: &MemorySearch) -> Result<Vec<Found>> {
     let rows: Vec<Row<'_>> = if json.is_empty() { Vec::new() } else { parse(json)? };
-    // Those who spoke are few, and often the one who spoke just before.
+    // Actors are few, and often the same as before.
     let mut actors: Vec<Arc<str>> = vec![Arc::default()];
     let mut actor = |name: &str| {
         let known = actors.iter().rev().take(8).find(|known| ***known == *name).cloned();

@@ -1,27 +1,27 @@
-//! Searching: reads what the ranking needs, in two statements where it can, and the texts of the winners only.
+//! Searching: reads what the ranking needs, in two statements where possible, and the texts of the best only.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::areas::Memories;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memories::fields::{FoundMemory, MemoryList, MemorySearch, MemoryStatus, check_time};
 use crate::memories::index::Packed;
 use crate::memories::lookup::Lookup;
 use crate::memories::rank::{self, Base, Candidate, Draft, Question, Ranked, Statistics};
 use crate::memories::rows;
+use crate::memories::{FoundMemory, MemoryList, MemorySearch, MemoryStatus, check_time};
 use crate::store::{Scope, check_name, check_text};
 
 const QUERY_LIMIT: usize = 16 * 1024;
 const MOST: u32 = 200;
-/// The best by their own words; they are weighed together with their neighbours. From 100 on nothing more is found
-/// (docs/memory-search.md), and reading them is the largest part of a search.
+/// The best by their own words are weighed together with their neighbours. A larger pool finds no more
+/// (docs/memory-search.md), and reading it is the largest part of a search.
 const POOL: usize = 100;
-/// A filter that lets hardly any of the best pass is not followed further than this.
+/// The largest pool for a filter that few of the best pass.
 const MOST_WEIGHED: usize = 10_000;
-/// A filter that leaves no more than these is applied before ranking, a weaker one after it.
+/// A filter that no more memories pass is applied before ranking, a weaker one after it.
 const FEW: u32 = 5000;
-/// Unpacking more than this would keep other tasks of the thread waiting.
+/// Unpacking more would block other tasks of the thread.
 const LARGE_BYTES: usize = 64 * 1024;
 
 pub(super) const FEW_SINCE: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
@@ -30,7 +30,7 @@ pub(super) const FEW_OF_KIND: &str = "SELECT seq FROM agent_long_term_memory WHE
      AND status = 'active' AND occurred_at >= $3 AND kind = $5 LIMIT +$4";
 
 impl Memories<'_> {
-    /// The memories that answer best, best first; with an empty query the newest.
+    /// Best first; with an empty query the newest.
     pub async fn search(self, scope: &Scope, search: &MemorySearch) -> Result<Vec<FoundMemory>> {
         check(search)?;
         if search.query.trim().is_empty() {
@@ -40,7 +40,7 @@ impl Memories<'_> {
         if draft.is_empty() || search.limit == 0 {
             return Ok(Vec::new());
         }
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let Some(mut lookup) = Lookup::read(&mut conn, scope, &draft, search).await? else {
             return Ok(Vec::new());
         };
@@ -89,7 +89,6 @@ async fn weigh(statistics: Statistics, packed: Packed) -> Result<Base> {
         .map_err(|error| Error::new(ErrorKind::Other, "the search was interrupted").because(error))?
 }
 
-/// The best memories that pass the filter, best first.
 async fn best(
     conn: &mut Conn,
     scope: &Scope,
@@ -119,7 +118,7 @@ async fn best(
     }
 }
 
-/// The memories that pass the filter, if there is one and they are few.
+/// The memories that pass the filter, if there is a filter and they are few.
 async fn few(
     conn: &mut Conn,
     scope: &Scope,
@@ -146,7 +145,7 @@ async fn few(
     rows.into_iter().map(|(seq,)| rows::number(seq)).collect::<Result<_>>().map(Some)
 }
 
-/// The memories themselves. One that was forgotten in the meantime is left out.
+/// Without those that were forgotten in the meantime.
 async fn fetch(conn: &mut Conn, scope: &Scope, ranked: Vec<Ranked>) -> Result<Vec<FoundMemory>> {
     if ranked.is_empty() {
         return Ok(Vec::new());

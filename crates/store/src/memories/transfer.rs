@@ -1,4 +1,4 @@
-//! Memories out of the store and into one, as JSON Lines, with nothing lost: ids, versions, statuses, times, history.
+//! Export and import of memories as JSON Lines, complete: ids, versions, statuses, times, history.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -6,14 +6,14 @@ use std::io::Write;
 use serde::{Deserialize, Serialize};
 
 use crate::areas::Memories;
-use crate::db::{Conn, Sql, args, listed};
+use crate::db::{Conn, Sql, args, listed, transaction};
 use crate::error::{Error, ErrorKind, Result};
+use crate::memories::Memory;
 use crate::memories::change::read_state;
-use crate::memories::fields::Memory;
-use crate::memories::insert::{self, Entry, json};
-use crate::memories::ledger::Ledger;
+use crate::memories::index::Ledger;
 use crate::memories::rows::{self, SAVED_AFTER};
 use crate::memories::save::PIECE;
+use crate::memories::save::{self, Entry, json};
 use crate::store::Scope;
 
 const PAGE: u32 = 500;
@@ -39,11 +39,11 @@ struct Line {
 }
 
 impl Memories<'_> {
-    /// Writes every memory of the scope as a line of JSON, in the order in which they were saved; how many.
+    /// Writes every memory of the scope as a line of JSON, in the order of saving; returns how many.
     pub async fn export(self, scope: &Scope, into: &mut (dyn Write + Send)) -> Result<u64> {
         let failed =
             |error| Error::new(ErrorKind::Other, "the exported memories cannot be written").because(error);
-        let mut conn = self.store.db().reader().await?;
+        let mut conn = self.store.reader().await?;
         let (mut last, mut count) = (0, 0);
         loop {
             let page =
@@ -57,7 +57,7 @@ impl Memories<'_> {
             let mut histories = histories(&mut conn, scope, ids).await?;
             for kept in page {
                 let mut history = histories.remove(&kept.memory.id).unwrap_or_default();
-                // Somebody may have changed it since the page was read.
+                // It may have changed since the page was read.
                 history.retain(|past| past.version < kept.memory.version);
                 writeln!(into, "{}", json(&Line { memory: kept.memory, history })?).map_err(failed)?;
                 count += 1;
@@ -65,13 +65,13 @@ impl Memories<'_> {
         }
     }
 
-    /// Takes in what [`Memories::export`] wrote, all of it or nothing. A memory that is there already is left
-    /// alone; one that is there and differs is an error that names it.
+    /// Imports what [`Memories::export`] wrote, all or nothing. An equal existing memory is skipped; a different one
+    /// is an error that names it.
     pub async fn import(self, scope: &Scope, lines: &str) -> Result<MemoryImport> {
         let lines = read(lines)?.into_iter().map(|line| (line.memory, line.history)).collect();
         let entries = Entry::read_all(lines).await?;
         let scope = scope.clone();
-        self.store.db().write(move |conn| Box::pin(async move { import(conn, &scope, &entries).await })).await
+        transaction!(self.store, |conn| import(conn, &scope, &entries).await)
     }
 }
 
@@ -132,7 +132,7 @@ async fn import(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<Mem
                 Some(_) => return Err(differs(id)),
             }
         }
-        insert::insert(conn, scope, &mut ledger, &fresh).await?;
+        save::insert(conn, scope, &mut ledger, &fresh).await?;
         done.added += fresh.len() as u64;
     }
     ledger.write(conn, scope).await?;
@@ -144,7 +144,7 @@ fn differs(id: &str) -> Error {
         .hint("nothing was imported; forget or export the one that is there, or leave out the line")
 }
 
-/// The earlier versions of these memories, oldest first.
+/// Oldest first.
 async fn histories(conn: &mut Conn, scope: &Scope, ids: Vec<String>) -> Result<HashMap<String, Vec<Memory>>> {
     let rows: Vec<(String, String)> =
         conn.fetch_all(HISTORY, args![scope.user(), scope.agent(), ids]).await?;

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a count is believed: what was delivered meanwhile made room, what other processes added took it.
+/// How long a count is valid, since observations are delivered and other processes add some.
 const COUNTED: Duration = Duration::from_secs(1);
-/// The same of an outbox that is full: every observation that finds it so is lost.
+/// The same for a full outbox, which drops observations.
 const FULL: Duration = Duration::from_millis(100);
 const MOST: usize = 4096;
 
@@ -23,7 +23,7 @@ struct Quota {
 }
 
 impl QuotaCache {
-    /// Takes a place for one more where there may be so many; none if it has to be counted first.
+    /// Counts one more if it is within the limit; `None` if the rows have to be counted first.
     pub(super) fn take(&self, user: &str, limit: u32) -> Option<bool> {
         let mut quotas = self.lock();
         let room = quotas.get_mut(user)?;
@@ -38,7 +38,7 @@ impl QuotaCache {
         Some(has_room)
     }
 
-    /// So many waited when it was counted, up to the limit.
+    /// Sets the count, up to the limit.
     pub(super) fn counted(&self, user: &str, pending: i64, limit: u32) {
         let mut quotas = self.lock();
         if quotas.len() >= MOST {

@@ -19,9 +19,8 @@ contract!(
     eight_workers_never_share_a_message,
     those_that_arrive_at_once_are_never_worked_on_side_by_side,
     a_lost_one_is_unknown_once_and_never_worked_on_again,
-    a_slow_worker_is_refused,
+    a_message_is_finished_once,
     a_slow_worker_that_nobody_missed_may_end_it,
-    one_that_was_not_begun_goes_back_to_its_place,
     what_nobody_has_begun_with_can_be_changed,
     the_reply_is_queued_with_the_end,
     nothing_is_queued_when_the_end_is_refused,
@@ -270,28 +269,28 @@ async fn a_lost_one_is_unknown_once_and_never_worked_on_again(world: World) {
     );
     assert_eq!(world.store.incoming().finish(&slow, done()).await.unwrap(), LeaseStatus::Lost);
     assert_eq!(world.store.incoming().renew(&slow, Duration::from_secs(9)).await.unwrap(), LeaseStatus::Lost);
-    assert_eq!(world.store.incoming().release(&slow).await.unwrap(), LeaseStatus::Lost);
     assert_eq!(second.incoming().expire("telegram", 10, |_| None).await.unwrap(), []);
     assert_eq!(externals(&claim(&second, 10).await), ["2"]);
     assert_eq!(world.store.incoming().insert(vec![new("ann", "7", "1")], None).await.unwrap(), []);
 }
 
-async fn a_slow_worker_is_refused(world: World) {
+async fn a_message_is_finished_once(world: World) {
     take(&world.store, "7", "1").await;
-    let slow = claim(&world.store, 1).await.remove(0);
-    assert_eq!(world.store.incoming().release(&slow).await.unwrap(), LeaseStatus::Kept);
-    let quick = claim(&world.store, 1).await.remove(0);
-    assert!(quick.fence > slow.fence);
-    assert_eq!(world.store.incoming().finish(&slow, done()).await.unwrap(), LeaseStatus::Lost);
-    assert_eq!(world.store.incoming().renew(&slow, Duration::from_secs(9)).await.unwrap(), LeaseStatus::Lost);
+    let claim = claim(&world.store, 1).await.remove(0);
+    let stale = IncomingClaim { fence: claim.fence - 1, ..claim.clone() };
+    assert_eq!(world.store.incoming().finish(&stale, done()).await.unwrap(), LeaseStatus::Lost);
     assert_eq!(
-        world.store.incoming().renew(&quick, Duration::from_secs(9)).await.unwrap(),
+        world.store.incoming().renew(&stale, Duration::from_secs(9)).await.unwrap(),
+        LeaseStatus::Lost
+    );
+    assert_eq!(
+        world.store.incoming().renew(&claim, Duration::from_secs(9)).await.unwrap(),
         LeaseStatus::Kept
     );
-    assert_eq!(world.store.incoming().finish(&quick, done()).await.unwrap(), LeaseStatus::Kept);
-    assert_eq!(world.store.incoming().finish(&quick, done()).await.unwrap(), LeaseStatus::Lost);
+    assert_eq!(world.store.incoming().finish(&claim, done()).await.unwrap(), LeaseStatus::Kept);
+    assert_eq!(world.store.incoming().finish(&claim, done()).await.unwrap(), LeaseStatus::Lost);
     let waiting = FinishIncoming { state: IncomingState::Waiting, ..done() };
-    let error = world.store.incoming().finish(&quick, waiting).await.unwrap_err();
+    let error = world.store.incoming().finish(&claim, waiting).await.unwrap_err();
     assert_eq!(error.to_string(), "work cannot end as `waiting`");
 }
 
@@ -311,16 +310,6 @@ async fn a_slow_worker_that_nobody_missed_may_end_it(world: World) {
         (ended.state, ended.reason.unwrap()),
         (IncomingState::Done, format!("{}\u{fffd}", "é".repeat(1000)))
     );
-}
-
-async fn one_that_was_not_begun_goes_back_to_its_place(world: World) {
-    take(&world.store, "7", "1").await;
-    take(&world.store, "7", "2").await;
-    let first = claim(&world.store, 10).await.remove(0);
-    assert_eq!(world.store.incoming().release(&first).await.unwrap(), LeaseStatus::Kept);
-    let waiting = world.store.incoming().list("ann", 10).await.unwrap();
-    assert!(waiting.iter().all(|one| one.state == IncomingState::Waiting && one.started_at.is_none()));
-    assert_eq!(externals(&claim(&world.store, 10).await), ["1"]);
 }
 
 async fn the_reply_is_queued_with_the_end(world: World) {

@@ -1,9 +1,6 @@
-//! Text to terms, the same way for a memory and for a question about it. Pure and bounded: time grows with the length
-//! of the text, and no word is longer than its bound.
+//! Text to terms, the same way for a memory and for a question. Pure and bounded: time grows with the length of the
+//! text, and words have a maximum length.
 
-mod fold;
-mod script;
-mod stem;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -12,10 +9,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use words::Word;
 
-/// About so many terms make a chunk: long memories are scored by their best part.
+/// Terms of a chunk: long memories are scored by their best part.
 const CHUNK_TERMS: usize = 40;
 
-/// What is indexed instead of a word: the first eight bytes of its hash.
+/// The indexed form of a word: the first eight bytes of its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Term(pub(crate) i64);
 
@@ -26,7 +23,6 @@ impl Term {
     }
 }
 
-/// A memory's text, ready to be indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Document {
     /// At least one, even if empty.
@@ -37,7 +33,7 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// How many terms it has, repeats counted.
+    /// Number of terms, with repeats.
     pub(crate) fn length(&self) -> u64 {
         self.chunks.iter().map(|chunk| u64::from(chunk.length)).sum()
     }
@@ -82,7 +78,7 @@ pub(crate) fn document(text: &str) -> Document {
     Document { chunks: chunks(&terms), asks, ends_asking }
 }
 
-/// The words of a question, without repeats, in order; at most `limit`.
+/// Without repeats, in order; at most `limit`.
 pub(crate) fn question(text: &str, limit: usize) -> Vec<QueryTerm> {
     let all = meaningful(text, |word| {
         let name = Term::of(&word.text);
@@ -96,8 +92,8 @@ pub(crate) fn question(text: &str, limit: usize) -> Vec<QueryTerm> {
     all.into_iter().filter(|word| seen.insert(word.term)).take(limit).collect()
 }
 
-/// The words of a name, to be compared with those of a question. Initials and particles are left out: they stand in
-/// too many questions.
+/// The words of a name, to be compared with those of a question, without initials and particles, which are too
+/// frequent.
 pub(crate) fn name(text: &str) -> Vec<Term> {
     let mut names = Vec::new();
     words::each(text, |word| match word.script.is_paired() {
@@ -110,42 +106,41 @@ pub(crate) fn name(text: &str) -> Vec<Term> {
     names
 }
 
-/// A term of a text that is no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextTerm {
-    /// Equal for words that are searched alike.
+    /// Equal for words that match each other.
     pub term: i64,
-    /// Whether the word says nothing about the subject.
+    /// Whether it is a stop word.
     pub is_filler: bool,
 }
 
-/// The terms of any text, in their order and with repeats, made as those of memories are: folded, stemmed, runs without
+/// The terms of any text, in order and with repeats, made like those of memories: folded, stemmed, runs without
 /// spaces in pairs of letters.
 #[must_use]
 pub fn text_terms(text: &str) -> Vec<TextTerm> {
     let mut found = Vec::new();
     words::each(text, |word| {
-        let is_filler = stem::is_stop(&word);
+        let is_filler = words::is_stop(&word);
         found.extend(terms(&word).into_iter().map(|Term(term)| TextTerm { term, is_filler }));
     });
     found
 }
 
-/// What `each` makes of every word but the stop words; of those too, if there is nothing else.
+/// The results of `each` for every word but the stop words; for those too, if there is nothing else.
 fn meaningful<T>(text: &str, each: impl Fn(&Word) -> Vec<T>) -> Vec<T> {
     let mut found = Vec::new();
     let mut stopped = Vec::new();
     words::each(text, |word| {
-        let into = if stem::is_stop(&word) { &mut stopped } else { &mut found };
+        let into = if words::is_stop(&word) { &mut stopped } else { &mut found };
         into.extend(each(&word));
     });
     if found.is_empty() { stopped } else { found }
 }
 
-/// A word is one term; a run without spaces is as many as it has neighbouring pairs of letters.
+/// A word is one term; a run without spaces has one for each pair of neighbouring letters.
 fn terms(word: &Word) -> Vec<Term> {
     if !word.script.is_paired() {
-        return vec![Term::of(&stem::stem(word))];
+        return vec![Term::of(&words::stem(word))];
     }
     let letters = letters(&word.text);
     match letters.as_slice() {
@@ -158,7 +153,7 @@ fn terms(word: &Word) -> Vec<Term> {
 fn letters(text: &str) -> Vec<&str> {
     let mut letters = Vec::new();
     let mut start = 0;
-    for (at, _) in text.char_indices().filter(|(at, c)| *at > 0 && !fold::is_mark(*c)) {
+    for (at, _) in text.char_indices().filter(|(at, c)| *at > 0 && !words::is_mark(*c)) {
         letters.extend(text.get(start..at));
         start = at;
     }
@@ -166,7 +161,7 @@ fn letters(text: &str) -> Vec<&str> {
     letters
 }
 
-/// Stretches of about [`CHUNK_TERMS`]; a short last one joins the one before.
+/// Chunks of about [`CHUNK_TERMS`]; a short last one joins the one before.
 fn chunks(terms: &[Term]) -> Vec<Chunk> {
     let whole = terms.len() / CHUNK_TERMS;
     let last = terms.len() % CHUNK_TERMS;
@@ -186,12 +181,12 @@ fn is_question_mark(c: char) -> bool {
     matches!(c, '?' | '\u{ff1f}' | '\u{61f}' | '\u{37e}')
 }
 
-/// What may follow the end of a sentence without being part of it.
+/// Characters that may follow the end of a sentence.
 fn is_closing(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | ')' | ']' | '\u{201d}' | '\u{2019}' | '\u{bb}' | '\u{300d}')
 }
 
-/// Whether a question mark that ends at this byte ends a sentence; in an address it does not.
+/// Whether a question mark that ends at this byte ends a sentence; in a URL it does not.
 fn ends_there(text: &str, at: usize) -> bool {
     text.get(at..)
         .and_then(|rest| rest.chars().next())

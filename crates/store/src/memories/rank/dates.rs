@@ -1,5 +1,5 @@
-//! The months, years and days that a question names, and whether a moment lies in them. English names and ISO dates
-//! only; refuses to guess what "last week" or "05/06" means.
+//! The months, years and days that a question names, and whether a time lies in them. English names and ISO dates
+//! only; "last week" or "05/06" is not interpreted.
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dates {
@@ -33,7 +33,7 @@ impl Dates {
         dates
     }
 
-    /// How well a moment, in microseconds since 1970, fits: 1 for the month, 1 for its day, a half for the year.
+    /// How well a time, in microseconds since 1970, fits: 1 for the month, 1 for its day, a half for the year.
     pub(super) fn fit(&self, moment_us: i64) -> f64 {
         if self.months.is_empty() && self.years.is_empty() {
             return 0.0;
@@ -73,7 +73,7 @@ fn month(word: &str, before: Option<&str>, after: Option<&str>) -> Option<u8> {
             && word.starts_with(char::is_uppercase)
     };
     let number = (1..).zip(MONTHS).find(|(_, name)| full(name) || short(name)).map(|(number, _)| number)?;
-    // "may" and "march" are other words too, unless they are written like a name inside a sentence or beside a number.
+    // "may" and "march" are other words too, unless they are capitalized inside a sentence or beside a number.
     let ambiguous = matches!(lower.as_str(), "may" | "march" | "mar");
     let beside_number =
         [before, after].into_iter().flatten().any(|word| day(word).is_some() || year(word).is_some());
@@ -105,7 +105,7 @@ const MONTHS: [&str; 12] = [
     "december",
 ];
 
-/// Year, month and day of a number of days since 1970, by counting in years that begin in March and eras of 400 years.
+/// Year, month and day of a number of days since 1970, counted in years that begin in March and eras of 400 years.
 fn civil(days: i64) -> (i64, u8, u8) {
     let shifted = days.saturating_add(719_468);
     let era = shifted.div_euclid(146_097);

@@ -3,12 +3,12 @@
 use super::dates::Dates;
 use crate::memories::analyze::{self, QueryTerm, Term};
 
-/// More terms than this are no question but a text; its beginning is searched for.
+/// Of a longer question only the beginning is searched for.
 const MOST_TERMS: usize = 64;
 const USERS: [&str; 3] = ["user", "human", "owner"];
 const ASSISTANTS: [&str; 3] = ["assistant", "ai", "agent"];
 
-/// A question as it was written, before anybody knows whose names are in it.
+/// A parsed question, before its names are resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Draft {
     words: Vec<QueryTerm>,
@@ -16,7 +16,7 @@ pub(crate) struct Draft {
     dates: Dates,
 }
 
-/// Somebody whose words a scope has, under one of the words of their name.
+/// An actor of the scope, by one of the words of their name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Actor {
     pub(crate) name: Term,
@@ -42,12 +42,11 @@ impl Draft {
         Self { words: analyze::question(text, MOST_TERMS), first_person, dates: Dates::read(text) }
     }
 
-    /// Whether nothing in it can be searched for.
     pub(crate) fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The names to look up among the scope's actors.
+    /// To look up among the scope's actors.
     pub(crate) fn names(&self) -> Vec<Term> {
         let roles = USERS.iter().chain(&ASSISTANTS).flat_map(|role| analyze::name(role));
         let mut names: Vec<Term> = self.words.iter().map(|word| word.name).chain(roles).collect();
@@ -56,11 +55,11 @@ impl Draft {
         names
     }
 
-    /// The question, given those of [`Draft::names`] that are actors, and how many actors the scope has in all.
+    /// The question, given those of [`Draft::names`] that are actors, and the number of actors of the scope.
     pub(crate) fn resolve(&self, known: &[Actor], actors: u64) -> Question {
         let has = |roles: &[&str]| known.iter().any(|actor| is_role(&actor.actor, roles));
         let is_dialogue_of_roles = has(&USERS) && has(&ASSISTANTS);
-        // "user" and "assistant" are words like others, not names.
+        // "user" and "assistant" are words, not names.
         let is_called = |actor: &&Actor| {
             let role = is_role(&actor.actor, &USERS) || is_role(&actor.actor, &ASSISTANTS);
             !(role && is_dialogue_of_roles) && self.words.iter().any(|word| word.name == actor.name)
@@ -73,7 +72,7 @@ impl Draft {
             called.iter().copied().chain(asker).map(|actor| actor.actor.clone()).collect();
         speakers.sort_unstable();
         speakers.dedup();
-        // Whoever names everybody names nobody.
+        // A question that names all actors names none.
         if speakers.len() as u64 >= actors {
             speakers.clear();
         }
@@ -86,7 +85,7 @@ impl Draft {
         Question { terms, speakers, is_dialogue_of_roles, dates: self.dates.clone() }
     }
 
-    /// The same question with the names searched for as well, for when nothing else of it is known.
+    /// The same question with the names as terms, if no other term is known.
     pub(crate) fn with_names(&self, question: Question) -> Question {
         Question { terms: self.terms(), ..question }
     }

@@ -1,7 +1,7 @@
 //! No statement may read more of a scope than it needs: SQLite's plans, which it makes without statistics.
 
 use crate::db::{Sql, args, dialect};
-use crate::memories::{change, index, insert, list, lookup, rows, save, search, transfer};
+use crate::memories::{change, index, lookup, rows, save, search, transfer};
 use crate::store::{DatabaseUrl, Store};
 
 #[tokio::test]
@@ -14,9 +14,9 @@ async fn no_statement_walks_through_a_whole_scope() {
         rows::BY_SEQS,
         rows::SAVED_AFTER.into(),
         save::ALIKE,
-        insert::SESSIONS,
-        insert::ACTORS,
-        insert::FOLLOW.into(),
+        save::SESSIONS,
+        save::ACTORS,
+        save::FOLLOW.into(),
         change::UPDATE.into(),
         index::TAILS,
         dialect!(MEMORY_BLOCKS),
@@ -24,8 +24,8 @@ async fn no_statement_walks_through_a_whole_scope() {
         lookup::THESE,
         search::FEW_SINCE.into(),
         search::FEW_OF_KIND.into(),
-        list::NEWEST.into(),
-        list::NEWEST_OF_KIND.into(),
+        rows::NEWEST.into(),
+        rows::NEWEST_OF_KIND.into(),
     ];
     for sql in statements.into_iter().chain([transfer::HISTORY]) {
         let explained: &'static str = format!("EXPLAIN QUERY PLAN {}", sql.sqlite).leak();
