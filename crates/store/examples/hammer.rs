@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use embody_store::audit::{Actor, Arguments, ChainState, Intent, Outcome as CallOutcome, ToolCall};
+use embody_store::audit::{Actor, Arguments, AuditedCall, ChainState, Intent, Outcome as CallOutcome};
 use embody_store::incoming::{FinishIncoming, IncomingState, NewIncoming};
 use embody_store::instructions::{InstructionsChange, InstructionsOutcome};
 use embody_store::memories::{MemorySearch, NewMemory};
@@ -148,7 +148,7 @@ async fn one(
             Ack::Memory { user, id: store.memories().save(scope, memory).await?.id, text: text.to_owned() }
         }
         4 => {
-            let call = ToolCall {
+            let call = AuditedCall {
                 call_id: text.to_owned(),
                 body: "mail".into(),
                 tool: "send".into(),

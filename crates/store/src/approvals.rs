@@ -99,7 +99,7 @@ pub enum ApprovalFilter {
 }
 
 #[derive(Clone, Debug)]
-pub struct AskApproval {
+pub struct ApprovalRequest {
     pub scope: Scope,
     pub session: String,
     pub channel: String,
@@ -294,7 +294,7 @@ impl Approvals<'_> {
     }
 
     /// Asks for an approval, or finds the one that the same call of the same agent asked for before, in any session.
-    pub async fn ask(self, ask: AskApproval) -> Result<AskResult> {
+    pub async fn ask(self, ask: ApprovalRequest) -> Result<AskResult> {
         check(&ask)?;
         let digest = Arguments::of(&ask.args).digest().to_owned();
         transaction!(self.store, |conn| {
@@ -309,12 +309,12 @@ impl Approvals<'_> {
 
     /// The approval that the same call of the same agent asked for before, in any session, if its time is over; expires it
     /// if that is not done. It is returned once, unless `ask` has returned it. If it was decided, it was given and unused.
-    pub async fn take_expired(self, ask: AskApproval) -> Result<Option<Approval>> {
+    pub async fn take_expired(self, ask: ApprovalRequest) -> Result<Option<Approval>> {
         check(&ask)?;
         let digest = Arguments::of(&ask.args).digest().to_owned();
         transaction!(self.store, |conn| {
             let now = clock(conn).await?;
-            let AskApproval { scope, body, tool, pin, policy, .. } = &ask;
+            let ApprovalRequest { scope, body, tool, pin, policy, .. } = &ask;
             let key = args![scope.user(), scope.agent(), &digest, body, tool, pin, policy, now];
             // Of several that are taken together, the last one counts.
             let expired: Vec<Approval> = conn.fetch_all(TAKE_EXPIRED, key).await?;
@@ -396,7 +396,7 @@ async fn one(conn: &mut Conn, user: &str, id: &str) -> Result<Option<Approval>> 
     Ok(found.map(|approval| approval.shown_at(now)))
 }
 
-fn check(ask: &AskApproval) -> Result<()> {
+fn check(ask: &ApprovalRequest) -> Result<()> {
     for (what, name) in [
         ("session", &ask.session),
         ("channel", &ask.channel),
@@ -413,11 +413,11 @@ fn check(ask: &AskApproval) -> Result<()> {
     check_text("list of flags", &flags_text(ask), FLAGS_LIMIT)
 }
 
-fn flags_text(ask: &AskApproval) -> String {
+fn flags_text(ask: &ApprovalRequest) -> String {
     serde_json::Value::from(ask.flags.as_slice()).to_string()
 }
 
-async fn ask(conn: &mut Conn, ask: &AskApproval, digest: &str) -> Result<AskResult> {
+async fn ask(conn: &mut Conn, ask: &ApprovalRequest, digest: &str) -> Result<AskResult> {
     let now = clock(conn).await?;
     let mut expired = None;
     // The second round is for an open one whose time is over: it makes way for the new one.
@@ -435,7 +435,7 @@ async fn ask(conn: &mut Conn, ask: &AskApproval, digest: &str) -> Result<AskResu
     Err(Error::new(ErrorKind::Busy, "the approval was asked for by too many at once").hint("try again"))
 }
 
-fn row(ask: &AskApproval, digest: &str, id: &str, now: i64) -> Vec<Value> {
+fn row(ask: &ApprovalRequest, digest: &str, id: &str, now: i64) -> Vec<Value> {
     args![
         ask.scope.user(),
         id,

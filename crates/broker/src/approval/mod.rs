@@ -21,7 +21,7 @@ mod wait;
 use std::time::Duration;
 
 use embody_store::Store;
-use embody_store::approvals::AskApproval;
+use embody_store::approvals::ApprovalRequest;
 
 use self::text::TooLong;
 use crate::pipeline::observe::{NO_NUMBER, UNUSUAL};
@@ -34,7 +34,7 @@ pub use self::text::{ApprovalView, approval_text, shown};
 
 #[derive(Debug, Clone)]
 pub struct ApprovalPrompt<'a> {
-    pub request: AskApproval,
+    pub request: ApprovalRequest,
     pub class: Class,
     /// The arguments that the tool's schema declares; empty if it declares none.
     pub declared: Vec<String>,

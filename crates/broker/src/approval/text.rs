@@ -4,7 +4,7 @@
 //! model, a body or a mind is made visible and cannot start a line. Strings are quoted and continued lines start with a bar, so
 //! that nothing can pass for another argument. In recipients and addresses, look-alike letters are shown as codes.
 
-use embody_store::approvals::{Approval, AskApproval};
+use embody_store::approvals::{Approval, ApprovalRequest};
 use embody_text::look_alike;
 use serde_json::value::RawValue;
 
@@ -32,9 +32,9 @@ pub struct ApprovalView<'a> {
     pub flags: &'a [String],
 }
 
-impl<'a> From<&'a AskApproval> for ApprovalView<'a> {
-    fn from(request: &'a AskApproval) -> Self {
-        let AskApproval { scope, channel, body, tool, class, args, reason, flags, .. } = request;
+impl<'a> From<&'a ApprovalRequest> for ApprovalView<'a> {
+    fn from(request: &'a ApprovalRequest) -> Self {
+        let ApprovalRequest { scope, channel, body, tool, class, args, reason, flags, .. } = request;
         let (user, agent) = (scope.user(), scope.agent());
         Self { user, agent, channel, body, tool, class, args, declared: &[], reason, flags }
     }

@@ -10,7 +10,7 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use embody_store::approvals::{
-    Answer as StoredAnswer, Approval, ApprovalStatus, AskApproval, AskOutcome, DecideApproval,
+    Answer as StoredAnswer, Approval, ApprovalRequest, ApprovalStatus, AskOutcome, DecideApproval,
 };
 use embody_store::{Error, Topic};
 use embody_wire::server::HostResponse;
@@ -83,7 +83,7 @@ impl Approvals {
     async fn wait<A>(
         &self,
         approval: &Approval,
-        ask: &AskApproval,
+        ask: &ApprovalRequest,
         host: &mut Host<'_, A>,
     ) -> Result<Waited, Error>
     where

@@ -6,10 +6,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use embody_store::audit::{Outcome, Verdict};
+use embody_store::audit::{DecisionKind, Outcome};
 
 use super::Meter;
-use crate::pipeline::respond::decision_name;
 use crate::policy::Class;
 use crate::session::Session;
 
@@ -22,7 +21,7 @@ const OTHERS: &str = "_others";
 pub(crate) struct Body {
     pub(super) name: Box<str>,
     outcomes: [Counters<{ OUTCOMES.len() }>; Class::ALL.len()],
-    decisions: [Counters<{ DECISIONS.len() }>; Class::ALL.len()],
+    decisions: [Counters<{ DecisionKind::ALL.len() }>; Class::ALL.len()],
     pub(super) upstream: Histogram,
     /// The time that was spent in the broker itself.
     pub(super) overhead: Histogram,
@@ -41,7 +40,7 @@ impl Body {
         }
     }
 
-    pub(crate) fn record_decision(&self, class: Class, decision: Verdict) {
+    pub(crate) fn record_decision(&self, class: Class, decision: DecisionKind) {
         if let Some(decisions) = self.decisions.get(class as usize) {
             decisions.add(decision as usize);
         }
@@ -63,7 +62,7 @@ impl Body {
         self.outcomes.get(class as usize).map_or(0, |outcomes| outcomes.get(outcome_index(outcome)))
     }
 
-    pub(super) fn decisions(&self, class: Class, decision: Verdict) -> u64 {
+    pub(super) fn decisions(&self, class: Class, decision: DecisionKind) -> u64 {
         self.decisions.get(class as usize).map_or(0, |decisions| decisions.get(decision as usize))
     }
 }
@@ -291,23 +290,6 @@ pub(super) const fn outcome_label(outcome: Option<Outcome>) -> &'static str {
     }
 }
 
-pub(super) const DECISIONS: [Verdict; 7] = [
-    Verdict::Allow,
-    Verdict::Deny,
-    Verdict::Bounce,
-    Verdict::Pending,
-    Verdict::Held,
-    Verdict::Blocked,
-    Verdict::Timeout,
-];
-
-pub(super) const fn decision_label(decision: Verdict) -> &'static str {
-    match decision {
-        Verdict::Allow => "permit",
-        refused => decision_name(refused),
-    }
-}
-
 /// The results of approvals, in the order of their counters.
 pub(super) const APPROVAL_RESULTS: [&str; 7] =
     ["approved", "denied", "pending", "timed_out", "lapsed", "full", "unshowable"];
@@ -360,7 +342,7 @@ mod tests {
         let timing = Timing::since(Instant::now());
         timing.upstream(Duration::from_secs(1));
         bodies.of("desk").finish(Class::Write, Some(Outcome::Done), &timing);
-        bodies.of("lamp").record_decision(Class::Read, Verdict::Bounce);
+        bodies.of("lamp").record_decision(Class::Read, DecisionKind::Bounce);
         let desk = bodies.of("desk");
         assert_eq!(
             (
@@ -370,7 +352,7 @@ mod tests {
             (1, 0)
         );
         assert_eq!((desk.upstream.read().count, desk.overhead.read().count), (1, 1));
-        assert_eq!(bodies.of("lamp").decisions(Class::Read, Verdict::Bounce), 1);
+        assert_eq!(bodies.of("lamp").decisions(Class::Read, DecisionKind::Bounce), 1);
         assert_eq!(bodies.seen().map(|body| &*body.name).collect::<Vec<_>>(), ["desk", "lamp"]);
         for number in 0..2 * BODIES_MAX {
             bodies.of(&format!("b{number}")).finish(Class::Read, None, &timing);

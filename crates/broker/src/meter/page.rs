@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
+use embody_store::audit::DecisionKind;
+
 use super::Meter;
-use super::counters::{
-    APPROVAL_RESULTS, DECISIONS, Histogram, HistogramSnapshot, METHODS, OUTCOMES, decision_label,
-    outcome_label,
-};
+use super::counters::{APPROVAL_RESULTS, Histogram, HistogramSnapshot, METHODS, OUTCOMES, outcome_label};
 use super::span::SpanResult;
 use crate::Broker;
 use crate::builtin_tools::NAMES;
@@ -208,9 +207,8 @@ fn calls(meter: &Meter, page: &mut Page) {
         page.family("embody_decisions_total", Kind::Counter, "What was decided about tool calls.");
     for body in meter.bodies.seen() {
         for class in Class::ALL {
-            for decision in DECISIONS {
-                let labels =
-                    [("body", &*body.name), ("class", class.name()), ("decision", decision_label(decision))];
+            for decision in DecisionKind::ALL {
+                let labels = [("body", &*body.name), ("class", class.name()), ("decision", decision.name())];
                 family.sample(&labels, body.decisions(class, decision));
             }
         }

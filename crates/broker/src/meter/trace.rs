@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use embody_store::audit::{Outcome as AuditOutcome, Verdict};
+use embody_store::audit::{DecisionKind, Outcome as AuditOutcome};
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
 use embody_wire::server::{Call, Era, MODERN};
@@ -16,7 +16,7 @@ use embody_wire::upstream::{Link, Route};
 use serde::Deserialize;
 
 use super::Meter;
-use super::counters::{OTHER, decision_label, method_label, outcome_label};
+use super::counters::{OTHER, method_label, outcome_label};
 use super::span::{Attribute, Span, SpanKind, Spans, Value};
 use crate::pipeline::ToolCall;
 use crate::pipeline::record::is_error;
@@ -185,8 +185,8 @@ pub(crate) fn record_builtin(name: &str) {
     with(|trace| lock(&trace.facts).tool = Some((name.to_owned(), name.to_owned())));
 }
 
-pub(crate) fn record_decision(decision: Verdict) {
-    note("embody.decision", decision_label(decision));
+pub(crate) fn record_decision(decision: DecisionKind) {
+    note("embody.decision", decision.name());
 }
 
 pub(crate) fn record_outcome(outcome: Option<AuditOutcome>) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use embody_store::approvals::AskApproval;
+use embody_store::approvals::ApprovalRequest;
 use embody_wire::server::{Era, ServerRequest};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -128,7 +128,12 @@ async fn ask(
     })
 }
 
-fn approval_request(broker: &Broker, call: &ToolCall<'_>, reason: Reason, view: &MindView) -> AskApproval {
+fn approval_request(
+    broker: &Broker,
+    call: &ToolCall<'_>,
+    reason: Reason,
+    view: &MindView,
+) -> ApprovalRequest {
     let (session, ruling) = (call.session, &call.ruling);
     let reason = match reason {
         Reason::Mind => {
@@ -140,7 +145,7 @@ fn approval_request(broker: &Broker, call: &ToolCall<'_>, reason: Reason, view: 
     };
     let difference = call.lasting.iter().flat_map(|lasting| &lasting.difference);
     let difference = difference.map(|line| format!("instructions change: {line}"));
-    AskApproval {
+    ApprovalRequest {
         scope: session.scope.clone(),
         session: session.id.clone(),
         channel: session.host.principal.channel.clone(),

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use embody_store::approvals::{ApprovalUse, UseApproval};
 use embody_store::audit::{
-    Arguments as AuditedArguments, Event, Intent, Outcome as AuditOutcome, Record, RecordedIntent,
-    ToolCall as AuditedCall, Verdict,
+    Arguments as AuditedArguments, AuditedCall, DecisionKind, Event, Intent, Outcome as AuditOutcome, Record,
+    RecordedIntent,
 };
 use embody_wire::Outcome;
 use embody_wire::message::may_contain;
@@ -127,9 +127,15 @@ async fn queue(broker: &Broker, call: &ToolCall<'_>, result: &CallResult, read: 
     broker.post_calls.add(finished).await;
 }
 
-pub(super) async fn decision(config: &BrokerConfig, call: &ToolCall<'_>, decision: Verdict, reason: String) {
+pub(super) async fn decision(
+    config: &BrokerConfig,
+    call: &ToolCall<'_>,
+    decision: DecisionKind,
+    reason: String,
+) {
     tracing::debug!(call = call.id, session = call.session.id, ?decision, reason, "the call is not made");
-    let event = Event::Decision(embody_store::audit::Decision { call: audited(call), decision, reason });
+    let event =
+        Event::Decision(embody_store::audit::DecisionRecord { call: audited(call), decision, reason });
     let record = Record { actor: call.session.identity.actor.clone(), event };
     if let Err(error) = config.store.audit().append_deferred(record).await {
         config.meter.unrecorded.add(1);

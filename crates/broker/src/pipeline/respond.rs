@@ -2,7 +2,7 @@
 //! code. It has no `structuredContent`, which clients validate against `outputSchema` even on errors; data for programs is in
 //! `_meta`. See `docs/results.md`.
 
-use embody_store::audit::{Outcome as AuditOutcome, Verdict};
+use embody_store::audit::{DecisionKind, Outcome as AuditOutcome};
 use embody_text::{truncate, without_control};
 use embody_wire::server::{code, failure, failure_with};
 use embody_wire::{Error, Outcome};
@@ -74,7 +74,7 @@ pub(super) async fn refuse(broker: &Broker, call: &ToolCall<'_>, refusal: Refusa
     let session = call.session;
     count_decision(call, refusal.decision);
     record::decision(&broker.config, call, refusal.decision, refusal.on_record()).await;
-    if refusal.decision == Verdict::Bounce {
+    if refusal.decision == DecisionKind::Bounce {
         session.delivery.bounced(call.digest());
     }
     if let Some(hash) = &refusal.contract_hash {
@@ -103,7 +103,7 @@ pub(super) async fn refusal(
             Err(reason) => return Refusal::failed(reason),
         },
         Decision::Ask(reason) => {
-            let decision = if *reason == Reason::Mind { Verdict::Held } else { Verdict::Pending };
+            let decision = if *reason == Reason::Mind { DecisionKind::Held } else { DecisionKind::Pending };
             match asked_on {
                 [] => Refusal::pending_in_a_form(decision),
                 channels => Refusal::pending(decision, &where_asked(channels)),
@@ -167,7 +167,7 @@ pub(super) fn unknown_tool(config: &BrokerConfig, session: &Session, name: &str)
 }
 
 /// Called once per call.
-pub(super) fn count_decision(call: &ToolCall<'_>, decision: Verdict) {
+pub(super) fn count_decision(call: &ToolCall<'_>, decision: DecisionKind) {
     call.meter.record_decision(call.ruling.class, decision);
     trace::record_decision(decision);
 }
@@ -181,7 +181,7 @@ pub(super) fn count_end(call: &ToolCall<'_>, outcome: Option<AuditOutcome>) {
 /// A result that replaces the upstream's.
 #[derive(Debug, Serialize)]
 pub(crate) struct Refusal {
-    pub(crate) decision: Verdict,
+    pub(crate) decision: DecisionKind,
     pub(crate) reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) approval_id: Option<String>,
@@ -210,7 +210,7 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn new(decision: Verdict, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(decision: DecisionKind, reason: impl Into<String>) -> Self {
         Self {
             decision,
             reason: reason.into(),
@@ -277,7 +277,7 @@ impl Refusal {
         let degraded = session.degraded();
         // A bounce delivers the contract, so it does not report the contract as missing.
         let is_reported =
-            |one: &&Degraded| self.decision != Verdict::Bounce || **one != Degraded::HostPromptMissing;
+            |one: &&Degraded| self.decision != DecisionKind::Bounce || **one != Degraded::HostPromptMissing;
         let degraded: Vec<String> = degraded.iter().filter(is_reported).map(Degraded::for_model).collect();
         let mark = session.mark().map(str::to_owned);
         let refusal = Self { degraded, mark, code: session.code().to_owned(), ..self };
@@ -294,7 +294,7 @@ impl Refusal {
     /// The text for the model: sender and event, next step, details, then the contract. Hosts truncate at the end.
     fn text(&self) -> String {
         let Self { code, reason, .. } = self;
-        let kind = decision_name(self.decision);
+        let kind = self.decision.name();
         let happened = if self.outcome_unknown { "Sent, outcome unknown" } else { "Not sent" };
         let mut text = format!("{PREFIX}{code}] {happened} ({kind}): {reason}.");
         if let Some(action) = &self.required_next_action {
@@ -339,7 +339,7 @@ impl Refusal {
         Self {
             contract_hash: Some(contract.hash),
             contract: Some(contract.text),
-            ..Self::new(Verdict::Bounce, "this call arrived before the session contract was delivered")
+            ..Self::new(DecisionKind::Bounce, "this call arrived before the session contract was delivered")
                 .next("read the contract below, then repeat the same call if it complies with the contract")
         }
     }
@@ -347,26 +347,26 @@ impl Refusal {
     /// Another result delivered the contract, but the model may not have read it before this call.
     fn bounce_again() -> Self {
         let reason = "the session contract came with an earlier result, and this call may have been made before you read it";
-        Self::new(Verdict::Bounce, reason).next("repeat the same call if it complies with the contract")
+        Self::new(DecisionKind::Bounce, reason).next("repeat the same call if it complies with the contract")
     }
 
-    pub(crate) fn pending(decision: Verdict, asked_in: &str) -> Self {
+    pub(crate) fn pending(decision: DecisionKind, asked_in: &str) -> Self {
         Self::undecided(decision).next(format!(
             "tell the user that it waits for approval {asked_in}; once they have answered, repeat exactly the same call"
         ))
     }
 
     /// Only a form of this host can approve the call, and the form is closed.
-    fn pending_in_a_form(decision: Verdict) -> Self {
+    fn pending_in_a_form(decision: DecisionKind) -> Self {
         Self::undecided(decision).next(
             "tell the user that it waits for approval in a form of this host; when they are ready, repeat exactly the \
              same call to show the form again",
         )
     }
 
-    fn undecided(decision: Verdict) -> Self {
+    fn undecided(decision: DecisionKind) -> Self {
         let reason = match decision {
-            Verdict::Held => "the mind flagged it, so the owner was asked and has not answered yet",
+            DecisionKind::Held => "the mind flagged it, so the owner was asked and has not answered yet",
             _ => "the owner was asked to approve it and has not answered yet",
         };
         Self::new(decision, reason)
@@ -380,53 +380,53 @@ impl Refusal {
             "telegram" => "denied it on Telegram",
             _ => "denied it",
         };
-        Self::new(Verdict::Deny, format!("the owner {answer}"))
+        Self::new(DecisionKind::Deny, format!("the owner {answer}"))
             .next("tell the user that it was denied; do not repeat it and do not look for another way")
     }
 
     pub(crate) fn unshowable(reason: impl Into<String>) -> Self {
-        Self::new(Verdict::Deny, reason)
+        Self::new(DecisionKind::Deny, reason)
             .next("tell the user that it cannot be approved as it is, and why; do not look for another way")
     }
 
     pub(crate) fn in_a_shared_conversation() -> Self {
-        Self::new(Verdict::Deny, builtin_tools::SHARED_CONVERSATION)
+        Self::new(DecisionKind::Deny, builtin_tools::SHARED_CONVERSATION)
             .next("tell the user that you can do this only in a conversation that no one else reads")
     }
 
     pub(crate) fn forbidden(reason: impl Into<String>) -> Self {
-        Self::new(Verdict::Deny, reason)
+        Self::new(DecisionKind::Deny, reason)
             .next("tell the user that it is not allowed; do not look for another way to the same result")
     }
 
     pub(crate) fn expired() -> Self {
-        Self::new(Verdict::Timeout, "the approval expired before the owner answered")
+        Self::new(DecisionKind::Timeout, "the approval expired before the owner answered")
             .next("tell the user that it was not approved in time; repeat the call only if they ask for it")
     }
 
     /// The call was approved but not repeated in time.
     pub(crate) fn lapsed() -> Self {
         Self::new(
-            Verdict::Timeout,
+            DecisionKind::Timeout,
             "the owner approved it, but the approval expired before the call was repeated",
         )
         .next("repeat the same call if it is still wanted; the owner is asked again")
     }
 
     pub(crate) fn too_many_approvals() -> Self {
-        Self::new(Verdict::Blocked, "too many calls wait for the owner's approval already")
+        Self::new(DecisionKind::Blocked, "too many calls wait for the owner's approval already")
             .next("tell the user to answer them; repeat the same call after that")
     }
 
     pub(crate) fn approval_spent() -> Self {
         let reason = "the approval does not cover this call any more: it was used, or it expired";
-        Self::new(Verdict::Timeout, reason)
+        Self::new(DecisionKind::Timeout, reason)
             .next("repeat the same call if it is still wanted; the owner is asked again")
     }
 
     /// The server's own error text goes to the audit only.
     pub(crate) fn unavailable(body: &str, detail: impl std::fmt::Display) -> Self {
-        Self::new(Verdict::Blocked, format!("`{body}` is unavailable; runtime_status says why"))
+        Self::new(DecisionKind::Blocked, format!("`{body}` is unavailable; runtime_status says why"))
             .detail(detail)
             .next(format!(
                 "tell the user; repeat the same call when runtime_status shows `{body}` as connected"
@@ -434,38 +434,27 @@ impl Refusal {
     }
 
     pub(crate) fn mind_unavailable() -> Self {
-        Self::new(Verdict::Blocked, "the mind does not answer, and writes are blocked while it does not")
+        Self::new(DecisionKind::Blocked, "the mind does not answer, and writes are blocked while it does not")
             .next("tell the user; repeat the same call when runtime_status shows the mind as connected")
     }
 
     pub(crate) fn failed(reason: impl Into<String>) -> Self {
-        Self::new(Verdict::Blocked, reason).next("tell the user that embody could not make the call, and why")
+        Self::new(DecisionKind::Blocked, reason)
+            .next("tell the user that embody could not make the call, and why")
     }
 
     pub(crate) fn quarantined(reason: impl Into<String>) -> Self {
-        Self::new(Verdict::Held, reason)
+        Self::new(DecisionKind::Held, reason)
             .next("tell the user that the operator has to review this tool; do not call it again until then")
     }
 
     pub(crate) fn cancelled() -> Self {
-        Self::new(Verdict::Blocked, "the host cancelled it").next("tell the user that it was cancelled")
+        Self::new(DecisionKind::Blocked, "the host cancelled it").next("tell the user that it was cancelled")
     }
 
     pub(crate) fn unknown(reason: impl Into<String>) -> Self {
         let next = "check with a read whether it took effect; do not repeat it before you know";
-        Self { outcome_unknown: true, ..Self::new(Verdict::Timeout, reason).next(next) }
-    }
-}
-
-pub(crate) const fn decision_name(decision: Verdict) -> &'static str {
-    match decision {
-        Verdict::Allow => "allow",
-        Verdict::Deny => "deny",
-        Verdict::Pending => "pending",
-        Verdict::Bounce => "bounce",
-        Verdict::Held => "held",
-        Verdict::Timeout => "timeout",
-        Verdict::Blocked => "blocked",
+        Self { outcome_unknown: true, ..Self::new(DecisionKind::Timeout, reason).next(next) }
     }
 }
 

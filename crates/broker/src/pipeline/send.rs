@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::audit::Verdict;
+use embody_store::audit::DecisionKind;
 use embody_wire::server::{Call, Era, code, failure};
 use embody_wire::upstream::{CallEvent, Link, OutgoingCall, PendingCall};
 use embody_wire::{Error, Outcome, Request, Response};
@@ -73,7 +73,7 @@ pub(super) async fn send(
         .filter(|_| permit.uses_approval())
         .zip(call.params)
         .and_then(|(approved, params)| degraded::with_meta(params, APPROVED_KEY, approved));
-    count_decision(call, Verdict::Allow);
+    count_decision(call, DecisionKind::Permit);
     let link = match &call.link {
         Ok(link) => link,
         Err(reason) => return (CallResult::Unavailable(reason.clone()), None),

@@ -9,10 +9,10 @@ use embody_broker::approval::{Answer, ApprovalPrompt, Approvals, bound_policy};
 use embody_broker::arguments::Arguments;
 use embody_broker::policy::{Class, Via};
 use embody_store::approvals::{
-    Answer as Said, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, AskApproval, AskOutcome,
+    Answer as Said, Approval, ApprovalFilter, ApprovalRequest, ApprovalStatus, ApprovalUse, AskOutcome,
     DecideApproval, DecideOutcome, UseApproval,
 };
-use embody_store::audit::{Actor, Arguments as Audited, Intent, ToolCall};
+use embody_store::audit::{Actor, Arguments as Audited, AuditedCall, Intent};
 use embody_store::{DatabaseUrl, Scope, Store};
 use embody_wire::Outcome;
 use embody_wire::server::HostResponse;
@@ -90,7 +90,7 @@ impl Call {
     }
 
     fn prompt(&self) -> ApprovalPrompt<'_> {
-        let request = AskApproval { reason: "mail leaves the building".into(), ..self.ask() };
+        let request = ApprovalRequest { reason: "mail leaves the building".into(), ..self.ask() };
         ApprovalPrompt {
             request,
             class: self.class,
@@ -102,17 +102,17 @@ impl Call {
 
     fn flagged(&self, flags: Vec<String>) -> ApprovalPrompt<'_> {
         let prompt = self.prompt();
-        ApprovalPrompt { request: AskApproval { flags, ..prompt.request }, ..prompt }
+        ApprovalPrompt { request: ApprovalRequest { flags, ..prompt.request }, ..prompt }
     }
 
     fn open_for(&self, timeout: Duration) -> ApprovalPrompt<'_> {
         let prompt = self.prompt();
-        ApprovalPrompt { request: AskApproval { timeout, ..prompt.request }, ..prompt }
+        ApprovalPrompt { request: ApprovalRequest { timeout, ..prompt.request }, ..prompt }
     }
 
     /// As the store is asked for it.
-    fn ask(&self) -> AskApproval {
-        AskApproval {
+    fn ask(&self) -> ApprovalRequest {
+        ApprovalRequest {
             scope: self.scope.clone(),
             session: "s".into(),
             channel: "stdio".into(),
@@ -387,7 +387,7 @@ async fn a_time_out_is_a_denial_that_is_told_once() {
     let first = world.approvals(LONG).ask(hasty, Some(async |_| pending().await)).await.unwrap();
     assert!(matches!(first, Answer::TimedOut { .. }), "{first:?}");
     // A repeated call receives the answer that the first did not wait for.
-    let brief = AskApproval { timeout: Duration::from_millis(1), ..call.ask() };
+    let brief = ApprovalRequest { timeout: Duration::from_millis(1), ..call.ask() };
     let AskOutcome::New(second) = world.other.approvals().ask(brief).await.unwrap().asked else { panic!() };
     assert_ne!(id(&first), second.id);
     while status(&world.other, &second.id).await != ApprovalStatus::Expired {
@@ -407,7 +407,7 @@ async fn a_time_out_is_a_denial_that_is_told_once() {
 async fn a_yes_that_nobody_used_is_told_as_such_once() {
     let world = World::new().await;
     let call = Call::new();
-    let brief = AskApproval { timeout: Duration::from_secs(2), ..call.ask() };
+    let brief = ApprovalRequest { timeout: Duration::from_secs(2), ..call.ask() };
     let AskOutcome::New(given) = world.other.approvals().ask(brief).await.unwrap().asked else { panic!() };
     decide(&world.other, &given, Said::Approve).await;
     while status(&world.other, &given.id).await != ApprovalStatus::Expired {
@@ -530,7 +530,7 @@ async fn an_answer_that_another_call_used_is_asked_for_anew() {
 }
 
 async fn use_up(store: &Store, approval: &Approval) {
-    let call = ToolCall {
+    let call = AuditedCall {
         call_id: "call".into(),
         body: approval.body.clone(),
         tool: approval.tool.clone(),

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use embody_store::Scope;
 use embody_store::approvals::{
-    Answer, Approval, ApprovalStatus, ApprovalUse, AskApproval, AskOutcome, DecideApproval, UseApproval,
+    Answer, Approval, ApprovalRequest, ApprovalStatus, ApprovalUse, AskOutcome, DecideApproval, UseApproval,
 };
-use embody_store::audit::{Actor, Arguments, Intent, ToolCall};
+use embody_store::audit::{Actor, Arguments, AuditedCall, Intent};
 use embody_store::pins::{Definition, PinState, SeenTool};
 use serde_json::{Value, json};
 
@@ -30,8 +30,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 const ARGS: &str =
     "{\"body\":\"Hi Bob,\\ntool: whoami\u{202e}\",\"n\":12345678901234567890123,\"to\":\"bob@example.com\"}";
 
-fn ask() -> AskApproval {
-    AskApproval {
+fn ask() -> ApprovalRequest {
+    ApprovalRequest {
         scope: Scope::new("ann", "assistant").unwrap(),
         session: "s".into(),
         channel: "mcp".into(),
@@ -53,7 +53,7 @@ fn policy(stored: &StoreFixture, ways: &str) -> String {
     format!("{}/human_visible_write/{ways}", test["policy_version"].as_str().unwrap())
 }
 
-fn asked(stored: &StoreFixture, ask: AskApproval) -> Approval {
+fn asked(stored: &StoreFixture, ask: ApprovalRequest) -> Approval {
     stored.directly(async |store| match store.approvals().ask(ask).await.unwrap().asked {
         AskOutcome::New(approval) => approval,
         other => panic!("{other:?}"),
@@ -73,7 +73,7 @@ fn listed(stored: &StoreFixture, arguments: &[&str]) -> Vec<Value> {
 // spec: N-10
 fn an_approval_is_shown_whole_and_given(stored: &StoreFixture) {
     assert_eq!(stored.run(&["approvals", "list"]).ok().stdout, "No call waits for an approval.\n");
-    let approval = asked(stored, AskApproval { policy: policy(stored, "elicitation,cli"), ..ask() });
+    let approval = asked(stored, ApprovalRequest { policy: policy(stored, "elicitation,cli"), ..ask() });
     let waiting = listed(stored, &[]);
     assert_eq!(waiting.len(), 1);
     for (key, value) in [
@@ -143,7 +143,7 @@ fn expired_approvals_are_rejected(stored: &StoreFixture) {
         .run(&["approvals", "approve", "nothing"])
         .ended(1)
         .says(&["there is no approval `nothing`", "hint: `embody approvals list`"]);
-    let brief = asked(stored, AskApproval { timeout: Duration::from_millis(1), ..ask() });
+    let brief = asked(stored, ApprovalRequest { timeout: Duration::from_millis(1), ..ask() });
     while status(stored, &brief.id).0 != ApprovalStatus::Expired {}
     for word in ["approve", "deny"] {
         stored.run(&["approvals", word, &brief.id]).ended(1).says(&["expired at 2", "counts as denied"]);
@@ -155,7 +155,7 @@ fn expired_approvals_are_rejected(stored: &StoreFixture) {
 fn used_approvals_are_rejected(stored: &StoreFixture) {
     let approval = asked(stored, ask());
     let Approval { user, id, .. } = approval.clone();
-    let call = ToolCall {
+    let call = AuditedCall {
         call_id: "call".into(),
         body: approval.body.clone(),
         tool: approval.tool.clone(),
@@ -185,7 +185,7 @@ fn the_rules_determine_the_approval_channels(stored: &StoreFixture) {
         "embody.toml",
         "[[policy.rule]]\ntools = [\"send_*\"]\nvia = [\"telegram\"]\nwhen = 'args.to == \"bob@example.com\"'\n",
     );
-    let approval = asked(stored, AskApproval { policy: policy(stored, "telegram"), ..ask() });
+    let approval = asked(stored, ApprovalRequest { policy: policy(stored, "telegram"), ..ask() });
     stored
         .run(&["approvals", "approve", &approval.id])
         .ended(1)
@@ -193,7 +193,7 @@ fn the_rules_determine_the_approval_channels(stored: &StoreFixture) {
     assert_eq!(status(stored, &approval.id).0, ApprovalStatus::Pending);
     stored.run(&["approvals", "deny", &approval.id]).ok();
     // Under another policy the approval channels are unknown.
-    let other = asked(stored, AskApproval { policy: "another/write/cli".into(), ..ask() });
+    let other = asked(stored, ApprovalRequest { policy: "another/write/cli".into(), ..ask() });
     stored
         .run(&["approvals", "approve", &other.id])
         .ended(1)
@@ -205,7 +205,7 @@ fn the_rules_determine_the_approval_channels(stored: &StoreFixture) {
 // spec: N-10
 fn a_call_that_cannot_be_shown_completely_is_not_approved(stored: &StoreFixture) {
     let args = json!({ "body": "a".repeat(20_000) }).to_string();
-    let approval = asked(stored, AskApproval { args, ..ask() });
+    let approval = asked(stored, ApprovalRequest { args, ..ask() });
     let list = stored.run(&["approvals", "list"]).ok().stdout;
     assert!(list.contains("cannot be approved"), "{list}");
     stored

@@ -28,14 +28,14 @@ pub struct Record {
 pub enum Event {
     Intent(Intent),
     Outcome(CallEnd),
-    Decision(Decision),
+    Decision(DecisionRecord),
     Read(Read),
     Task(TaskMessage),
     Operator(Operation),
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct ToolCall {
+pub struct AuditedCall {
     /// Shared by intent and outcome; a user never reuses one.
     pub call_id: String,
     pub body: String,
@@ -49,7 +49,7 @@ pub struct ToolCall {
 #[derive(Clone, Debug, Serialize)]
 pub struct Intent {
     #[serde(flatten)]
-    pub call: ToolCall,
+    pub call: AuditedCall,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
 }
@@ -75,33 +75,50 @@ pub enum Outcome {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Decision {
+pub struct DecisionRecord {
     #[serde(flatten)]
-    pub call: ToolCall,
-    pub decision: Verdict,
+    pub call: AuditedCall,
+    pub decision: DecisionKind,
     pub reason: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    Allow,
+pub enum DecisionKind {
+    Permit,
     Deny,
-    /// A person has to decide.
-    Pending,
     /// The contract has to be read first.
     Bounce,
+    /// A person has to decide.
+    Pending,
     /// The mind flagged it.
     Held,
-    Timeout,
     /// A required part is unavailable.
     Blocked,
+    Timeout,
+}
+
+impl DecisionKind {
+    pub const ALL: [Self; 7] =
+        [Self::Permit, Self::Deny, Self::Bounce, Self::Pending, Self::Held, Self::Blocked, Self::Timeout];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Permit => "permit",
+            Self::Deny => "deny",
+            Self::Bounce => "bounce",
+            Self::Pending => "pending",
+            Self::Held => "held",
+            Self::Blocked => "blocked",
+            Self::Timeout => "timeout",
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Read {
     #[serde(flatten)]
-    pub call: ToolCall,
+    pub call: AuditedCall,
     pub outcome: Outcome,
 }
 
@@ -151,7 +168,7 @@ impl Record {
             }
             Event::Decision(decision) => {
                 decision.call.check()?;
-                let decision = Decision { reason: told(&decision.reason), ..decision };
+                let decision = DecisionRecord { reason: told(&decision.reason), ..decision };
                 ("decision", Call::None, json(&decision)?)
             }
             Event::Read(read) => {
@@ -211,7 +228,7 @@ impl Entry {
     }
 }
 
-impl ToolCall {
+impl AuditedCall {
     fn check(&self) -> Result<()> {
         check_name("call", &self.call_id)?;
         check_name("body", &self.body)?;

@@ -16,8 +16,8 @@ mod verify;
 pub(crate) use self::chain::{Chain, ChainFiles};
 pub(crate) use self::entry::Entry;
 pub use self::entry::{
-    Action, Actor, CallEnd, Decision, Event, Intent, Operation, Outcome, Read, Record, TaskMessage,
-    TaskMessageKind, ToolCall, Verdict,
+    Action, Actor, AuditedCall, CallEnd, DecisionKind, DecisionRecord, Event, Intent, Operation, Outcome,
+    Read, Record, TaskMessage, TaskMessageKind,
 };
 pub use self::journal::RecordedIntent;
 pub use self::read::{AuditPages, AuditRecord};

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use embody_store::Store;
 use embody_store::approvals::{
-    Answer, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, AskApproval, AskOutcome, AskResult,
+    Answer, Approval, ApprovalFilter, ApprovalRequest, ApprovalStatus, ApprovalUse, AskOutcome, AskResult,
     DecideApproval, DecideOutcome, Refusal, UseApproval,
 };
-use embody_store::audit::{Actor, Arguments, Intent, ToolCall};
+use embody_store::audit::{Actor, Arguments, AuditedCall, Intent};
 
 use crate::world::{World, contract, eventually, scope};
 
@@ -34,8 +34,8 @@ contract!(
 const ARGS: &str = "{\"to\": \"bob\",  \"n\": 9007199254740993, \"x\": 1.0}";
 const HOUR: Duration = Duration::from_secs(3600);
 
-pub(crate) fn ask() -> AskApproval {
-    AskApproval {
+pub(crate) fn ask() -> ApprovalRequest {
+    ApprovalRequest {
         scope: scope("ann", "assistant"),
         session: "s".into(),
         channel: "stdio".into(),
@@ -51,7 +51,7 @@ pub(crate) fn ask() -> AskApproval {
     }
 }
 
-pub(crate) async fn asked(store: &Store, ask: AskApproval) -> Approval {
+pub(crate) async fn asked(store: &Store, ask: ApprovalRequest) -> Approval {
     match store.approvals().ask(ask).await.unwrap().asked {
         AskOutcome::New(approval) => approval,
         other => panic!("{other:?}"),
@@ -79,7 +79,7 @@ pub(crate) fn call(approval: &Approval) -> UseApproval {
 }
 
 fn intent(body: &str, tool: &str, args: &str) -> Intent {
-    let call = ToolCall {
+    let call = AuditedCall {
         call_id: "call".into(),
         body: body.into(),
         tool: tool.into(),
@@ -128,20 +128,20 @@ async fn the_same_call_asks_once(world: World) {
 async fn another_call_asks_anew(world: World) {
     asked(&world.store, ask()).await;
     for other in [
-        AskApproval { scope: scope("bob", "assistant"), ..ask() },
-        AskApproval { scope: scope("ann", "writer"), ..ask() },
-        AskApproval { body: "mail".into(), ..ask() },
-        AskApproval { tool: "delete".into(), ..ask() },
-        AskApproval { args: "{}".into(), ..ask() },
-        AskApproval { pin: "q".into(), ..ask() },
-        AskApproval { policy: "v2".into(), ..ask() },
+        ApprovalRequest { scope: scope("bob", "assistant"), ..ask() },
+        ApprovalRequest { scope: scope("ann", "writer"), ..ask() },
+        ApprovalRequest { body: "mail".into(), ..ask() },
+        ApprovalRequest { tool: "delete".into(), ..ask() },
+        ApprovalRequest { args: "{}".into(), ..ask() },
+        ApprovalRequest { pin: "q".into(), ..ask() },
+        ApprovalRequest { policy: "v2".into(), ..ask() },
     ] {
         asked(&world.store, other).await;
     }
     assert_eq!(world.store.approvals().list_all(ApprovalFilter::Pending, 100).await.unwrap().len(), 8);
     // A host that was started again goes on where it was.
     let later =
-        world.store.approvals().ask(AskApproval { session: "t".into(), ..ask() }).await.unwrap().asked;
+        world.store.approvals().ask(ApprovalRequest { session: "t".into(), ..ask() }).await.unwrap().asked;
     assert!(matches!(later, AskOutcome::Same(_)), "{later:?}");
 }
 
@@ -233,13 +233,13 @@ async fn a_denial_stands_while_its_time_lasts(world: World) {
     let refused = world.store.approvals().consume(call(&approval)).await.unwrap();
     assert_eq!(refused, ApprovalUse::Refused(Refusal::Denied));
     assert_eq!(world.store.approvals().list_all(ApprovalFilter::All, 10).await.unwrap().len(), 1);
-    asked(&world.store, AskApproval { tool: "t".into(), ..ask() }).await;
+    asked(&world.store, ApprovalRequest { tool: "t".into(), ..ask() }).await;
 }
 
 // spec: N-10
 async fn too_late_is_denied(world: World) {
     let second = world.second().await;
-    let brief = AskApproval { timeout: Duration::from_millis(1), ..ask() };
+    let brief = ApprovalRequest { timeout: Duration::from_millis(1), ..ask() };
     let approval = asked(&world.store, brief.clone()).await;
     over(&world.store, &approval).await;
     let late = world.store.approvals().decide(decide(&approval, Answer::Approve)).await.unwrap();
@@ -279,13 +279,13 @@ async fn too_late_is_denied(world: World) {
 
 async fn a_call_is_told_once_that_its_time_is_over(world: World) {
     let second = world.second().await;
-    let brief = AskApproval { timeout: Duration::from_millis(1), ..ask() };
+    let brief = ApprovalRequest { timeout: Duration::from_millis(1), ..ask() };
     let approval = asked(&world.store, brief.clone()).await;
     over(&world.store, &approval).await;
     for other in [
-        AskApproval { scope: scope("ann", "writer"), ..brief.clone() },
-        AskApproval { args: "{}".into(), ..brief.clone() },
-        AskApproval { scope: scope("bob", "assistant"), ..brief.clone() },
+        ApprovalRequest { scope: scope("ann", "writer"), ..brief.clone() },
+        ApprovalRequest { args: "{}".into(), ..brief.clone() },
+        ApprovalRequest { scope: scope("bob", "assistant"), ..brief.clone() },
     ] {
         assert_eq!(world.store.approvals().take_expired(other).await.unwrap(), None);
     }
@@ -307,7 +307,7 @@ async fn a_call_is_told_once_that_its_time_is_over(world: World) {
 async fn a_call_is_told_also_when_others_ended_it(world: World) {
     for is_given in [false, true] {
         let timeout = Duration::from_millis(if is_given { 300 } else { 1 });
-        let brief = AskApproval { timeout, ..ask() };
+        let brief = ApprovalRequest { timeout, ..ask() };
         let approval = asked(&world.store, brief.clone()).await;
         if is_given {
             approve(&world.store, &approval).await;
@@ -344,10 +344,10 @@ async fn over(store: &Store, approval: &Approval) {
 }
 
 async fn nobody_is_asked_too_much(world: World) {
-    let brief = AskApproval { timeout: Duration::from_millis(1), tool: "brief".into(), ..ask() };
+    let brief = ApprovalRequest { timeout: Duration::from_millis(1), tool: "brief".into(), ..ask() };
     let old = asked(&world.store, brief.clone()).await;
     over(&world.store, &old).await;
-    let nth = |number: usize| AskApproval { tool: format!("s{number}"), ..ask() };
+    let nth = |number: usize| ApprovalRequest { tool: format!("s{number}"), ..ask() };
     let mut pending = Vec::new();
     for number in 0..100 {
         pending.push(asked(&world.store, nth(number)).await);
@@ -361,20 +361,20 @@ async fn nobody_is_asked_too_much(world: World) {
     assert_eq!(world.store.approvals().list("ann", ApprovalFilter::All, 200).await.unwrap().len(), 101);
     let same = world.store.approvals().ask(nth(7)).await.unwrap().asked;
     assert_eq!(same, AskOutcome::Same(pending[7].clone()));
-    asked(&world.store, AskApproval { scope: scope("bob", "assistant"), ..ask() }).await;
+    asked(&world.store, ApprovalRequest { scope: scope("bob", "assistant"), ..ask() }).await;
     world.store.approvals().decide(decide(&pending[7], Answer::Deny)).await.unwrap();
     asked(&world.store, nth(100)).await;
 }
 
 async fn what_is_over_is_forgotten(world: World) {
     let open = asked(&world.store, ask()).await;
-    let denied = asked(&world.store, AskApproval { tool: "denied".into(), ..ask() }).await;
+    let denied = asked(&world.store, ApprovalRequest { tool: "denied".into(), ..ask() }).await;
     world.store.approvals().decide(decide(&denied, Answer::Deny)).await.unwrap();
-    let given = asked(&world.store, AskApproval { tool: "given".into(), ..ask() }).await;
+    let given = asked(&world.store, ApprovalRequest { tool: "given".into(), ..ask() }).await;
     approve(&world.store, &given).await;
     for number in 0..3 {
         let tool = format!("s{number}");
-        let old = AskApproval { timeout: Duration::from_millis(1), tool, ..ask() };
+        let old = ApprovalRequest { timeout: Duration::from_millis(1), tool, ..ask() };
         over(&world.store, &asked(&world.store, old).await).await;
     }
     // Nobody has put on record that these are over.
@@ -392,7 +392,7 @@ async fn what_is_over_is_forgotten(world: World) {
         let decided = eventually("an answer in time", async || {
             timeout *= 2;
             let tool = format!("{answer:?} {timeout:?}");
-            let approval = asked(&world.store, AskApproval { timeout, tool, ..ask() }).await;
+            let approval = asked(&world.store, ApprovalRequest { timeout, tool, ..ask() }).await;
             let decided = world.store.approvals().decide(decide(&approval, answer)).await.unwrap();
             let used = match answer {
                 Answer::Approve => is_used(&world.store.approvals().consume(call(&approval)).await.unwrap()),
@@ -415,7 +415,7 @@ async fn what_is_over_is_forgotten(world: World) {
 async fn an_answer_is_on_record(world: World) {
     let yes = asked(&world.store, ask()).await;
     approve(&world.store, &yes).await;
-    let no = asked(&world.store, AskApproval { tool: "t".into(), ..ask() }).await;
+    let no = asked(&world.store, ApprovalRequest { tool: "t".into(), ..ask() }).await;
     world.store.approvals().decide(decide(&no, Answer::Deny)).await.unwrap();
     let records = world.store.audit().tail(10, Some("ann")).await.unwrap();
     let told: Vec<_> =
@@ -429,7 +429,7 @@ async fn an_answer_that_nobody_used_expires(world: World) {
     let mut timeout = Duration::from_millis(50);
     let approval = eventually("an answer in time", async || {
         timeout *= 2;
-        let approval = asked(&world.store, AskApproval { timeout, ..ask() }).await;
+        let approval = asked(&world.store, ApprovalRequest { timeout, ..ask() }).await;
         match world.store.approvals().decide(decide(&approval, Answer::Approve)).await.unwrap() {
             DecideOutcome::Decided(approval) => Some(approval),
             _ => None,
@@ -460,7 +460,7 @@ async fn outlives_the_process(world: World) {
 
 async fn belongs_to_its_user(world: World) {
     let hers = asked(&world.store, ask()).await;
-    let his = asked(&world.store, AskApproval { scope: scope("bob", "assistant"), ..ask() }).await;
+    let his = asked(&world.store, ApprovalRequest { scope: scope("bob", "assistant"), ..ask() }).await;
     assert_eq!(world.store.approvals().get("bob", &hers.id).await.unwrap(), None);
     assert_eq!(world.store.approvals().find(&hers.id).await.unwrap(), Some(hers.clone()));
     let hers_only = world.store.approvals().list("ann", ApprovalFilter::All, 10).await.unwrap();
@@ -473,13 +473,13 @@ async fn belongs_to_its_user(world: World) {
 }
 
 async fn refuses_what_is_too_large(world: World) {
-    let large = AskApproval { args: "x".repeat(1024 * 1024), ..ask() };
+    let large = ApprovalRequest { args: "x".repeat(1024 * 1024), ..ask() };
     let approval = asked(&world.store, large.clone()).await;
     assert_eq!(approval.args.len(), 1024 * 1024);
     let error = world
         .store
         .approvals()
-        .ask(AskApproval { args: format!("{}x", large.args), ..ask() })
+        .ask(ApprovalRequest { args: format!("{}x", large.args), ..ask() })
         .await
         .unwrap_err();
     assert_eq!(error.to_string(), "the text of the arguments has 1048577 bytes; 1048576 are allowed");

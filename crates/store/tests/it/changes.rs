@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use embody_store::approvals::AskApproval;
+use embody_store::approvals::ApprovalRequest;
 use embody_store::incoming::FinishIncoming;
 use embody_store::instructions::InstructionsChange;
 use embody_store::outgoing::OutgoingEnd;
@@ -109,7 +109,7 @@ async fn make_changes(store: &Store, mut made: impl AsyncFnMut(Topic, &str)) {
     made(Topic::Approvals, "deciding").await;
     assert!(approvals::is_used(&store.approvals().consume(approvals::call(&approval)).await.unwrap()));
     made(Topic::Approvals, "using").await;
-    let brief = AskApproval { timeout: Duration::from_millis(1), ..approvals::ask() };
+    let brief = ApprovalRequest { timeout: Duration::from_millis(1), ..approvals::ask() };
     store.approvals().ask(brief).await.unwrap();
     made(Topic::Approvals, "asking again").await;
     eventually("the end of the approval", async || {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use embody_store::Scope;
-use embody_store::approvals::{Answer, Approval, ApprovalStatus, AskApproval, AskOutcome, DecideApproval};
+use embody_store::approvals::{
+    Answer, Approval, ApprovalRequest, ApprovalStatus, AskOutcome, DecideApproval,
+};
 use serde_json::{Value, json};
 
 use super::world::{ANN, GROUP, OWNER, STRANGER, World, eventually};
@@ -12,7 +14,7 @@ async fn ask(world: &World, user: &str, via: &str, args: &Value) -> Approval {
     let asked = world
         .store
         .approvals()
-        .ask(AskApproval {
+        .ask(ApprovalRequest {
             scope: Scope::new(user, "assistant").unwrap(),
             session: "s".to_owned(),
             channel: "web".to_owned(),

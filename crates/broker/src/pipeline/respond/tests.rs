@@ -10,7 +10,7 @@ fn a_decision_is_text_first_and_data_in_meta() {
         contract_hash: Some("c0ffee".to_owned()),
         code: "4f2c91".to_owned(),
         degraded: vec!["mind_unavailable: it is away".to_owned()],
-        ..Refusal::new(Verdict::Bounce, "the contract comes first")
+        ..Refusal::new(DecisionKind::Bounce, "the contract comes first")
             .next("call again")
             .flags(vec!["odd".to_owned()])
     };
@@ -58,7 +58,7 @@ fn where_others_read_along_nothing_is_said_that_is_for_the_owner_alone() {
     let refused = Refusal {
         origins: secret(),
         degraded: secret(),
-        ..Refusal::pending(Verdict::Pending, "in the embody console").flags(secret())
+        ..Refusal::pending(DecisionKind::Pending, "in the embody console").flags(secret())
     };
     let Outcome::Result(result) = refused.for_others().outcome() else { panic!("an error") };
     assert!(result.get().contains("waits for approval") && !result.get().contains("secret"), "{result}");
@@ -70,9 +70,9 @@ fn situations() -> Vec<(&'static str, Refusal)> {
     vec![
         ("bounce", Refusal::bounce(Contract::new("be kind", &ServerInstructions::default(), None))),
         ("bounce of another call", Refusal::bounce_again()),
-        ("pending", Refusal::pending(Verdict::Pending, place)),
-        ("pending, form closed", Refusal::pending_in_a_form(Verdict::Pending)),
-        ("held by the mind", Refusal::pending(Verdict::Held, place)),
+        ("pending", Refusal::pending(DecisionKind::Pending, place)),
+        ("pending, form closed", Refusal::pending_in_a_form(DecisionKind::Pending)),
+        ("held by the mind", Refusal::pending(DecisionKind::Held, place)),
         ("quarantined tool", Refusal::quarantined("its definition changed since the operator accepted it")),
         ("declined in the host", Refusal::denied("elicitation")),
         ("denied elsewhere", Refusal::denied("cli")),

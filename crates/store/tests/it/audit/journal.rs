@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use embody_store::ErrorKind;
 use embody_store::audit::{
-    Arguments, CallEnd, ChainState, Decision, Event, Outcome, Read, Record, TaskMessage, TaskMessageKind,
-    Verdict,
+    Arguments, CallEnd, ChainState, DecisionKind, DecisionRecord, Event, Outcome, Read, Record, TaskMessage,
+    TaskMessageKind,
 };
 use serde_json::{Value, json};
 
@@ -45,9 +45,9 @@ async fn a_write_has_an_intent_and_an_outcome(world: World) {
 }
 
 async fn every_event_is_kept_whole(world: World) {
-    let event = Event::Decision(Decision {
+    let event = Event::Decision(DecisionRecord {
         call: call("c-1"),
-        decision: Verdict::Held,
+        decision: DecisionKind::Held,
         reason: "the mind flagged it".into(),
     });
     world.store.audit().append(Record { actor: actor("ann"), event }).await.unwrap();

@@ -10,7 +10,7 @@ mod tamper;
 
 use embody_store::Store;
 use embody_store::audit::{
-    Action, Actor, Arguments, AuditReport, Break, ChainState, Event, Intent, Operation, Record, ToolCall,
+    Action, Actor, Arguments, AuditReport, AuditedCall, Break, ChainState, Event, Intent, Operation, Record,
 };
 
 pub(crate) fn actor(user: &str) -> Actor {
@@ -22,8 +22,8 @@ pub(crate) fn actor(user: &str) -> Actor {
     }
 }
 
-pub(crate) fn call(id: &str) -> ToolCall {
-    ToolCall {
+pub(crate) fn call(id: &str) -> AuditedCall {
+    AuditedCall {
         call_id: id.into(),
         body: "teams".into(),
         tool: "send_message".into(),

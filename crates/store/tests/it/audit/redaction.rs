@@ -254,12 +254,12 @@ async fn no_free_text_of_a_record_brings_one_in() {
     let world = World::memory().await;
     let store = &world.store;
     let args = Arguments::of(&json!({"password": MARK}).to_string());
-    let intent = Intent { call: embody_store::audit::ToolCall { args, ..call("c-1") }, approval: None };
+    let intent = Intent { call: embody_store::audit::AuditedCall { args, ..call("c-1") }, approval: None };
     let begun = store.audit().begin(&actor("ann"), intent.clone()).await.unwrap();
     store.audit().finish(begun, Outcome::Failed, Some(format!("401 for Bearer {MARK}"))).await.unwrap();
-    let decision = embody_store::audit::Decision {
+    let decision = embody_store::audit::DecisionRecord {
         call: intent.call,
-        decision: embody_store::audit::Verdict::Deny,
+        decision: embody_store::audit::DecisionKind::Deny,
         reason: format!("token={MARK}"),
     };
     store.audit().append(Record { actor: actor("ann"), event: Event::Decision(decision) }).await.unwrap();
