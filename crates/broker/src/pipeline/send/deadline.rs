@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Progress extends a call up to this bound, or up to the call's own limit if that is longer.
-pub(super) const LONGEST: Duration = Duration::from_secs(3600);
+pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
 pub(super) struct Deadline {
