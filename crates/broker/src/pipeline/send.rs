@@ -1,12 +1,12 @@
 //! Send: sends one request to an upstream, at most once. Forwards its notifications to the host in order, answers the
 //! server's requests meanwhile, and forwards a cancellation by the host.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use embody_store::Principal;
 use embody_store::audit::DecisionKind;
-use embody_wire::server::{Call, Era, code, failure};
+use embody_wire::server::{Call, Era, code};
 use embody_wire::upstream::{CallEvent, Link, OutgoingCall, PendingCall};
 use embody_wire::{Error, Outcome, Request, Response};
 use serde_json::value::RawValue;
@@ -17,19 +17,14 @@ use super::ToolCall;
 use super::gate::Permit;
 use super::respond::{count_decision, raw};
 use crate::meter::trace;
-use crate::server_requests::{Requester, answer_all, answer_request, too_many_requests};
+use crate::params::strip_embody_keys;
+use crate::server_requests::{Requester, answer_request, too_many_requests};
 use crate::session::Session;
 use crate::session::untrusted_reads::{APPROVED_KEY, has_text, returns_content};
-use crate::stateless::{strip_embody_keys, strip_era_params, strip_era_result};
-use crate::{Broker, degraded};
-use embody_store::Principal;
+use crate::{Broker, degraded, stateless};
 
 /// How long to wait for a result after a cancellation.
 const AFTER_CANCEL: Duration = Duration::from_millis(500);
-/// How often a stateless server may request input for one call.
-const ROUNDS: u32 = 16;
-/// Backoff step for a server that asks the client to call again.
-const PAUSE: Duration = Duration::from_millis(100);
 /// How long a server may take to accept a message that has no response.
 const ACCEPT: Duration = Duration::from_secs(2);
 
@@ -59,6 +54,13 @@ pub(crate) struct UpstreamCall<'a> {
     pub(crate) limit: Duration,
     /// Every request of a host to a server needs one.
     pub(crate) permit: &'a Permit,
+}
+
+impl UpstreamCall<'_> {
+    /// Whether both the host and the server have sessions.
+    fn is_of_session_era(&self) -> bool {
+        !self.link.is_stateless() && self.call.host.era() != Era::Stateless
+    }
 }
 
 /// Sends a permitted call. Also returns the upstream's id of the task that continues the call, if any.
@@ -92,119 +94,24 @@ pub(super) async fn send(
     let began = std::time::Instant::now();
     let result = call_upstream(upstream_call, calling).await;
     call.timing.upstream(began.elapsed());
-    if call.is_tool_call() {
-        crate::stateless::register_task(broker, call, result).await
-    } else {
-        (result, None)
+    if upstream_call.is_of_session_era() || !call.is_tool_call() {
+        return (result, None);
     }
+    Box::pin(stateless::register_task(broker, call, result)).await
 }
 
-/// Sends a request of a host. Answers the input requests of a stateless server (`input_required`) with another request;
-/// strips the members of the stateless era from the result for a host of the session era.
+/// Sends a request of a host.
 pub(crate) async fn call_upstream(upstream_call: UpstreamCall<'_>, calling: OutgoingCall<'_>) -> CallResult {
-    let is_stateless_for_sessions =
-        upstream_call.link.is_stateless() && upstream_call.call.host.era() != Era::Stateless;
-    let result = if !upstream_call.link.is_stateless() && upstream_call.call.resume_data().is_none() {
+    let result = if upstream_call.is_of_session_era() {
         call_upstream_once(upstream_call, calling).await
     } else {
-        Box::pin(resume_or_call(upstream_call, calling)).await
+        // Boxed because it is rare: inline, it would enlarge the future of every call.
+        Box::pin(stateless::call_upstream(upstream_call, calling)).await
     };
-    let CallResult::Answered(outcome) = result else { return result };
-    CallResult::Answered(match strip_embody_keys(outcome) {
-        Outcome::Result(result) if is_stateless_for_sessions => {
-            Outcome::Result(strip_era_result(result, calling.method))
-        }
-        outcome => outcome,
-    })
-}
-
-/// Calls a stateless server, or resumes a call that another process started.
-async fn resume_or_call(upstream_call: UpstreamCall<'_>, calling: OutgoingCall<'_>) -> CallResult {
-    let UpstreamCall { upstream, link, call, .. } = upstream_call;
-    // Only the broker sets the `_meta` members that describe the host to such a server.
-    let params = calling.params.map(ToOwned::to_owned);
-    let params = if link.is_stateless() { strip_era_params(params, calling.method) } else { params };
-    let calling = OutgoingCall { params: params.as_deref(), ..calling };
-    let result = match call.resume_data().and_then(SuspendedCall::read) {
-        None => call_upstream_once(upstream_call, calling).await,
-        // Another process sent the call, and the server requested this input.
-        Some(sent) if link.is_stateless() && sent.is_of(upstream, calling.method) => {
-            CallResult::Answered(Outcome::Result(sent.result.to_owned()))
-        }
-        // The call was sent and cannot be resumed.
-        Some(sent) if sent.is_of(upstream, calling.method) => return CallResult::Lost(Error::NoAnswer),
-        Some(_) => call_upstream_once(upstream_call, calling).await,
-    };
-    answer_rounds(upstream_call, calling, result).await
-}
-
-/// Forwards the server's input requests to the host and sends the answers, until a final result arrives.
-async fn answer_rounds(
-    upstream_call: UpstreamCall<'_>,
-    calling: OutgoingCall<'_>,
-    mut result: CallResult,
-) -> CallResult {
-    let UpstreamCall { session, upstream, link, call, .. } = upstream_call;
-    for round in 0..ROUNDS {
-        let asks = match &result {
-            CallResult::Answered(outcome) => link.input_required(outcome),
-            _ => None,
-        };
-        let Some(asks) = asks else { return result };
-        if asks.requests.is_empty() {
-            // The server asks to be called again.
-            sleep(PAUSE * round).await;
-        }
-        let requester = Requester { session: Arc::clone(session), upstream: upstream.to_owned(), call: None };
-        let anew = match &result {
-            CallResult::Answered(Outcome::Result(result)) => suspended_call(result, upstream, calling.method),
-            _ => None,
-        };
-        let answers = match timeout(WAIT_MAX, answer_all(&requester, (&asks, anew), call)).await {
-            Ok(Ok(answers)) => answers,
-            Ok(Err(_)) if call.is_cancelled() => return CallResult::Cancelled,
-            Ok(Err(refused)) => return CallResult::Answered(refused),
-            Err(_) => return CallResult::TimedOut,
-        };
-        let Some(params) = asks.params(calling.params, &answers) else { return result };
-        let again = OutgoingCall { method: calling.method, params: Some(&params) };
-        result = match call_upstream_once(upstream_call, again).await {
-            // An earlier request of this call was already sent.
-            CallResult::Unavailable(_) | CallResult::NotSent(_) => CallResult::Lost(Error::NoAnswer),
-            CallResult::CancelledUnsent => CallResult::Cancelled,
-            result => result,
-        };
+    match result {
+        CallResult::Answered(outcome) => CallResult::Answered(strip_embody_keys(outcome)),
+        result => result,
     }
-    CallResult::Answered(failure(code::INTERNAL_ERROR, format!("`{upstream}` asks without end")))
-}
-
-/// The longest `input_required` result that another process can resume.
-const RESUMABLE_BYTES: usize = 256 * 1024;
-
-/// The state that another process needs to resume a call.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct SuspendedCall<'a> {
-    #[serde(borrow)]
-    upstream: Cow<'a, str>,
-    #[serde(borrow)]
-    method: Cow<'a, str>,
-    #[serde(borrow)]
-    result: &'a RawValue,
-}
-
-impl<'a> SuspendedCall<'a> {
-    fn read(anew: &'a RawValue) -> Option<Self> {
-        serde_json::from_str(anew.get()).ok()
-    }
-
-    fn is_of(&self, upstream: &str, method: &str) -> bool {
-        self.upstream == upstream && self.method == method
-    }
-}
-
-fn suspended_call(result: &RawValue, upstream: &str, method: &str) -> Option<Box<RawValue>> {
-    let (upstream, method) = (upstream.into(), method.into());
-    (result.get().len() <= RESUMABLE_BYTES).then(|| raw(&SuspendedCall { upstream, method, result }))
 }
 
 /// Sends the request once and returns an `input_required` result unchanged.
@@ -432,7 +339,7 @@ pub(crate) async fn call_mind(
 }
 
 /// Progress extends a call up to this bound, or up to the call's own limit if that is longer.
-const WAIT_MAX: Duration = Duration::from_secs(3600);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
 pub(super) struct Deadline {

@@ -6,11 +6,13 @@
 //! - `era_meta`: strips and adds the members of the era
 //! - `listen`: `subscriptions/listen`
 //! - `request_state`: signs and verifies `requestState`
+//! - `rounds`: requests to stateless servers, with their input requests
 //! - `tasks`: calls that continue as tasks
 
 mod era_meta;
 mod listen;
 mod request_state;
+mod rounds;
 mod session_key;
 mod tasks;
 
@@ -21,11 +23,11 @@ use embody_wire::server::{Call, TASKS, code, failure, supported};
 use embody_wire::{Outcome, Version};
 use serde_json::json;
 
-pub(crate) use self::era_meta::{strip_embody_keys, strip_era_params, strip_era_result};
 pub(crate) use self::listen::Listeners;
 pub(crate) use self::request_state::{
     RequestStateSigner, sign_parts, sign_request_state, verify_parts, verify_request_state,
 };
+pub(crate) use self::rounds::call_upstream;
 pub(crate) use self::tasks::{TaskCall, register_task};
 use crate::pipeline::respond::raw;
 use crate::session::Session;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+#[cfg(feature = "test-util")]
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +23,7 @@ pub struct InProcessServer(pub(super) Arc<Connector>);
 
 pub(super) enum Connector {
     Calls(Connect),
+    #[cfg(feature = "test-util")]
     Streams(Box<dyn Fn() -> Streams + Send + Sync>),
 }
 
@@ -30,6 +32,7 @@ type Connect =
     Box<dyn Fn(Arc<dyn ClientEnd>) -> Option<(Arc<dyn ServerEnd>, CancellationToken)> + Send + Sync>;
 
 /// The read half and the write half of a pipe.
+#[cfg(feature = "test-util")]
 type Streams = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
 impl InProcessServer {
@@ -45,6 +48,7 @@ impl InProcessServer {
     }
 
     /// A server on pipes, such as one half of [`tokio::io::duplex`]: each call of `open` opens another.
+    #[cfg(feature = "test-util")]
     pub fn on_streams<R, W>(open: impl Fn() -> (R, W) + Send + Sync + 'static) -> Self
     where
         R: AsyncRead + Send + Unpin + 'static,

@@ -76,6 +76,7 @@ impl Link {
                 let inbox = Inbox::new(Arc::clone(&calls), said.clone());
                 Transport::InProcess(InProcess::open(connect, &options.limits, (Arc::clone(&calls), inbox))?)
             }
+            #[cfg(feature = "test-util")]
             Connector::Streams(open) => {
                 let ends = (Arc::clone(&calls), said.clone());
                 Transport::Pipe(Box::new(Pipe::open(open(), options.limits.clone(), ends, None)))

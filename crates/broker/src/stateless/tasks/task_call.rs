@@ -82,7 +82,8 @@ impl TaskCall {
 }
 
 /// Registers a call that its server continues as a task. Returns the result with the task id for the host, and the server's
-/// own id. A task that the host cannot follow has an unknown outcome.
+/// own id. A task that the host cannot follow has an unknown outcome. Not for calls between two peers of the session era,
+/// where these members have no meaning.
 pub(crate) async fn register_task(
     broker: &Broker,
     act: &ToolCall<'_>,
@@ -90,10 +91,6 @@ pub(crate) async fn register_task(
 ) -> (CallResult, Option<String>) {
     let has_sessions = !act.link.as_ref().is_ok_and(|link| link.is_stateless());
     let is_stateless = act.request.host.era() == Era::Stateless;
-    // Between two peers of the session era these members have no meaning.
-    if has_sessions && !is_stateless {
-        return (carried, None);
-    }
     let result = match &carried {
         CallResult::Answered(Outcome::Result(result)) if is_task(result) => result,
         _ => return (carried, None),
@@ -102,8 +99,7 @@ pub(crate) async fn register_task(
         let error = Error::Protocol("it made a task of the call, which this host cannot follow");
         return (CallResult::Lost(error), None);
     }
-    // Boxed because it is rare: inline, it would enlarge the future of every call.
-    match Box::pin(new_task_for_host(broker, act, result)).await {
+    match new_task_for_host(broker, act, result).await {
         Ok((told, task)) => (CallResult::Answered(Outcome::Result(told)), Some(task)),
         Err(error) => (CallResult::Lost(error), None),
     }
