@@ -148,11 +148,8 @@ pub(crate) async fn add(
             return Ok(Some(there.clone()));
         }
         let values = args![scope.user(), scope.agent(), &there.id, due_at, entry.at];
-        conn.execute(
-            "UPDATE commitments SET due_at = $4, changed_at = $5 WHERE user_id = $1 AND agent = $2 AND id = $3",
-            values,
-        )
-        .await?;
+        let sql = "UPDATE commitments SET due_at = $4, changed_at = $5 WHERE user_id = $1 AND agent = $2 AND id = $3";
+        conn.execute(sql, values).await?;
         return one(conn, scope, &there.id).await;
     }
     if count(conn, scope, CommitmentStatus::Open).await? >= MOST_OPEN {
@@ -171,24 +168,21 @@ pub(crate) async fn add(
     let said = &added.said;
     let sql = "INSERT INTO commitments (user_id, agent, id, status, who, text, words, due_at, sentence, session, writer, \
          trust, created_at, changed_at) VALUES ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)";
-    conn.execute(
-        sql,
-        args![
-            scope.user(),
-            scope.agent(),
-            &added.id,
-            &said.who,
-            &said.text,
-            &said.words,
-            said.due_at,
-            &said.sentence,
-            added.session.as_deref(),
-            &added.writer,
-            &added.trust,
-            added.created_at
-        ],
-    )
-    .await?;
+    let values = args![
+        scope.user(),
+        scope.agent(),
+        &added.id,
+        &said.who,
+        &said.text,
+        &said.words,
+        said.due_at,
+        &said.sentence,
+        added.session.as_deref(),
+        &added.writer,
+        &added.trust,
+        added.created_at
+    ];
+    conn.execute(sql, values).await?;
     Ok(Some(added))
 }
 

@@ -308,11 +308,8 @@ async fn prune(
     let Some(&last) = seqs.last() else { return Ok(0) };
     conn.execute(ARCHIVE, args![scope.user(), scope.agent(), &run.id, seqs.clone(), run.at]).await?;
     let pruned = conn.execute(PRUNE, args![scope.user(), scope.agent(), seqs]).await?;
-    conn.execute(
-        "UPDATE mind_log_scopes SET pruned_seq = $3 WHERE user_id = $1 AND agent = $2",
-        args![scope.user(), scope.agent(), last],
-    )
-    .await?;
+    let sql = "UPDATE mind_log_scopes SET pruned_seq = $3 WHERE user_id = $1 AND agent = $2";
+    conn.execute(sql, args![scope.user(), scope.agent(), last]).await?;
     Ok(i64::try_from(pruned).unwrap_or(i64::MAX))
 }
 
@@ -363,11 +360,8 @@ async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<Undo
 
 async fn restore(conn: &mut Conn, scope: &Scope, run: &str) -> Result<u64> {
     let restored = conn.execute(RESTORE, args![scope.user(), scope.agent(), run]).await?;
-    conn.execute(
-        "DELETE FROM mind_log_archive WHERE user_id = $1 AND agent = $2 AND run_id = $3",
-        args![scope.user(), scope.agent(), run],
-    )
-    .await?;
+    let sql = "DELETE FROM mind_log_archive WHERE user_id = $1 AND agent = $2 AND run_id = $3";
+    conn.execute(sql, args![scope.user(), scope.agent(), run]).await?;
     Ok(restored)
 }
 

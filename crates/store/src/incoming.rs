@@ -44,7 +44,7 @@ names! {
 pub struct NewIncoming {
     pub scope: Scope,
     pub channel: String,
-    /// Messages of one conversation are processed in order, one at a time, whoever wrote them.
+    /// Messages of one conversation are processed in order, one at a time, of any user.
     pub conversation: String,
     /// The channel's own id; the same id is stored once.
     pub external: String,
@@ -420,24 +420,20 @@ async fn insert(conn: &mut Conn, new: &Incoming) -> Result<bool> {
          finished_at, reason, seq) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1 + coalesce(\
          (SELECT max(seq) FROM incoming WHERE channel = $4 AND conversation = $5 AND finished_at IS NULL), 0) \
          WHERE true ON CONFLICT (channel, external) DO NOTHING";
-    let added = conn
-        .execute(
-            sql,
-            args![
-                &new.user,
-                &new.id,
-                &new.agent,
-                &new.channel,
-                &new.conversation,
-                &new.external,
-                &new.content,
-                new.state.name(),
-                new.created_at,
-                new.finished_at,
-                new.reason.clone()
-            ],
-        )
-        .await?;
+    let values = args![
+        &new.user,
+        &new.id,
+        &new.agent,
+        &new.channel,
+        &new.conversation,
+        &new.external,
+        &new.content,
+        new.state.name(),
+        new.created_at,
+        new.finished_at,
+        new.reason.clone()
+    ];
+    let added = conn.execute(sql, values).await?;
     Ok(added > 0)
 }
 

@@ -60,12 +60,12 @@ impl InstructionVersions<'_> {
         check_controls("text of the instructions", &change.text)?;
         check_name("writer", &change.writer)?;
         let scope = scope.clone();
-        audited!(self.store, |unit| {
+        audited!(self.store, |tx| {
             let writer = change.writer.clone();
-            let outcome = write(&mut unit.conn, &scope, change).await?;
+            let outcome = write(&mut tx.conn, &scope, change).await?;
             if let InstructionsOutcome::Written(now) = &outcome {
                 let note = format!("version {} by {writer}", now.version);
-                unit.operation(scope.user(), Action::InstructionsSet, scope.agent(), Some(&note))?;
+                tx.operation(scope.user(), Action::InstructionsSet, scope.agent(), Some(&note))?;
             }
             Ok(outcome)
         })
@@ -97,8 +97,8 @@ impl InstructionVersions<'_> {
     pub async fn revert(self, scope: &Scope, version: i64, writer: &str) -> Result<Instructions> {
         check_name("writer", writer)?;
         let (scope, writer) = (scope.clone(), writer.to_owned());
-        audited!(self.store, |unit| {
-            let conn = &mut unit.conn;
+        audited!(self.store, |tx| {
+            let conn = &mut tx.conn;
             let (text, ..) = past(conn, &scope, version).await?.ok_or_else(|| {
                 Error::new(ErrorKind::NotFound, format!("the instructions have no version `{version}`"))
                     .hint("`embody instructions history` lists the versions")
@@ -107,7 +107,7 @@ impl InstructionVersions<'_> {
             let (InstructionsOutcome::Written(now) | InstructionsOutcome::Stale(now)) =
                 write(conn, &scope, change).await?;
             let note = format!("to the text of version {version}");
-            unit.operation(scope.user(), Action::InstructionsReverted, scope.agent(), Some(&note))?;
+            tx.operation(scope.user(), Action::InstructionsReverted, scope.agent(), Some(&note))?;
             Ok(now)
         })
     }
@@ -142,11 +142,9 @@ pub(crate) async fn write(
         .await?;
     let sql = "INSERT INTO instruction_history (user_id, agent_name, version, instructions, writer, changed_at) \
          VALUES ($1, $2, $3, $4, $5, $6)";
-    conn.execute(
-        sql,
-        args![scope.user(), scope.agent(), after.version, &after.text, change.writer, after.changed_at],
-    )
-    .await?;
+    let values =
+        args![scope.user(), scope.agent(), after.version, &after.text, change.writer, after.changed_at];
+    conn.execute(sql, values).await?;
     conn.notify(Topic::Instructions).await?;
     Ok(InstructionsOutcome::Written(after))
 }

@@ -117,7 +117,7 @@ pub struct MemoryRules {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnscannedMemories {
-    /// Unscanned memories of any status in the order of saving, then those rewritten since their scan.
+    /// Unscanned memories of any status in the order of saving, then those changed since their scan.
     pub memories: Vec<ScanCandidate>,
     /// After these, every memory up to this number is scanned.
     pub up_to: i64,
@@ -160,7 +160,7 @@ impl MemoryRuleScans<'_> {
         })
     }
 
-    /// Unscanned memories, and those that were rewritten since their scan; at most `limit` of each.
+    /// Unscanned memories, and those that were changed since their scan; at most `limit` of each.
     pub async fn list_unscanned(self, scope: &Scope, limit: u32) -> Result<UnscannedMemories> {
         let limit = limit.min(MOST);
         let mut conn = self.store.reader().await?;
@@ -186,52 +186,27 @@ impl MemoryRuleScans<'_> {
     }
 }
 
-/// Follows a change of a memory. The judgement holds while the text is the same; a memory that becomes active is
-/// scanned again.
-pub(crate) async fn follow(
-    conn: &mut Conn,
-    scope: &Scope,
-    seq: i64,
-    before: &Memory,
-    after: &Memory,
-) -> Result<()> {
+/// Follows a change of a memory's status: one that becomes active is scanned again.
+pub(crate) async fn follow(conn: &mut Conn, scope: &Scope, seq: i64, after: &Memory) -> Result<()> {
     let lane = match after.status {
         MemoryStatus::Forgotten => {
-            let gone = "DELETE FROM mind_cautions WHERE user_id = $1 AND agent = $2 AND seq = $3";
-            return conn.execute(gone, args![scope.user(), scope.agent(), seq]).await.map(drop);
+            let sql = "DELETE FROM mind_cautions WHERE user_id = $1 AND agent = $2 AND seq = $3";
+            return conn.execute(sql, args![scope.user(), scope.agent(), seq]).await.map(drop);
         }
         MemoryStatus::Active if after.trust == OWNER => OWNERS,
         MemoryStatus::Active => OTHERS,
         MemoryStatus::Quarantined => NO_LANE,
     };
-    if before.text == after.text && before.status == after.status {
-        let same = "UPDATE mind_cautions SET lane = $4, version = $5, trust = $6 \
-             WHERE user_id = $1 AND agent = $2 AND seq = $3";
-        let values = args![scope.user(), scope.agent(), seq, lane, after.version, &after.trust];
-        return conn.execute(same, values).await.map(drop);
-    }
-    let beginning: String = after.text.chars().take(BEGINNING_CHARS).collect();
     let sql = "INSERT INTO mind_cautions \
          (user_id, agent, seq, lane, judged, id, version, occurred_at, trust, beginning) \
          VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8, $9) \
          ON CONFLICT (user_id, agent, seq) DO UPDATE SET lane = excluded.lane, judged = 0, \
          version = excluded.version, trust = excluded.trust, beginning = excluded.beginning";
-    conn.execute(
-        sql,
-        args![
-            scope.user(),
-            scope.agent(),
-            seq,
-            lane,
-            &after.id,
-            after.version,
-            after.occurred_at,
-            &after.trust,
-            beginning
-        ],
-    )
-    .await
-    .map(drop)
+    let Memory { id, version, occurred_at, trust, text, .. } = after;
+    let beginning: String = text.chars().take(BEGINNING_CHARS).collect();
+    let (user, agent) = (scope.user(), scope.agent());
+    let values = args![user, agent, seq, lane, id, *version, *occurred_at, trust, beginning];
+    conn.execute(sql, values).await.map(drop)
 }
 
 async fn note(conn: &mut Conn, scope: &Scope, scan: MemoryRuleScan) -> Result<()> {

@@ -134,29 +134,23 @@ async fn append(conn: &mut Conn, scope: &Scope, entry: &NewLogEntry) -> Result<i
     let (seq,): (i64,) = conn.fetch_one(sql, args![scope.user(), scope.agent(), entry.at]).await?;
     let sql = "INSERT INTO mind_log (user_id, agent, seq, at, session, kind, writer, trust, held, text) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-    conn.execute(
-        sql,
-        args![
-            scope.user(),
-            scope.agent(),
-            seq,
-            entry.at,
-            entry.session.as_deref(),
-            &entry.kind,
-            &entry.writer,
-            &entry.trust,
-            i64::from(entry.held),
-            &entry.text
-        ],
-    )
-    .await?;
+    let values = args![
+        scope.user(),
+        scope.agent(),
+        seq,
+        entry.at,
+        entry.session.as_deref(),
+        &entry.kind,
+        &entry.writer,
+        &entry.trust,
+        i64::from(entry.held),
+        &entry.text
+    ];
+    conn.execute(sql, values).await?;
     if seq > MOST_ENTRIES {
         // Each entry deletes one, so those before it are gone already, or were restored.
-        conn.execute(
-            "DELETE FROM mind_log WHERE user_id = $1 AND agent = $2 AND seq = $3 AND pinned = 0",
-            args![scope.user(), scope.agent(), seq - MOST_ENTRIES],
-        )
-        .await?;
+        let sql = "DELETE FROM mind_log WHERE user_id = $1 AND agent = $2 AND seq = $3 AND pinned = 0";
+        conn.execute(sql, args![scope.user(), scope.agent(), seq - MOST_ENTRIES]).await?;
     }
     Ok(seq)
 }

@@ -405,26 +405,22 @@ async fn insert(conn: &mut Conn, new: &Outgoing) -> Result<()> {
     let sql = "INSERT INTO outgoing (user_id, id, agent, channel, recipient, text, kind, urgency, about, state, reason, \
          created_at, finished_at, seq) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1 + coalesce(\
          (SELECT max(seq) FROM outgoing WHERE channel = $4 AND recipient = $5 AND finished_at IS NULL), 0)";
-    conn.execute(
-        sql,
-        args![
-            &new.user,
-            &new.id,
-            &new.agent,
-            &new.channel,
-            &new.to,
-            &new.text,
-            &new.kind,
-            &new.urgency,
-            new.about.clone(),
-            new.state.name(),
-            new.reason.clone(),
-            new.created_at,
-            new.finished_at
-        ],
-    )
-    .await
-    .map(drop)
+    let values = args![
+        &new.user,
+        &new.id,
+        &new.agent,
+        &new.channel,
+        &new.to,
+        &new.text,
+        &new.kind,
+        &new.urgency,
+        new.about.clone(),
+        new.state.name(),
+        new.reason.clone(),
+        new.created_at,
+        new.finished_at
+    ];
+    conn.execute(sql, values).await.map(drop)
 }
 
 /// Keeps the messages of one conversation (`in`), or to one recipient (`out`), in order: locks these pairs of a channel

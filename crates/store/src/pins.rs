@@ -297,21 +297,18 @@ async fn accept(conn: &mut Conn, accept: AcceptPin) -> Result<AcceptPinOutcome> 
 async fn update(conn: &mut Conn, pin: ToolPin) -> Result<ToolPin> {
     let pin = ToolPin { changed_at: now(), ..pin };
     let (seen_text, seen_hash) = pin.seen.clone().map(|seen| (seen.text, seen.hash)).unzip();
-    conn.execute(
-        UPDATE,
-        args![
-            &pin.body,
-            &pin.tool,
-            &pin.pinned.text,
-            &pin.pinned.hash,
-            stored(pin.accepted, pin.is_new),
-            seen_text,
-            seen_hash,
-            pin.changed_at,
-            pin.accepted_by.clone()
-        ],
-    )
-    .await?;
+    let values = args![
+        &pin.body,
+        &pin.tool,
+        &pin.pinned.text,
+        &pin.pinned.hash,
+        stored(pin.accepted, pin.is_new),
+        seen_text,
+        seen_hash,
+        pin.changed_at,
+        pin.accepted_by.clone()
+    ];
+    conn.execute(UPDATE, values).await?;
     conn.notify(Topic::Pins).await?;
     Ok(pin)
 }
@@ -394,12 +391,8 @@ async fn record(conn: &mut Conn, seen: SeenTool, at: i64, is_late: bool) -> Resu
     let accepted = stored(seen.acceptable, is_late);
     let sql = "INSERT INTO tool_pins (body, tool, definition, hash, accepted, first_seen_at, changed_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (body, tool) DO NOTHING";
-    let first = conn
-        .execute(
-            sql,
-            args![&seen.body, &seen.tool, &seen.definition.text, &seen.definition.hash, accepted, at],
-        )
-        .await?;
+    let values = args![&seen.body, &seen.tool, &seen.definition.text, &seen.definition.hash, accepted, at];
+    let first = conn.execute(sql, values).await?;
     if first > 0 {
         conn.notify(Topic::Pins).await?;
         return Ok(match (seen.acceptable, is_late) {

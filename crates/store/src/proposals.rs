@@ -221,23 +221,20 @@ pub(crate) async fn add(
     let change = &proposal.change;
     let sql = "INSERT INTO instruction_proposals (user_id, agent, id, status, line, text, diff, base_version, sentence, \
          writer, trust, created_at) VALUES ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11)";
-    conn.execute(
-        sql,
-        args![
-            scope.user(),
-            scope.agent(),
-            &proposal.id,
-            &change.line,
-            &change.text,
-            &change.diff,
-            change.base_version,
-            &change.sentence,
-            &proposal.writer,
-            &proposal.trust,
-            proposal.created_at
-        ],
-    )
-    .await?;
+    let values = args![
+        scope.user(),
+        scope.agent(),
+        &proposal.id,
+        &change.line,
+        &change.text,
+        &change.diff,
+        change.base_version,
+        &change.sentence,
+        &proposal.writer,
+        &proposal.trust,
+        proposal.created_at
+    ];
+    conn.execute(sql, values).await?;
     Ok(Some(proposal))
 }
 

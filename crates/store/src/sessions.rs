@@ -27,7 +27,7 @@ pub struct OpenSession {
     pub host: Option<String>,
     /// What another replica needs to resume the session, as JSON text; `None`: it cannot.
     pub hello: Option<String>,
-    /// A session idle for longer is forgotten and starts anew; `None`: never.
+    /// A session idle for longer is replaced by a new one; `None`: never.
     pub idle: Option<Duration>,
 }
 
@@ -274,11 +274,9 @@ impl Sessions<'_> {
 async fn open(conn: &mut Conn, open: OpenSession) -> Result<OpenSessionOutcome> {
     let (user, agent, at) = (open.scope.user(), open.scope.agent(), now());
     if let Some(idle) = open.idle {
-        conn.execute(
-            "DELETE FROM broker_sessions WHERE user_id = $1 AND id = $2 AND agent = $3 AND seen_at < $4",
-            args![user, &open.id, agent, earlier(at, idle)],
-        )
-        .await?;
+        let sql =
+            "DELETE FROM broker_sessions WHERE user_id = $1 AND id = $2 AND agent = $3 AND seen_at < $4";
+        conn.execute(sql, args![user, &open.id, agent, earlier(at, idle)]).await?;
     }
     let sql = "INSERT INTO broker_sessions (user_id, id, agent, channel, host, hello, reasons, created_at, seen_at) \
          VALUES ($1, $2, $3, $4, $5, $6, '[]', $7, $7) ON CONFLICT (user_id, id) DO NOTHING";

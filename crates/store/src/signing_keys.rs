@@ -8,6 +8,7 @@ use crate::areas::SigningKeys;
 use crate::db::{args, from_row, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{clock, earlier};
+use crate::store::{hex, random_bytes, unhex};
 
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningKey {
@@ -36,10 +37,7 @@ impl SigningKeys<'_> {
     /// The key to sign with: the newest, or a new one if that is older than `life`. Deletes keys whose signatures,
     /// which are valid for `good`, have all expired.
     pub async fn current(self, life: Duration, good: Duration) -> Result<SigningKey> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(|error| {
-            Error::new(ErrorKind::Other, "the system gives no random bytes").because(error)
-        })?;
+        let bytes = random_bytes()?;
         let id = uuid::Uuid::new_v4().simple().to_string();
         transaction!(self.store, |conn| {
             let now = clock(conn).await?;
@@ -61,12 +59,4 @@ impl SigningKeys<'_> {
         let all = "SELECT id, secret, created_at FROM seal_keys ORDER BY created_at DESC, id LIMIT 16";
         self.store.fetch_all(all, args![]).await
     }
-}
-
-fn hex(bytes: &[u8; 32]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    blake3::Hash::from_hex(text).ok().map(Into::into)
 }

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::audit::{Chain, ChainFiles};
 use crate::changes::Watch;
-use crate::db::{Begin, Conn, Db, Row, Sql, Value, Working, WriteTx, dialect, migrate, postgres, sqlite};
+use crate::db::{Begin, Conn, Db, Row, Sql, Value, WriteFuture, WriteTx, dialect, migrate, postgres, sqlite};
 use crate::error::{Error, ErrorKind, Result};
 use crate::outbox::QuotaCache;
 
@@ -202,7 +202,7 @@ impl Store {
     pub(crate) async fn write<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: for<'a> FnOnce(&'a mut Conn) -> Working<'a, T> + Send + 'static,
+        F: for<'a> FnOnce(&'a mut Conn) -> WriteFuture<'a, T> + Send + 'static,
     {
         let (done, topics) = self.db().write(work).await?;
         topics.into_iter().for_each(|topic| self.notify(topic));
@@ -213,7 +213,7 @@ impl Store {
     pub(crate) async fn write_audited<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: for<'a> FnOnce(&'a mut WriteTx) -> Working<'a, T> + Send + 'static,
+        F: for<'a> FnOnce(&'a mut WriteTx) -> WriteFuture<'a, T> + Send + 'static,
     {
         let (done, topics) = self.db().chained().write(work).await?;
         topics.into_iter().for_each(|topic| self.notify(topic));
@@ -353,6 +353,21 @@ pub(crate) fn check_controls(what: &str, text: &str) -> Result<()> {
 pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn random_bytes() -> Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::new(ErrorKind::Other, "the system gives no random bytes").because(error))?;
+    Ok(bytes)
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) fn unhex(text: &str) -> Option<[u8; 32]> {
+    Some(*blake3::Hash::from_hex(text).ok()?.as_bytes())
 }
 
 pub(crate) fn new_id() -> String {

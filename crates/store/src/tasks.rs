@@ -100,21 +100,18 @@ impl Tasks<'_> {
             let task = Task { number, content, version: 1, created_at: at, changed_at: at };
             let sql = "INSERT INTO tasks (user_id, number, agent, title, description, status, steps, trust, \
                  version, created_at, changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $9, 1, $8, $8)";
-            conn.execute(
-                sql,
-                args![
-                    &user,
-                    number,
-                    &task.content.agent,
-                    &task.content.title,
-                    &task.content.description,
-                    &task.content.status,
-                    steps_text(&task.content.steps)?,
-                    at,
-                    &task.content.trust
-                ],
-            )
-            .await?;
+            let values = args![
+                &user,
+                number,
+                &task.content.agent,
+                &task.content.title,
+                &task.content.description,
+                &task.content.status,
+                steps_text(&task.content.steps)?,
+                at,
+                &task.content.trust
+            ];
+            conn.execute(sql, values).await?;
             Ok(task)
         })
     }
@@ -142,23 +139,19 @@ impl Tasks<'_> {
             let sql = "UPDATE tasks SET agent = $4, title = $5, description = $6, status = $7, steps = $8, \
                  trust = $10, version = version + 1, changed_at = $9 \
                  WHERE user_id = $1 AND number = $2 AND version = $3";
-            let changed = conn
-                .execute(
-                    sql,
-                    args![
-                        &user,
-                        number,
-                        version,
-                        &content.agent,
-                        &content.title,
-                        &content.description,
-                        &content.status,
-                        steps_text(&content.steps)?,
-                        now(),
-                        &content.trust
-                    ],
-                )
-                .await?;
+            let values = args![
+                &user,
+                number,
+                version,
+                &content.agent,
+                &content.title,
+                &content.description,
+                &content.status,
+                steps_text(&content.steps)?,
+                now(),
+                &content.trust
+            ];
+            let changed = conn.execute(sql, values).await?;
             let task: Option<Task> = conn.fetch_optional(ONE, args![&user, number]).await?;
             let task =
                 task.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no task `{number}`")))?;

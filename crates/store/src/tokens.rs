@@ -7,7 +7,7 @@ use crate::areas::Tokens;
 use crate::audit::Action;
 use crate::db::{Sql, args, audited, flag, from_row, names, transaction};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{check_name, new_id, now};
+use crate::store::{check_name, hex, new_id, now, random_bytes};
 use crate::users;
 
 /// `last_used_at` is written at most this often: reading must not mean writing.
@@ -140,11 +140,7 @@ impl Tokens<'_> {
         if !new.label.is_empty() {
             check_name("label", &new.label)?;
         }
-        let mut bytes = [0u8; 32];
-        getrandom::fill(&mut bytes).map_err(|error| {
-            Error::new(ErrorKind::Other, "the system gives no random bytes").because(error)
-        })?;
-        let secret = TokenSecret(format!("embody_{}", blake3::Hash::from_bytes(bytes).to_hex()));
+        let secret = TokenSecret(format!("embody_{}", hex(&random_bytes()?)));
         let token = Token {
             id: new_id(),
             user: new.user,
@@ -164,22 +160,17 @@ impl Tokens<'_> {
             let sql = "INSERT INTO tokens \
                  (user_id, id, scope, label, hash, created_at, expires_at, may_approve) \
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-            tx.conn
-                .execute(
-                    sql,
-                    args![
-                        row.user,
-                        row.id,
-                        row.scope.name(),
-                        row.label,
-                        hash,
-                        row.created_at,
-                        row.expires_at,
-                        i64::from(row.may_approve)
-                    ],
-                )
-                .await
-                .map(drop)
+            let values = args![
+                row.user,
+                row.id,
+                row.scope.name(),
+                row.label,
+                hash,
+                row.created_at,
+                row.expires_at,
+                i64::from(row.may_approve)
+            ];
+            tx.conn.execute(sql, values).await.map(drop)
         })?;
         Ok((token, secret))
     }
@@ -219,12 +210,8 @@ impl Tokens<'_> {
         if last_used_at.is_none_or(|last| at - last > USE_STEP_US) {
             let (user, token) = (valid.user.clone(), valid.token.clone());
             let stamped = transaction!(self.store, |conn| {
-                conn.execute(
-                    "UPDATE tokens SET last_used_at = $3 WHERE user_id = $1 AND id = $2",
-                    args![user, token, at],
-                )
-                .await
-                .map(drop)
+                let sql = "UPDATE tokens SET last_used_at = $3 WHERE user_id = $1 AND id = $2";
+                conn.execute(sql, args![user, token, at]).await.map(drop)
             });
             // A valid token is accepted even if its use cannot be recorded.
             if let Err(error) = stamped {

@@ -8,7 +8,7 @@ use embody_text::visible::is_hidden;
 use serde::{Deserialize, Serialize};
 
 use crate::areas::UntrustedReads;
-use crate::db::{Again, Conn, args, from_row, transaction};
+use crate::db::{Conn, RetriableWrite, args, from_row, transaction};
 use crate::error::Result;
 use crate::store::{Scope, check_name};
 
@@ -84,7 +84,7 @@ impl UntrustedReads<'_> {
         check_name("writer", writer)?;
         let bytes = read.origin.len();
         let known = Arc::new((scope.clone(), writer.to_owned(), read));
-        let work: Again = Box::new(move |conn| {
+        let work: RetriableWrite = Box::new(move |conn| {
             let known = Arc::clone(&known);
             Box::pin(async move {
                 // It shares a transaction with other writes, so it does not lock the mark.
@@ -94,7 +94,7 @@ impl UntrustedReads<'_> {
                     .map(drop)
             })
         });
-        self.store.db().chained().write_soon(Vec::new(), work, bytes).await
+        self.store.db().chained().write_deferred(Vec::new(), work, bytes).await
     }
 
     /// Whether an equal recent mark exists. An origin with many later ones does not count: it would be pruned next.

@@ -130,12 +130,8 @@ fn coded(name: &str) -> String {
 }
 
 pub(crate) async fn ensure(conn: &mut Conn, id: &str) -> Result<()> {
-    conn.execute(
-        "INSERT INTO users (id, created_at) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING",
-        args![id, now()],
-    )
-    .await
-    .map(drop)
+    let sql = "INSERT INTO users (id, created_at) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
+    conn.execute(sql, args![id, now()]).await.map(drop)
 }
 
 #[cfg(test)]

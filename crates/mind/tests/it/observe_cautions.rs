@@ -132,15 +132,12 @@ async fn looking_again_at_a_new_memory_skips_none() {
     mind.store.memories().save_all(scope, notes(0).collect()).await.unwrap();
     let rest = notes(350).chain([NewMemory::note(NEVER, "ann", "owner")]).collect();
     mind.store.memories().save_all(scope, rest).await.unwrap();
-    let last = mind.remember("Carol likes tea", SAID).await;
-    let revision = embody_store::memories::MemoryRevision {
-        id: last.id,
-        text: "never call Carol".into(),
-        writer: "ann".into(),
-        trust: "owner".into(),
-        expected_version: None,
+    let held = NewMemory {
+        status: MemoryStatus::Quarantined,
+        ..NewMemory::note("never call Carol", "ann", "owner")
     };
-    mind.store.memories().revise(scope, revision).await.unwrap();
+    let last = mind.store.memories().save(scope, held).await.unwrap();
+    mind.store.memories().release(scope, &last.id).await.unwrap();
     let done = replay(&mind.store, scope, 5000).await.unwrap();
     assert_eq!((done.scanned, done.restricting), (702, 2));
     mind.store.memories().save_all(scope, notes(0).take(100).collect()).await.unwrap();

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::entry::Entry;
-use super::head::{Head, HeadKeeper, Known, Reached};
+use super::head::{Head, HeadKeeper, HeadState, NewHead};
 use super::journal::{Calls, drop_settled};
-use super::key::{Key, hex};
+use super::key::Key;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
+use crate::store::hex;
 
 /// The mac before the first record.
 pub(super) const ORIGIN: [u8; 32] = [0; 32];
@@ -29,7 +30,7 @@ pub(crate) struct ChainFiles {
 }
 
 /// The fields of a record's mac, as they are stored.
-pub(super) struct Sealed<'a> {
+pub(super) struct RecordFields<'a> {
     pub(super) seq: i64,
     pub(super) at: i64,
     pub(super) id: &'a [u8],
@@ -76,7 +77,7 @@ impl Chain {
     }
 
     /// Appends the entries inside the caller's transaction, which locks the row of the chain until it ends.
-    pub(crate) async fn seal(&self, conn: &mut Conn, mut entries: Vec<Entry>) -> Result<Option<Reached>> {
+    pub(crate) async fn seal(&self, conn: &mut Conn, mut entries: Vec<Entry>) -> Result<Option<NewHead>> {
         if entries.is_empty() {
             return Ok(None);
         }
@@ -88,7 +89,7 @@ impl Chain {
         self.drop_written(conn, &mut entries).await?;
         drop_settled(conn, &mut entries).await?;
         if entries.is_empty() {
-            return Ok(Some(Reached { head: Head { seq, mac }, noted: None }));
+            return Ok(Some(NewHead { head: Head { seq, mac }, noted: None }));
         }
         let known = self.head.read().await;
         let mut noted = None;
@@ -108,16 +109,13 @@ impl Chain {
         }
         insert(conn, rows).await?;
         calls.write(conn).await?;
-        conn.execute(
-            "UPDATE audit_chains SET seq = $2, mac = $3 WHERE chain = $1",
-            args![&self.name, seq, mac.as_slice()],
-        )
-        .await?;
-        Ok(Some(Reached { head: Head { seq, mac }, noted }))
+        let sql = "UPDATE audit_chains SET seq = $2, mac = $3 WHERE chain = $1";
+        conn.execute(sql, args![&self.name, seq, mac.as_slice()]).await?;
+        Ok(Some(NewHead { head: Head { seq, mac }, noted }))
     }
 
     /// Stores the head outside the database, after the commit.
-    pub(crate) async fn publish(&self, reached: &Reached) {
+    pub(crate) async fn publish(&self, reached: &NewHead) {
         self.committed.store(reached.head.seq, Ordering::Relaxed);
         self.head.advance(reached).await;
     }
@@ -127,7 +125,7 @@ impl Chain {
     }
 
     /// The mac of a record that follows one with the mac `before`.
-    pub(super) fn mac(&self, before: &[u8; 32], record: &Sealed<'_>) -> [u8; 32] {
+    pub(super) fn mac(&self, before: &[u8; 32], record: &RecordFields<'_>) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(before).update(&record.seq.to_le_bytes()).update(&record.at.to_le_bytes());
         for field in [record.id, record.user, record.event, record.detail] {
@@ -143,7 +141,7 @@ impl Chain {
 
     /// Whether the head belongs to records that the chain, though longer, does not have: after a gap a chain may be
     /// shorter than before, and the old database may be restored.
-    async fn forked(&self, conn: &mut Conn, known: &Known, length: i64) -> Result<bool> {
+    async fn forked(&self, conn: &mut Conn, known: &HeadState, length: i64) -> Result<bool> {
         let Some(head) = known.head().filter(|head| (1..length).contains(&head.seq)) else {
             return Ok(false);
         };
@@ -182,8 +180,8 @@ impl Chain {
     }
 }
 
-fn sealed(entry: &Entry, seq: i64) -> Sealed<'_> {
-    Sealed {
+fn sealed(entry: &Entry, seq: i64) -> RecordFields<'_> {
+    RecordFields {
         seq,
         at: entry.at,
         id: entry.id.as_bytes(),
@@ -215,19 +213,19 @@ async fn insert(conn: &mut Conn, rows: Vec<Vec<crate::db::Value>>) -> Result<()>
 }
 
 /// The record to add when the database does not match the head. An older head is usual after a crash.
-fn gap(known: &Known, found: Head, forked: bool) -> Option<Entry> {
+fn gap(known: &HeadState, found: Head, forked: bool) -> Option<Entry> {
     let reason = match known {
-        Known::Head(_) if forked => "head_differs",
-        Known::Head(head) if head.seq < found.seq || *head == found => return None,
-        Known::Unreadable(error) => {
+        HeadState::Head(_) if forked => "head_differs",
+        HeadState::Head(head) if head.seq < found.seq || *head == found => return None,
+        HeadState::Unreadable(error) => {
             tracing::warn!(reason = %error, "the head of the audit chain cannot be read");
             return None;
         }
-        Known::Head(head) if head.seq == found.seq => "head_differs",
-        Known::Head(_) => "records_lost",
-        Known::Missing => "head_missing",
-        Known::Foreign(_) => "head_foreign",
-        Known::Damaged => "head_damaged",
+        HeadState::Head(head) if head.seq == found.seq => "head_differs",
+        HeadState::Head(_) => "records_lost",
+        HeadState::Missing => "head_missing",
+        HeadState::Foreign(_) => "head_foreign",
+        HeadState::Damaged => "head_damaged",
     };
     let head = known.head();
     Some(Entry::note(

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::key::{hex, make_once, unhex};
+use super::key::make_once;
+use crate::store::{hex, unhex};
 
 /// The format and its version.
 const INTRO: &str = "embody-audit-head-1";
@@ -31,14 +32,14 @@ pub(crate) struct Head {
 }
 
 /// The head after a commit.
-pub(crate) struct Reached {
+pub(crate) struct NewHead {
     pub(super) head: Head,
     /// A head that did not match the chain. That is recorded, so it may be replaced.
     pub(super) noted: Option<Head>,
 }
 
 #[derive(Debug)]
-pub(super) enum Known {
+pub(super) enum HeadState {
     Head(Head),
     Missing,
     /// The head of another chain.
@@ -48,7 +49,7 @@ pub(super) enum Known {
     Unreadable(io::Error),
 }
 
-impl Known {
+impl HeadState {
     pub(super) fn head(&self) -> Option<Head> {
         match self {
             Self::Head(head) => Some(*head),
@@ -91,34 +92,34 @@ impl HeadKeeper {
     /// Waits for a process that has just created the key and is about to store the head.
     pub(super) async fn wait_for_begin(&self) {
         for _ in 0..LOCK_TRIES {
-            if !matches!(self.read().await, Known::Missing) {
+            if !matches!(self.read().await, HeadState::Missing) {
                 return;
             }
             tokio::time::sleep(LOCK_PAUSE).await;
         }
     }
 
-    pub(super) async fn read(&self) -> Known {
+    pub(super) async fn read(&self) -> HeadState {
         let path = match &self.storage {
             HeadStorage::Memory(head) => {
-                return Known::Head(*head.lock().unwrap_or_else(PoisonError::into_inner));
+                return HeadState::Head(*head.lock().unwrap_or_else(PoisonError::into_inner));
             }
             HeadStorage::File(path) => path,
         };
         let file = match File::open(path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Known::Missing,
-            Err(error) => return Known::Unreadable(error),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return HeadState::Missing,
+            Err(error) => return HeadState::Unreadable(error),
         };
         match locked(&file, File::try_lock_shared).await {
             Ok(()) => self.known(&file),
-            Err(error) => Known::Unreadable(error),
+            Err(error) => HeadState::Unreadable(error),
         }
     }
 
     /// Moves the head to the end of the chain. A failure does not undo the commit: it is logged, and `verify` reports
     /// it.
-    pub(super) async fn advance(&self, reached: &Reached) {
+    pub(super) async fn advance(&self, reached: &NewHead) {
         let done = match &self.storage {
             HeadStorage::Memory(kept) => {
                 *kept.lock().unwrap_or_else(PoisonError::into_inner) = reached.head;
@@ -155,7 +156,7 @@ impl HeadKeeper {
         }
     }
 
-    async fn advance_file(&self, path: &PathBuf, Reached { head, noted }: &Reached) -> io::Result<()> {
+    async fn advance_file(&self, path: &PathBuf, NewHead { head, noted }: &NewHead) -> io::Result<()> {
         let file = match OpenOptions::new().read(true).write(true).open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return make_once(path, self.line(head).as_bytes());
@@ -164,7 +165,8 @@ impl HeadKeeper {
         };
         locked(&file, File::try_lock).await?;
         // A foreign head was recorded in the chain when it was read before the commit.
-        if !matches!(self.known(&file), Known::Head(kept) if kept.seq >= head.seq && *noted != Some(kept)) {
+        if !matches!(self.known(&file), HeadState::Head(kept) if kept.seq >= head.seq && *noted != Some(kept))
+        {
             file.write_all_at(self.line(head).as_bytes(), 0)?;
             file.set_len(SIZE as u64)?;
         }
@@ -181,22 +183,22 @@ impl HeadKeeper {
         }
     }
 
-    fn known(&self, file: &File) -> Known {
+    fn known(&self, file: &File) -> HeadState {
         let mut bytes = Vec::with_capacity(SIZE);
         let mut buffer = [0; SIZE + 1];
         match file.read_at(&mut buffer, 0) {
             Ok(count) => bytes.extend(buffer.iter().take(count)),
-            Err(error) => return Known::Unreadable(error),
+            Err(error) => return HeadState::Unreadable(error),
         }
-        let Ok(text) = String::from_utf8(bytes) else { return Known::Damaged };
+        let Ok(text) = String::from_utf8(bytes) else { return HeadState::Damaged };
         let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-        let [INTRO, chain, seq, mac, _] = fields.as_slice() else { return Known::Damaged };
+        let [INTRO, chain, seq, mac, _] = fields.as_slice() else { return HeadState::Damaged };
         if *chain != self.chain {
-            return Known::Foreign(chain.chars().take(16).collect());
+            return HeadState::Foreign(chain.chars().take(16).collect());
         }
-        let (Ok(seq), Some(mac)) = (seq.parse(), unhex(mac)) else { return Known::Damaged };
+        let (Ok(seq), Some(mac)) = (seq.parse(), unhex(mac)) else { return HeadState::Damaged };
         let head = Head { seq, mac };
-        if self.line(&head) == text { Known::Head(head) } else { Known::Damaged }
+        if self.line(&head) == text { HeadState::Head(head) } else { HeadState::Damaged }
     }
 
     fn line(&self, head: &Head) -> String {

@@ -30,7 +30,7 @@ impl Audit<'_> {
     /// Appends a record with the next commit, without waiting for it. While the database cannot be written the record
     /// is kept and retried; when too many are kept this waits, and finally fails. No record is dropped silently.
     pub async fn append_deferred(self, record: Record) -> Result<()> {
-        self.store.db().chained().append_soon(record.entry()?).await
+        self.store.db().chained().append_deferred(record.entry()?).await
     }
 
     /// Records the intent of a write. After an error the write must not happen: the record may be missing.

@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::store::{hex, random_bytes};
 
 const SIZE: usize = 32;
 
@@ -21,7 +22,7 @@ pub(super) struct Key {
 impl Key {
     /// A key that lives as long as the process.
     pub(super) fn forgotten() -> Result<Self> {
-        Ok(Self::of(&random()?))
+        Ok(Self::of(&random_bytes()?))
     }
 
     /// The key in the file, which is created if missing, and whether it is new.
@@ -29,7 +30,7 @@ impl Key {
         if let Some(key) = read(path)? {
             return Ok((Self::of(&key), false));
         }
-        let made = random()?;
+        let made = random_bytes()?;
         make_once(path, &made)
             .map_err(|error| Error::file(format!("cannot make the audit key `{}`", path.display()), error))?;
         // Another process may have been first: the stored key counts.
@@ -73,21 +74,6 @@ fn read(path: &Path) -> Result<Option<[u8; SIZE]>> {
     let mut key = [0; SIZE];
     file.read_exact(&mut key).map_err(failed)?;
     Ok(Some(key))
-}
-
-fn random() -> Result<[u8; SIZE]> {
-    let mut bytes = [0; SIZE];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Error::new(ErrorKind::Other, "the system gives no random bytes").because(error))?;
-    Ok(bytes)
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-pub(super) fn unhex(text: &str) -> Option<[u8; SIZE]> {
-    Some(*blake3::Hash::from_hex(text).ok()?.as_bytes())
 }
 
 /// Creates the file with this content, readable by its owner only and synced. An existing one stays as it is.

@@ -6,12 +6,11 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::chain::Sealed;
-use super::key::hex;
+use super::chain::RecordFields;
 use crate::areas::Audit;
 use crate::db::{args, dialect};
 use crate::error::{Error, Result};
-use crate::store::{Store, check_name};
+use crate::store::{Store, check_name, hex};
 
 /// Records of one page; each has at most 16 KiB unless it was tampered with.
 const PAGE: u32 = 256;
@@ -89,7 +88,7 @@ impl Audit<'_> {
                 conn.fetch_all(dialect!(AUDIT_TAIL_OF_USER), args![count, user]).await?
             }
         };
-        Ok(rows.into_iter().rev().map(|row| AuditRecord::from(Stored(row))).collect())
+        Ok(rows.into_iter().rev().map(|row| AuditRecord::from(StoredRecord(row))).collect())
     }
 
     /// All records, page by page: chains by name, records in the order of the chain.
@@ -118,13 +117,13 @@ impl Audit<'_> {
     pub async fn open_writes(self, before: i64, limit: u32) -> Result<Vec<AuditRecord>> {
         let rows: Vec<Row> =
             self.store.fetch_all(dialect!(AUDIT_OPEN), args![before, limit.min(TAIL_LIMIT)]).await?;
-        Ok(rows.into_iter().map(|row| AuditRecord::from(Stored(row))).collect())
+        Ok(rows.into_iter().map(|row| AuditRecord::from(StoredRecord(row))).collect())
     }
 
-    pub(super) async fn page(self, chain: &str, after: i64) -> Result<Vec<Stored>> {
+    pub(super) async fn page(self, chain: &str, after: i64) -> Result<Vec<StoredRecord>> {
         let mut conn = self.store.reader().await?;
         let rows: Vec<Row> = conn.fetch_all(dialect!(AUDIT_PAGE), args![chain, after, PAGE]).await?;
-        Ok(rows.into_iter().map(Stored).collect())
+        Ok(rows.into_iter().map(StoredRecord).collect())
     }
 
     /// All chains with records or a counter.
@@ -138,9 +137,9 @@ type Text = Vec<u8>;
 type Row = (i64, i64, Text, Text, Text, Option<Text>, Option<Text>, Option<Text>, Text, Text, Vec<u8>);
 
 /// A record as the database has it; its texts may be invalid.
-pub(super) struct Stored(Row);
+pub(super) struct StoredRecord(Row);
 
-impl Stored {
+impl StoredRecord {
     pub(super) fn seq(&self) -> i64 {
         self.0.0
     }
@@ -154,9 +153,9 @@ impl Stored {
     }
 
     /// The fields of its mac, at this position.
-    pub(super) fn sealed(&self, seq: i64) -> Sealed<'_> {
+    pub(super) fn sealed(&self, seq: i64) -> RecordFields<'_> {
         let (_, at, _, id, user, agent, session, channel, event, detail, _) = &self.0;
-        Sealed {
+        RecordFields {
             seq,
             at: *at,
             id,
@@ -170,8 +169,8 @@ impl Stored {
     }
 }
 
-impl From<Stored> for AuditRecord {
-    fn from(Stored(row): Stored) -> Self {
+impl From<StoredRecord> for AuditRecord {
+    fn from(StoredRecord(row): StoredRecord) -> Self {
         let (seq, at, chain, id, user, agent, session, channel, event, detail, mac) = row;
         let text = |bytes: Text| String::from_utf8_lossy(&bytes).into_owned();
         Self {

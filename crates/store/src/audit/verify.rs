@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Serialize;
 
 use super::chain::{Chain, GAP, ORIGIN};
-use super::head::Known;
-use super::read::Stored;
+use super::head::HeadState;
+use super::read::StoredRecord;
 use crate::areas::Audit;
 use crate::db::args;
 use crate::error::Result;
@@ -173,12 +173,12 @@ impl Audit<'_> {
         }
         let last = scan.expected - 1;
         let (covered, unreadable) = match chain.head.read().await {
-            Known::Head(head) => (head.seq, None),
-            Known::Unreadable(error) => (0, Some(error)),
+            HeadState::Head(head) => (head.seq, None),
+            HeadState::Unreadable(error) => (0, Some(error)),
             _ => (0, None),
         };
         let trouble =
-            unreadable.or_else(|| chain.head.trouble().filter(|_| !matches!(known, Known::Missing)));
+            unreadable.or_else(|| chain.head.trouble().filter(|_| !matches!(known, HeadState::Missing)));
         Ok(ChainReport {
             chain: chain.name().to_owned(),
             records: scan.records,
@@ -213,7 +213,7 @@ impl Audit<'_> {
 
     /// The right position of a record that was moved: after the record whose mac its own is made of. That one may
     /// have been moved too, to the position of the suspect.
-    async fn place_of(self, chain: &Chain, suspect: &Stored) -> Result<Option<i64>> {
+    async fn place_of(self, chain: &Chain, suspect: &StoredRecord) -> Result<Option<i64>> {
         let fits = |mac: &[u8; 32], seq| chain.mac(mac, &suspect.sealed(seq)) == suspect.mac();
         if fits(&ORIGIN, 1) {
             return Ok(Some(1));
@@ -236,7 +236,7 @@ impl Audit<'_> {
 }
 
 struct Scan<'a> {
-    known: &'a Known,
+    known: &'a HeadState,
     expected: i64,
     mac: [u8; 32],
     records: u64,
@@ -244,11 +244,11 @@ struct Scan<'a> {
     last_at: Option<i64>,
     broken: Option<Break>,
     /// A record that does not fit here; it may belong elsewhere.
-    suspect: Option<Stored>,
+    suspect: Option<StoredRecord>,
 }
 
 impl<'a> Scan<'a> {
-    fn new(known: &'a Known) -> Self {
+    fn new(known: &'a HeadState) -> Self {
         Self {
             known,
             expected: 1,
@@ -262,7 +262,7 @@ impl<'a> Scan<'a> {
     }
 
     /// After the first fault, records are only counted.
-    fn step(&mut self, chain: &Chain, row: Stored) {
+    fn step(&mut self, chain: &Chain, row: StoredRecord) {
         self.records += 1;
         self.first_at.get_or_insert(row.at());
         self.last_at = Some(row.at());
@@ -276,7 +276,7 @@ impl<'a> Scan<'a> {
         }
         let mac = chain.mac(&self.mac, &row.sealed(seq));
         let genuine = mac == row.mac();
-        let head_differs = matches!(self.known, Known::Head(head) if head.seq == seq && head.mac != mac);
+        let head_differs = matches!(self.known, HeadState::Head(head) if head.seq == seq && head.mac != mac);
         let fault = if seq < self.expected {
             Some(Fault::Extra)
         } else if !genuine {
@@ -300,10 +300,10 @@ impl<'a> Scan<'a> {
     }
 
     /// The fault at the end of a chain whose records are right.
-    fn end(&self, promised: i64, counter: Option<(i64, Vec<u8>)>, known: &Known) -> Option<Break> {
+    fn end(&self, promised: i64, counter: Option<(i64, Vec<u8>)>, known: &HeadState) -> Option<Break> {
         let last = self.expected - 1;
         let reached = match known {
-            Known::Head(head) => head.seq.max(promised),
+            HeadState::Head(head) => head.seq.max(promised),
             _ => promised,
         };
         if last < reached {
@@ -315,10 +315,10 @@ impl<'a> Scan<'a> {
         };
         let fault = match known {
             _ if !fits => Fault::Counter,
-            Known::Missing => Fault::HeadMissing,
-            Known::Foreign(chain) => Fault::HeadForeign { chain: chain.clone() },
-            Known::Damaged => Fault::HeadDamaged,
-            Known::Head(_) | Known::Unreadable(_) => return None,
+            HeadState::Missing => Fault::HeadMissing,
+            HeadState::Foreign(chain) => Fault::HeadForeign { chain: chain.clone() },
+            HeadState::Damaged => Fault::HeadDamaged,
+            HeadState::Head(_) | HeadState::Unreadable(_) => return None,
         };
         Some(Break { seq: last, id: None, fault })
     }

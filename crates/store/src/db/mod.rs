@@ -19,7 +19,7 @@ pub(crate) use self::value::{
     Columns, Lenient, Sql, Value, WithFence, args, audited, dialect, flag, from_row, listed, names,
     transaction,
 };
-pub(crate) use self::writer::{Again, Working, WriteTx, Writer};
+pub(crate) use self::writer::{RetriableWrite, WriteFuture, WriteTx, Writer};
 use crate::audit::Chain;
 use crate::changes::Topic;
 use crate::error::{Error, ErrorKind, Result};
@@ -89,7 +89,7 @@ impl Db {
     pub(crate) async fn write<T, F>(&self, work: F) -> Result<(T, Vec<Topic>)>
     where
         T: Send + 'static,
-        F: for<'a> FnOnce(&'a mut Conn) -> Working<'a, T> + Send + 'static,
+        F: for<'a> FnOnce(&'a mut Conn) -> WriteFuture<'a, T> + Send + 'static,
     {
         match self {
             Self::Sqlite { writer, .. } => writer.write(move |tx| work(&mut tx.conn)).await,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection};
 
-use super::{Backend, Conn, Working};
+use super::{Backend, Conn, WriteFuture};
 use crate::error::{Error, ErrorKind, Result};
 
 /// How long to wait for an unreachable server.
@@ -72,7 +72,7 @@ impl Pg {
     /// sent yet.
     ///
     /// Boxed: opening a connection takes 14 KB, which every user of the store would carry.
-    pub(crate) fn begin(&self) -> Working<'_, Conn> {
+    pub(crate) fn begin(&self) -> WriteFuture<'_, Conn> {
         Box::pin(async move {
             let deadline = tokio::time::Instant::now() + AWAY_LIMIT;
             let mut pause = FIRST_PAUSE;

@@ -1,4 +1,4 @@
-//! Group commit: one task runs queued writes together, for one sync of the disk.
+//! Group commit: one task runs queued writes run_batch, for one sync of the disk.
 //!
 //! While a commit waits for the disk the next writes gather in the queue, so the batch grows with the load and a
 //! single write does not wait. Deferred writes are kept and retried when a commit fails; they are never dropped while
@@ -22,14 +22,14 @@ const BATCH_LIMIT: usize = 256;
 /// How long a commit of deferred writes only may be delayed to gather more.
 const GATHER: Duration = Duration::from_millis(10);
 /// Deferred audit records that are not durable yet; further callers wait.
-const SOON_LIMIT: u32 = 1024;
-/// The rest of a deferred write counts as one record for each so many bytes, the most that a record has.
+const DEFERRED_LIMIT: u32 = 1024;
+/// The rest of a deferred write counts as one record for each of these bytes, the most that a record has.
 const PLACE_BYTES: usize = 16 * 1024;
 const ROOM_LIMIT: Duration = Duration::from_secs(20);
 /// When deferred writes that failed are retried, if there is no other write.
 const RETRY: Duration = Duration::from_secs(1);
 
-pub(crate) type Working<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+pub(crate) type WriteFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// The connection of a write, and the audit records of the same commit.
 pub(crate) struct WriteTx {
@@ -54,34 +54,34 @@ pub(super) enum Job {
 /// Audit records that are not awaited, and a write that belongs to them.
 pub(super) struct DeferredWrite {
     pub(super) entries: Vec<Entry>,
-    pub(super) work: Option<Again>,
+    pub(super) work: Option<RetriableWrite>,
     /// A commit with it failed.
     pub(super) tried: bool,
     pub(super) _room: OwnedSemaphorePermit,
 }
 
 /// A write that may run more than once: a commit that failed may have happened.
-pub(crate) type Again = Box<dyn for<'a> FnMut(&'a mut Conn) -> Working<'a, ()> + Send>;
+pub(crate) type RetriableWrite = Box<dyn for<'a> FnMut(&'a mut Conn) -> WriteFuture<'a, ()> + Send>;
 
 pub(super) trait Task: Send {
     /// When it fails its changes are undone.
-    fn run<'a>(&'a mut self, tx: &'a mut WriteTx) -> Working<'a, ()>;
+    fn run<'a>(&'a mut self, tx: &'a mut WriteTx) -> WriteFuture<'a, ()>;
     /// Replies to the caller after the commit.
     fn reply(self: Box<Self>, failed: Option<Error>);
 }
 
-struct Typed<T, F> {
+struct TypedTask<T, F> {
     work: Option<F>,
     done: Option<Result<(T, Vec<Topic>)>>,
     reply: oneshot::Sender<Result<(T, Vec<Topic>)>>,
 }
 
-impl<T, F> Task for Typed<T, F>
+impl<T, F> Task for TypedTask<T, F>
 where
     T: Send + 'static,
-    F: for<'a> FnOnce(&'a mut WriteTx) -> Working<'a, T> + Send,
+    F: for<'a> FnOnce(&'a mut WriteTx) -> WriteFuture<'a, T> + Send,
 {
-    fn run<'a>(&'a mut self, tx: &'a mut WriteTx) -> Working<'a, ()> {
+    fn run<'a>(&'a mut self, tx: &'a mut WriteTx) -> WriteFuture<'a, ()> {
         Box::pin(async move {
             let work = self.work.take().ok_or_else(stopped)?;
             let done = work(tx).await;
@@ -110,17 +110,17 @@ impl Writer {
     /// Starts the task. It ends when the last writer is dropped and the queue is empty.
     pub(crate) fn start(begin: Begin, chain: Arc<Chain>) -> (Self, tokio::task::JoinHandle<()>) {
         let (queue, jobs) = mpsc::channel(QUEUE_LIMIT);
-        let room = Arc::new(Semaphore::new(SOON_LIMIT as usize));
+        let room = Arc::new(Semaphore::new(DEFERRED_LIMIT as usize));
         (Self { queue, room }, tokio::spawn(serve(begin, chain, jobs)))
     }
 
     pub(crate) async fn write<T, F>(&self, work: F) -> Result<(T, Vec<Topic>)>
     where
         T: Send + 'static,
-        F: for<'a> FnOnce(&'a mut WriteTx) -> Working<'a, T> + Send + 'static,
+        F: for<'a> FnOnce(&'a mut WriteTx) -> WriteFuture<'a, T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let task = Box::new(Typed { work: Some(work), done: None, reply });
+        let task = Box::new(TypedTask { work: Some(work), done: None, reply });
         self.queue.send(Job::Write(task)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
     }
@@ -132,28 +132,33 @@ impl Writer {
     }
 
     /// Appends an audit record with the next commit. Waits only while too many others are not durable.
-    pub(crate) async fn append_soon(&self, entry: Entry) -> Result<()> {
-        self.soon(vec![entry], None, 0).await
+    pub(crate) async fn append_deferred(&self, entry: Entry) -> Result<()> {
+        self.defer(vec![entry], None, 0).await
     }
 
-    /// Appends audit records and runs a write of so many bytes with the next commit, retrying until one succeeds.
+    /// Appends audit records and runs a write of `bytes` with the next commit, retrying until one succeeds.
     /// When the write fails by itself, that is logged, and the records are written all the same.
-    pub(crate) async fn write_soon(&self, entries: Vec<Entry>, work: Again, bytes: usize) -> Result<()> {
-        self.soon(entries, Some(work), bytes).await
+    pub(crate) async fn write_deferred(
+        &self,
+        entries: Vec<Entry>,
+        work: RetriableWrite,
+        bytes: usize,
+    ) -> Result<()> {
+        self.defer(entries, Some(work), bytes).await
     }
 
-    async fn soon(&self, entries: Vec<Entry>, work: Option<Again>, bytes: usize) -> Result<()> {
+    async fn defer(&self, entries: Vec<Entry>, work: Option<RetriableWrite>, bytes: usize) -> Result<()> {
         let places = (entries.len() + bytes / PLACE_BYTES).max(1);
-        let places = u32::try_from(places).map_or(SOON_LIMIT, |places| places.min(SOON_LIMIT));
+        let places = u32::try_from(places).map_or(DEFERRED_LIMIT, |places| places.min(DEFERRED_LIMIT));
         let room = Arc::clone(&self.room).acquire_many_owned(places);
         let room = tokio::time::timeout(ROOM_LIMIT, room).await.map_err(|_| crowded())?;
-        let soon = DeferredWrite { entries, work, tried: false, _room: room.map_err(|_| stopped())? };
-        self.queue.send(Job::DeferredWrite(soon)).await.map_err(|_| stopped())
+        let deferred = DeferredWrite { entries, work, tried: false, _room: room.map_err(|_| stopped())? };
+        self.queue.send(Job::DeferredWrite(deferred)).await.map_err(|_| stopped())
     }
 }
 
 fn crowded() -> Error {
-    Error::new(ErrorKind::Full, format!("{SOON_LIMIT} audit records wait to be written"))
+    Error::new(ErrorKind::Full, format!("{DEFERRED_LIMIT} audit records wait to be written"))
         .hint("see the log for why the database cannot be written")
 }
 
@@ -211,7 +216,7 @@ impl Job {
         match self {
             Self::Write(_) => 0,
             Self::Append(..) => 1,
-            Self::DeferredWrite(soon) => soon.entries.len(),
+            Self::DeferredWrite(deferred) => deferred.entries.len(),
         }
     }
 }
@@ -220,7 +225,7 @@ impl Job {
 pub(super) async fn commit(begin: &Begin, chain: &Chain, mut batch: Vec<Job>) -> Vec<Job> {
     let failed = match begin.begin().await {
         Err(error) => Some(error),
-        Ok(tx) => together(tx, chain, &mut batch).await.err(),
+        Ok(tx) => run_batch(tx, chain, &mut batch).await.err(),
     };
     let mut kept = Vec::new();
     let mut waited = false;
@@ -231,8 +236,10 @@ pub(super) async fn commit(begin: &Begin, chain: &Chain, mut batch: Vec<Job>) ->
                 // A cancelled caller does not undo the write.
                 let _ = reply.send(failed.as_ref().map_or(Ok(()), |error| Err(error.shared())));
             }
-            (Job::DeferredWrite(soon), None) => waited |= soon.tried,
-            (Job::DeferredWrite(soon), Some(error)) => kept.push(Job::DeferredWrite(again(soon, error))),
+            (Job::DeferredWrite(deferred), None) => waited |= deferred.tried,
+            (Job::DeferredWrite(deferred), Some(error)) => {
+                kept.push(Job::DeferredWrite(again(deferred, error)))
+            }
         }
     }
     if waited {
@@ -241,16 +248,16 @@ pub(super) async fn commit(begin: &Begin, chain: &Chain, mut batch: Vec<Job>) ->
     kept
 }
 
-fn again(mut soon: DeferredWrite, reason: &Error) -> DeferredWrite {
-    if !soon.tried {
+fn again(mut deferred: DeferredWrite, reason: &Error) -> DeferredWrite {
+    if !deferred.tried {
         tracing::error!(%reason, "an audit record cannot be written; it is kept and tried again");
     }
-    soon.tried = true;
-    soon.entries.iter_mut().for_each(|entry| entry.tried = true);
-    soon
+    deferred.tried = true;
+    deferred.entries.iter_mut().for_each(|entry| entry.tried = true);
+    deferred
 }
 
-async fn together(mut tx: WriteTx, chain: &Chain, batch: &mut [Job]) -> Result<()> {
+async fn run_batch(mut tx: WriteTx, chain: &Chain, batch: &mut [Job]) -> Result<()> {
     match run_all(&mut tx, batch).await {
         Ok(0) => return tx.conn.rollback().await,
         Ok(_) => {}
@@ -285,10 +292,10 @@ async fn run_all(tx: &mut WriteTx, batch: &mut [Job]) -> Result<usize> {
                 tx.entries.push(entry.clone());
                 1
             }
-            Job::DeferredWrite(soon) => {
-                tx.entries.extend(soon.entries.iter().cloned());
-                if let Some(work) = &mut soon.work {
-                    run_soon(&mut tx.conn, work).await?;
+            Job::DeferredWrite(deferred) => {
+                tx.entries.extend(deferred.entries.iter().cloned());
+                if let Some(work) = &mut deferred.work {
+                    run_deferred(&mut tx.conn, work).await?;
                 }
                 1
             }
@@ -315,7 +322,7 @@ async fn run(tx: &mut WriteTx, task: &mut dyn Task, shared: bool) -> Result<bool
 }
 
 /// The records of a deferred write are written even if it fails.
-async fn run_soon(conn: &mut Conn, work: &mut Again) -> Result<()> {
+async fn run_deferred(conn: &mut Conn, work: &mut RetriableWrite) -> Result<()> {
     save(conn).await?;
     let failed = work(conn).await.err();
     settle(conn, failed.as_ref()).await?;
@@ -361,13 +368,13 @@ mod tests {
                 Err::<(), _>(Error::new(ErrorKind::Full, "the disk is full"))
             })
         });
-        let (soon, before, own, after) = tokio::join!(
+        let (deferred, before, own, after) = tokio::join!(
             store.audit().append_deferred(record("kept")),
             store.audit().append(record("before")),
             full,
             store.audit().append(record("after"))
         );
-        soon.unwrap();
+        deferred.unwrap();
         for error in [before, own, after].map(Result::unwrap_err) {
             assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Full, "the disk is full"));
         }

@@ -6,7 +6,7 @@ use crate::db::{Conn, Sql, Value, args, listed};
 use crate::error::{Error, Result};
 use crate::memories::change::change;
 use crate::memories::index::Ledger;
-use crate::memories::rows::{self, Kept, SAVED_AFTER};
+use crate::memories::rows::{self, MemoryRow, SAVED_AFTER};
 use crate::memories::{Memory, MemoryStatus};
 use crate::store::Scope;
 
@@ -97,7 +97,7 @@ pub(crate) async fn merge(conn: &mut Conn, scope: &Scope, merge: &Merge) -> Resu
     else {
         return Ok(None);
     };
-    let is_active = |kept: &Kept| kept.memory.status == MemoryStatus::Active;
+    let is_active = |kept: &MemoryRow| kept.memory.status == MemoryStatus::Active;
     if !is_active(&stays) || !is_active(&goes) || goes.memory.version != merge.version {
         return Ok(None);
     }
@@ -113,8 +113,7 @@ pub(crate) async fn merge(conn: &mut Conn, scope: &Scope, merge: &Merge) -> Resu
             return Ok(None);
         }
     }
-    let after = Memory { status: MemoryStatus::Forgotten, ..goes.memory.clone() };
-    Ok(Some(change(conn, scope, &mut ledger, goes, after).await?.version))
+    Ok(Some(change(conn, scope, &mut ledger, goes, MemoryStatus::Forgotten).await?.version))
 }
 
 /// Restores a memory that was forgotten with this version, and excludes it from further merges.
@@ -125,11 +124,10 @@ pub(crate) async fn revive(conn: &mut Conn, scope: &Scope, id: &str, version: i6
         return Ok(false);
     }
     conn.execute(UNLEARN, args![scope.user(), scope.agent(), i64::from(kept.seq)]).await?;
-    let after = Memory { status: MemoryStatus::Active, ..kept.memory.clone() };
-    change(conn, scope, &mut ledger, kept, after).await.map(|_| true)
+    change(conn, scope, &mut ledger, kept, MemoryStatus::Active).await.map(|_| true)
 }
 
-fn numbered(kept: Kept) -> NumberedMemory {
+fn numbered(kept: MemoryRow) -> NumberedMemory {
     NumberedMemory { seq: i64::from(kept.seq), memory: kept.memory }
 }
 

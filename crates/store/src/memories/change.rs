@@ -1,19 +1,17 @@
-//! Revising, forgetting and releasing memories. The history keeps the version before.
+//! Forgetting and releasing memories. The history keeps the version before.
 
 use crate::areas::Memories;
 use crate::db::{Conn, args, transaction};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memories::analyze::{self, Document};
-use crate::memories::index::Ledger;
-use crate::memories::index::{self, Placed};
-use crate::memories::rows::{self, Kept, SAVED_AFTER};
-use crate::memories::save::{Entry, digest, flags, json};
-use crate::memories::{Memory, MemoryRevision, MemoryStatus, RevisionOutcome};
+use crate::memories::index::{self, IndexedMemory, Ledger};
+use crate::memories::rows::{self, MemoryRow};
+use crate::memories::save::json;
+use crate::memories::{Memory, MemoryStatus, analyze};
 use crate::memory_rules;
 use crate::store::{Scope, now};
 
-pub(super) const UPDATE: &str = "UPDATE agent_long_term_memory SET version = $4, status = $5, text = $6, writer = $7, \
-     trust = $8, changed_at = $9, digest = $10, asks = $11 WHERE user_id = $1 AND agent = $2 AND seq = $3";
+pub(super) const UPDATE: &str = "UPDATE agent_long_term_memory SET version = $4, status = $5, changed_at = $6 \
+     WHERE user_id = $1 AND agent = $2 AND seq = $3";
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum ForgetOutcome {
@@ -23,24 +21,6 @@ pub enum ForgetOutcome {
 }
 
 impl Memories<'_> {
-    /// Replaces the text of a memory, if it still has the expected version. A forgotten one stays forgotten.
-    pub async fn revise(self, scope: &Scope, revision: MemoryRevision) -> Result<RevisionOutcome> {
-        let scope = scope.clone();
-        transaction!(self.store, |conn| {
-            let mut ledger = Ledger::lock(conn, &scope).await?;
-            let kept = rows::expect(conn, &scope, &revision.id).await?;
-            if revision.expected_version.is_some_and(|expected| expected != kept.memory.version) {
-                return Ok(RevisionOutcome::Stale(kept.memory));
-            }
-            if kept.memory.status == MemoryStatus::Forgotten {
-                return Err(forgotten(&revision.id));
-            }
-            let MemoryRevision { text, writer, trust, .. } = revision;
-            let after = Memory { text, writer, trust, ..kept.memory.clone() };
-            change(conn, &scope, &mut ledger, kept, after).await.map(RevisionOutcome::Written)
-        })
-    }
-
     /// Excludes a memory from every search; its history stays. Forgetting again changes nothing.
     pub async fn forget(self, scope: &Scope, id: &str) -> Result<Memory> {
         self.set_status(scope, id, MemoryStatus::Forgotten).await
@@ -85,39 +65,6 @@ impl Memories<'_> {
             enter(conn, &scope, &mut ledger, kept, status).await
         })
     }
-
-    /// Rebuilds the search index of a scope; returns the number of its memories. For operators.
-    pub async fn rebuild_index(self, scope: &Scope) -> Result<u64> {
-        let scope = scope.clone();
-        transaction!(self.store, |conn| {
-            let mut ledger = Ledger::lock(conn, &scope).await?;
-            ledger.clear_statistics();
-            index::clear(conn, &scope).await?;
-            let mut last = 0;
-            loop {
-                let page =
-                    rows::all(conn, SAVED_AFTER, args![scope.user(), scope.agent(), last, PAGE]).await?;
-                let Some(newest) = page.last() else { break };
-                last = i64::from(newest.seq);
-                let active = page.into_iter().filter(|kept| kept.memory.status == MemoryStatus::Active);
-                let read: Vec<(u32, u32, Entry)> = active
-                    .map(|kept| (kept.seq, kept.session, Entry::new(kept.memory, Vec::new())))
-                    .collect();
-                let placed: Vec<Placed<'_>> = read
-                    .iter()
-                    .map(|(seq, session, entry)| Placed {
-                        seq: *seq,
-                        session: *session,
-                        document: &entry.document,
-                    })
-                    .collect();
-                placed.iter().for_each(|placed| ledger.add(placed.document));
-                index::append(conn, &scope, &placed).await?;
-            }
-            ledger.write(conn, &scope).await?;
-            Ok(ledger.statistics().memories)
-        })
-    }
 }
 
 pub(super) fn read_state(id: &str, state: &str) -> Result<Memory> {
@@ -135,7 +82,7 @@ async fn enter(
     conn: &mut Conn,
     scope: &Scope,
     ledger: &mut Ledger,
-    kept: Kept,
+    kept: MemoryRow,
     status: MemoryStatus,
 ) -> Result<Memory> {
     if kept.memory.status == status {
@@ -144,55 +91,38 @@ async fn enter(
     if kept.memory.status == MemoryStatus::Forgotten {
         return Err(forgotten(&kept.memory.id));
     }
-    let after = Memory { status, ..kept.memory.clone() };
-    change(conn, scope, ledger, kept, after).await
+    change(conn, scope, ledger, kept, status).await
 }
 
-/// Writes the next version of a memory, stores the one before, and updates the index.
+/// Writes the next version of a memory, with another status, stores the one before, and updates the index.
 pub(super) async fn change(
     conn: &mut Conn,
     scope: &Scope,
     ledger: &mut Ledger,
-    kept: Kept,
-    after: Memory,
+    kept: MemoryRow,
+    status: MemoryStatus,
 ) -> Result<Memory> {
-    let Kept { seq, session, memory: before } = kept;
-    let after = Memory { version: before.version + 1, changed_at: now(), ..after };
+    let MemoryRow { seq, session, memory: before } = kept;
+    let after = Memory { version: before.version + 1, status, changed_at: now(), ..before.clone() };
     after.check()?;
-    let words = |memory: &Memory| -> Option<Document> {
-        (memory.status == MemoryStatus::Active).then(|| analyze::document(&memory.text))
-    };
-    let (old, new) = (words(&before), words(&after));
-    old.iter().for_each(|document| ledger.remove(document));
-    new.iter().for_each(|document| ledger.add(document));
-    let placed = |document| Placed { seq, session, document };
-    index::exchange(conn, scope, old.as_ref().map(placed), new.as_ref().map(placed)).await?;
-    conn.execute(
-        "INSERT INTO memory_history (user_id, agent, id, version, state) VALUES ($1, $2, $3, $4, $5)",
-        args![scope.user(), scope.agent(), &before.id, before.version, json(&before)?],
-    )
-    .await?;
-    let asks = flags(&analyze::document(&after.text));
-    conn.execute(
-        UPDATE,
-        args![
-            scope.user(),
-            scope.agent(),
-            i64::from(seq),
-            after.version,
-            after.status.name(),
-            &after.text,
-            &after.writer,
-            &after.trust,
-            after.changed_at,
-            digest(&after),
-            asks
-        ],
-    )
-    .await?;
-    memory_rules::follow(conn, scope, i64::from(seq), &before, &after).await?;
+    let document = analyze::document(&after.text);
+    let placed = || IndexedMemory { seq, session, document: &document };
+    let (was_found, is_found) = (before.status == MemoryStatus::Active, status == MemoryStatus::Active);
+    if was_found {
+        ledger.remove(&document);
+    }
+    if is_found {
+        ledger.add(&document);
+    }
+    index::exchange(conn, scope, was_found.then(placed), is_found.then(placed)).await?;
+    let sql = "INSERT INTO memory_history (user_id, agent, id, version, state) VALUES ($1, $2, $3, $4, $5)";
+    let values = args![scope.user(), scope.agent(), &before.id, before.version, json(&before)?];
+    conn.execute(sql, values).await?;
+    let seq = i64::from(seq);
+    let values =
+        args![scope.user(), scope.agent(), seq, after.version, after.status.name(), after.changed_at];
+    conn.execute(UPDATE, values).await?;
+    memory_rules::follow(conn, scope, seq, &after).await?;
     ledger.write(conn, scope).await?;
     Ok(after)
 }
-
-const PAGE: u32 = 1000;

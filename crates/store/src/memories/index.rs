@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::db::{Conn, Sql, Value, args, dialect, listed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::analyze::{Document, Term};
-use crate::memories::postings::{self, Block, Damaged, OPEN, Posting, Tail};
+use crate::memories::postings::{self, Block, DamagedBlock, OPEN, Posting, Tail};
 use crate::memories::rank::Statistics;
 use crate::store::Scope;
 
@@ -19,13 +19,13 @@ const REPLACE: &str = "ON CONFLICT (user_id, agent, term, block) DO UPDATE SET d
 const REMOVE: &str =
     "DELETE FROM memory_postings WHERE user_id = $1 AND agent = $2 AND term = $3 AND block = $4";
 
-pub(super) struct Placed<'a> {
+pub(super) struct IndexedMemory<'a> {
     pub(super) seq: u32,
     pub(super) session: u32,
     pub(super) document: &'a Document,
 }
 
-impl Placed<'_> {
+impl IndexedMemory<'_> {
     fn postings(&self) -> BTreeMap<Term, Vec<Posting>> {
         let mut postings: BTreeMap<Term, Vec<Posting>> = BTreeMap::new();
         for (chunk, part) in (0..).zip(&self.document.chunks) {
@@ -40,8 +40,8 @@ impl Placed<'_> {
 }
 
 /// Appends memories that are newer than all others of the scope, in their order.
-pub(super) async fn append(conn: &mut Conn, scope: &Scope, memories: &[Placed<'_>]) -> Result<()> {
-    let postings: Vec<_> = memories.iter().map(Placed::postings).collect();
+pub(super) async fn append(conn: &mut Conn, scope: &Scope, memories: &[IndexedMemory<'_>]) -> Result<()> {
+    let postings: Vec<_> = memories.iter().map(IndexedMemory::postings).collect();
     let mut terms: Vec<i64> =
         postings.iter().flat_map(|postings| postings.keys()).map(|term| term.0).collect();
     terms.sort_unstable();
@@ -67,8 +67,8 @@ pub(super) async fn append(conn: &mut Conn, scope: &Scope, memories: &[Placed<'_
 pub(super) async fn exchange(
     conn: &mut Conn,
     scope: &Scope,
-    before: Option<Placed<'_>>,
-    after: Option<Placed<'_>>,
+    before: Option<IndexedMemory<'_>>,
+    after: Option<IndexedMemory<'_>>,
 ) -> Result<()> {
     let Some(seq) = before.as_ref().or(after.as_ref()).map(|placed| placed.seq) else { return Ok(()) };
     let old = before.map(|placed| placed.postings()).unwrap_or_default();
@@ -94,12 +94,12 @@ pub(super) async fn exchange(
     write(conn, scope, blocks).await
 }
 
-pub(super) struct Packed {
+pub(super) struct PackedPostings {
     terms: Vec<Term>,
     rows: Vec<(i64, Vec<u8>)>,
 }
 
-impl Packed {
+impl PackedPostings {
     /// Blocks of these terms, in order for each term.
     pub(super) fn new(terms: Vec<Term>, rows: Vec<(i64, Vec<u8>)>) -> Self {
         Self { terms, rows }
@@ -122,11 +122,6 @@ impl Packed {
     }
 }
 
-pub(super) async fn clear(conn: &mut Conn, scope: &Scope) -> Result<()> {
-    let sql = "DELETE FROM memory_postings WHERE user_id = $1 AND agent = $2";
-    conn.execute(sql, args![scope.user(), scope.agent()]).await.map(drop)
-}
-
 async fn write(conn: &mut Conn, scope: &Scope, blocks: Vec<(Term, Block)>) -> Result<()> {
     let row = |(term, block): (Term, Block)| -> Vec<Value> {
         args![scope.user(), scope.agent(), term.0, block.key, block.data]
@@ -134,7 +129,7 @@ async fn write(conn: &mut Conn, scope: &Scope, blocks: Vec<(Term, Block)>) -> Re
     conn.insert_rows(INSERT, blocks.into_iter().map(row).collect(), REPLACE).await
 }
 
-fn damaged(term: i64, error: Damaged) -> Error {
+fn damaged(term: i64, error: DamagedBlock) -> Error {
     Error::new(ErrorKind::Corrupt, format!("the memory index cannot be read at term `{term}`"))
         .because(error)
         .hint("the memories themselves are intact: rebuild their index")
@@ -214,10 +209,6 @@ impl Ledger {
         self.memories += sign;
         self.chunks += sign * chunks;
         self.terms += sign * terms;
-    }
-
-    pub(super) fn clear_statistics(&mut self) {
-        (self.memories, self.chunks, self.terms) = (0, 0, 0);
     }
 
     pub(super) fn statistics(&self) -> Statistics {

@@ -10,7 +10,7 @@ use crate::db::{Conn, Sql, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::analyze::Term;
 use crate::memories::index::Ledger;
-use crate::memories::index::Packed;
+use crate::memories::index::PackedPostings;
 use crate::memories::rank::{Actor, Candidate, Draft};
 use crate::memories::rows;
 use crate::memories::{MemorySearch, MemoryStatus};
@@ -127,10 +127,10 @@ impl Lookup {
     }
 
     /// Removes and returns the postings of these terms, in the order of their blocks.
-    pub(super) fn take(&mut self, terms: &[Term]) -> Packed {
+    pub(super) fn take(&mut self, terms: &[Term]) -> PackedPostings {
         let all = std::mem::take(&mut self.postings).into_iter();
         let wanted = all.filter(|(term, ..)| terms.contains(&Term(*term)));
-        Packed::new(terms.to_vec(), wanted.map(|(term, _, data)| (term, data)).collect())
+        PackedPostings::new(terms.to_vec(), wanted.map(|(term, _, data)| (term, data)).collect())
     }
 
     /// The memories that pass the filter, if all are known.

@@ -1,4 +1,4 @@
-//! What an agent remembers: saving, searching, revising and forgetting, by user and agent.
+//! What an agent remembers: saving, searching and forgetting, by user and agent.
 //!
 //! `analyze` makes terms of a text, `postings` packs where they occur, `rank` orders what matches: all pure. The rest
 //! keeps them in tables, the same way in both databases.
@@ -190,23 +190,6 @@ pub struct MemoryList {
     /// Id of the last memory of the page before.
     pub after: Option<String>,
     pub limit: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemoryRevision {
-    pub id: String,
-    pub text: String,
-    pub writer: String,
-    pub trust: String,
-    /// `None` overwrites any version.
-    pub expected_version: Option<i64>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RevisionOutcome {
-    Written(Memory),
-    /// Another version is current; nothing is written.
-    Stale(Memory),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

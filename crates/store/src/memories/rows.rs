@@ -8,7 +8,7 @@ use crate::store::{Scope, check_name};
 
 /// A memory, its number in the scope, and the number of its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct MemoryRow {
     pub(super) seq: u32,
     pub(super) session: u32,
     pub(super) memory: Memory,
@@ -55,7 +55,7 @@ pub(super) const BY_SEQS: Sql = listed!(select!("seq"), "$3", "");
 pub(super) const SAVED_AFTER: &str = select!("seq > $3 ORDER BY seq LIMIT +$4");
 
 from_row! {
-    Kept {
+    MemoryRow {
         seq: number, session_number: number, id as String, version, status as String, text, kind, tags as String, actor,
         session, writer, source, trust, occurred_at, created_at, changed_at,
     } => {
@@ -71,25 +71,25 @@ from_row! {
     }
 }
 
-pub(super) async fn all(conn: &mut Conn, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<Kept>> {
+pub(super) async fn all(conn: &mut Conn, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<MemoryRow>> {
     conn.fetch_all(sql, values).await
 }
 
-pub(super) async fn by_id(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Option<Kept>> {
+pub(super) async fn by_id(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Option<MemoryRow>> {
     check_name("memory", id)?;
     Ok(all(conn, BY_ID, args![scope.user(), scope.agent(), id]).await?.pop())
 }
 
-pub(super) async fn expect(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Kept> {
+pub(super) async fn expect(conn: &mut Conn, scope: &Scope, id: &str) -> Result<MemoryRow> {
     by_id(conn, scope, id).await?.ok_or_else(|| missing(id))
 }
 
-pub(super) async fn by_seqs(conn: &mut Conn, scope: &Scope, seqs: &[u32]) -> Result<Vec<Kept>> {
+pub(super) async fn by_seqs(conn: &mut Conn, scope: &Scope, seqs: &[u32]) -> Result<Vec<MemoryRow>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| i64::from(*seq)).collect();
     all(conn, BY_SEQS, args![scope.user(), scope.agent(), seqs]).await
 }
 
-pub(super) async fn by_ids(conn: &mut Conn, scope: &Scope, ids: Vec<String>) -> Result<Vec<Kept>> {
+pub(super) async fn by_ids(conn: &mut Conn, scope: &Scope, ids: Vec<String>) -> Result<Vec<MemoryRow>> {
     all(conn, BY_IDS, args![scope.user(), scope.agent(), ids]).await
 }
 

@@ -7,7 +7,7 @@ use crate::areas::Memories;
 use crate::db::{Conn, Sql, Value, args, dialect, listed, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::analyze::{self, Document};
-use crate::memories::index::{self, Ledger, Placed};
+use crate::memories::index::{self, IndexedMemory, Ledger};
 use crate::memories::rows::{self, select_listed};
 use crate::memories::{Memory, MemoryStatus, NewMemory, SaveResult};
 use crate::store::{Scope, new_id, now};
@@ -212,11 +212,15 @@ pub(super) async fn insert(
     .await?;
     add_actors(conn, scope, ledger, entries).await?;
     add_history(conn, scope, entries).await?;
-    let found: Vec<Placed<'_>> = entries
+    let found: Vec<IndexedMemory<'_>> = entries
         .iter()
         .zip(&places)
         .filter(|(entry, _)| entry.is_found())
-        .map(|(entry, place)| Placed { seq: place.seq, session: place.session, document: &entry.document })
+        .map(|(entry, place)| IndexedMemory {
+            seq: place.seq,
+            session: place.session,
+            document: &entry.document,
+        })
         .collect();
     found.iter().for_each(|placed| ledger.add(placed.document));
     index::append(conn, scope, &found).await?;

@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use crate::areas::Memories;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memories::index::Packed;
+use crate::memories::index::PackedPostings;
 use crate::memories::lookup::Lookup;
-use crate::memories::rank::{self, Base, Candidate, Draft, Question, Ranked, Statistics};
+use crate::memories::rank::{self, Base, Candidate, Draft, Question, ScoredMemory, Statistics};
 use crate::memories::rows;
 use crate::memories::{FoundMemory, MemoryList, MemorySearch, MemoryStatus, check_time};
 use crate::store::{Scope, check_name, check_text};
@@ -79,7 +79,7 @@ fn check(search: &MemorySearch) -> Result<()> {
     Ok(())
 }
 
-async fn weigh(statistics: Statistics, packed: Packed) -> Result<Base> {
+async fn weigh(statistics: Statistics, packed: PackedPostings) -> Result<Base> {
     if packed.len() < LARGE_BYTES {
         return Ok(Base::new(statistics, packed.unpack()?));
     }
@@ -96,7 +96,7 @@ async fn best(
     question: &Question,
     base: &Base,
     lookup: &Lookup,
-) -> Result<Vec<Ranked>> {
+) -> Result<Vec<ScoredMemory>> {
     let few = few(conn, scope, search, lookup).await?;
     let limit = search.limit as usize;
     let mut size = POOL.max(2 * limit);
@@ -146,7 +146,7 @@ async fn few(
 }
 
 /// Without those that were forgotten in the meantime.
-async fn fetch(conn: &mut Conn, scope: &Scope, ranked: Vec<Ranked>) -> Result<Vec<FoundMemory>> {
+async fn fetch(conn: &mut Conn, scope: &Scope, ranked: Vec<ScoredMemory>) -> Result<Vec<FoundMemory>> {
     if ranked.is_empty() {
         return Ok(Vec::new());
     }
@@ -154,7 +154,7 @@ async fn fetch(conn: &mut Conn, scope: &Scope, ranked: Vec<Ranked>) -> Result<Ve
     let kept = rows::by_seqs(conn, scope, &seqs).await?;
     let active = kept.into_iter().filter(|kept| kept.memory.status == MemoryStatus::Active);
     let mut memories: HashMap<u32, _> = active.map(|kept| (kept.seq, kept.memory)).collect();
-    let found = |ranked: Ranked| {
+    let found = |ranked: ScoredMemory| {
         memories.remove(&ranked.seq).map(|memory| FoundMemory { memory, score: ranked.score })
     };
     Ok(ranked.into_iter().filter_map(found).collect())

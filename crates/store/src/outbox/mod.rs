@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) use self::quota_cache::QuotaCache;
 use crate::areas::Outbox;
 use crate::audit::Record;
-use crate::db::{Again, Conn, Sql, Value, args, from_row, transaction};
+use crate::db::{Conn, RetriableWrite, Sql, Value, args, from_row, transaction};
 use crate::error::Result;
 use crate::leases::{self, Claim, Lease, LeaseStatus, claim_sql, clock, earlier, later};
 use crate::store::{Scope, check_name, check_text, new_id, now};
@@ -135,11 +135,11 @@ impl Outbox<'_> {
         let bytes = new.iter().map(|new| new.payload.len()).sum();
         let (new, admitted, quotas) =
             (Arc::new(new), Arc::<Admitted>::default(), self.store.outbox_quotas().clone());
-        let work: Again = Box::new(move |conn| {
+        let work: RetriableWrite = Box::new(move |conn| {
             let (new, admitted, quotas) = (Arc::clone(&new), Arc::clone(&admitted), quotas.clone());
             Box::pin(async move { enqueue_all(conn, &new, &admitted, &quotas).await })
         });
-        self.store.db().chained().write_soon(entries, work, bytes).await
+        self.store.db().chained().write_deferred(entries, work, bytes).await
     }
 
     pub async fn pending(self, user: &str) -> Result<PendingObservations> {

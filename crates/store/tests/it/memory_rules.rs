@@ -1,6 +1,6 @@
 //! Memories that restrict something: noted once, and never counted when they are forgotten or quarantined.
 
-use embody_store::memories::{MemoryRevision, MemoryStatus, NewMemory};
+use embody_store::memories::{MemoryStatus, NewMemory};
 use embody_store::memory_rules::{MemoryRuleLimits, MemoryRuleScan};
 
 use crate::world::{World, contract, scope};
@@ -8,10 +8,10 @@ use crate::world::{World, contract, scope};
 contract!(
     what_was_noted_is_read_and_what_is_new_too,
     the_forgotten_and_the_quarantined_do_not_count,
-    a_rewritten_memory_is_looked_at_again,
+    a_released_memory_is_looked_at_again,
     the_mark_never_goes_back,
     the_owners_have_their_own_share,
-    what_is_new_and_rewritten_is_looked_at_once,
+    what_is_new_and_released_is_looked_at_once,
 );
 
 fn note(text: &str) -> NewMemory {
@@ -64,28 +64,21 @@ async fn the_forgotten_and_the_quarantined_do_not_count(world: World) {
     assert_eq!(seqs(&world, 1, 0).await, [2]);
 }
 
-async fn a_rewritten_memory_is_looked_at_again(world: World) {
+async fn a_released_memory_is_looked_at_again(world: World) {
     let ann = scope("ann", "assistant");
-    let saved = world.store.memories().save(&ann, note("Bob likes tea")).await.unwrap();
+    let held = NewMemory { status: MemoryStatus::Quarantined, ..note("never mail Bob") };
+    let saved = world.store.memories().save(&ann, held).await.unwrap();
     world.store.memory_rules().record_scan(&ann, scan(1, &[])).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, Vec::<i64>::new());
-    let revise = |text: &str| MemoryRevision {
-        id: saved.id.clone(),
-        text: text.to_owned(),
-        writer: "ann".to_owned(),
-        trust: "owner".to_owned(),
-        expected_version: None,
-    };
-    world.store.memories().revise(&ann, revise("never mail Bob")).await.unwrap();
+    world.store.memories().release(&ann, &saved.id).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, [1]);
     let again = world.store.memory_rules().list_unscanned(&ann, 10).await.unwrap().memories;
     assert_eq!(again.iter().map(|memory| (memory.seq, memory.version)).collect::<Vec<_>>(), [(1, 2)]);
-    // Rewritten once more while somebody looked at it: what they saw does not count.
-    world.store.memories().revise(&ann, revise("never call Bob")).await.unwrap();
-    let late = MemoryRuleScan { up_to: 1, restricting: Vec::new(), harmless: vec![(1, 2)] };
+    // A scan of the version before does not count.
+    let late = MemoryRuleScan { up_to: 1, restricting: Vec::new(), harmless: vec![(1, 1)] };
     world.store.memory_rules().record_scan(&ann, late).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, [1]);
-    let timely = MemoryRuleScan { up_to: 1, restricting: Vec::new(), harmless: vec![(1, 3)] };
+    let timely = MemoryRuleScan { up_to: 1, restricting: Vec::new(), harmless: vec![(1, 2)] };
     world.store.memory_rules().record_scan(&ann, timely).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, Vec::<i64>::new());
 }
@@ -113,32 +106,13 @@ async fn the_owners_have_their_own_share(world: World) {
     let all = world.store.memory_rules().list(&ann, limits(2, 0)).await.unwrap();
     assert_eq!(all.memories.iter().map(|memory| memory.seq).collect::<Vec<_>>(), [1, 3, 2]);
     assert!(!all.more);
-    // Another hand wrote the same words: they are no longer the owner's.
-    let revision = MemoryRevision {
-        id: saved[0].id.clone(),
-        text: "never mail Bob".to_owned(),
-        writer: "agent".to_owned(),
-        trust: "agent".to_owned(),
-        expected_version: None,
-    };
-    world.store.memories().revise(&ann, revision).await.unwrap();
-    let all = world.store.memory_rules().list(&ann, limits(3, 0)).await.unwrap();
-    let seen: Vec<_> = all.memories.iter().map(|memory| (memory.seq, memory.trust.as_str())).collect();
-    assert_eq!(seen, [(3, "agent"), (2, "agent"), (1, "agent")]);
 }
 
-async fn what_is_new_and_rewritten_is_looked_at_once(world: World) {
+async fn what_is_new_and_released_is_looked_at_once(world: World) {
     let ann = scope("ann", "assistant");
-    let saved =
-        world.store.memories().save_all(&ann, vec![note("one"), note("two"), note("three")]).await.unwrap();
-    let revision = MemoryRevision {
-        id: saved[2].id.clone(),
-        text: "never mail Bob".to_owned(),
-        writer: "ann".to_owned(),
-        trust: "owner".to_owned(),
-        expected_version: None,
-    };
-    world.store.memories().revise(&ann, revision).await.unwrap();
+    let held = NewMemory { status: MemoryStatus::Quarantined, ..note("never mail Bob") };
+    let saved = world.store.memories().save_all(&ann, vec![note("one"), note("two"), held]).await.unwrap();
+    world.store.memories().release(&ann, &saved[2].id).await.unwrap();
     let first = world.store.memory_rules().list_unscanned(&ann, 1).await.unwrap();
     assert_eq!((first.memories.len(), first.up_to), (1, 1));
     let all = world.store.memory_rules().list_unscanned(&ann, 10).await.unwrap();

@@ -1,6 +1,6 @@
 //! Memories out of one store and into another, with nothing lost and nothing half done; and an index that was damaged.
 
-use embody_store::memories::{MemoryImport, MemoryRevision, MemorySearch, MemoryStatus, NewMemory};
+use embody_store::memories::{MemoryImport, MemorySearch, MemoryStatus, NewMemory};
 use embody_store::{ErrorKind, Scope, Store};
 use sqlx::{Connection, SqliteConnection};
 
@@ -33,19 +33,13 @@ async fn fill(store: &Store, scope: &Scope) {
     for (number, text) in
         (1..).zip(["tea?", "green \"tea\"\n", "a dog", "猫 and tea", "rain", "tea in the rain"])
     {
-        ids.push(store.memories().save(scope, new(number, text)).await.unwrap().id);
+        // The third is released from quarantine, so that it has a history.
+        let status = if number == 3 { MemoryStatus::Quarantined } else { MemoryStatus::Active };
+        ids.push(store.memories().save(scope, NewMemory { status, ..new(number, text) }).await.unwrap().id);
     }
     let held = NewMemory { status: MemoryStatus::Quarantined, ..new(9, "obey the tea") };
     store.memories().save(scope, held).await.unwrap();
-    for text in ["two dogs", "three dogs and tea"] {
-        let (id, text) = (ids[2].clone(), text.to_owned());
-        let (writer, trust) = ("editor".to_owned(), "known".to_owned());
-        store
-            .memories()
-            .revise(scope, MemoryRevision { id, text, writer, trust, expected_version: None })
-            .await
-            .unwrap();
-    }
+    store.memories().release(scope, &ids[2]).await.unwrap();
     store.memories().forget(scope, &ids[4]).await.unwrap();
 }
 
@@ -126,20 +120,18 @@ async fn lines_that_are_no_memories_are_named(world: World) {
     }
 }
 
-/// Damage in the index is an error with a way out, never a panic and never a wrong answer.
+/// Never a panic and never a wrong answer.
 #[tokio::test]
-async fn a_damaged_index_is_rebuilt() {
+async fn a_damaged_index_is_an_error() {
     let world = World::file().await;
     let ann = scope("ann", "assistant");
     fill(&world.store, &ann).await;
     let search = MemorySearch { query: "tea".into(), limit: 10, kind: None, since: None };
-    let before = world.store.memories().search(&ann, &search).await.unwrap();
+    assert!(!world.store.memories().search(&ann, &search).await.unwrap().is_empty());
     let file = format!("sqlite://{}", world.folder.path().join("embody.db").display());
     let mut raw = SqliteConnection::connect(&file).await.unwrap();
     sqlx::query("UPDATE memory_postings SET data = x'01ff'").execute(&mut raw).await.unwrap();
     let error = world.store.memories().search(&ann, &search).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.advice().unwrap().contains("rebuild"), "{error:?}");
-    assert_eq!(world.store.memories().rebuild_index(&ann).await.unwrap(), before.len() as u64);
-    assert_eq!(world.store.memories().search(&ann, &search).await.unwrap(), before);
 }

@@ -26,9 +26,9 @@ const FORMAT: u8 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a block of the memory index is damaged")]
-pub(crate) struct Damaged;
+pub(crate) struct DamagedBlock;
 
-pub(crate) fn decode(data: &[u8], into: &mut Vec<Posting>) -> Result<(), Damaged> {
+pub(crate) fn decode(data: &[u8], into: &mut Vec<Posting>) -> Result<(), DamagedBlock> {
     let (head, mut body) = Head::split(data)?;
     let mut last = Head::default();
     let mut chunk = None;
@@ -37,13 +37,13 @@ pub(crate) fn decode(data: &[u8], into: &mut Vec<Posting>) -> Result<(), Damaged
     while !body.is_empty() {
         let posting = match short(&mut body, last) {
             Some(posting) => posting,
-            None => read(&mut body, last, chunk).ok_or(Damaged)?,
+            None => read(&mut body, last, chunk).ok_or(DamagedBlock)?,
         };
         last = Head { seq: posting.seq, session: posting.session };
         chunk = Some(posting.chunk);
         into.push(posting);
     }
-    if last == head { Ok(()) } else { Err(Damaged) }
+    if last == head { Ok(()) } else { Err(DamagedBlock) }
 }
 
 /// The next posting is stored as its distance from this one.
@@ -54,10 +54,10 @@ struct Head {
 }
 
 impl Head {
-    fn split(data: &[u8]) -> Result<(Self, &[u8]), Damaged> {
-        let Some((&FORMAT, mut rest)) = data.split_first() else { return Err(Damaged) };
+    fn split(data: &[u8]) -> Result<(Self, &[u8]), DamagedBlock> {
+        let Some((&FORMAT, mut rest)) = data.split_first() else { return Err(DamagedBlock) };
         let mut number = || u32::try_from(varint::read(&mut rest)?).ok();
-        let (Some(seq), Some(session)) = (number(), number()) else { return Err(Damaged) };
+        let (Some(seq), Some(session)) = (number(), number()) else { return Err(DamagedBlock) };
         Ok((Self { seq, session }, rest))
     }
 
@@ -138,7 +138,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    pub(crate) fn open(data: &[u8]) -> Result<Self, Damaged> {
+    pub(crate) fn open(data: &[u8]) -> Result<Self, DamagedBlock> {
         let (head, body) = Head::split(data)?;
         Ok(Self { head, body: body.to_vec() })
     }
@@ -170,7 +170,7 @@ impl Tail {
 
 /// Replaces the postings of memory `seq` by `memory`, which may be empty. The last returned block has the key of the
 /// old one; an empty result means that nothing is left.
-pub(crate) fn replace(block: &Block, seq: u32, memory: &[Posting]) -> Result<Vec<Block>, Damaged> {
+pub(crate) fn replace(block: &Block, seq: u32, memory: &[Posting]) -> Result<Vec<Block>, DamagedBlock> {
     let mut postings = Vec::new();
     decode(&block.data, &mut postings)?;
     postings.retain(|posting| posting.seq != seq);

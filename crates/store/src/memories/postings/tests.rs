@@ -142,9 +142,9 @@ fn a_cut_block_is_damaged() {
     tail.push(&[Posting { seq: 300, session: 70, chunk: 2, count: 3, length: 40 }]);
     let data = tail.block().data;
     for length in 0..data.len() {
-        assert_eq!(decode(&data[..length], &mut Vec::new()), Err(Damaged), "cut to {length} bytes");
+        assert_eq!(decode(&data[..length], &mut Vec::new()), Err(DamagedBlock), "cut to {length} bytes");
     }
-    assert_eq!(decode(&[&data[..], &[0]].concat(), &mut Vec::new()), Err(Damaged));
+    assert_eq!(decode(&[&data[..], &[0]].concat(), &mut Vec::new()), Err(DamagedBlock));
 }
 
 #[test]

@@ -15,12 +15,12 @@ pub(crate) use self::question::{Actor, Draft, Question};
 use crate::memories::postings::Posting;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Ranked {
+pub(crate) struct ScoredMemory {
     pub(crate) seq: u32,
     pub(crate) score: f64,
 }
 
-impl Ranked {
+impl ScoredMemory {
     fn compare(&self, other: &Self) -> std::cmp::Ordering {
         other.score.total_cmp(&self.score).then(other.seq.cmp(&self.seq))
     }
@@ -72,7 +72,7 @@ impl Base {
         Self { lists, saturation, sessions }
     }
 
-    pub(crate) fn best(&self, size: usize) -> Vec<Ranked> {
+    pub(crate) fn best(&self, size: usize) -> Vec<ScoredMemory> {
         let mut best = Best::new(size);
         let mut rests: Vec<&[Posting]> = self.lists.iter().map(|list| list.postings.as_slice()).collect();
         let mut window = Window::default();
@@ -88,15 +88,15 @@ impl Base {
                 *rest = later;
             }
             for (seq, score) in window.sums() {
-                best.offer(Ranked { seq, score });
+                best.offer(ScoredMemory { seq, score });
             }
         }
         best.finish()
     }
 
-    pub(crate) fn best_of(&self, seqs: &[u32], size: usize) -> Vec<Ranked> {
+    pub(crate) fn best_of(&self, seqs: &[u32], size: usize) -> Vec<ScoredMemory> {
         let mut best = Best::new(size);
-        let ranked = seqs.iter().map(|seq| Ranked { seq: *seq, score: self.of(*seq) });
+        let ranked = seqs.iter().map(|seq| ScoredMemory { seq: *seq, score: self.of(*seq) });
         ranked.for_each(|ranked| best.offer(ranked));
         best.finish()
     }
@@ -250,7 +250,7 @@ impl Window {
 /// Selects the best without sorting all.
 struct Best {
     size: usize,
-    kept: Vec<Ranked>,
+    kept: Vec<ScoredMemory>,
     /// Scores below are not among the best; this rejects nearly all memories with one comparison.
     bar: f64,
 }
@@ -261,7 +261,7 @@ impl Best {
     }
 
     #[inline]
-    fn offer(&mut self, ranked: Ranked) {
+    fn offer(&mut self, ranked: ScoredMemory) {
         if ranked.score < self.bar {
             return;
         }
@@ -273,15 +273,15 @@ impl Best {
 
     fn cut(&mut self) {
         if self.kept.len() > self.size {
-            let (_, last, _) = self.kept.select_nth_unstable_by(self.size, Ranked::compare);
+            let (_, last, _) = self.kept.select_nth_unstable_by(self.size, ScoredMemory::compare);
             self.bar = last.score;
             self.kept.truncate(self.size);
         }
     }
 
-    fn finish(mut self) -> Vec<Ranked> {
+    fn finish(mut self) -> Vec<ScoredMemory> {
         self.cut();
-        self.kept.sort_unstable_by(Ranked::compare);
+        self.kept.sort_unstable_by(ScoredMemory::compare);
         self.kept
     }
 }
@@ -312,15 +312,15 @@ pub(crate) struct Candidate {
     pub(crate) next: Option<u32>,
 }
 
-pub(crate) fn order(question: &Question, base: &Base, candidates: &[Candidate]) -> Vec<Ranked> {
+pub(crate) fn order(question: &Question, base: &Base, candidates: &[Candidate]) -> Vec<ScoredMemory> {
     let surroundings = Surroundings::new(candidates);
     let rank = |candidate: &Candidate| {
         let score = score(question, base, candidate)
             + if question.is_dialogue_of_roles { 0.0 } else { surroundings.score(base, candidate) };
-        Ranked { seq: candidate.seq, score }
+        ScoredMemory { seq: candidate.seq, score }
     };
-    let mut ranked: Vec<Ranked> = candidates.iter().map(rank).collect();
-    ranked.sort_unstable_by(Ranked::compare);
+    let mut ranked: Vec<ScoredMemory> = candidates.iter().map(rank).collect();
+    ranked.sort_unstable_by(ScoredMemory::compare);
     ranked
 }
 

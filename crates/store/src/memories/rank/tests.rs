@@ -184,8 +184,8 @@ proptest! {
         let statistics = Statistics { memories: 40_000, chunks: 50_000, terms: 600_000 };
         let seqs: BTreeSet<u32> = lists.iter().flatten().map(|posting| posting.seq).collect();
         let base = Base::new(statistics, lists);
-        let mut plain: Vec<Ranked> = seqs.iter().map(|seq| Ranked { seq: *seq, score: base.of(*seq) }).collect();
-        plain.sort_by(Ranked::compare);
+        let mut plain: Vec<ScoredMemory> = seqs.iter().map(|seq| ScoredMemory { seq: *seq, score: base.of(*seq) }).collect();
+        plain.sort_by(ScoredMemory::compare);
         plain.truncate(size);
         prop_assert_eq!(base.best(size), plain);
     }
