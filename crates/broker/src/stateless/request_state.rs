@@ -100,7 +100,7 @@ pub(super) fn keyed_hash(key: &SigningKey, whose: &Principal, form: &str, parts:
     hasher.finalize().to_hex().to_string()
 }
 
-pub(crate) async fn sign_request_state(
+pub(super) async fn sign_request_state(
     broker: &Broker,
     host: &Host<Principal>,
     request: &Request,
@@ -113,7 +113,7 @@ pub(crate) async fn sign_request_state(
     Ok(written(&key, ticket, until, &proof))
 }
 
-pub(crate) async fn verify_request_state(
+pub(super) async fn verify_request_state(
     broker: &Broker,
     host: &Host<Principal>,
     request: &Request,
