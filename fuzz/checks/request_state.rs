@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use embody_broker::{Broker, BrokerConfig};
 use embody_store::Principal;
-use embody_wire::server::{AuthError, Call, CancellationToken, Credentials, Host, Service, lines};
+use embody_wire::server::{
+    AuthError, Call, CancellationToken, Credentials, Host, MultiRoundService, Service, lines,
+};
 use embody_wire::{Limits, Outcome, Request};
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::Scope;
 use embody_store::tokens::TokenScope;
+use embody_store::{Principal, Scope};
 use embody_wire::server::{
-    AuthError, Call, Claim, Credentials, Era, Host, ReplicaEvent, ResumedSession, Service, code, failure,
+    AuthError, Call, Credentials, Era, Host, MultiRoundService, ReplicatedService, Service, code, failure,
 };
-use embody_wire::{Message, Notification, Outcome, Request, Secret, Version};
+use embody_wire::{Notification, Outcome, Secret, Version};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
@@ -29,7 +29,6 @@ use crate::stateless::RequestStateSigner;
 use crate::token_cache::TokenCache;
 use crate::upstream::Hello;
 use crate::{BrokerConfig, Sessions, builtin_tools, forward, pipeline, replicas, stateless};
-use embody_store::Principal;
 
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the end of a session waits for the mind to accept the observations in the outbox.
@@ -286,50 +285,6 @@ impl Drop for Broker {
 impl Service for Broker {
     type Principal = Principal;
 
-    const ASKS: bool = true;
-
-    async fn suspend(
-        &self,
-        principal: &Principal,
-        ticket: &str,
-        resume_data: Option<&RawValue>,
-    ) -> Result<(), Outcome> {
-        self.replicas.suspend(principal.user(), ticket, resume_data).await
-    }
-
-    async fn claim(&self, host: &Host<Principal>, request: &Request, ticket: &str) -> Result<Claim, Outcome> {
-        self.replicas.claim(host, request, ticket).await
-    }
-
-    fn replica_events(&self) -> Option<mpsc::Receiver<ReplicaEvent>> {
-        self.replicas.relays(&self.sessions, &self.config)
-    }
-
-    async fn forward_to_replicas(&self, host: &Host<Principal>, message: Message) {
-        self.replicas.forward_message(host, message).await;
-    }
-
-    async fn resume(&self, principal: &Principal, session: &str) -> Option<ResumedSession> {
-        self.replicas.resume(principal, session).await
-    }
-
-    async fn on_session_deleted(&self, host: &Host<Principal>) {
-        self.replicas.end_session(host).await;
-    }
-
-    async fn seal(&self, host: &Host<Principal>, request: &Request, ticket: &str) -> Result<String, Outcome> {
-        stateless::sign_request_state(self, host, request, ticket).await
-    }
-
-    async fn unseal(
-        &self,
-        host: &Host<Principal>,
-        request: &Request,
-        state: &str,
-    ) -> Result<String, Outcome> {
-        stateless::verify_request_state(self, host, request, state).await
-    }
-
     async fn authenticate(&self, credentials: Credentials) -> Result<Principal, AuthError> {
         let Some(token) = credentials.bearer else {
             return Err(AuthError::Unknown(
@@ -382,5 +337,13 @@ impl Service for Broker {
         if let Some(session) = self.sessions.leave_as(id, &host) {
             session.shutdown().await;
         }
+    }
+
+    fn multi_round(&self) -> Option<&dyn MultiRoundService<Principal>> {
+        Some(self)
+    }
+
+    fn replicated(&self) -> Option<&dyn ReplicatedService<Principal>> {
+        Some(self)
     }
 }

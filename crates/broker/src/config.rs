@@ -4,14 +4,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{Scope, Store};
+use embody_store::{Principal, Scope, Store};
 
 use crate::catalogue::{CatalogueCache, ListingLimit};
 use crate::gate::MindDown;
 use crate::meter::Meter;
 use crate::policy::Policy;
 use crate::upstream::Spec;
-use embody_store::Principal;
 
 pub struct BrokerConfig {
     pub store: Store,

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use embody_store::Principal;
 use embody_wire::message::ErrorObject;
 use embody_wire::server::{AskError, Call, ServerRequest, code, failure};
 use embody_wire::upstream::{InputRequired, Link};
@@ -21,7 +22,6 @@ use crate::policy::Kind;
 use crate::session::Session;
 use crate::upstream::{RequestPermit, Role, Roots};
 use crate::visible;
-use embody_store::Principal;
 
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Requests that one task may have open.

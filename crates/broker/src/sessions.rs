@@ -5,11 +5,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use embody_store::Scope;
+use embody_store::{Principal, Scope};
 use embody_wire::server::Host;
 
 use crate::session::{Session, lock};
-use embody_store::Principal;
 
 /// Stateless sessions per principal: each has its own connections, and a host that changes its client info with every request
 /// would open one each time.

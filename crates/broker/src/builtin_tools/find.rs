@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use embody_store::Principal;
 use embody_wire::Outcome;
 use embody_wire::server::Call;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,6 @@ use crate::gate::Pin;
 use crate::pipeline::classify::classify;
 use crate::pipeline::respond::raw;
 use crate::session::Session;
-use embody_store::Principal;
 
 use super::error_result;
 

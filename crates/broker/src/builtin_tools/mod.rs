@@ -6,6 +6,7 @@ pub(crate) mod status;
 
 use std::sync::Arc;
 
+use embody_store::Principal;
 use embody_wire::Outcome;
 use embody_wire::server::{Call, code, failure};
 use serde::Deserialize;
@@ -20,7 +21,6 @@ use crate::session::Session;
 use crate::session::contract::{BootstrapResult, bootstrap_result};
 use crate::session::delivery::Carrier;
 use crate::{Broker, pipeline};
-use embody_store::Principal;
 
 const STATEMENT_BYTES: usize = 64 * 1024;
 

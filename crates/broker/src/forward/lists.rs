@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use embody_store::Principal;
 use embody_wire::Outcome;
 use embody_wire::server::{Call, code, failure};
 use embody_wire::upstream::OutgoingCall;
@@ -31,7 +32,6 @@ use crate::policy;
 use crate::session::Session;
 use crate::stateless::{sign_parts, verify_parts};
 use crate::upstream::Upstream;
-use embody_store::Principal;
 
 /// Limit for one page: a host waits for the slowest.
 const PAGE: Duration = Duration::from_secs(10);

@@ -21,6 +21,7 @@ mod tasks;
 
 use std::sync::Arc;
 
+use embody_store::Principal;
 use embody_wire::server::{Call, code, failure};
 use embody_wire::{Notification, Outcome};
 use serde::Deserialize;
@@ -33,7 +34,6 @@ use crate::policy::Kind;
 use crate::session::Session;
 use crate::upstream::Role;
 use crate::{Broker, degraded};
-use embody_store::Principal;
 
 pub(crate) use self::read_gate::{denied, permit};
 pub(crate) use self::resources::watch;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use embody_store::Principal;
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
 use embody_wire::server::{Call, code, failure};
@@ -17,7 +18,6 @@ use crate::policy::Kind;
 use crate::session::untrusted_reads::ERRORS;
 use crate::session::{CONNECTING, Session};
 use crate::upstream::{Health, Role, Upstream};
-use embody_store::Principal;
 
 #[derive(Clone, Copy)]
 pub(super) struct HostRequest<'a> {

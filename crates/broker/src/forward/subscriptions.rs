@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use embody_store::Principal;
 use embody_wire::server::{Call, Era, code, failure};
 use embody_wire::{Notification, Outcome};
 use serde::Deserialize;
@@ -21,7 +22,6 @@ use crate::pipeline::send::CallResult;
 use crate::policy::Kind;
 use crate::session::{Session, lock};
 use crate::upstream::Upstream;
-use embody_store::Principal;
 
 const LEVEL_TIMEOUT: Duration = Duration::from_secs(5);
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(30);

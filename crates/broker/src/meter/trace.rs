@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use embody_store::Principal;
 use embody_store::audit::{DecisionKind, Outcome as AuditOutcome};
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
@@ -23,7 +24,6 @@ use crate::pipeline::record::is_error;
 use crate::pipeline::send::CallResult;
 use crate::session::{Session, lock};
 use crate::trace_context::{TraceContext, new_span_id};
-use embody_store::Principal;
 
 /// The longest foreign name or id in a span, in characters.
 const NAME_CHARS: usize = 128;

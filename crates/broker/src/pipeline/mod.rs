@@ -18,6 +18,7 @@ pub(crate) mod send;
 
 use std::sync::Arc;
 
+use embody_store::Principal;
 use embody_store::audit::Outcome as AuditOutcome;
 use embody_wire::Outcome;
 use embody_wire::server::{Call, code};
@@ -38,7 +39,6 @@ use crate::policy::{Class, Ruling};
 use crate::session::Session;
 use crate::session::untrusted_reads::{self, LastingWrite};
 use crate::upstream::{ConnectionLease, Upstream};
-use embody_store::Principal;
 
 const TOOLS_CALL: &str = "tools/call";
 

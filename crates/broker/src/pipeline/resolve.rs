@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use embody_store::Principal;
 use embody_wire::param_headers;
 use embody_wire::server::Call;
 use serde_json::Value;
@@ -13,7 +14,6 @@ use crate::arguments::Arguments;
 use crate::catalogue::{CatalogTool, Catalogue};
 use crate::session::Session;
 use crate::upstream::{ConnectionLease, Upstream};
-use embody_store::Principal;
 
 pub(super) struct Target<'a> {
     pub(super) catalogue: Catalogue,

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use embody_store::Principal;
 use embody_store::suspended_calls::NewSuspendedCall;
 use embody_wire::server::{Claim, Host, ResumeResult, code, failure};
 use embody_wire::{Outcome, Request};
@@ -13,7 +14,6 @@ use tokio::time::timeout;
 use super::Replicas;
 use super::messages::ReplicaMessage;
 use crate::session::lock;
-use embody_store::Principal;
 
 /// How long a call waits for its host.
 const SUSPENDED_LIFETIME: Duration = Duration::from_secs(900);

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use embody_store::replica_messages::NewReplicaMessage;
-use embody_store::{DatabaseUrl, Store};
-use embody_wire::server::{Host, ReplicaEvent, ResumedSession};
+use embody_store::{DatabaseUrl, Principal, Store};
+use embody_wire::server::{BoxFuture, Host, ReplicaEvent, ReplicatedService, ResumedSession};
 use embody_wire::{Message, Version, server};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -23,11 +23,32 @@ use tokio::task::AbortHandle;
 use self::messages::{ReplicaMessage, receive};
 use crate::session::lock;
 use crate::upstream::Hello;
-use crate::{BrokerConfig, Sessions};
-use embody_store::Principal;
+use crate::{Broker, BrokerConfig, Sessions};
 
 /// Events that the HTTP server has not processed yet.
 const RELAYS: usize = 256;
+
+impl ReplicatedService<Principal> for Broker {
+    fn events(&self) -> Option<mpsc::Receiver<ReplicaEvent>> {
+        self.replicas.relays(&self.sessions, &self.config)
+    }
+
+    fn forward<'a>(&'a self, host: &'a Host<Principal>, message: Message) -> BoxFuture<'a, ()> {
+        Box::pin(self.replicas.forward_message(host, message))
+    }
+
+    fn resume<'a>(
+        &'a self,
+        principal: &'a Principal,
+        session: &'a str,
+    ) -> BoxFuture<'a, Option<ResumedSession>> {
+        Box::pin(self.replicas.resume(principal, session))
+    }
+
+    fn on_session_deleted<'a>(&'a self, host: &'a Host<Principal>) -> BoxFuture<'a, ()> {
+        Box::pin(self.replicas.end_session(host))
+    }
+}
 
 pub(crate) struct Replicas {
     replica_id: String,
@@ -55,7 +76,7 @@ impl Replicas {
     }
 
     /// Returns the events for the HTTP server, once; from then on messages of other processes are received.
-    pub(crate) fn relays(
+    fn relays(
         self: &Arc<Self>,
         sessions: &Arc<Sessions>,
         config: &Arc<BrokerConfig>,
@@ -83,7 +104,7 @@ impl Replicas {
         sent.is_ok()
     }
 
-    pub(crate) async fn forward_message(&self, host: &Host<Principal>, message: Message) {
+    async fn forward_message(&self, host: &Host<Principal>, message: Message) {
         let Some(session) = host.session.as_deref().filter(|_| self.is_shared) else { return };
         let text = match message {
             Message::Response(response) => response.print(),
@@ -105,7 +126,7 @@ impl Replicas {
         self.send(None, &message).await;
     }
 
-    pub(crate) async fn end_session(&self, host: &Host<Principal>) {
+    async fn end_session(&self, host: &Host<Principal>) {
         let Some(session) = host.session.as_deref() else { return };
         if let Err(error) = self.store.sessions().close(host.principal.user(), session).await {
             tracing::warn!(session, reason = %error, "the end of the session is not kept");
@@ -116,7 +137,7 @@ impl Replicas {
     }
 
     /// The stored state of a session that this process has not opened.
-    pub(crate) async fn resume(&self, principal: &Principal, session: &str) -> Option<ResumedSession> {
+    async fn resume(&self, principal: &Principal, session: &str) -> Option<ResumedSession> {
         let known = match self.store.sessions().get(principal.user(), session).await {
             Ok(known) => known?,
             Err(error) => {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::Store;
+use embody_store::{Principal, Store};
 use embody_wire::Notification;
 use embody_wire::server::Call;
 use serde_json::value::RawValue;
@@ -15,7 +15,6 @@ use crate::catalogue::{Catalogue, FirstListing, ListingLimit, Source, ToolListin
 use crate::pipeline::parse::CallParams;
 use crate::session::instructions::PIN;
 use crate::upstream::{Health, RawTool, Upstream};
-use embody_store::Principal;
 
 /// Found tools that are listed. Beyond this the oldest are no longer listed, but can still be called.
 const FOUND_MAX: usize = 32;

@@ -21,9 +21,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use embody_store::Scope;
 use embody_store::audit::Actor;
 use embody_store::sessions::{OpenSession, OpenSessionOutcome};
+use embody_store::{Principal, Scope};
 use embody_wire::server::{Call, Era, Host};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -41,7 +41,6 @@ use crate::meter::Restarts;
 use crate::server_requests::{Requester, answer_request};
 use crate::stateless::IDLE;
 use crate::upstream::{Backoff, Health, Hello, Role, Spec, Upstream, UpstreamEvent};
-use embody_store::Principal;
 
 const EVENT_QUEUE: usize = 256;
 /// While no write is in progress, only every n-th heartbeat is sent.

@@ -3,13 +3,13 @@
 
 use std::sync::{Arc, Mutex};
 
+use embody_store::Principal;
 use embody_wire::Notification;
 use embody_wire::server::{Era, Host};
 
 use super::lock;
 use super::untrusted_reads::{UntrustedReads, has_text};
 use crate::stateless::Listeners;
-use embody_store::Principal;
 
 #[derive(Clone)]
 pub(crate) struct HostNotifier {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use embody_store::Principal;
 use embody_wire::server::Call;
 use embody_wire::upstream::Link;
 use embody_wire::{Notification, Outcome};
@@ -15,7 +16,6 @@ use crate::forward;
 use crate::pipeline::respond::raw;
 use crate::session::{Session, lock};
 use crate::{Broker, BrokerConfig};
-use embody_store::Principal;
 
 /// Events that a slow listener may miss before it is notified that everything may have changed.
 const EVENT_BACKLOG: usize = 256;

@@ -19,14 +19,15 @@ mod tasks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_wire::server::{Call, TASKS, code, failure, supported};
-use embody_wire::{Outcome, Version};
+use embody_store::Principal;
+use embody_wire::server::{BoxFuture, Call, Claim, Host, MultiRoundService, TASKS, code, failure, supported};
+use embody_wire::{Outcome, Request, Version};
 use serde_json::json;
+use serde_json::value::RawValue;
 
 pub(crate) use self::listen::Listeners;
-pub(crate) use self::request_state::{
-    RequestStateSigner, sign_parts, sign_request_state, verify_parts, verify_request_state,
-};
+pub(crate) use self::request_state::{RequestStateSigner, sign_parts, verify_parts};
+use self::request_state::{sign_request_state, verify_request_state};
 pub(crate) use self::rounds::call_upstream;
 pub(crate) use self::tasks::{TaskCall, register_task};
 use crate::pipeline::respond::raw;
@@ -34,12 +35,49 @@ use crate::session::Session;
 use crate::sessions::InUse;
 use crate::upstream::Hello;
 use crate::{Broker, broker, builtin_tools, forward, pipeline};
-use embody_store::Principal;
 
 /// How long `server/discover` waits for the store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 /// A session that is unused for this long ends; a later request opens a new one.
 pub(crate) const IDLE: Duration = Duration::from_secs(300);
+
+impl MultiRoundService<Principal> for Broker {
+    fn suspend<'a>(
+        &'a self,
+        principal: &'a Principal,
+        ticket: &'a str,
+        resume_data: Option<&'a RawValue>,
+    ) -> BoxFuture<'a, Result<(), Outcome>> {
+        Box::pin(self.replicas.suspend(principal.user(), ticket, resume_data))
+    }
+
+    fn claim<'a>(
+        &'a self,
+        host: &'a Host<Principal>,
+        request: &'a Request,
+        ticket: &'a str,
+    ) -> BoxFuture<'a, Result<Claim, Outcome>> {
+        Box::pin(self.replicas.claim(host, request, ticket))
+    }
+
+    fn seal<'a>(
+        &'a self,
+        host: &'a Host<Principal>,
+        request: &'a Request,
+        ticket: &'a str,
+    ) -> BoxFuture<'a, Result<String, Outcome>> {
+        Box::pin(sign_request_state(self, host, request, ticket))
+    }
+
+    fn unseal<'a>(
+        &'a self,
+        host: &'a Host<Principal>,
+        request: &'a Request,
+        state: &'a str,
+    ) -> BoxFuture<'a, Result<String, Outcome>> {
+        Box::pin(verify_request_state(self, host, request, state))
+    }
+}
 
 pub(crate) async fn answer(broker: &Broker, mut call: Call<Principal>) -> Outcome {
     let method = call.request.method.clone();

@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use embody_store::{SigningKey, Store};
+use embody_store::{Principal, SigningKey, Store};
 use embody_wire::server::{Host, code, failure};
 use embody_wire::{Outcome, Request};
 use serde::Deserialize;
@@ -14,7 +14,6 @@ use serde_json::value::RawValue;
 use crate::Broker;
 use crate::arguments::Arguments;
 use crate::session::lock;
-use embody_store::Principal;
 
 /// How long a state is valid; its call waits no longer.
 const STATE_LIFETIME: Duration = Duration::from_secs(900);
@@ -101,7 +100,7 @@ pub(super) fn keyed_hash(key: &SigningKey, whose: &Principal, form: &str, parts:
     hasher.finalize().to_hex().to_string()
 }
 
-pub(crate) async fn sign_request_state(
+pub(super) async fn sign_request_state(
     broker: &Broker,
     host: &Host<Principal>,
     request: &Request,
@@ -114,7 +113,7 @@ pub(crate) async fn sign_request_state(
     Ok(written(&key, ticket, until, &proof))
 }
 
-pub(crate) async fn verify_request_state(
+pub(super) async fn verify_request_state(
     broker: &Broker,
     host: &Host<Principal>,
     request: &Request,

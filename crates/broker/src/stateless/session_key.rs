@@ -1,12 +1,11 @@
 //! Which session a stateless request belongs to: on a pipe, the session of that pipe; over HTTP, all requests of one client
 //! with one token, in whichever process they arrive.
 
+use embody_store::Principal;
 use embody_wire::Secret;
 use embody_wire::server::{ClientInfo, Host};
 use serde_json::Value;
 use serde_json::value::RawValue;
-
-use embody_store::Principal;
 
 /// The session id, a digest: a host's client info is not secret, but not a name either.
 pub(super) fn session_id(host: &Host<Principal>) -> String {

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use embody_broker::upstream::BodySpec;
 use embody_broker::{Broker, BrokerConfig, INSTRUCTIONS_PIN, InstructionsMode, Timeouts};
-use embody_store::Principal;
-use embody_store::Store;
 use embody_store::pins::AcceptPin;
+use embody_store::{Principal, Store};
 use serde_json::{Value, json};
 
 use crate::stage::{Host, Server, body, result, setup};

@@ -1,12 +1,11 @@
 //! A tool call: parses the arguments, calls the tool's function, returns the result as data and as text.
 
 use embody_mcp::{CallToolParams, ElicitOutcome, RequestContext, RequestError, ToolResult, read_arguments};
+use embody_store::Principal;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-use embody_store::Principal;
 
 use super::{MindHandler, RpcResult};
 use crate::{

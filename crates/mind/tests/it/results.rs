@@ -9,8 +9,7 @@ use embody_mind::{
     MemoryEntry, MemoryFile, MemoryFiles, Noted, Observation, OpenCommitment, Recent, Reflection, Related,
     RelatedMemory, SavedMemory, SessionContext, StandingInstructions, Tool, UpdatedInstructions,
 };
-use embody_store::Principal;
-use embody_store::{DatabaseUrl, Store};
+use embody_store::{DatabaseUrl, Principal, Store};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};

@@ -10,16 +10,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::era::{Era, RequestMeta};
 use super::errors::{code, failure};
-use super::multi_round::{self, MultiRoundCall, SuspendedCalls};
+use super::multi_round::SuspendedCalls;
 use super::outbound::OnFlushed;
 use super::outbound::Outbound;
 use super::replay_buffer::ReplayBuffer;
-use super::resume::{Resumption, answer_round, resume, spawn_call};
 use super::service::{Call, Host, Service};
 use crate::limits::Limits;
 use crate::message::{self, Id, Message, Notification, Outcome, Request, Response};
@@ -33,13 +31,13 @@ pub(crate) struct IncomingRequest {
 
 /// The exchange between one host and the service.
 pub(crate) struct Connection<S: Service> {
-    service: Arc<S>,
+    pub(super) service: Arc<S>,
     pub(crate) host: Arc<Host<S::Principal>>,
     running: Arc<InFlightCalls>,
     /// Calls that continue with a later request; over HTTP, with a request on another connection.
-    suspended: Arc<SuspendedCalls<S::Principal>>,
+    pub(super) suspended: Arc<SuspendedCalls<S::Principal>>,
     limits: Limits,
-    shutdown: CancellationToken,
+    pub(super) shutdown: CancellationToken,
 }
 
 impl<S: Service> Connection<S> {
@@ -111,70 +109,7 @@ impl<S: Service> Connection<S> {
         self.run(IncomingRequest { request, param_headers: None }, Arc::clone(&self.host), outbound, done)
     }
 
-    /// Runs a request of the stateless era, where the request alone describes its host.
-    pub(crate) fn begin_stateless(
-        &self,
-        arrived: IncomingRequest,
-        meta: RequestMeta,
-        outbound: Outbound,
-        done: Option<Arc<PendingResponses>>,
-    ) -> Option<JoinHandle<()>> {
-        let host = Arc::new(self.host.stateless_request(meta.into_client_info()));
-        if S::ASKS && multi_round::may_ask(&arrived.request.method) {
-            return self.run_in_rounds(arrived, host, outbound, done);
-        }
-        self.run(arrived, host, outbound, done)
-    }
-
-    /// Runs a call that may ask its host for input, or resumes a suspended one.
-    fn run_in_rounds(
-        &self,
-        IncomingRequest { request, param_headers }: IncomingRequest,
-        host: Arc<Host<S::Principal>>,
-        outbound: Outbound,
-        done: Option<Arc<PendingResponses>>,
-    ) -> Option<JoinHandle<()>> {
-        let (number, arrived) = (host.arrives(), Instant::now());
-        let share = done.as_ref().map(|done| Arc::clone(&done.share));
-        let guard = self.register(&request.id, outbound.clone(), done)?;
-        let (service, suspended) = (Arc::clone(&self.service), Arc::clone(&self.suspended));
-        let shutdown = self.shutdown.clone();
-        Some(tokio::spawn(async move {
-            let begun = match multi_round::state(&request) {
-                Ok(None) => Ok(None),
-                Ok(Some(state)) => resume(&*service, &suspended, (&host, &request), &state).await.map(Some),
-                Err(unreadable) => Err(unreadable),
-            };
-            let resume_data = match begun {
-                Ok(None) => None,
-                Ok(Some(Resumption::Restart(resume_data))) => Some(resume_data),
-                Ok(Some(Resumption::Here(rounds))) => {
-                    rounds.attach(outbound);
-                    rounds.answer(&request, arrived);
-                    return answer_round(&*service, &suspended, (&host, &request), &rounds, guard).await;
-                }
-                Ok(Some(Resumption::Elsewhere(outcome))) | Err(outcome) => {
-                    return guard.answer(outcome).await;
-                }
-            };
-            let rounds = Arc::new(MultiRoundCall::new(&request, outbound, resume_data));
-            let call = Call {
-                request: request.clone(),
-                host: Arc::clone(&host),
-                param_headers,
-                number,
-                outbound: Outbound::MultiRound(Arc::clone(&rounds)),
-                cancel: Cancellation { token: rounds.cancel.clone(), ..Cancellation::default() },
-                on_flushed: rounds.on_flushed.clone(),
-                shutdown,
-                _share: share,
-            };
-            spawn_call(Arc::clone(&service), call, Arc::clone(&rounds));
-            answer_round(&*service, &suspended, (&host, &request), &rounds, guard).await;
-        }))
-    }
-
-    fn run(
+    pub(super) fn run(
         &self,
         arrived: IncomingRequest,
         host: Arc<Host<S::Principal>>,
@@ -198,7 +133,7 @@ impl<S: Service> Connection<S> {
     }
 
     /// Registers a request as running.
-    fn register(
+    pub(super) fn register(
         &self,
         id: &Id,
         outbound: Outbound,
@@ -277,7 +212,7 @@ pub(crate) struct PendingResponses {
     left: std::sync::atomic::AtomicUsize,
     buffer: Option<Arc<ReplayBuffer>>,
     /// The byte budget of the requests, held until the last is answered and no task works on one.
-    share: Arc<dyn Send + Sync>,
+    pub(super) share: Arc<dyn Send + Sync>,
 }
 
 impl PendingResponses {

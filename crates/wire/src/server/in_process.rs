@@ -1,7 +1,6 @@
 //! A service that a client in this process calls as functions: messages stay values, and no task reads or writes them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -18,10 +17,9 @@ use super::in_flight::{Budget, TOO_MANY_BYTES};
 use super::lines::GRACE;
 use super::outbound::{OnFlushed, Outbound};
 use super::service::{Call, Host, Service};
+use super::stateless::BoxFuture;
 use crate::limits::Limits;
 use crate::message::{Message, Notification, Outcome, Request, Response};
-
-type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The client's end of a connection.
 pub(crate) trait ClientEnd: Send + Sync {

@@ -14,17 +14,18 @@ mod outbound;
 mod oversized_line;
 mod replay_buffer;
 mod replica;
-mod resume;
 mod server_requests;
 mod service;
+mod stateless;
 
 pub(crate) use self::connection::Cancellation;
 pub(crate) use self::era::named_by;
 pub use self::era::{ClientInfo, Era, MODERN, TASKS, supported};
 pub use self::errors::{AuthError, code, failure, failure_with};
 pub use self::in_process::InProcessConnection;
-pub use self::replica::{Claim, ReplicaEvent, ResumeResult, ResumedSession};
+pub use self::replica::{Claim, ReplicaEvent, ReplicatedService, ResumeResult, ResumedSession};
 pub use self::service::{AskError, Call, Credentials, Host, HostResponse, ServerRequest, Service};
+pub use self::stateless::{BoxFuture, MultiRoundService};
 pub use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::outbound::OutboundMessage;

@@ -1,11 +1,28 @@
-//! Events between processes that serve the same hosts. The service implements their delivery.
+//! Processes that serve the same hosts, and the events between them.
 
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::era::ClientInfo;
+use super::service::Host;
+use super::stateless::BoxFuture;
 use crate::message::{Message, Outcome, Request};
 use crate::version::Version;
+
+/// A service that runs in several processes. It delivers the events between them.
+pub trait ReplicatedService<P>: Send + Sync {
+    /// Events of the other processes, if there are any. Called once, by the HTTP server.
+    fn events(&self) -> Option<mpsc::Receiver<ReplicaEvent>>;
+
+    /// Forwards a message of a host's session that no call here waits for: one in another process may.
+    fn forward<'a>(&'a self, host: &'a Host<P>, message: Message) -> BoxFuture<'a, ()>;
+
+    /// The state of a session of this principal that another process has opened.
+    fn resume<'a>(&'a self, principal: &'a P, session: &'a str) -> BoxFuture<'a, Option<ResumedSession>>;
+
+    /// The host has ended its session, for every process.
+    fn on_session_deleted<'a>(&'a self, host: &'a Host<P>) -> BoxFuture<'a, ()>;
+}
 
 /// Where a suspended call is.
 #[derive(Debug)]

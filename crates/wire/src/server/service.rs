@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Cancellation;
 use super::era::{ClientInfo, Era};
 use super::outbound::OnFlushed;
 use super::outbound::Outbound;
-use super::replica::{Claim, ReplicaEvent, ResumedSession};
+use super::replica::{ReplicatedService, ResumedSession};
 use super::server_requests::{PendingServerRequest, ServerRequests};
+use super::stateless::MultiRoundService;
 use crate::message::{Message, Notification, Outcome, Request};
 use crate::secret::Secret;
 use crate::version::Version;
@@ -49,93 +49,21 @@ pub trait Service: Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// Whether calls may ask hosts of the stateless era as they ask others. If so, a call waits while its host answers,
-    /// and continues with the request that carries the answers; otherwise [`Call::ask`] fails in that era, and the
-    /// service must answer `input_required` itself.
-    const ASKS: bool = false;
-
-    /// A call is suspended under this ticket, which cannot be guessed. The resume data is what another process needs to
-    /// restart the call.
-    fn suspend(
-        &self,
-        principal: &Self::Principal,
-        ticket: &str,
-        resume_data: Option<&RawValue>,
-    ) -> impl Future<Output = Result<(), Outcome>> + Send {
-        let _ = (principal, ticket, resume_data);
-        std::future::ready(Ok(()))
-    }
-
-    /// A host resumes the call with this ticket, here or in another process. A ticket is valid once; a second claim
-    /// fails.
-    fn claim(
-        &self,
-        host: &Host<Self::Principal>,
-        request: &Request,
-        ticket: &str,
-    ) -> impl Future<Output = Result<Claim, Outcome>> + Send {
-        let _ = (host, request, ticket);
-        std::future::ready(Ok(Claim::Here))
-    }
-
-    /// Events of other processes that serve the same hosts. Called once, by the HTTP server.
-    fn replica_events(&self) -> Option<mpsc::Receiver<ReplicaEvent>> {
-        None
-    }
-
-    /// Forwards a message of a host's session that no call here waits for: one in another process may.
-    fn forward_to_replicas(
-        &self,
-        host: &Host<Self::Principal>,
-        message: Message,
-    ) -> impl Future<Output = ()> + Send {
-        let _ = (host, message);
-        std::future::ready(())
-    }
-
-    /// The state of a session of this principal that another process has opened.
-    fn resume(
-        &self,
-        principal: &Self::Principal,
-        session: &str,
-    ) -> impl Future<Output = Option<ResumedSession>> + Send {
-        let _ = (principal, session);
-        std::future::ready(None)
-    }
-
-    /// The host has ended its session, for every process.
-    fn on_session_deleted(&self, host: &Host<Self::Principal>) -> impl Future<Output = ()> + Send {
-        let _ = host;
-        std::future::ready(())
-    }
-
-    /// Seals a ticket into the state that a stateless host is given with a server request. [`Service::unseal`] must
-    /// return the ticket only for the same principal and the same request.
-    fn seal(
-        &self,
-        host: &Host<Self::Principal>,
-        request: &Request,
-        ticket: &str,
-    ) -> impl Future<Output = Result<String, Outcome>> + Send {
-        let _ = (host, request);
-        std::future::ready(Ok(ticket.to_owned()))
-    }
-
-    /// Returns the ticket in a state that a request brings back.
-    fn unseal(
-        &self,
-        host: &Host<Self::Principal>,
-        request: &Request,
-        state: &str,
-    ) -> impl Future<Output = Result<String, Outcome>> + Send {
-        let _ = (host, request);
-        std::future::ready(Ok(state.to_owned()))
-    }
-
     /// A host with a session has disconnected for good.
     fn on_disconnect(&self, host: Arc<Host<Self::Principal>>) -> impl Future<Output = ()> + Send {
         let _ = host;
         std::future::ready(())
+    }
+
+    /// What lets calls ask hosts of the stateless era. Without it [`Call::ask`] fails in that era, and the service must
+    /// answer `input_required` itself.
+    fn multi_round(&self) -> Option<&dyn MultiRoundService<Self::Principal>> {
+        None
+    }
+
+    /// The service in other processes, if several serve the same hosts.
+    fn replicated(&self) -> Option<&dyn ReplicatedService<Self::Principal>> {
+        None
     }
 }
 

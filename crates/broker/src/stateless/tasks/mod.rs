@@ -14,6 +14,7 @@ mod task_watch;
 use std::sync::Arc;
 use std::time::Duration;
 
+use embody_store::Principal;
 use embody_store::audit::Outcome as Ended;
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
@@ -38,7 +39,6 @@ use crate::session::Session;
 use crate::sessions::InUse;
 use crate::upstream::Upstream;
 use crate::{Broker, degraded};
-use embody_store::Principal;
 
 pub(super) fn is_about_a_task(method: &str) -> bool {
     matches!(method, "tasks/get" | "tasks/update" | "tasks/cancel")

@@ -1,14 +1,13 @@
 //! The signed task id that a host receives. It names server, session and process, and is bound to the principal: every
 //! process can resolve it, and no other principal can use it.
 
-use embody_store::SigningKey;
+use embody_store::{Principal, SigningKey};
 use embody_wire::Outcome;
 use embody_wire::server::{code, failure};
 
 use super::super::request_state::{is_same_hash, keyed_hash, unavailable};
 use crate::Broker;
 use crate::forward::printable;
-use embody_store::Principal;
 
 const FORM: &str = "task 1";
 /// The longest id of a server.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use embody_store::Principal;
 use embody_wire::server::{Call, code, failure};
 use embody_wire::upstream::OutgoingCall;
 use embody_wire::{Notification, Outcome};
@@ -23,7 +24,6 @@ use crate::session::Session;
 use crate::stateless::era_meta::member;
 use crate::stateless::listen::{Filter, SUBSCRIPTION_ID};
 use crate::upstream::{Health, Upstream};
-use embody_store::Principal;
 
 /// The poll interval if the server reports none, and its bounds.
 const POLL: Duration = Duration::from_secs(5);

@@ -24,7 +24,9 @@ pub(super) async fn delete<S: Service>(
     let Some(session) = server.session(id, &by).await else {
         return Err(HttpError::new(StatusCode::NOT_FOUND, "there is no such session"));
     };
-    server.service.on_session_deleted(&session.connection.host).await;
+    if let Some(service) = server.service.replicated() {
+        service.on_session_deleted(&session.connection.host).await;
+    }
     server.sessions.close(&session).await;
     Ok(response::empty(StatusCode::NO_CONTENT))
 }

@@ -264,8 +264,15 @@ async fn in_session<S: Service>(
 
 /// Forwards a host's message to the other processes, in the background.
 fn forward_to_replicas<S: Service>(server: &HttpServer<S>, session: &Session<S>, message: Message) {
+    if server.service.replicated().is_none() {
+        return;
+    }
     let (service, host) = (Arc::clone(&server.service), Arc::clone(&session.connection.host));
-    tokio::spawn(async move { service.forward_to_replicas(&host, message).await });
+    tokio::spawn(async move {
+        if let Some(service) = service.replicated() {
+            service.forward(&host, message).await;
+        }
+    });
 }
 
 async fn run<S: Service>(

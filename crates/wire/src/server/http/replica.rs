@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use super::HttpServer;
 use crate::message::Message;
 use crate::server::replica::ReplicaEvent;
-use crate::server::resume::{cancel_suspended, resume_for_replica};
 use crate::server::service::Service;
+use crate::server::stateless::{cancel_suspended, resume_for_replica};
 
 /// Runs for as long as the server exists.
 pub(super) async fn receive<S: Service>(
@@ -27,11 +27,12 @@ pub(super) async fn receive<S: Service>(
                     }
                 });
             }
-            ReplicaEvent::CallClaimed { ticket } => cancel_suspended::<S>(&server.suspended, &ticket),
+            ReplicaEvent::CallClaimed { ticket } => cancel_suspended(&server.suspended, &ticket),
             ReplicaEvent::CallAnswered { ticket, request, reply } => {
                 let (service, suspended) = (Arc::clone(&server.service), Arc::clone(&server.suspended));
                 tokio::spawn(async move {
-                    if let Some(told) = resume_for_replica(&*service, &suspended, &ticket, &request).await {
+                    let Some(service) = service.multi_round() else { return };
+                    if let Some(told) = resume_for_replica(service, &suspended, &ticket, &request).await {
                         // The requester may have left meanwhile.
                         let _ = reply.send(told);
                     }

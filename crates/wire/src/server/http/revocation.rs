@@ -51,7 +51,9 @@ impl<S: Service> HttpServer<S> {
             // In the background: closing its upstream servers takes time, and other sessions must not wait.
             tokio::spawn(async move {
                 session.close().await;
-                service.on_session_deleted(&session.connection.host).await;
+                if let Some(service) = service.replicated() {
+                    service.on_session_deleted(&session.connection.host).await;
+                }
             });
         }
         self.requests.cancel_of(bearer);

@@ -302,7 +302,7 @@ impl<S: Service> HttpServer<S> {
         if let Some(session) = self.sessions.find(id, by) {
             return Some(session);
         }
-        let known = self.service.resume(&by.principal, id).await?;
+        let known = self.service.replicated()?.resume(&by.principal, id).await?;
         let session = Session::resumed(self, by.clone(), Arc::from(id), known);
         self.sessions.keep(&session).then_some(session)
     }

@@ -1,14 +1,16 @@
 //! A service that asks stateless hosts for input: with its responses, over several requests.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use embody_wire::message::{Notification, Outcome, Request};
 use embody_wire::server::http::{Options, OriginGuard};
 use embody_wire::server::{
-    AuthError, Call, CancellationToken, Credentials, Host, HostResponse, ServerRequest, Service, code,
-    failure,
+    AuthError, BoxFuture, Call, CancellationToken, Claim, Credentials, Host, HostResponse, MultiRoundService,
+    ServerRequest, Service, code, failure,
 };
 use embody_wire::{Limits, Response, Secret};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
@@ -20,10 +22,47 @@ struct Curious {
     seen: mpsc::UnboundedSender<String>,
 }
 
+impl MultiRoundService<String> for Curious {
+    fn suspend<'a>(
+        &'a self,
+        _: &'a String,
+        _: &'a str,
+        _: Option<&'a RawValue>,
+    ) -> BoxFuture<'a, Result<(), Outcome>> {
+        Box::pin(ready(Ok(())))
+    }
+
+    fn claim<'a>(
+        &'a self,
+        _: &'a Host<String>,
+        _: &'a Request,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Claim, Outcome>> {
+        Box::pin(ready(Ok(Claim::Here)))
+    }
+
+    fn seal<'a>(
+        &'a self,
+        _: &'a Host<String>,
+        _: &'a Request,
+        ticket: &'a str,
+    ) -> BoxFuture<'a, Result<String, Outcome>> {
+        Box::pin(ready(Ok(format!("sealed {ticket}"))))
+    }
+
+    fn unseal<'a>(
+        &'a self,
+        _: &'a Host<String>,
+        _: &'a Request,
+        state: &'a str,
+    ) -> BoxFuture<'a, Result<String, Outcome>> {
+        let ticket = state.strip_prefix("sealed ").map(str::to_owned);
+        Box::pin(ready(ticket.ok_or_else(|| failure(code::INVALID_PARAMS, "not sealed"))))
+    }
+}
+
 impl Service for Curious {
     type Principal = String;
-
-    const ASKS: bool = true;
 
     async fn authenticate(&self, credentials: Credentials) -> Result<String, AuthError> {
         let token = credentials.bearer.map(|token| token.expose().to_owned());
@@ -34,13 +73,8 @@ impl Service for Curious {
         bearers.iter().map(|bearer| !bearer.expose().starts_with("revoked")).collect()
     }
 
-    async fn unseal(&self, _: &Host<String>, _: &Request, state: &str) -> Result<String, Outcome> {
-        let ticket = state.strip_prefix("sealed ").map(str::to_owned);
-        ticket.ok_or_else(|| failure(code::INVALID_PARAMS, "not sealed"))
-    }
-
-    async fn seal(&self, _: &Host<String>, _: &Request, ticket: &str) -> Result<String, Outcome> {
-        Ok(format!("sealed {ticket}"))
+    fn multi_round(&self) -> Option<&dyn MultiRoundService<String>> {
+        Some(self)
     }
 
     async fn call(&self, call: Call<String>) -> Outcome {
