@@ -153,7 +153,10 @@ impl InProcessClient {
 
     /// Ends the session after a short grace period for running calls, with all its processes.
     pub async fn end(self) {
-        if timeout(END, self.connection.shut_down()).await.is_err() {
+        // In a task: it is completed even if this future is dropped.
+        let connection = Arc::clone(&self.connection);
+        let ending = tokio::spawn(async move { connection.shut_down().await });
+        if timeout(END, ending).await.is_err() {
             tracing::warn!("a session does not end");
         }
     }

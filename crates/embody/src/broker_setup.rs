@@ -152,7 +152,7 @@ fn mind(
     Ok(embedded_mind(embedded::mind(store, prompts, agent), Availability::new()))
 }
 
-/// The embedded mind, with one pipe per session.
+/// The embedded mind, with one connection per session.
 pub(crate) fn embedded_mind(
     service: Arc<embody_mcp::Server<MindHandler>>,
     presence: Availability,
@@ -181,7 +181,7 @@ fn mind_spec(route: Route, tools: Option<Arc<[RawTool]>>) -> Spec {
     }
 }
 
-/// The embedded body, with one pipe per session.
+/// The embedded body, with one connection per session.
 pub(crate) fn embedded_body(service: Arc<embody_mcp::Server<BodyHandler>>) -> UpstreamFactory {
     let admit = |Principal { scope, channel, shared_conversation, .. }: &Principal| Principal {
         shared_conversation: shared_conversation.clone(),

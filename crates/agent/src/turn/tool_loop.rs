@@ -9,8 +9,9 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::deferred_calls;
 use super::history::{CallDecision, History, to_stored, to_stored_with};
-use super::{AgentSetup, OnEvent, TurnError, TurnEvent, TurnInput, TurnResult};
-use super::{BuiltPrompt, Facts, PromptRequest};
+use super::{
+    AgentSetup, BuiltPrompt, Facts, OnEvent, PromptRequest, TurnError, TurnEvent, TurnInput, TurnResult,
+};
 use crate::model::{
     ChatMessage, ChatModel, ChatRequest, ChatResponse, Delta, ModelError, StopReason, ToolRequest, ToolSpec,
     Usage,
@@ -33,7 +34,7 @@ pub(super) struct ToolLoop<'a> {
 
 impl ToolLoop<'_> {
     /// Calls the model until it requests no more tools. `store_input` stores the user's message and the receipt. It runs
-    /// concurrently with the first model call, but no tool is outcome and no response is stored before it has succeeded.
+    /// concurrently with the first model call, but no tool is called and no response is stored before it has succeeded.
     pub(super) async fn run(
         &self,
         mut history: History,

@@ -1,5 +1,5 @@
-//! Orders in English, and their commonest forms in other languages: an act that the reader is told to do, who is spoken to, and whether it matters. Lets pass what
-//! restricts, what somebody else does, and what the speaker only wants for themselves.
+//! Orders in English, and their commonest forms in other languages: the act that the reader must do, the addressee, and
+//! whether the act matters. Ignores restrictions, acts of other people, and wishes of the speaker.
 
 use super::address::{self, Address};
 use super::clause::{Gap, Sentence, is_address};

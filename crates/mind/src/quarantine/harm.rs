@@ -1,4 +1,5 @@
-//! Whether an act matters: what it moves, starts, spends, reveals or says, and for whom. Knows a sentence and the place of a verb in it; who is told to do it is somebody else's question.
+//! Whether an act matters: what it moves, starts, spends, reveals or says, and for whom. Reads a sentence and the position
+//! of a verb in it; `commands` finds the addressee.
 
 use super::clause::{Gap, Sentence, is_address};
 use super::{

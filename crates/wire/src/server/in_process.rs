@@ -47,6 +47,9 @@ pub struct InProcessConnection<S: Service> {
     host: Arc<Host<S::Principal>>,
     client: Arc<dyn ClientEnd>,
     calls_max: usize,
+    message_max_bytes: usize,
+    /// The parent of the tokens that cancel single calls.
+    all_calls: CancellationToken,
     /// Each running call holds a permit.
     slots: Arc<Semaphore>,
     budget: Arc<Budget<()>>,
@@ -61,12 +64,22 @@ impl<S: Service> InProcessConnection<S> {
         Arc::new(Self::new(service, principal, Arc::new(NoMessages)))
     }
 
-    /// Calls the service. Dropping the future cancels the call, which still runs to its end.
+    /// Calls the service. Dropping the future cancels the call, which still runs to its end. The call runs in a task: a
+    /// caller that polls several requests and waits for something else meanwhile must not hold them up.
     pub async fn request(&self, method: &str, params: Option<Box<RawValue>>) -> Outcome {
+        if params.as_ref().is_some_and(|params| params.get().len() > self.message_max_bytes) {
+            return failure(
+                code::INVALID_REQUEST,
+                format!("the message has more than {} bytes", self.message_max_bytes),
+            );
+        }
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let outcome = self.begin(number, method, params).run().await;
-        // Nothing but a drop cancels it.
-        outcome.unwrap_or_else(|| failure(code::INTERNAL_ERROR, FAILED))
+        let mut running = self.begin(number, method, params);
+        let unwanted = CancelOnDrop(Some(running.cancel.clone()));
+        let outcome = tokio::spawn(async move { running.run().await }).await;
+        unwanted.disarm();
+        // Nothing but a drop, or the end of the connection, cancels it.
+        outcome.ok().flatten().unwrap_or_else(|| failure(code::INTERNAL_ERROR, FAILED))
     }
 
     pub fn host(&self) -> &Arc<Host<S::Principal>> {
@@ -82,6 +95,7 @@ impl<S: Service> InProcessConnection<S> {
         self.host.server_requests.close();
         let all = u32::try_from(self.calls_max).unwrap_or(u32::MAX);
         let _ = timeout(GRACE, self.slots.acquire_many(all)).await;
+        self.all_calls.cancel();
         self.service.on_disconnect(Arc::clone(&self.host)).await;
     }
 
@@ -94,6 +108,8 @@ impl<S: Service> InProcessConnection<S> {
             host,
             client,
             calls_max: limits.calls_max,
+            message_max_bytes: limits.message_max_bytes,
+            all_calls: CancellationToken::new(),
             slots: Arc::new(Semaphore::new(limits.calls_max)),
             budget: Budget::new(&limits),
             shutdown: CancellationToken::new(),
@@ -107,7 +123,8 @@ impl<S: Service> ServerEnd for InProcessConnection<S> {
         let mut share = self.budget.share(&());
         let has_room = share.grow(params.as_ref().map_or(0, |params| params.get().len())).is_ok();
         let slot = Arc::clone(&self.slots).try_acquire_owned().ok();
-        let (cancel, on_flushed, most) = (Cancellation::default(), OnFlushed::default(), self.calls_max);
+        let cancel = Cancellation { token: self.all_calls.child_token(), ..Cancellation::default() };
+        let (on_flushed, most) = (OnFlushed::default(), self.calls_max);
         let call = Call {
             request: Request { id: number.into(), method: method.to_owned(), params },
             host: Arc::clone(&self.host),
@@ -176,11 +193,13 @@ impl RunningCall {
 
     /// Runs to the end of the call; `None` if it was cancelled. Resumes if it is called again.
     pub(crate) async fn run(&mut self) -> Option<Outcome> {
-        let work = self.work.as_mut()?;
+        let (work, cancel) = (self.work.as_mut()?, &self.cancel);
         let poll = |context: &mut Context<'_>| {
             // A panic of the server must not reach its client.
-            catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)))
-                .unwrap_or_else(|_| Poll::Ready(Some(failure(code::INTERNAL_ERROR, FAILED))))
+            catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))).unwrap_or_else(|_| {
+                cancel.token.cancel();
+                Poll::Ready(Some(failure(code::INTERNAL_ERROR, FAILED)))
+            })
         };
         let outcome = std::future::poll_fn(poll).await;
         self.work = None;
@@ -195,6 +214,23 @@ impl Drop for RunningCall {
         // Outside a runtime nothing runs any more.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(work);
+        }
+    }
+}
+
+/// Cancels a call when its caller stops waiting for it.
+struct CancelOnDrop(Option<Cancellation>);
+
+impl CancelOnDrop {
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let Some(cancel) = self.0.take() {
+            cancel.cancel(Some(UNWANTED.to_owned()));
         }
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_wire::message::{Outcome, Response};
-use embody_wire::server::CancellationToken;
 use embody_wire::server::lines::serve;
+use embody_wire::server::{CancellationToken, InProcessConnection};
 use embody_wire::upstream::{CallEvent, InProcessServer, Link, OutgoingCall, Route, ServerMessage};
 use embody_wire::{Error, Limits};
 use serde_json::{Value, json};
@@ -91,6 +91,31 @@ async fn a_server_that_goes_away_loses_its_calls_and_refuses_connections() {
     assert!(link.begin_now(OutgoingCall { method: "echo", params: None }).is_err());
     let refused = open(&opening(route)).await.unwrap_err();
     assert!(matches!(refused, Error::Closed(cause) if matches!(*cause, Error::NoAnswer)));
+}
+
+#[tokio::test]
+async fn a_request_runs_while_its_caller_does_not_poll_it() {
+    let (service, mut seen) = server::odd();
+    let connection = InProcessConnection::open(service, "owner".to_owned());
+    let mut request = Box::pin(connection.request("wait", None));
+    assert!(tokio::time::timeout(Duration::from_millis(10), &mut request).await.is_err());
+    // Ends the call, which the future above does not poll meanwhile.
+    soon(connection.shut_down()).await;
+    until(&mut seen, "unwanted, cancelled: false").await;
+    let Outcome::Result(result) = soon(request).await else { panic!() };
+    assert_eq!(result.get(), r#"{"waited":true}"#);
+}
+
+#[tokio::test]
+async fn a_dropped_request_is_cancelled_and_a_large_one_is_refused() {
+    let (service, mut seen) = server::odd();
+    let connection = InProcessConnection::open(service, "owner".to_owned());
+    let waiting = connection.request("wait", None);
+    assert!(tokio::time::timeout(Duration::from_millis(10), waiting).await.is_err());
+    until(&mut seen, "unwanted, cancelled: true").await;
+    let large = raw(&json!("x".repeat(Limits::default().message_max_bytes)));
+    let Outcome::Error(error) = connection.request("echo", Some(large)).await else { panic!() };
+    assert!(error.get().contains("the message has more than"), "{error}");
 }
 
 #[tokio::test]
