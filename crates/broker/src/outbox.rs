@@ -196,8 +196,13 @@ enum DeliveryOutcome {
 }
 
 async fn deliver_one(sessions: &Sessions, observation: &Observation, limit: Duration) -> DeliveryOutcome {
-    // Any session of this user and agent can deliver it; without one it waits.
-    let Some(session) = sessions.of(&observation.user, &observation.agent) else {
+    // The session that made the call shows its delivery. Any other session of this user and agent can deliver it too; without
+    // one it waits.
+    let is_theirs = |session: &Arc<Session>| {
+        session.scope.user() == observation.user && session.scope.agent() == observation.agent
+    };
+    let own = sessions.get(&observation.session).filter(is_theirs);
+    let Some(session) = own.or_else(|| sessions.of(&observation.user, &observation.agent)) else {
         return DeliveryOutcome::NotSent("no session of this user is open here".to_owned(), RETRY_DELAY);
     };
     if session.mind.health() == Health::Unavailable {
