@@ -1,4 +1,4 @@
-//! Group commit: one task runs queued writes run_batch, for one sync of the disk.
+//! Group commit: one task runs queued writes together, for one sync of the disk.
 //!
 //! While a commit waits for the disk the next writes gather in the queue, so the batch grows with the load and a
 //! single write does not wait. Deferred writes are kept and retried when a commit fails; they are never dropped while
