@@ -14,9 +14,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use embody_store::{DatabaseUrl, NewReplicaMessage, Store};
-use embody_wire::Message;
 use embody_wire::server::{BoxFuture, Host, ReplicaEvent, ReplicatedService, ResumedSession};
-use embody_wire::{Version, server};
+use embody_wire::{InitializeParams, Message, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -25,7 +24,6 @@ use tokio::task::AbortHandle;
 use self::message::ReplicaMessage;
 use self::receive::receive;
 use crate::session::lock;
-use crate::upstream::Hello;
 use crate::{Broker, BrokerConfig, Principal, Sessions};
 
 /// Events that the HTTP server has not processed yet.
@@ -163,9 +161,9 @@ impl Replicas {
             return None;
         }
         let StoredHost { version, capabilities, client, .. } = stored;
-        let client_info = server::ClientInfo { capabilities, client, log_level: None };
+        let params = InitializeParams { capabilities, client_info: client, log_level: None };
         tracing::info!(session, "a session goes on that another process has opened");
-        Some(ResumedSession { version: Version::parse(&version)?, client_info })
+        Some(ResumedSession { version: Version::parse(&version)?, params })
     }
 }
 
@@ -193,8 +191,12 @@ struct StoredHost {
 }
 
 /// The state that another process needs to continue the session.
-pub(crate) fn stored_host(principal: &Principal, hello: &Hello, version: Version) -> Option<String> {
-    let (capabilities, client) = (hello.capabilities.clone(), hello.client.clone());
+pub(crate) fn stored_host(
+    principal: &Principal,
+    params: &InitializeParams,
+    version: Version,
+) -> Option<String> {
+    let (capabilities, client) = (params.capabilities.clone(), params.client_info.clone());
     let (version, may_approve) = (version.as_str().to_owned(), principal.may_approve);
     let token = principal.token.clone();
     serde_json::to_string(&StoredHost { version, capabilities, client, may_approve, token }).ok()
@@ -225,7 +227,7 @@ mod tests {
                 id: id.to_owned(),
                 channel: "mcp".to_owned(),
                 host: None,
-                hello: stored_host(&ann(token), &Hello::default(), Version::V2025_11_25),
+                hello: stored_host(&ann(token), &InitializeParams::default(), Version::V2025_11_25),
                 idle: None,
             };
             store.open_session(open).await.unwrap();

@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use embody_store::{Actor, OpenSession, Scope, SessionOpened};
+use embody_wire::InitializeParams;
 use embody_wire::server::{Call, Era, Host};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -39,7 +40,7 @@ use crate::degraded::Degraded;
 use crate::meter::Restarts;
 use crate::server_requests::{Requester, answer_request};
 use crate::stateless::IDLE;
-use crate::upstream::{Backoff, Health, Hello, Role, Spec, Upstream, UpstreamEvent};
+use crate::upstream::{Backoff, Health, Role, Spec, Upstream, UpstreamEvent, params_for_upstream};
 use crate::{BrokerConfig, Principal};
 
 /// Upstream events that are not processed yet.
@@ -130,7 +131,7 @@ impl Session {
         config: &Arc<BrokerConfig>,
         host: Arc<Host<Principal>>,
         id: String,
-        (hello, kept): (&Hello, Option<String>),
+        (params, kept): (&InitializeParams, Option<String>),
     ) -> Result<Arc<Self>, embody_store::Error> {
         let Principal { user, agent, channel, .. } = &host.principal;
         let (scope, channel) = (Scope::new(user, agent)?, channel.clone());
@@ -143,12 +144,12 @@ impl Session {
         let identity = Arc::new(SessionIdentity { scope: scope.clone(), actor });
         let (said, heard) = mpsc::channel(EVENT_QUEUE);
         let start = |spec: Arc<Spec>| {
-            let hello = hello.for_upstream(&spec.role, host.era() == Era::Stateless);
+            let params = params_for_upstream(params, &spec.role, host.era() == Era::Stateless);
             if spec.is_embedded() {
-                return Upstream::start(spec, hello, said.clone());
+                return Upstream::start(spec, params, said.clone());
             }
             let known = last_seen_tools(config.store.clone(), spec.name.clone());
-            Upstream::start_with_known_tools(Backoff::default(), spec, hello, said.clone(), known)
+            Upstream::start_with_known_tools(Backoff::default(), spec, params, said.clone(), known)
         };
         let mind = start(config.mind.of(&host.principal));
         let bodies = config.bodies.iter().map(|body| body.of(&host.principal));
@@ -158,7 +159,7 @@ impl Session {
             scope: scope.clone(),
             id: id.clone(),
             channel,
-            host: hello.client.as_ref().map(|client| client.get().chars().take(4096).collect()),
+            host: params.client_info.as_ref().map(|client| client.get().chars().take(4096).collect()),
             hello: kept,
             idle: (host.era() == Era::Stateless).then_some(IDLE),
         };

@@ -226,7 +226,7 @@ impl Session {
         let principal = &self.host.principal;
         match principal.mark() {
             Some(_) => matches!(&*principal.channel, "web" | "telegram"),
-            None => principal.may_approve && self.host.client_info().can_show_forms(),
+            None => principal.may_approve && self.host.initialize_params().can_show_forms(),
         }
     }
 }
