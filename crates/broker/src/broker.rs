@@ -8,7 +8,7 @@ use embody_store::{Principal, Scope};
 use embody_wire::server::{
     AuthError, Call, Credentials, Era, Host, MultiRoundService, ReplicatedService, Service, code, failure,
 };
-use embody_wire::{Notification, Outcome, Secret, Version};
+use embody_wire::{InitializeParams, Notification, Outcome, Secret, Version};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -27,7 +27,6 @@ use crate::session::Session;
 use crate::session::instructions::ServerInstructions;
 use crate::stateless::RequestStateSigner;
 use crate::token_cache::TokenCache;
-use crate::upstream::Hello;
 use crate::{BrokerConfig, Sessions, builtin_tools, forward, pipeline, replicas, stateless};
 
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,6 +35,8 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long shutdown waits until claimed observations are released.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 const STORE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The log level of session servers before `logging/setLevel`.
+const SESSION_LOG_LEVEL: &str = "info";
 /// Brokers recognize each other by this name in `serverInfo` and `clientInfo`.
 pub(crate) const NAME: &str = "embody-broker";
 
@@ -143,18 +144,17 @@ impl Broker {
         if self.sessions.get(id).is_some() {
             return failure(code::INVALID_REQUEST, "this session is initialized already");
         }
-        let hello = Hello {
+        let version = Version::parse(&params.protocol_version).unwrap_or(Version::LATEST);
+        let params = InitializeParams {
             capabilities: params.capabilities.map(ToOwned::to_owned),
-            client: params.client_info.map(ToOwned::to_owned),
-            // The level of session servers before `logging/setLevel`.
-            log_level: Some("info".to_owned()),
+            client_info: params.client_info.map(ToOwned::to_owned),
+            log_level: Some(SESSION_LOG_LEVEL.to_owned()),
         };
-        if is_broker(&hello) {
+        if is_broker(&params) {
             return failure(code::INVALID_REQUEST, BROKER_BEHIND_BROKER);
         }
-        let version = Version::parse(&params.protocol_version).unwrap_or(Version::LATEST);
-        let stored = replicas::stored_host(&call.host.principal, &hello, version);
-        match Session::open(&self.config, Arc::clone(&call.host), id.to_owned(), (&hello, stored)) {
+        let stored = replicas::stored_host(&call.host.principal, &params, version);
+        match Session::open(&self.config, Arc::clone(&call.host), id.to_owned(), (&params, stored)) {
             Ok(session) => {
                 drop(self.sessions.enter(Arc::clone(&session)));
                 // The next request may reach another process, which must find the session in the store.
@@ -188,10 +188,9 @@ impl Broker {
         if !host.is_resumed() || host.is_disconnected() {
             return None;
         }
-        let client_info = host.client_info();
-        let (capabilities, client) = (client_info.capabilities.clone(), client_info.client.clone());
-        let hello = Hello { capabilities, client, log_level: Some("info".to_owned()) };
-        let open = || Session::open(&self.config, Arc::clone(host), id.to_owned(), (&hello, None));
+        let log_level = Some(SESSION_LOG_LEVEL.to_owned());
+        let params = InitializeParams { log_level, ..(*host.initialize_params()).clone() };
+        let open = || Session::open(&self.config, Arc::clone(host), id.to_owned(), (&params, None));
         self.sessions.get_or_open(id, host, open).ok()
     }
 
@@ -254,8 +253,9 @@ pub(crate) fn about() -> Value {
 
 pub(crate) const BROKER_BEHIND_BROKER: &str = "a broker cannot be behind a broker: that would never end";
 
-pub(crate) fn is_broker(hello: &Hello) -> bool {
-    let client = hello.client.as_deref().and_then(|client| serde_json::from_str::<Value>(client.get()).ok());
+pub(crate) fn is_broker(params: &InitializeParams) -> bool {
+    let client = params.client_info.as_deref();
+    let client = client.and_then(|client| serde_json::from_str::<Value>(client.get()).ok());
     client.is_some_and(|client| client.get("name").and_then(Value::as_str) == Some(NAME))
 }
 

@@ -188,7 +188,7 @@ fn host_request(
         _ => None,
     };
     let host = requester.call.as_ref().map_or(&requester.session.host, |call| &call.host);
-    if let Some(needed) = needed.filter(|needed| !host.client_info().can(needed)) {
+    if let Some(needed) = needed.filter(|needed| !host.initialize_params().can(needed)) {
         return Err(failure(code::METHOD_NOT_FOUND, format!("the host did not declare `{needed}`")));
     }
     let params = if method == "elicitation/create" {

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use embody_wire::{ClientOptions, Implementation, Limits, dial};
+use embody_wire::{ClientOptions, Limits, dial};
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
 
@@ -53,10 +53,6 @@ async fn call(url: &str, command: &CommandLine, config: &Config) -> Result<Strin
     let secret = bearer.clone();
     let call = async {
         let terms = ClientOptions {
-            implementation: Implementation {
-                name: "embody".into(),
-                version: env!("CARGO_PKG_VERSION").into(),
-            },
             bearer: Some(bearer),
             proxies: config.proxies.clone(),
             limits: Limits::default(),

@@ -82,12 +82,12 @@ impl<P> RequestContext<P> {
 
     #[must_use]
     pub fn can(&self, capability: &str) -> bool {
-        self.call.host.client_info().can(capability)
+        self.call.host.initialize_params().can(capability)
     }
 
     #[must_use]
     pub fn can_show_forms(&self) -> bool {
-        self.call.host.client_info().can_show_forms()
+        self.call.host.initialize_params().can_show_forms()
     }
 
     /// Reports progress, if the host asked for it.

@@ -118,7 +118,7 @@ impl<H: ServerHandler> Server<H> {
             Era::Session(_) => self.changes.level(host),
             // Whoever does not say that they want to hear, do not.
             Era::Stateless => host
-                .client_info()
+                .initialize_params()
                 .log_level
                 .as_ref()
                 .and_then(|level| serde_json::from_value(json!(level)).ok()),
@@ -239,7 +239,7 @@ fn parse_request(
 
 /// Whoever says nothing of tasks has none.
 fn require_tasks<P>(call: &Call<P>) -> Result<(), RequestError> {
-    if call.host.client_info().has_extension(TASKS) {
+    if call.host.initialize_params().has_extension(TASKS) {
         Ok(())
     } else {
         Err(RequestError::MissingExtension(TASKS))

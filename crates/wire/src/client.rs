@@ -4,48 +4,26 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use crate::address::{Address, parse_url};
 use crate::error::Error;
+use crate::initialize::InitializeParams;
 use crate::limits::Limits;
 use crate::message::{Outcome, Response};
 use crate::proxies::Proxies;
 use crate::secret::Secret;
 use crate::server::code;
-use crate::upstream::{
-    CallEvent, ClientInfo, ConnectOptions, EraCache, Link, OutgoingCall, Route, TokenSource, into_result,
-};
+use crate::upstream::{CallEvent, ConnectOptions, EraCache, Link, OutgoingCall, Route, TokenSource};
 use crate::version::Version;
-
-#[derive(Debug, Clone)]
-pub struct Endpoint {
-    pub address: Address,
-    pub options: ClientOptions,
-}
 
 /// What a client uses for every connection.
 #[derive(Debug, Clone, Default)]
 pub struct ClientOptions {
-    pub implementation: Implementation,
     /// Sent as `Authorization: Bearer`, to the server's own origin only.
     pub bearer: Option<Secret>,
     pub proxies: Proxies,
     pub limits: Limits,
-}
-
-#[derive(Debug, Clone, Serialize)]
-pub struct Implementation {
-    pub name: String,
-    pub version: String,
-}
-
-impl Default for Implementation {
-    fn default() -> Self {
-        Self { name: "embody".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
-    }
 }
 
 /// An open session. Calls may run concurrently. Dropped without [`Client::close`], an HTTP session is left to expire on
@@ -62,28 +40,19 @@ pub struct Client {
 /// [`Error::Dial`] with every attempt and its reason; [`Error::Url`], [`Error::Token`] or [`Error::Setup`] when none
 /// could be made.
 pub async fn dial(url: &str, options: &ClientOptions) -> Result<Client, Error> {
-    Client::open(Route::Probe { url: parse_url(url)? }, options).await
+    Client::open(Route::probe(url)?, options).await
 }
 
 impl Client {
-    /// Opens a session at exactly this address.
+    /// Opens a session.
     ///
     /// # Errors
     /// When the server cannot be reached, rejects the connection, times out, or speaks another protocol.
-    pub async fn connect(endpoint: Endpoint) -> Result<Self, Error> {
-        let route = match endpoint.address {
-            Address::Http(url) => Route::Http { url },
-            Address::LegacySse(url) => Route::Sse { url },
-        };
-        Self::open(route, &endpoint.options).await
-    }
-
-    async fn open(route: Route, options: &ClientOptions) -> Result<Self, Error> {
-        let client_info =
-            ClientInfo { implementation: options.implementation.clone(), ..ClientInfo::default() };
+    pub async fn open(route: Route, options: &ClientOptions) -> Result<Self, Error> {
+        let params = InitializeParams::named("embody");
         let tokens = options.bearer.clone().map(TokenSource::fixed);
         let (proxies, limits, era) = (options.proxies.clone(), options.limits.clone(), EraCache::sessions());
-        let options = ConnectOptions { route, client_info, tokens, proxies, limits, era };
+        let options = ConnectOptions { route, params, tokens, proxies, limits, era };
         // Messages that belong to no call are discarded.
         let (said, _) = mpsc::channel(1);
         Ok(Self { link: Link::open(&options, said).await?, limits: options.limits })
@@ -94,7 +63,7 @@ impl Client {
     /// # Errors
     /// [`Error::Rpc`] when the server answers with an error; others when there is no response.
     pub async fn request(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>, Error> {
-        into_result(self.call(method, Some(params)).await?, self.link.redactor())
+        self.call(method, Some(params)).await?.into_result(self.link.redactor())
     }
 
     /// Calls a method and returns its outcome as raw JSON, a result or a JSON-RPC error.

@@ -14,10 +14,10 @@ use crate::error::Error;
 use crate::limits::Limits;
 use crate::message::{self, ErrorObject, Message, Outcome};
 use crate::proxies::Proxies;
-use crate::secret::{Redactor, Secret};
+use crate::secret::{Redactor, Secret, place};
 use crate::send_receipt::{MessageBody, SendNotifier};
 use crate::sse::{End, Event, Parser, SseError};
-use crate::upstream::{ConnectOptions, Freshness, TokenSource};
+use crate::upstream::{ConnectOptions, Freshness, TokenSource, is_web};
 
 /// An idle connection is not reused after this time: many servers close theirs after five seconds, and a call that is
 /// sent on a closing connection is lost.
@@ -49,6 +49,9 @@ pub(crate) enum Body {
 
 impl HttpClient {
     pub(crate) fn new(url: &Url, options: &ConnectOptions) -> Result<Self, Error> {
+        if !is_web(url) {
+            return Err(Error::Url { url: place(url) });
+        }
         let (proxies, tokens, limits) =
             (options.proxies.clone(), options.tokens.clone(), options.limits.clone());
         let builder = reqwest::Client::builder()

@@ -15,7 +15,7 @@
 //! | `limits` | all limits in one struct |
 //! | `version` | the revisions of the session era |
 //! | `error` | [`Error`] and [`Kind`] |
-//! | `address` | the URL and transport of a server |
+//! | `initialize` | the parameters of `initialize`, for both sides |
 //! | `proxies` | selects the proxy for an address |
 //! | `http_client` | the HTTP client both transports share: token, status, bodies, event streams |
 //! | `send_receipt` | tracks whether a message has started to be sent |
@@ -24,11 +24,11 @@
 //!
 //! Reading order: `message`, [`upstream`], then its transports; [`server`] is independent of them.
 
-mod address;
 mod blocking;
 mod client;
 mod error;
 mod http_client;
+mod initialize;
 mod limits;
 pub mod message;
 pub mod param_headers;
@@ -41,10 +41,10 @@ pub mod sse;
 pub mod upstream;
 mod version;
 
-pub use address::Address;
 pub use blocking::off_runtime;
-pub use client::{Client, ClientOptions, Endpoint, Implementation, dial};
+pub use client::{Client, ClientOptions, dial};
 pub use error::{Attempt, Error, Kind};
+pub use initialize::InitializeParams;
 pub use limits::Limits;
 pub use message::{Id, Message, Notification, Outcome, Request, Response};
 pub use proxies::{Proxies, Proxy};

@@ -12,7 +12,9 @@ use serde_json::value::RawValue;
 pub use id::Id;
 
 use crate::blocking::off_runtime;
+use crate::error::Error;
 use crate::limits::Limits;
+use crate::secret::Redactor;
 use envelope::Envelope;
 
 #[derive(Debug, Clone)]
@@ -152,6 +154,20 @@ impl Notification {
     pub fn print(&self) -> String {
         Envelope { id: None, method: Some(&self.method), params: self.params.as_deref(), outcome: None }
             .print()
+    }
+}
+
+impl Outcome {
+    /// The result, or the error response as an [`Error`].
+    pub(crate) fn into_result(self, redactor: &Redactor) -> Result<Box<RawValue>, Error> {
+        let object = match self {
+            Self::Result(result) => return Ok(result),
+            Self::Error(object) => object,
+        };
+        match serde_json::from_str::<ErrorObject>(object.get()) {
+            Ok(ErrorObject { code, message }) => Err(Error::Rpc { code, message: redactor.quote(&message) }),
+            Err(_) => Err(Error::Protocol("the server answered with an error that has no code")),
+        }
     }
 }
 

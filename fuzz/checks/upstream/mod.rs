@@ -16,8 +16,8 @@ mod web;
 
 use std::time::Duration;
 
-use embody_wire::Outcome;
-use embody_wire::upstream::{CallEvent, ClientInfo, ConnectOptions, EraCache, PendingCall, Route};
+use embody_wire::upstream::{CallEvent, ConnectOptions, EraCache, PendingCall, Route};
+use embody_wire::{InitializeParams, Outcome};
 
 use self::frames::Message;
 
@@ -95,7 +95,7 @@ fn opening(route: Route, bounds: frames::Bounds, era: EraCache) -> ConnectOption
     };
     ConnectOptions {
         route,
-        client_info: ClientInfo::default(),
+        params: InitializeParams::default(),
         tokens: None,
         proxies: embody_wire::Proxies::default(),
         limits,

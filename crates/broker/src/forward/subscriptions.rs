@@ -112,7 +112,7 @@ pub(crate) fn passes_log_level(call: &Call<Principal>, notification: &Notificati
     if notification.method != "notifications/message" || call.host.era() != Era::Stateless {
         return true;
     }
-    let wanted = call.host.client_info().log_level.as_deref().and_then(severity);
+    let wanted = call.host.initialize_params().log_level.as_deref().and_then(severity);
     let params = notification.params.as_deref().map_or("{}", |params| params.get());
     let level = serde_json::from_str::<Params>(params).ok().and_then(|params| severity(&params.level));
     wanted.is_some_and(|wanted| level.is_none_or(|level| level >= wanted))

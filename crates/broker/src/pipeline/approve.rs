@@ -97,7 +97,7 @@ async fn ask(
     // A form answer counts as the owner's only if the host may approve.
     let can_elicit = principal.may_approve
         && via.contains(&Via::Elicitation)
-        && session.host.client_info().can_show_forms();
+        && session.host.initialize_params().can_show_forms();
     let request = Arc::clone(call.request);
     let elicit = can_elicit.then_some(move |params: Box<RawValue>| async move {
         // An answer that arrives at another process is valid only for exactly this text.

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use embody_store::replica_messages::NewReplicaMessage;
 use embody_store::{DatabaseUrl, Principal, Store};
 use embody_wire::server::{BoxFuture, Host, ReplicaEvent, ReplicatedService, ResumedSession};
-use embody_wire::{Message, Version, server};
+use embody_wire::{InitializeParams, Message, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -22,7 +22,6 @@ use tokio::task::AbortHandle;
 
 use self::messages::{ReplicaMessage, receive};
 use crate::session::lock;
-use crate::upstream::Hello;
 use crate::{Broker, BrokerConfig, Sessions};
 
 /// Events that the HTTP server has not processed yet.
@@ -157,9 +156,9 @@ impl Replicas {
             return None;
         }
         let StoredHost { version, capabilities, client, .. } = stored;
-        let client_info = server::ClientInfo { capabilities, client, log_level: None };
+        let params = InitializeParams { capabilities, client_info: client, log_level: None };
         tracing::info!(session, "a session goes on that another process has opened");
-        Some(ResumedSession { version: Version::parse(&version)?, client_info })
+        Some(ResumedSession { version: Version::parse(&version)?, params })
     }
 
     /// Whether the principal's token is valid now: it may have been revoked since the request arrived.
@@ -185,8 +184,12 @@ struct StoredHost {
 }
 
 /// The state that another process needs to continue the session.
-pub(crate) fn stored_host(principal: &Principal, hello: &Hello, version: Version) -> Option<String> {
-    let (capabilities, client) = (hello.capabilities.clone(), hello.client.clone());
+pub(crate) fn stored_host(
+    principal: &Principal,
+    params: &InitializeParams,
+    version: Version,
+) -> Option<String> {
+    let (capabilities, client) = (params.capabilities.clone(), params.client_info.clone());
     let (version, may_approve) = (version.as_str().to_owned(), principal.may_approve);
     let token = principal.token.clone();
     serde_json::to_string(&StoredHost { version, capabilities, client, may_approve, token }).ok()
@@ -222,7 +225,7 @@ mod tests {
                 id: id.to_owned(),
                 channel: "mcp".to_owned(),
                 host: None,
-                hello: stored_host(&ann(token), &Hello::default(), Version::V2025_11_25),
+                hello: stored_host(&ann(token), &InitializeParams::default(), Version::V2025_11_25),
                 idle: None,
             };
             store.sessions().open(open).await.unwrap();

@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use embody_store::audit::Actor;
 use embody_store::sessions::{OpenSession, OpenSessionOutcome};
 use embody_store::{Principal, Scope};
+use embody_wire::InitializeParams;
 use embody_wire::server::{Call, Era, Host};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -40,7 +41,7 @@ use crate::in_process::InProcessAgent;
 use crate::meter::Restarts;
 use crate::server_requests::{Requester, answer_request};
 use crate::stateless::IDLE;
-use crate::upstream::{Backoff, Health, Hello, Role, Spec, Upstream, UpstreamEvent};
+use crate::upstream::{Backoff, Health, Role, Spec, Upstream, UpstreamEvent, params_for_upstream};
 
 const EVENT_QUEUE: usize = 256;
 /// While no write is in progress, only every n-th heartbeat is sent.
@@ -142,7 +143,7 @@ impl Session {
         config: &Arc<BrokerConfig>,
         host: Arc<Host<Principal>>,
         id: String,
-        (hello, stored_host): (&Hello, Option<String>),
+        (params, stored_host): (&InitializeParams, Option<String>),
     ) -> Result<Arc<Self>, embody_store::Error> {
         let Principal { scope, channel, .. } = host.principal.clone();
         let actor = Actor {
@@ -154,12 +155,12 @@ impl Session {
         let identity = Arc::new(SessionIdentity { scope: scope.clone(), actor });
         let (event_sender, events) = mpsc::channel(EVENT_QUEUE);
         let start = |spec: Arc<Spec>| {
-            let hello = hello.for_upstream(&spec.role, host.era() == Era::Stateless);
+            let params = params_for_upstream(params, &spec.role, host.era() == Era::Stateless);
             if spec.is_embedded() {
-                return Upstream::start(spec, hello, event_sender.clone());
+                return Upstream::start(spec, params, event_sender.clone());
             }
             let known = last_seen_tools(config.store.clone(), spec.name.clone());
-            Upstream::start_with_known_tools(Backoff::default(), spec, hello, event_sender.clone(), known)
+            Upstream::start_with_known_tools(Backoff::default(), spec, params, event_sender.clone(), known)
         };
         let mind = start(config.mind.of(&host.principal));
         let bodies = config.bodies.iter().map(|body| body.of(&host.principal));
@@ -169,7 +170,7 @@ impl Session {
             scope: scope.clone(),
             id: id.clone(),
             channel,
-            host: hello.client.as_ref().map(|client| client.get().chars().take(4096).collect()),
+            host: params.client_info.as_ref().map(|client| client.get().chars().take(4096).collect()),
             hello: stored_host,
             idle: (host.era() == Era::Stateless).then_some(IDLE),
         };

@@ -231,7 +231,7 @@ impl Session {
         let principal = &self.host.principal;
         match self.mark() {
             Some(_) => matches!(&*principal.channel, "web" | "telegram"),
-            None => principal.may_approve && self.host.client_info().can_show_forms(),
+            None => principal.may_approve && self.host.initialize_params().can_show_forms(),
         }
     }
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use embody_store::Principal;
 use embody_wire::server::{BoxFuture, Call, Claim, Host, MultiRoundService, TASKS, code, failure, supported};
-use embody_wire::{Outcome, Request, Version};
+use embody_wire::{InitializeParams, Outcome, Request, Version};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -33,7 +33,6 @@ pub(crate) use self::tasks::{TaskCall, register_task};
 use crate::pipeline::respond::raw;
 use crate::session::Session;
 use crate::sessions::InUse;
-use crate::upstream::Hello;
 use crate::{Broker, broker, builtin_tools, forward, pipeline};
 
 /// How long `server/discover` waits for the store.
@@ -104,7 +103,7 @@ pub(crate) async fn answer(broker: &Broker, mut call: Call<Principal>) -> Outcom
     };
     call.request.params = era_meta::strip_era_params(call.request.params.take(), &method);
     let (session, call) = (&session.session, Arc::new(call));
-    if let Some(level) = &call.host.client_info().log_level {
+    if let Some(level) = &call.host.initialize_params().log_level {
         forward::request_log_level(session, level);
     }
     let outcome = match &*method {
@@ -141,14 +140,12 @@ async fn begin_conversation(broker: &Broker, call: &Call<Principal>) {
 
 /// The session of a request; opened if it does not exist.
 async fn open_session(broker: &Broker, call: &Call<Principal>) -> Result<InUse, Outcome> {
-    let said = call.host.client_info();
-    let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
-    let hello = Hello { capabilities, client, log_level: None };
-    if broker::is_broker(&hello) {
+    let params = InitializeParams { log_level: None, ..(*call.host.initialize_params()).clone() };
+    if broker::is_broker(&params) {
         return Err(failure(code::INVALID_REQUEST, broker::BROKER_BEHIND_BROKER));
     }
     let id = session_key::session_id(&call.host);
-    let open = || Session::open(&broker.config, Arc::clone(&call.host), id.clone(), (&hello, None));
+    let open = || Session::open(&broker.config, Arc::clone(&call.host), id.clone(), (&params, None));
     let entered = broker.sessions.enter_or_open(&id, &call.host.principal, open);
     let (session, left) = entered.map_err(|reason| failure(code::INTERNAL_ERROR, reason))?;
     if let Some(left) = left {

@@ -2,20 +2,21 @@
 //! with one token, in whichever process they arrive.
 
 use embody_store::Principal;
+use embody_wire::InitializeParams;
 use embody_wire::Secret;
-use embody_wire::server::{ClientInfo, Host};
+use embody_wire::server::Host;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The session id, a digest: a host's client info is not secret, but not a name either.
 pub(super) fn session_id(host: &Host<Principal>) -> String {
     let token = host.bearer().map(Secret::expose);
-    digest(&host.principal, &host.client_info(), host.connection.as_deref(), token)
+    digest(&host.principal, &host.initialize_params(), host.connection.as_deref(), token)
 }
 
 fn digest(
     principal: &Principal,
-    hello: &ClientInfo,
+    params: &InitializeParams,
     connection: Option<&str>,
     token: Option<&str>,
 ) -> String {
@@ -25,7 +26,7 @@ fn digest(
         let value = raw.as_deref().and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         value.unwrap_or_default().to_string()
     };
-    let (client, capabilities) = (alike(&hello.client), alike(&hello.capabilities));
+    let (client, capabilities) = (alike(&params.client_info), alike(&params.capabilities));
     let (room, connection) = (room.as_deref().unwrap_or_default(), connection.unwrap_or_default());
     let mut hasher = blake3::Hasher::new();
     for part in [
@@ -65,38 +66,38 @@ pub(super) fn key_of(session: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn hello(client: &str, capabilities: &str) -> ClientInfo {
+    fn params(client: &str, capabilities: &str) -> InitializeParams {
         let raw = |text: &str| Some(RawValue::from_string(text.to_owned()).unwrap());
-        ClientInfo { client: raw(client), capabilities: raw(capabilities), log_level: None }
+        InitializeParams { client_info: raw(client), capabilities: raw(capabilities), log_level: None }
     }
 
     #[test]
     fn one_host_has_one_session_and_nobody_else_has_it() {
         let ann = Principal::host("ann", "assistant").unwrap();
         let known =
-            digest(&ann, &hello(r#"{"name":"h","version":"1"}"#, r#"{"elicitation":{}}"#), None, None);
-        let same = hello(r#"{ "version":"1", "name":"h" }"#, r#"{"elicitation": {}}"#);
+            digest(&ann, &params(r#"{"name":"h","version":"1"}"#, r#"{"elicitation":{}}"#), None, None);
+        let same = params(r#"{ "version":"1", "name":"h" }"#, r#"{"elicitation": {}}"#);
         assert_eq!(digest(&ann, &same, None, None), known);
         assert_ne!(digest(&ann, &same, None, Some("token")), known, "each token has its own");
         let on_a_pipe = digest(&ann, &same, Some("pipe"), None);
         assert_ne!(on_a_pipe, known, "another pipe is another conversation");
         assert!(known.starts_with(OVER_HTTP) && !on_a_pipe.starts_with(OVER_HTTP));
         assert_eq!(session_of(key_of(&known)), known);
-        let louder = ClientInfo { log_level: Some("debug".to_owned()), ..same.clone() };
+        let louder = InitializeParams { log_level: Some("debug".to_owned()), ..same.clone() };
         assert_eq!(
             digest(&ann, &louder, None, None),
             known,
             "how much it wants to hear changes from request to request"
         );
-        for (principal, hello) in [
+        for (principal, params) in [
             (Principal::host("bob", "assistant").unwrap(), same.clone()),
             (Principal::host("ann", "other").unwrap(), same.clone()),
             (ann.clone().in_shared_conversation("r"), same.clone()),
             (Principal { may_approve: true, ..ann.clone() }, same.clone()),
-            (ann.clone(), hello(r#"{"name":"i","version":"1"}"#, r#"{"elicitation":{}}"#)),
-            (ann.clone(), hello(r#"{"name":"h","version":"1"}"#, "{}")),
+            (ann.clone(), params(r#"{"name":"i","version":"1"}"#, r#"{"elicitation":{}}"#)),
+            (ann.clone(), params(r#"{"name":"h","version":"1"}"#, "{}")),
         ] {
-            assert_ne!(digest(&principal, &hello, None, None), known);
+            assert_ne!(digest(&principal, &params, None, None), known);
         }
     }
 }

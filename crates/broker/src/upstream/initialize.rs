@@ -1,8 +1,9 @@
-//! The client info that a server receives from us, and the initialize result that it returns.
+//! The parameters of `initialize` that a server receives from us, and the result that it returns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use embody_wire::InitializeParams;
 use embody_wire::server::TASKS;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -11,31 +12,23 @@ use serde_json::{Map, Value};
 use super::Role;
 use crate::instructions::LONGEST;
 
-#[derive(Debug, Clone, Default)]
-pub struct Hello {
-    pub capabilities: Option<Box<RawValue>>,
-    /// The host's `clientInfo` as received. Servers do not receive it: the broker is their client.
-    pub client: Option<Box<RawValue>>,
-    /// The minimum log level for a host that has not set one.
-    pub log_level: Option<String>,
-}
-
-impl Hello {
-    /// The client info for this server. Declares `sampling` only if the server may use the host's model, `roots` only if they
-    /// are forwarded or replaced, and tasks only if the host's era has them. A mind is also called by the broker itself,
-    /// which waits for results.
-    #[must_use]
-    pub fn for_upstream(&self, role: &Role, is_stateless: bool) -> Self {
-        let may_sample = matches!(role, Role::Body(body) if body.sampling);
-        let capabilities = self.capabilities.clone();
-        let capabilities =
-            if may_sample { capabilities } else { capabilities.as_deref().and_then(without_sampling) };
-        let may_be_a_task = is_stateless && !role.is_mind();
-        let capabilities =
-            if may_be_a_task { capabilities } else { capabilities.as_deref().and_then(without_tasks) };
-        let capabilities = role.roots().capabilities(capabilities.as_deref());
-        Self { capabilities, client: self.client.clone(), log_level: self.log_level.clone() }
-    }
+/// The host's parameters for this server. Declares `sampling` only if the server may use the host's model, `roots` only if they
+/// are forwarded or replaced, and tasks only if the host's era has them. A mind is also called by the broker itself, which
+/// waits for results.
+pub(crate) fn params_for_upstream(
+    host: &InitializeParams,
+    role: &Role,
+    is_stateless: bool,
+) -> InitializeParams {
+    let may_sample = matches!(role, Role::Body(body) if body.sampling);
+    let capabilities = host.capabilities.clone();
+    let capabilities =
+        if may_sample { capabilities } else { capabilities.as_deref().and_then(without_sampling) };
+    let may_be_a_task = is_stateless && !role.is_mind();
+    let capabilities =
+        if may_be_a_task { capabilities } else { capabilities.as_deref().and_then(without_tasks) };
+    let capabilities = role.roots().capabilities(capabilities.as_deref());
+    InitializeParams { capabilities, ..host.clone() }
 }
 
 /// The capabilities without `sampling`; `None` if they are not an object.
@@ -127,12 +120,10 @@ mod tests {
 
     #[test]
     fn sampling_is_told_only_to_those_who_may() {
-        let hello = |text: &str| Hello { capabilities: Some(raw(text)), ..Hello::default() };
         let told = |text: &str, role: &Role| {
-            hello(text)
-                .for_upstream(role, true)
-                .capabilities
-                .map(|capabilities| capabilities.get().to_owned())
+            let host = InitializeParams { capabilities: Some(raw(text)), ..InitializeParams::default() };
+            let params = params_for_upstream(&host, role, true);
+            params.capabilities.map(|capabilities| capabilities.get().to_owned())
         };
         let may = Role::Body(BodySpec { sampling: true, ..BodySpec::default() });
         let all = r#"{ "sampling":{}, "roots":{"listChanged":true}, "x":1.0}"#;
@@ -151,9 +142,9 @@ mod tests {
     #[test]
     fn tasks_are_told_only_of_hosts_that_have_them_and_not_to_a_mind() {
         let all = r#"{ "extensions":{"io.modelcontextprotocol/tasks":{}, "x/y":{"n":1.0}}}"#;
-        let hello = Hello { capabilities: Some(raw(all)), ..Hello::default() };
+        let host = InitializeParams { capabilities: Some(raw(all)), ..InitializeParams::default() };
         let told = |role: &Role, is_stateless| {
-            hello.for_upstream(role, is_stateless).capabilities.unwrap().get().to_owned()
+            params_for_upstream(&host, role, is_stateless).capabilities.unwrap().get().to_owned()
         };
         let body = Role::Body(BodySpec::default());
         assert_eq!(told(&body, true), all);

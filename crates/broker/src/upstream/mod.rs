@@ -4,7 +4,7 @@
 //! - `backoff`: intervals and limits of the supervisor
 //! - `connection_lease`: counts the users of a connection
 //! - `idle_shutdown`: lazy start and shutdown of unused servers
-//! - `initialize`: client info for a server, and the server's initialize result
+//! - `initialize`: parameters for a server, and its result
 //! - `listing`: the tools of a server, page by page, bounded
 //! - `roots`: the roots that a body receives
 //! - `state`: the current state of one upstream
@@ -23,7 +23,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use embody_wire::upstream::{EraCache, Link, OutgoingCall, Route, TokenSource};
-use embody_wire::{Limits, Notification, Outcome, Proxies, Request};
+use embody_wire::{InitializeParams, Limits, Notification, Outcome, Proxies, Request};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
@@ -36,7 +36,8 @@ pub use self::connection_lease::ConnectionLease;
 use self::connection_lease::{ConnectionUse, ConnectionUses};
 pub use self::idle_shutdown::{IdleShutdown, Start};
 use self::idle_shutdown::{LastKnownTools, start_timeout};
-pub use self::initialize::{Hello, SentInstructions};
+pub use self::initialize::SentInstructions;
+pub(crate) use self::initialize::params_for_upstream;
 pub use self::roots::Roots;
 use self::state::UpstreamState;
 pub use self::state::{Health, UpstreamStatus};
@@ -244,18 +245,22 @@ pub struct Upstream {
 
 impl Upstream {
     #[must_use]
-    pub fn start(spec: Arc<Spec>, hello: Hello, events: mpsc::Sender<UpstreamEvent>) -> Arc<Self> {
-        Self::start_with_backoff(Backoff::default(), spec, hello, events)
+    pub fn start(
+        spec: Arc<Spec>,
+        params: InitializeParams,
+        events: mpsc::Sender<UpstreamEvent>,
+    ) -> Arc<Self> {
+        Self::start_with_backoff(Backoff::default(), spec, params, events)
     }
 
     #[must_use]
     pub fn start_with_backoff(
         backoff: Backoff,
         spec: Arc<Spec>,
-        hello: Hello,
+        params: InitializeParams,
         events: mpsc::Sender<UpstreamEvent>,
     ) -> Arc<Self> {
-        Self::spawn(backoff, spec, hello, events, None)
+        Self::spawn(backoff, spec, params, events, None)
     }
 
     /// The same for a server whose tools may be known from an earlier start: `known` resolves to its last listing, or to
@@ -265,17 +270,17 @@ impl Upstream {
     pub fn start_with_known_tools(
         backoff: Backoff,
         spec: Arc<Spec>,
-        hello: Hello,
+        params: InitializeParams,
         events: mpsc::Sender<UpstreamEvent>,
         known: impl Future<Output = Option<Vec<RawTool>>> + Send + 'static,
     ) -> Arc<Self> {
-        Self::spawn(backoff, spec, hello, events, Some(Box::pin(known)))
+        Self::spawn(backoff, spec, params, events, Some(Box::pin(known)))
     }
 
     fn spawn(
         backoff: Backoff,
         spec: Arc<Spec>,
-        hello: Hello,
+        params: InitializeParams,
         events: mpsc::Sender<UpstreamEvent>,
         known: Option<LastKnownTools>,
     ) -> Arc<Self> {
@@ -289,7 +294,7 @@ impl Upstream {
             request_slots: request_slots.clone(),
             uses: Arc::clone(&uses),
         };
-        let supervisor = Supervisor::new(&spec, hello, events, backoff.clone(), shared);
+        let supervisor = Supervisor::new(&spec, params, events, backoff.clone(), shared);
         let supervisor = Mutex::new(tokio::spawn(supervisor.run(known, stopping)));
         Arc::new(Self { spec, backoff, state, wanted, request_slots, uses, stop, supervisor })
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_wire::server::code;
-use embody_wire::upstream::{CallEvent, ClientInfo, ConnectOptions, Link, OutgoingCall, ServerMessage};
-use embody_wire::{Implementation, Limits, Outcome, Response};
+use embody_wire::upstream::{CallEvent, ConnectOptions, Link, OutgoingCall, ServerMessage};
+use embody_wire::{InitializeParams, Limits, Outcome, Response};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{Notify, mpsc, watch};
@@ -16,7 +16,7 @@ use super::idle_shutdown::{IdleShutdown, LastKnownTools, start_timeout};
 use super::initialize::InitializeResult;
 use super::listing;
 use super::state::{Health, UpstreamState, error_text};
-use super::{Backoff, Hello, RawTool, RequestSlots, Spec, Start, UpstreamEvent};
+use super::{Backoff, RawTool, RequestSlots, Spec, Start, UpstreamEvent};
 use crate::server_requests::too_many_requests;
 
 /// Messages of a server that are not processed yet.
@@ -64,25 +64,18 @@ impl Disconnect {
 impl Supervisor {
     pub(super) fn new(
         spec: &Spec,
-        hello: Hello,
+        params: InitializeParams,
         events: mpsc::Sender<UpstreamEvent>,
         backoff: Backoff,
         Shared { state, wanted, request_slots, uses }: Shared,
     ) -> Self {
         let attempt_timeout = start_timeout(spec, backoff.start_factor);
         let limits = Limits { attempt_timeout, ..spec.limits.clone() };
-        // A broker recognizes another broker, or itself, by this name.
-        let identity = Implementation {
-            name: crate::broker::NAME.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        };
-        let client_info = ClientInfo {
-            capabilities: hello.capabilities,
-            implementation: identity,
-            log_level: hello.log_level,
-        };
+        // The broker is the client of its servers. A broker recognizes another broker, or itself, by this name.
+        let client_info = InitializeParams::named(crate::broker::NAME).client_info;
+        let params = InitializeParams { client_info, ..params };
         let (tokens, proxies, era) = (spec.tokens.clone(), spec.proxies.clone(), spec.era.clone());
-        let opening = ConnectOptions { route: spec.route.clone(), client_info, tokens, proxies, limits, era };
+        let opening = ConnectOptions { route: spec.route.clone(), params, tokens, proxies, limits, era };
         let upstream = Arc::from(spec.name.as_str());
         let (tools, IdleShutdown { start, idle_stop }, changed) =
             (spec.tools.clone(), spec.idle_shutdown, Arc::default());

@@ -3,7 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use embody_wire::{Address, Client, ClientOptions, Endpoint, Secret};
+use embody_wire::upstream::Route;
+use embody_wire::{Client, ClientOptions, Secret, Url};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -35,10 +36,10 @@ impl ServedMind {
         Self { process, url, token: made["token"].as_str().unwrap().to_owned() }
     }
 
-    async fn connect(&self, address: Address) -> Client {
+    async fn connect(&self, route: Route) -> Client {
         let options =
             ClientOptions { bearer: Some(Secret::new(self.token.as_str())), ..ClientOptions::default() };
-        Client::connect(Endpoint { address, options }).await.unwrap()
+        Client::open(route, &options).await.unwrap()
     }
 }
 
@@ -59,8 +60,8 @@ async fn both_transports_serve_the_tokens_user() {
     let world = World::new();
     let served = ServedMind::start(&world);
     let addresses = [
-        Address::http(&format!("{}/mcp", served.url)).unwrap(),
-        Address::legacy_sse(&format!("{}/sse", served.url)).unwrap(),
+        Route::Http { url: Url::parse(&format!("{}/mcp", served.url)).unwrap() },
+        Route::Sse { url: Url::parse(&format!("{}/sse", served.url)).unwrap() },
     ];
     for address in addresses {
         let client = served.connect(address).await;
@@ -95,7 +96,8 @@ async fn another_user_learns_nothing_about_the_owner() {
     let world = World::new();
     world.file("USER.md", "---\nname: Xyzzy\ntimezone: Asia/Tokyo\n---\n");
     let served = ServedMind::start(&world);
-    let client = served.connect(Address::http(&format!("{}/mcp", served.url)).unwrap()).await;
+    let client =
+        served.connect(Route::Http { url: Url::parse(&format!("{}/mcp", served.url)).unwrap() }).await;
     let packet = request(&client, "tools/call", json!({"name": "bootstrap_session"})).await;
     assert_eq!(packet["structuredContent"]["context"]["user"], "ann");
     assert!(!packet.to_string().contains("Xyzzy"), "{packet}");
@@ -108,7 +110,7 @@ fn it_ends_cleanly_while_a_client_listens() {
     let world = World::new();
     let mut served = ServedMind::start(&world);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let address = Address::legacy_sse(&format!("{}/sse", served.url)).unwrap();
+    let address = Route::Sse { url: Url::parse(&format!("{}/sse", served.url)).unwrap() };
     let client = runtime.block_on(served.connect(address));
     let id = served.process.id().to_string();
     assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
@@ -141,14 +143,14 @@ async fn thirty_two_clients_at_once_find_their_own_and_nothing_else() {
     for number in 0..32 {
         let (token, url) = (tokens[number % 8].clone(), served.url.clone());
         clients.spawn(async move {
-            let address = if number % 2 == 0 {
-                Address::http(&format!("{url}/mcp")).unwrap()
+            let route = if number % 2 == 0 {
+                Route::Http { url: Url::parse(&format!("{url}/mcp")).unwrap() }
             } else {
-                Address::legacy_sse(&format!("{url}/sse")).unwrap()
+                Route::Sse { url: Url::parse(&format!("{url}/sse")).unwrap() }
             };
             let options =
                 ClientOptions { bearer: Some(Secret::new(token.as_str())), ..ClientOptions::default() };
-            let client = Client::connect(Endpoint { address, options }).await.unwrap();
+            let client = Client::open(route, &options).await.unwrap();
             for round in 0..10 {
                 let text = format!(
                     "the word of user {} is heron, said client {number} in round {round}",

@@ -19,6 +19,7 @@ use super::outbound::OnFlushed;
 use super::outbound::Outbound;
 use super::replay_buffer::ReplayBuffer;
 use super::service::{Call, Host, Service};
+use crate::initialize::protocol_version;
 use crate::limits::Limits;
 use crate::message::{self, Id, Message, Notification, Outcome, Request, Response};
 use crate::version::Version;
@@ -193,11 +194,12 @@ impl<S: Service> Connection<S> {
 
 /// Calls the service. `initialize` also sets what is known about the session's host.
 pub(super) async fn call_service<S: Service>(service: &S, call: Call<S::Principal>) -> Outcome {
-    let client_info = (call.request.method == "initialize" && call.host.session.is_some())
-        .then(|| (RequestMeta::read(&call.request).into_client_info(), Arc::clone(&call.host)));
+    let initialized = (call.request.method == "initialize" && call.host.session.is_some())
+        .then(|| (RequestMeta::read(&call.request).into_params(), Arc::clone(&call.host)));
     let outcome = service.call(call).await;
-    if let (Some((client_info, host)), Outcome::Result(result)) = (client_info, &outcome) {
-        host.initialize(Era::Session(agreed_version(result)), client_info);
+    if let (Some((params, host)), Outcome::Result(result)) = (initialized, &outcome) {
+        let version = protocol_version(result).and_then(|version| Version::parse(&version));
+        host.initialize(Era::Session(version), params);
     }
     outcome
 }
@@ -353,16 +355,6 @@ fn spawn_answer(id: Id, outcome: Outcome, outbound: Outbound, done: Option<Arc<P
             done.count_response();
         }
     });
-}
-
-fn agreed_version(result: &RawValue) -> Option<Version> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Agreed {
-        protocol_version: String,
-    }
-    let agreed_version: Agreed = serde_json::from_str(result.get()).ok()?;
-    Version::parse(&agreed_version.protocol_version)
 }
 
 /// The id of the cancelled request, and the reason.

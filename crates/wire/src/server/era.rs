@@ -9,6 +9,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::errors::{code, failure, failure_with};
+use crate::initialize::InitializeParams;
 use crate::message::{Outcome, Request, may_contain, members};
 use crate::version::Version;
 
@@ -27,48 +28,6 @@ pub enum Era {
     Stateless,
 }
 
-/// What a host says about itself: once per session, or with every request.
-#[derive(Debug, Clone, Default)]
-pub struct ClientInfo {
-    /// The host's capabilities, as raw JSON.
-    pub capabilities: Option<Box<RawValue>>,
-    /// The host's name and version, as raw JSON.
-    pub client: Option<Box<RawValue>>,
-    /// The minimum log level that the host requests, if any (stateless era).
-    pub log_level: Option<String>,
-}
-
-impl ClientInfo {
-    /// Whether the host supports form elicitation. An `elicitation` capability without modes means forms.
-    #[must_use]
-    pub fn can_show_forms(&self) -> bool {
-        let declared = self.capabilities.as_deref().map(RawValue::get).unwrap_or("{}");
-        let declared: serde_json::Value = serde_json::from_str(declared).unwrap_or_default();
-        let modes = declared.get("elicitation").and_then(serde_json::Value::as_object);
-        modes.is_some_and(|modes| modes.contains_key("form") || !modes.contains_key("url"))
-    }
-
-    #[must_use]
-    pub fn can(&self, capability: &str) -> bool {
-        let declared = self.capabilities.as_deref().map(RawValue::get).unwrap_or("{}");
-        serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(declared)
-            .is_ok_and(|declared| declared.get(capability).is_some_and(serde_json::Value::is_object))
-    }
-
-    /// Whether the host declared this extension of the protocol.
-    #[must_use]
-    pub fn has_extension(&self, name: &str) -> bool {
-        #[derive(Deserialize)]
-        struct Declared {
-            #[serde(default)]
-            extensions: serde_json::Map<String, serde_json::Value>,
-        }
-        let declared = self.capabilities.as_deref().map(RawValue::get).unwrap_or("{}");
-        serde_json::from_str::<Declared>(declared)
-            .is_ok_and(|declared| declared.extensions.get(name).is_some_and(serde_json::Value::is_object))
-    }
-}
-
 /// The metadata that a transport reads from a request.
 #[derive(Debug)]
 pub(crate) struct RequestMeta {
@@ -77,7 +36,7 @@ pub(crate) struct RequestMeta {
     /// What `Mcp-Name` mirrors: `params.name`, `params.uri` or `params.taskId`.
     pub(crate) name: Option<String>,
     has_capabilities: bool,
-    client_info: ClientInfo,
+    params: InitializeParams,
 }
 
 #[derive(Deserialize, Default)]
@@ -93,7 +52,7 @@ struct Params<'a> {
     #[serde(borrow, default)]
     capabilities: Option<&'a RawValue>,
     #[serde(rename = "clientInfo", borrow, default)]
-    client: Option<&'a RawValue>,
+    client_info: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
@@ -103,7 +62,7 @@ struct Meta<'a> {
     #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow, default)]
     capabilities: Option<&'a RawValue>,
     #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow, default)]
-    client: Option<&'a RawValue>,
+    client_info: Option<&'a RawValue>,
     #[serde(rename = "io.modelcontextprotocol/logLevel", borrow, default)]
     log_level: Option<Cow<'a, str>>,
 }
@@ -114,9 +73,12 @@ impl RequestMeta {
         let params: Params<'_> = request.params.as_deref().and_then(members).unwrap_or_default();
         let object = |raw: &&RawValue| raw.get().starts_with('{');
         let meta: Meta<'_> = params.meta.and_then(members).unwrap_or_default();
-        let is_hello = request.method == "initialize" && meta.version.is_none();
-        let (capabilities, client) =
-            if is_hello { (params.capabilities, params.client) } else { (meta.capabilities, meta.client) };
+        let is_initialize = request.method == "initialize" && meta.version.is_none();
+        let (capabilities, client_info) = if is_initialize {
+            (params.capabilities, params.client_info)
+        } else {
+            (meta.capabilities, meta.client_info)
+        };
         let param_headers = match named_by(&request.method) {
             Some("uri") => params.uri,
             Some("taskId") => params.task,
@@ -126,9 +88,9 @@ impl RequestMeta {
             version: meta.version.map(Cow::into_owned),
             name: param_headers.and_then(|raw| serde_json::from_str(raw.get()).ok()),
             has_capabilities: meta.capabilities.as_ref().is_some_and(object),
-            client_info: ClientInfo {
+            params: InitializeParams {
                 capabilities: capabilities.map(ToOwned::to_owned),
-                client: client.map(ToOwned::to_owned),
+                client_info: client_info.map(ToOwned::to_owned),
                 log_level: meta.log_level.map(Cow::into_owned),
             },
         }
@@ -145,8 +107,8 @@ impl RequestMeta {
         self.version.is_some() || is_modern_only(method)
     }
 
-    pub(crate) fn into_client_info(self) -> ClientInfo {
-        self.client_info
+    pub(crate) fn into_params(self) -> InitializeParams {
+        self.params
     }
 
     /// Returns an error response if a request of the stateless era is invalid.
@@ -207,10 +169,8 @@ mod tests {
         let facts = RequestMeta::read(&request("tools/call", modern));
         assert!(facts.is_stateless("tools/call") && facts.validate().is_none());
         assert_eq!(facts.name.as_deref(), Some("x"));
-        let client_info = facts.into_client_info();
-        assert!(
-            client_info.can("sampling") && !client_info.can("roots") && !client_info.has_extension(TASKS)
-        );
+        let params = facts.into_params();
+        assert!(params.can("sampling") && !params.can("roots") && !params.has_extension(TASKS));
 
         let legacy = RequestMeta::read(&request("tools/call", r#"{"_meta":{"progressToken":1},"name":"x"}"#));
         assert!(!legacy.is_stateless("tools/call"));
@@ -219,29 +179,11 @@ mod tests {
 
     #[test]
     fn what_initialize_says_is_kept() {
-        let client_info =
+        let params =
             r#"{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"h"}}"#;
-        let client_info = RequestMeta::read(&request("initialize", client_info)).into_client_info();
-        assert!(client_info.can("elicitation"));
-        assert_eq!(client_info.client.unwrap().get(), r#"{"name":"h"}"#);
-    }
-
-    #[test]
-    fn an_extension_is_an_object_among_the_extensions() {
-        let has = |capabilities: &str| {
-            let capabilities = RawValue::from_string(capabilities.to_owned()).ok();
-            ClientInfo { capabilities, ..ClientInfo::default() }.has_extension(TASKS)
-        };
-        assert!(has(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#));
-        for other in [
-            "{}",
-            "[]",
-            r#"{"io.modelcontextprotocol/tasks":{}}"#,
-            r#"{"extensions":{"io.modelcontextprotocol/tasks":true}}"#,
-            r#"{"extensions":["io.modelcontextprotocol/tasks"]}"#,
-        ] {
-            assert!(!has(other), "{other}");
-        }
+        let params = RequestMeta::read(&request("initialize", params)).into_params();
+        assert!(params.can("elicitation"));
+        assert_eq!(params.client_info.unwrap().get(), r#"{"name":"h"}"#);
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod stateless;
 
 pub(crate) use self::connection::Cancellation;
 pub(crate) use self::era::named_by;
-pub use self::era::{ClientInfo, Era, MODERN, TASKS, supported};
+pub use self::era::{Era, MODERN, TASKS, supported};
 pub use self::errors::{AuthError, code, failure, failure_with};
 pub use self::in_process::InProcessConnection;
 pub use self::replica::{Claim, ReplicaEvent, ReplicatedService, ResumeResult, ResumedSession};

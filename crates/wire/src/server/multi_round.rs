@@ -35,7 +35,7 @@ pub(crate) fn may_ask(method: &str) -> bool {
 /// One call and its open server requests, shared by all HTTP requests that carry it.
 #[derive(Default)]
 pub(crate) struct MultiRoundCall {
-    inside: Mutex<CallState>,
+    state: Mutex<CallState>,
     news: Notify,
     /// Cancels the call, not one of its requests.
     pub(crate) cancel: CancellationToken,
@@ -83,12 +83,12 @@ impl MultiRoundCall {
     /// A new call, or a restarted one.
     pub(crate) fn new(request: &Request, outbound: Outbound, resume_data: Option<Box<RawValue>>) -> Self {
         let early = answers(request).into_iter().map(|(key, answer)| (key, answer.to_owned())).collect();
-        let inside = Mutex::new(CallState { outbound: Some(outbound), early, ..CallState::default() });
-        Self { inside, resume_data, ..Self::default() }
+        let state = Mutex::new(CallState { outbound: Some(outbound), early, ..CallState::default() });
+        Self { state, resume_data, ..Self::default() }
     }
 
-    fn inside(&self) -> MutexGuard<'_, CallState> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, CallState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the host all questions with one response, and waits for the answer to each.
@@ -107,8 +107,8 @@ impl MultiRoundCall {
     }
 
     fn put(&self, questions: Vec<ServerRequest>) -> Option<Vec<oneshot::Receiver<HostResponse>>> {
-        let mut inside = self.inside();
-        if inside.waiting.len() + inside.asked.len() + questions.len() > MOST_QUESTIONS {
+        let mut state = self.state();
+        if state.waiting.len() + state.asked.len() + questions.len() > MOST_QUESTIONS {
             return None;
         }
         let mut answers = Vec::with_capacity(questions.len());
@@ -120,64 +120,64 @@ impl MultiRoundCall {
             let said = |raw: &Option<Box<RawValue>>| raw.as_deref().map(RawValue::get).map(str::to_owned);
             let is_known =
                 !must_be_seen || resume_data.is_some() && said(&resume_data) == said(&self.resume_data);
-            if let Some(early) = key.as_ref().filter(|_| is_known).and_then(|key| inside.early.remove(key)) {
+            if let Some(early) = key.as_ref().filter(|_| is_known).and_then(|key| state.early.remove(key)) {
                 let _ = answer.send(HostResponse { outcome: Outcome::Result(early), after: None });
                 continue;
             }
-            let key = inside.free(key);
-            inside.waiting.push(OpenRequest { key, method, params, resume_data, sent: None, answer });
+            let key = state.free(key);
+            state.waiting.push(OpenRequest { key, method, params, resume_data, sent: None, answer });
         }
-        drop(inside);
+        drop(state);
         self.news.notify_one();
         Some(answers)
     }
 
     pub(crate) fn finish(&self, outcome: Outcome) {
-        self.inside().outcome = Some(outcome);
+        self.state().outcome = Some(outcome);
         self.news.notify_one();
     }
 
     /// Attaches a request of the host: from now on the messages of the call go to it.
     pub(crate) fn attach(&self, outbound: Outbound) {
-        self.inside().outbound = Some(outbound);
+        self.state().outbound = Some(outbound);
     }
 
     /// The current request's outbound queue; `None` while no request is attached.
     pub(crate) fn outbound(&self) -> Option<Outbound> {
-        self.inside().outbound.clone()
+        self.state().outbound.clone()
     }
 
     /// Waits for the next response to the host.
-    pub(crate) async fn turn(&self) -> Round {
+    pub(crate) async fn next_round(&self) -> Round {
         loop {
-            if let Some(turn) = self.look() {
-                return turn;
+            if let Some(round) = self.try_round() {
+                return round;
             }
             self.news.notified().await;
         }
     }
 
-    fn look(&self) -> Option<Round> {
-        let mut inside = self.inside();
-        let turn = match inside.outcome.take() {
+    fn try_round(&self) -> Option<Round> {
+        let mut state = self.state();
+        let round = match state.outcome.take() {
             Some(outcome) => Round::Done(outcome),
-            None => inside.next_round()?,
+            None => state.take_round()?,
         };
-        inside.outbound = None;
-        Some(turn)
+        state.outbound = None;
+        Some(round)
     }
 
     /// Called when the response that asks is about to be written: from now on the host can answer.
     pub(crate) fn mark_sent(&self) {
         let now = Instant::now();
-        self.inside().asked.iter_mut().for_each(|open| open.sent = Some(now));
+        self.state().asked.iter_mut().for_each(|open| open.sent = Some(now));
     }
 
     /// Applies the answers in a request to the open server requests; unanswered ones are asked again.
     pub(crate) fn answer(&self, request: &Request, arrived: Instant) {
         let answers = answers(request);
-        let mut inside = self.inside();
-        for open in std::mem::take(&mut inside.asked) {
+        let mut state = self.state();
+        for open in std::mem::take(&mut state.asked) {
             match answers.get(&open.key) {
                 // The asker may have left meanwhile.
                 Some(answer) => {
@@ -185,10 +185,10 @@ impl MultiRoundCall {
                     let after = open.sent.map(|sent| arrived.saturating_duration_since(sent));
                     drop(open.answer.send(HostResponse { outcome, after }));
                 }
-                None => inside.waiting.push(open),
+                None => state.waiting.push(open),
             }
         }
-        drop(inside);
+        drop(state);
         self.news.notify_one();
     }
 }
@@ -210,7 +210,7 @@ impl CallState {
     }
 
     /// Combines all waiting server requests into one `inputRequests`.
-    fn next_round(&mut self) -> Option<Round> {
+    fn take_round(&mut self) -> Option<Round> {
         let wanted = std::mem::take(&mut self.waiting).into_iter().filter(|open| !open.answer.is_closed());
         self.asked.extend(wanted);
         self.asked.retain(|open| !open.answer.is_closed());
@@ -265,7 +265,7 @@ fn answers(request: &Request) -> HashMap<String, &RawValue> {
 ///
 /// # Errors
 /// When `requestState` is present but cannot be read: the request is not a new call.
-pub(crate) fn state(request: &Request) -> Result<Option<String>, Outcome> {
+pub(crate) fn request_state(request: &Request) -> Result<Option<String>, Outcome> {
     let is_plain =
         |params: &RawValue| !may_contain(params, "requestState") && !may_contain(params, "inputResponses");
     if request.params.as_deref().is_none_or(is_plain) {
@@ -407,7 +407,7 @@ mod tests {
             let rounds = Arc::clone(&rounds);
             async move { rounds.ask(vec![question("a", None)]).await.pop() }
         });
-        assert!(matches!(rounds.turn().await, Round::InputRequired { .. }));
+        assert!(matches!(rounds.next_round().await, Round::InputRequired { .. }));
         // Until the response is written, the host has nothing to answer.
         advance(Duration::from_secs(5)).await;
         rounds.mark_sent();

@@ -3,9 +3,9 @@
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
-use super::era::ClientInfo;
 use super::service::Host;
 use super::stateless::BoxFuture;
+use crate::initialize::InitializeParams;
 use crate::message::{Message, Outcome, Request};
 use crate::version::Version;
 
@@ -71,5 +71,5 @@ pub enum ReplicaEvent {
 #[derive(Debug, Clone)]
 pub struct ResumedSession {
     pub version: Version,
-    pub client_info: ClientInfo,
+    pub params: InitializeParams,
 }

@@ -9,12 +9,13 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Cancellation;
-use super::era::{ClientInfo, Era};
+use super::era::Era;
 use super::outbound::OnFlushed;
 use super::outbound::Outbound;
 use super::replica::{ReplicatedService, ResumedSession};
 use super::server_requests::{PendingServerRequest, ServerRequests};
 use super::stateless::MultiRoundService;
+use crate::initialize::InitializeParams;
 use crate::message::{Message, Notification, Outcome, Request};
 use crate::secret::Secret;
 use crate::version::Version;
@@ -83,7 +84,7 @@ pub struct Host<P> {
     /// In the stateless era, the connection of the request if it belongs to one host: a pipe, not HTTP.
     pub connection: Option<Arc<str>>,
     era: Mutex<Era>,
-    client_info: Mutex<Arc<ClientInfo>>,
+    initialize_params: Mutex<Arc<InitializeParams>>,
     pub(super) outbound: Option<Outbound>,
     pub(super) server_requests: Arc<ServerRequests>,
     /// The number of requests read so far; on a pipe, of both eras.
@@ -99,7 +100,7 @@ impl<P> Host<P> {
             session: Some(id),
             connection: None,
             era: Mutex::new(Era::Session(None)),
-            client_info: Mutex::default(),
+            initialize_params: Mutex::default(),
             outbound: Some(outbound),
             server_requests: Arc::default(),
             arrived: Arc::default(),
@@ -109,9 +110,9 @@ impl<P> Host<P> {
 
     /// A host whose session was opened in another process.
     pub(super) fn resumed(principal: P, id: Arc<str>, outbound: Outbound, known: ResumedSession) -> Self {
-        let ResumedSession { version, client_info } = known;
+        let ResumedSession { version, params } = known;
         let host = Self { is_resumed: true, ..Self::session(principal, id, outbound) };
-        host.initialize(Era::Session(Some(version)), client_info);
+        host.initialize(Era::Session(Some(version)), params);
         host
     }
 
@@ -133,14 +134,14 @@ impl<P> Host<P> {
     }
 
     /// A host for a single stateless request; `arrived` counts the requests of the whole server.
-    pub(super) fn stateless(principal: P, client_info: ClientInfo, arrived: Arc<AtomicU64>) -> Self {
+    pub(super) fn stateless(principal: P, params: InitializeParams, arrived: Arc<AtomicU64>) -> Self {
         Self {
             principal,
             bearer: None,
             session: None,
             connection: None,
             era: Mutex::new(Era::Stateless),
-            client_info: Mutex::new(Arc::new(client_info)),
+            initialize_params: Mutex::new(Arc::new(params)),
             outbound: None,
             server_requests: Arc::default(),
             arrived,
@@ -149,12 +150,12 @@ impl<P> Host<P> {
     }
 
     /// The same host, for a request of the stateless era on its connection.
-    pub(super) fn stateless_request(&self, client_info: ClientInfo) -> Self
+    pub(super) fn stateless_request(&self, params: InitializeParams) -> Self
     where
         P: Clone,
     {
         let (connection, bearer) = (self.session.clone(), self.bearer.clone());
-        let host = Self::stateless(self.principal.clone(), client_info, Arc::clone(&self.arrived));
+        let host = Self::stateless(self.principal.clone(), params, Arc::clone(&self.arrived));
         Self { connection, bearer, ..host }
     }
 
@@ -174,8 +175,8 @@ impl<P> Host<P> {
     }
 
     #[must_use]
-    pub fn client_info(&self) -> Arc<ClientInfo> {
-        Arc::clone(&self.client_info.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn initialize_params(&self) -> Arc<InitializeParams> {
+        Arc::clone(&self.initialize_params.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether it has disconnected or is about to: [`Service::on_disconnect`] was called or soon will be.
@@ -184,9 +185,9 @@ impl<P> Host<P> {
         self.server_requests.is_closed()
     }
 
-    pub(super) fn initialize(&self, era: Era, client_info: ClientInfo) {
+    pub(super) fn initialize(&self, era: Era, params: InitializeParams) {
         *self.era.lock().unwrap_or_else(PoisonError::into_inner) = era;
-        *self.client_info.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(client_info);
+        *self.initialize_params.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(params);
     }
 
     /// Sends a request that belongs to no call, on the host's pipe or on its GET stream. A host without an open GET

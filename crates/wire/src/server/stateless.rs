@@ -67,7 +67,7 @@ impl<S: Service> Connection<S> {
         outbound: Outbound,
         done: Option<Arc<PendingResponses>>,
     ) -> Option<JoinHandle<()>> {
-        let host = Arc::new(self.host.stateless_request(meta.into_client_info()));
+        let host = Arc::new(self.host.stateless_request(meta.into_params()));
         if self.service.multi_round().is_some() && multi_round::may_ask(&arrived.request.method) {
             return self.run_in_rounds(arrived, host, outbound, done);
         }
@@ -89,7 +89,7 @@ impl<S: Service> Connection<S> {
         let shutdown = self.shutdown.clone();
         Some(tokio::spawn(async move {
             let Some(rounds_service) = service.multi_round() else { return };
-            let begun = match multi_round::state(&request) {
+            let begun = match multi_round::request_state(&request) {
                 Ok(None) => Ok(None),
                 Ok(Some(state)) => {
                     resume(rounds_service, &suspended, (&host, &request), &state).await.map(Some)
@@ -149,14 +149,14 @@ async fn answer_round<P: Clone + PartialEq + Send + 'static>(
     rounds: &Arc<MultiRoundCall>,
     mut guard: CallGuard,
 ) {
-    let turn = tokio::select! {
-        turn = rounds.turn() => turn,
+    let round = tokio::select! {
+        round = rounds.next_round() => round,
         () = guard.cancel.token.cancelled() => {
             rounds.cancel.cancel();
             Round::Done(failure(code::INTERNAL_ERROR, "the request was cancelled"))
         }
     };
-    let (requests, resume_data) = match turn {
+    let (requests, resume_data) = match round {
         Round::Done(outcome) => {
             guard.on_flushed = rounds.on_flushed.clone();
             return guard.answer(outcome).await;
@@ -248,7 +248,7 @@ pub(crate) async fn resume_for_replica<P: Clone + PartialEq + Send + 'static>(
 ) -> Option<ResumeResult> {
     let (owner, rounds) = suspended.take_any(ticket)?;
     rounds.answer(request, Instant::now());
-    let (requests, resume_data) = match rounds.turn().await {
+    let (requests, resume_data) = match rounds.next_round().await {
         Round::Done(outcome) => return Some(ResumeResult::Done(outcome)),
         Round::InputRequired { requests, resume_data } => (requests, resume_data),
     };

@@ -23,12 +23,12 @@ pub(super) struct CallReceiver(Arc<CallChannel>);
 
 #[derive(Debug, Default)]
 struct CallChannel {
-    inside: Mutex<Inside>,
+    queue: Mutex<Queue>,
     news: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Inside {
+struct Queue {
     events: VecDeque<(CallEvent, usize)>,
     bytes: usize,
     is_over: bool,
@@ -43,27 +43,27 @@ pub(super) fn call_channel() -> (CallSender, CallReceiver) {
 impl CallSender {
     /// Queues an event of `size` bytes, or returns it if there is no room.
     pub(super) fn put(&self, event: CallEvent, size: usize) -> Result<(), CallEvent> {
-        let inside = self.0.inside();
-        let is_full = inside.events.len() >= UNREAD
-            || (!inside.events.is_empty() && inside.bytes.saturating_add(size) > UNREAD_BYTES);
-        if is_full || inside.is_left {
+        let queue = self.0.queue();
+        let is_full = queue.events.len() >= UNREAD
+            || (!queue.events.is_empty() && queue.bytes.saturating_add(size) > UNREAD_BYTES);
+        if is_full || queue.is_left {
             return Err(event);
         }
-        self.0.add(inside, event, size);
+        self.0.add(queue, event, size);
         Ok(())
     }
 
     pub(super) fn finish(self, event: CallEvent) {
-        let inside = self.0.inside();
-        if !inside.is_left {
-            self.0.add(inside, event, 0);
+        let queue = self.0.queue();
+        if !queue.is_left {
+            self.0.add(queue, event, 0);
         }
     }
 }
 
 impl Drop for CallSender {
     fn drop(&mut self) {
-        self.0.inside().is_over = true;
+        self.0.queue().is_over = true;
         self.0.news.notify_one();
     }
 }
@@ -73,12 +73,12 @@ impl CallReceiver {
     pub(super) async fn next(&mut self) -> Option<CallEvent> {
         loop {
             {
-                let mut inside = self.0.inside();
-                if let Some((event, size)) = inside.events.pop_front() {
-                    inside.bytes = inside.bytes.saturating_sub(size);
+                let mut queue = self.0.queue();
+                if let Some((event, size)) = queue.events.pop_front() {
+                    queue.bytes = queue.bytes.saturating_sub(size);
                     return Some(event);
                 }
-                if inside.is_over {
+                if queue.is_over {
                     return None;
                 }
             }
@@ -90,23 +90,23 @@ impl CallReceiver {
 impl Drop for CallReceiver {
     fn drop(&mut self) {
         let unread = {
-            let mut inside = self.0.inside();
-            inside.is_left = true;
-            std::mem::take(&mut inside.events)
+            let mut queue = self.0.queue();
+            queue.is_left = true;
+            std::mem::take(&mut queue.events)
         };
         drop(unread);
     }
 }
 
 impl CallChannel {
-    fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, mut inside: MutexGuard<'_, Inside>, event: CallEvent, size: usize) {
-        inside.bytes = inside.bytes.saturating_add(size);
-        inside.events.push_back((event, size));
-        drop(inside);
+    fn add(&self, mut queue: MutexGuard<'_, Queue>, event: CallEvent, size: usize) {
+        queue.bytes = queue.bytes.saturating_add(size);
+        queue.events.push_back((event, size));
+        drop(queue);
         self.news.notify_one();
     }
 }
@@ -155,7 +155,7 @@ mod tests {
         slot.put(note("unread"), 1).unwrap();
         drop(mail);
         assert!(slot.put(note("late"), 1).is_err());
-        assert!(slot.0.inside().events.is_empty());
+        assert!(slot.0.queue().events.is_empty());
         slot.finish(CallEvent::Lost(Error::NoAnswer));
     }
 }

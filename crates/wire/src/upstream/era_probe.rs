@@ -10,11 +10,12 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::era_cache::{EraCache, KnownEra};
-use super::route::{ClientInfo, ConnectOptions};
+use super::route::ConnectOptions;
 use super::stateless::{self, Stateless};
 use super::transport::Transport;
-use super::{CallEvent, OutgoingCall, PendingCall, ServerMessage, greeting};
+use super::{CallEvent, OutgoingCall, PendingCall, ServerMessage};
 use crate::error::Error;
+use crate::initialize::{InitializeParams, protocol_version};
 use crate::message::{Message, Notification, Response};
 use crate::secret::Redactor;
 use crate::server::code;
@@ -84,7 +85,7 @@ pub(super) async fn negotiate(
         // Set even if `initialize` is not answered: the next connection starts with `initialize`.
         cache.set(KnownEra::Sessions);
     }
-    let refused = match initialize(transport, &options.client_info, hears).await {
+    let refused = match initialize(transport, &options.params, hears).await {
         Ok((version, greeting)) => {
             cache.set(KnownEra::Sessions);
             if is_proven || refused_late(transport, late, hears).await {
@@ -129,7 +130,7 @@ async fn discover(
     options: &ConnectOptions,
     hears: &InitContext<'_>,
 ) -> Result<ProbeResult, Error> {
-    let stateless = Arc::new(Stateless::new(&options.client_info));
+    let stateless = Arc::new(Stateless::new(&options.params));
     if let Transport::Http(http) = transport {
         http.set_stateless(true);
     }
@@ -168,14 +169,17 @@ async fn refused_late(transport: &Transport, late: Option<PendingCall>, hears: &
 
 async fn initialize(
     transport: &Transport,
-    client_info: &ClientInfo,
+    params: &InitializeParams,
     hears: &InitContext<'_>,
 ) -> Result<(Version, Box<RawValue>), Error> {
-    let params = greeting::params(client_info)?;
-    let client_info = OutgoingCall { method: "initialize", params: Some(&params) };
-    let mut running = transport.begin(client_info, std::future::pending()).await?.ok_or(Error::NoAnswer)?;
+    let params = params.to_json()?;
+    let call = OutgoingCall { method: "initialize", params: Some(&params) };
+    let mut running = transport.begin(call, std::future::pending()).await?.ok_or(Error::NoAnswer)?;
     let answer = await_result(transport, &mut running, hears).await?;
-    let version = greeting::version(&answer, hears.redactor)?;
+    let version = protocol_version(&answer)
+        .ok_or(Error::Protocol("the answer to `initialize` names no protocol version"))?;
+    let version =
+        Version::parse(&version).ok_or_else(|| Error::Version { version: hears.redactor.quote(&version) })?;
     if let Transport::Http(http) = transport {
         http.agree(version);
     }
@@ -194,7 +198,7 @@ async fn await_result(
 ) -> Result<Box<RawValue>, Error> {
     loop {
         match running.next().await {
-            CallEvent::Done(outcome) => return greeting::into_result(outcome, hears.redactor),
+            CallEvent::Done(outcome) => return outcome.into_result(hears.redactor),
             CallEvent::Lost(error) => return Err(error),
             // A server may log before initialization is complete. If the queue is full, the message is dropped as
             // usual.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use reqwest::Url;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -17,12 +18,11 @@ use super::inbox::Inbox;
 use super::listen::{ListenBackoff, Listener};
 use super::pipe::Pipe;
 use super::process::Process;
-use super::route::{ConnectOptions, Route};
+use super::route::{ConnectOptions, Route, WebTransport};
 use super::sse::Sse;
 use super::stateless::{InputRequired, Stateless};
 use super::transport::Transport;
 use super::{OutgoingCall, PendingCall, ServerMessage, cancelled, transport_probe};
-use crate::address::Address;
 use crate::error::Error;
 use crate::http_client::HttpClient;
 use crate::message::{Message, Notification, Outcome, Response, is_notification};
@@ -58,8 +58,8 @@ impl Link {
     pub async fn open(options: &ConnectOptions, said: mpsc::Sender<ServerMessage>) -> Result<Self, Error> {
         match &options.route {
             Route::Probe { url } => transport_probe::open(url, options, said).await,
-            Route::Http { url } => Self::open_at(&Address::Http(url.clone()), options, said).await,
-            Route::Sse { url } => Self::open_at(&Address::LegacySse(url.clone()), options, said).await,
+            Route::Http { url } => Self::open_web(WebTransport::Http, url, options, said).await,
+            Route::Sse { url } => Self::open_web(WebTransport::Sse, url, options, said).await,
             Route::Child(spec) => within(options, Self::open_process(spec, options, said)).await,
             Route::InProcess(server) => within(options, Self::open_in_process(server, options, said)).await,
         }
@@ -110,21 +110,21 @@ impl Link {
         }
     }
 
-    pub(super) async fn open_at(
-        address: &Address,
+    pub(super) async fn open_web(
+        transport: WebTransport,
+        url: &Url,
         options: &ConnectOptions,
         said: mpsc::Sender<ServerMessage>,
     ) -> Result<Self, Error> {
         let open = async {
-            let url = address.check()?;
             let client = HttpClient::new(url, options)?;
             let (calls, redactor) = (Arc::new(Calls::default()), client.redactor());
             let held = Arc::clone(&calls);
-            let (transport, name) = match address {
-                Address::Http(_) => {
+            let (transport, name) = match transport {
+                WebTransport::Http => {
                     (Transport::Http(Http::new(client, url.clone(), held, said.clone())), "http")
                 }
-                Address::LegacySse(_) => {
+                WebTransport::Sse => {
                     (Transport::Sse(Sse::open(client, url, held, said.clone()).await?), "sse")
                 }
             };

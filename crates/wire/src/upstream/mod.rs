@@ -6,7 +6,6 @@ mod calls;
 mod child;
 mod era_cache;
 mod era_probe;
-mod greeting;
 mod http;
 mod in_process;
 mod inbox;
@@ -24,10 +23,10 @@ mod transport_probe;
 
 pub use self::child::ChildSpec;
 pub use self::era_cache::EraCache;
-pub(crate) use self::greeting::into_result;
 pub use self::in_process::InProcessServer;
 pub use self::link::Link;
-pub use self::route::{ClientInfo, ConnectOptions, Freshness, Route, TokenSource};
+pub(crate) use self::route::is_web;
+pub use self::route::{ConnectOptions, Freshness, Route, TokenSource};
 pub use self::stateless::InputRequired;
 
 use serde_json::value::RawValue;

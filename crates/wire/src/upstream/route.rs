@@ -5,12 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use reqwest::Url;
-use serde_json::value::RawValue;
 
 use super::ChildSpec;
 use super::era_cache::EraCache;
 use super::in_process::InProcessServer;
-use crate::client::Implementation;
+use crate::error::Error;
+use crate::initialize::InitializeParams;
 use crate::limits::Limits;
 use crate::proxies::Proxies;
 use crate::secret::{self, Secret};
@@ -33,6 +33,29 @@ pub enum Route {
     InProcess(InProcessServer),
 }
 
+/// The two transports of the web.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WebTransport {
+    Http,
+    /// Legacy HTTP+SSE with its stream at exactly the URL.
+    Sse,
+}
+
+impl Route {
+    /// Either transport of the web, at this URL or below it.
+    ///
+    /// # Errors
+    /// When the text is not an `http` or `https` URL.
+    pub fn probe(url: &str) -> Result<Self, Error> {
+        let parsed = Url::parse(url).ok().filter(is_web);
+        parsed.map(|url| Self::Probe { url }).ok_or_else(|| Error::Url { url: secret::place_of_text(url) })
+    }
+}
+
+pub(crate) fn is_web(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https") && url.has_host()
+}
+
 /// A URL may contain a secret, so user, password, query and fragment are not shown.
 impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -46,21 +69,10 @@ impl fmt::Debug for Route {
     }
 }
 
-/// What the client tells a server about itself.
-#[derive(Debug, Clone, Default)]
-pub struct ClientInfo {
-    /// The client capabilities as raw JSON; `None` for no capabilities.
-    pub capabilities: Option<Box<RawValue>>,
-    pub implementation: Implementation,
-    /// The minimum log level requested from a stateless server until `logging/setLevel` changes it; `None` to request
-    /// none.
-    pub log_level: Option<String>,
-}
-
 #[derive(Debug, Clone)]
 pub struct ConnectOptions {
     pub route: Route,
-    pub client_info: ClientInfo,
+    pub params: InitializeParams,
     /// The source of the `Authorization: Bearer` token, which is sent to the server's own origin only.
     pub tokens: Option<TokenSource>,
     /// The proxies for servers on the web.

@@ -10,8 +10,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::{ClientInfo, OutgoingCall};
+use super::OutgoingCall;
 use crate::error::Error;
+use crate::initialize::InitializeParams;
 use crate::message::{Notification, Outcome, may_contain};
 use crate::param_headers;
 use crate::server::{MODERN, code, failure, named_by};
@@ -50,14 +51,13 @@ impl Watched {
 }
 
 impl Stateless {
-    pub(super) fn new(client_info: &ClientInfo) -> Self {
-        let capabilities = client_info.capabilities.as_deref().map_or("{}", RawValue::get);
-        let client =
-            json!({"name": client_info.implementation.name, "version": client_info.implementation.version});
+    pub(super) fn new(params: &InitializeParams) -> Self {
+        let capabilities = params.capabilities.as_deref().map_or("{}", RawValue::get);
+        let client = params.client_info.as_deref().map_or("{}", RawValue::get);
         let meta = format!(
             r#""io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientCapabilities":{capabilities},"io.modelcontextprotocol/clientInfo":{client}"#
         );
-        let level = Mutex::new(client_info.log_level.clone());
+        let level = Mutex::new(params.log_level.clone());
         Self { meta, level, mirrored: Mutex::default(), watched: watch::Sender::default() }
     }
 
@@ -317,7 +317,7 @@ mod tests {
     }
 
     fn stateless() -> Stateless {
-        let mut stateless = Stateless::new(&ClientInfo::default());
+        let mut stateless = Stateless::new(&InitializeParams::default());
         stateless.meta = r#""v":1"#.to_owned();
         stateless
     }

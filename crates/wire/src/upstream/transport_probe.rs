@@ -6,8 +6,8 @@ use reqwest::Url;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
+use super::route::WebTransport;
 use super::{ConnectOptions, Link, ServerMessage};
-use crate::address::Address;
 use crate::error::{Attempt, Error, Kind};
 use crate::secret::Redactor;
 
@@ -21,8 +21,9 @@ pub(super) async fn open(
     let limit = options.limits.dial_timeout;
     let deadline = Instant::now() + limit;
     let mut attempts = Vec::new();
-    for address in candidates(url) {
-        let error = match timeout_at(deadline, Link::open_at(&address, options, said.clone())).await {
+    for (transport, url) in candidates(url) {
+        let opened = Link::open_web(transport, &url, options, said.clone());
+        let error = match timeout_at(deadline, opened).await {
             Ok(Ok(link)) => return Ok(link),
             // The configuration is invalid; another path would fail in the same way.
             Ok(Err(error)) if error.kind() == Kind::Invalid => return Err(error),
@@ -30,7 +31,7 @@ pub(super) async fn open(
             Err(_) => Error::timeout("finding the server", limit),
         };
         let go_on = says_not_here(&error);
-        attempts.push(Attempt { transport: address.transport(), url: redactor.place(address.url()), error });
+        attempts.push(Attempt { transport: name(transport), url: redactor.place(&url), error });
         if !go_on {
             break;
         }
@@ -38,26 +39,33 @@ pub(super) async fn open(
     Err(Error::Dial { url: redactor.place(url), attempts })
 }
 
-fn candidates(url: &Url) -> Vec<Address> {
+fn name(transport: WebTransport) -> &'static str {
+    match transport {
+        WebTransport::Http => "streamable HTTP",
+        WebTransport::Sse => "legacy SSE",
+    }
+}
+
+fn candidates(url: &Url) -> Vec<(WebTransport, Url)> {
     let path = url.path().trim_end_matches('/');
     if path.ends_with("/sse") {
-        return vec![Address::LegacySse(url.clone())];
+        return vec![(WebTransport::Sse, url.clone())];
     }
     let below = |name: &str| {
         let mut below = url.clone();
         below.set_path(&format!("{path}/{name}"));
         below
     };
-    let mut addresses = vec![Address::Http(url.clone())];
+    let mut candidates = vec![(WebTransport::Http, url.clone())];
     if !path.ends_with("/mcp") {
-        addresses.push(Address::Http(below("mcp")));
+        candidates.push((WebTransport::Http, below("mcp")));
     }
     // Legacy SSE is not tried at the root of a host.
     if !path.is_empty() {
-        addresses.push(Address::LegacySse(url.clone()));
+        candidates.push((WebTransport::Sse, url.clone()));
     }
-    addresses.push(Address::LegacySse(below("sse")));
-    addresses
+    candidates.push((WebTransport::Sse, below("sse")));
+    candidates
 }
 
 /// Whether a failure means that the path is wrong or the server is not an MCP server.
@@ -78,7 +86,7 @@ mod tests {
     fn shown(url: &str) -> Vec<String> {
         candidates(&Url::parse(url).unwrap())
             .iter()
-            .map(|address| format!("{} {}", address.transport(), address.url()))
+            .map(|(transport, url)| format!("{} {url}", name(*transport)))
             .collect()
     }
 

@@ -7,7 +7,8 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, Response};
-use embody_wire::{Address, Client, ClientOptions, Endpoint, Error, Limits, Secret};
+use embody_wire::upstream::Route;
+use embody_wire::{Client, ClientOptions, Error, Limits, Secret, Url};
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
 
@@ -146,11 +147,11 @@ pub(crate) fn terms_with(limits: Limits) -> ClientOptions {
 pub(crate) const SHORT: Duration = Duration::from_millis(30);
 
 pub(crate) async fn connect_http(url: &str, terms: ClientOptions) -> Result<Client, Error> {
-    Client::connect(Endpoint { address: Address::http(url).unwrap(), options: terms }).await
+    Client::open(Route::Http { url: Url::parse(url).unwrap() }, &terms).await
 }
 
 pub(crate) async fn connect_sse(url: &str, terms: ClientOptions) -> Result<Client, Error> {
-    Client::connect(Endpoint { address: Address::legacy_sse(url).unwrap(), options: terms }).await
+    Client::open(Route::Sse { url: Url::parse(url).unwrap() }, &terms).await
 }
 
 pub(crate) fn raw_json(text: &str) -> Box<RawValue> {

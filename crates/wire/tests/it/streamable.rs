@@ -42,16 +42,15 @@ async fn a_tool_call_is_answered_as_an_event_stream() {
 #[tokio::test]
 async fn the_handshake_says_who_asks_and_what_it_speaks() {
     let (base, log) = serve(session_with("{}")).await;
-    let mut terms = terms();
-    terms.implementation.name = "tester".to_owned();
-    terms.implementation.version = "9".to_owned();
-    connect_http(&base, terms).await.unwrap();
+    connect_http(&base, terms()).await.unwrap();
     let hello = &log.all()[0];
     assert_eq!(
         hello.body,
         concat!(
             r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","#,
-            r#""capabilities":{},"clientInfo":{"name":"tester","version":"9"}}}"#
+            r#""capabilities":{},"clientInfo":{"name":"embody","version":""#,
+            env!("CARGO_PKG_VERSION"),
+            r#""}}}"#
         )
     );
     assert_eq!(hello.header("accept"), Some("application/json, text/event-stream"));

@@ -46,7 +46,7 @@ pub(super) fn is_about_a_task(method: &str) -> bool {
 
 /// The error for a host that did not declare the tasks extension.
 pub(super) fn unknown_to(call: &Call<Principal>) -> Option<Outcome> {
-    if call.host.client_info().has_extension(TASKS) {
+    if call.host.initialize_params().has_extension(TASKS) {
         return None;
     }
     let message = format!("tasks are for hosts that declare the extension `{TASKS}` with the request");

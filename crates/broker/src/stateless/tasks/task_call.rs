@@ -95,7 +95,7 @@ pub(crate) async fn register_task(
         CallResult::Answered(Outcome::Result(result)) if is_task(result) => result,
         _ => return (carried, None),
     };
-    if has_sessions || !is_stateless || !act.request.host.client_info().has_extension(TASKS) {
+    if has_sessions || !is_stateless || !act.request.host.initialize_params().has_extension(TASKS) {
         let error = Error::Protocol("it made a task of the call, which this host cannot follow");
         return (CallResult::Lost(error), None);
     }

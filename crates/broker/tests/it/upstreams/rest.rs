@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{
-    Backoff, BodySpec, Health, Hello, IdleShutdown, RawTool, Role, Spec, Start, Upstream, UpstreamEvent,
+    Backoff, BodySpec, Health, IdleShutdown, RawTool, Role, Spec, Start, Upstream, UpstreamEvent,
 };
 use embody_wire::upstream::{CallEvent, EraCache, OutgoingCall, Route};
-use embody_wire::{Limits, Proxies};
+use embody_wire::{InitializeParams, Limits, Proxies};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc};
@@ -47,9 +47,10 @@ fn lazily(
     };
     let known: Vec<RawTool> = known.iter().map(tool).collect();
     let spec = spec(&server.route, IdleShutdown { start: Start::Lazy, idle_stop });
-    let upstream = Upstream::start_with_known_tools(still(), spec, Hello::default(), heard, async move {
-        Some(known).filter(|known| !known.is_empty())
-    });
+    let upstream =
+        Upstream::start_with_known_tools(still(), spec, InitializeParams::default(), heard, async move {
+            Some(known).filter(|known| !known.is_empty())
+        });
     (upstream, hears)
 }
 
@@ -60,7 +61,7 @@ fn eagerly(
 ) -> (Arc<Upstream>, mpsc::Receiver<UpstreamEvent>) {
     let (heard, hears) = mpsc::channel(64);
     let spec = spec(&server.route, IdleShutdown { idle_stop: Some(idle_stop), ..IdleShutdown::default() });
-    (Upstream::start_with_backoff(pace, spec, Hello::default(), heard), hears)
+    (Upstream::start_with_backoff(pace, spec, InitializeParams::default(), heard), hears)
 }
 
 async fn call(upstream: &Upstream) {
@@ -109,7 +110,7 @@ async fn whoever_comes_before_it_is_known_whether_it_rests_is_not_forgotten() {
         }
     };
     let spec = spec(&server.route, IdleShutdown { start: Start::Lazy, idle_stop: None });
-    let upstream = Upstream::start_with_known_tools(still(), spec, Hello::default(), heard, known);
+    let upstream = Upstream::start_with_known_tools(still(), spec, InitializeParams::default(), heard, known);
     let early = tokio::spawn({
         let upstream = Arc::clone(&upstream);
         async move { upstream.lease().await.is_ok() }

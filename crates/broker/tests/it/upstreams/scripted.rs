@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use embody_broker::policy::Glob;
-use embody_broker::upstream::{Backoff, BodySpec, Hello, IdleShutdown, Role, Spec, Upstream, UpstreamEvent};
+use embody_broker::upstream::{Backoff, BodySpec, IdleShutdown, Role, Spec, Upstream, UpstreamEvent};
 use embody_wire::upstream::{EraCache, InProcessServer, Route};
-use embody_wire::{Limits, Proxies};
+use embody_wire::{InitializeParams, Limits, Proxies};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
@@ -137,7 +137,7 @@ pub(crate) fn start(
         tools: None,
         era: EraCache::default(),
     };
-    (Upstream::start_with_backoff(pace, Arc::new(spec), Hello::default(), heard), hears)
+    (Upstream::start_with_backoff(pace, Arc::new(spec), InitializeParams::default(), heard), hears)
 }
 
 /// Only the first attempt happens by itself.

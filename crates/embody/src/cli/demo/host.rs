@@ -10,9 +10,9 @@ use embody_store::Principal;
 use embody_wire::message::Response;
 use embody_wire::server::{CancellationToken, code};
 use embody_wire::upstream::{
-    CallEvent, ClientInfo, ConnectOptions, EraCache, InProcessServer, Link, OutgoingCall, Route,
+    CallEvent, ConnectOptions, EraCache, InProcessServer, Link, OutgoingCall, Route,
 };
-use embody_wire::{Implementation, Limits, Outcome, Proxies, Request};
+use embody_wire::{InitializeParams, Limits, Outcome, Proxies, Request};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -32,14 +32,12 @@ pub(super) struct Host {
 impl Host {
     pub(super) async fn connect(broker: &Arc<Broker>) -> Result<Self, CliError> {
         let principal = Principal { may_approve: true, ..Principal::host(USER, AGENT)? };
-        let implementation =
-            Implementation { name: "embody-demo".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
         let capabilities = to_raw_value(&json!({"elicitation": {}})).ok();
         let options = ConnectOptions {
             route: Route::InProcess(InProcessServer::new(Arc::clone(broker), move || {
                 Some((principal.clone(), CancellationToken::new()))
             })),
-            client_info: ClientInfo { capabilities, implementation, ..ClientInfo::default() },
+            params: InitializeParams { capabilities, ..InitializeParams::named("embody-demo") },
             tokens: None,
             proxies: Proxies::default(),
             limits: Limits::default(),

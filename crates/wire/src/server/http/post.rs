@@ -20,9 +20,10 @@ use super::headers;
 use super::response::{self, Source, Style};
 use super::revocation::StatelessRequest;
 use super::sessions::{Session, capacity};
+use crate::initialize::InitializeParams;
 use crate::message::{self, Id, Message, MessageError, Request};
 use crate::server::connection::{IncomingRequest, PendingResponses};
-use crate::server::era::{ClientInfo, Era, MODERN, RequestMeta, unsupported};
+use crate::server::era::{Era, MODERN, RequestMeta, unsupported};
 use crate::server::errors::code;
 use crate::server::in_flight::{Full, Share, TOO_MANY_BYTES};
 use crate::server::lines::unreadable;
@@ -173,8 +174,8 @@ async fn alone<S: Service>(
         return Err(HttpError::new(StatusCode::TOO_MANY_REQUESTS, message).about(Some(request.id)));
     };
     let buffer = Arc::new(ReplayBuffer::new(capacity(&server.limits, false)));
-    let host =
-        Host::stateless(principal, ClientInfo::default(), Arc::clone(&server.arrived)).with_bearer(bearer);
+    let host = Host::stateless(principal, InitializeParams::default(), Arc::clone(&server.arrived))
+        .with_bearer(bearer);
     let connection = Arc::new(server.connection(host));
     let pending = PendingResponses::new(1, Some(Arc::clone(&buffer)), share);
     let reader = buffer.read_on();

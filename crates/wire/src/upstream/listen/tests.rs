@@ -5,10 +5,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, 
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::super::ClientInfo;
 use super::super::pipe::Pipe;
 use super::super::stateless::SUBSCRIPTION_ID;
 use super::*;
+use crate::initialize::InitializeParams;
 use crate::limits::Limits;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -33,7 +33,8 @@ impl Server {
     fn with(pauses: ListenBackoff, limits: Limits) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (said, says) = mpsc::channel(16);
-        let (calls, stateless) = (Arc::<Calls>::default(), Arc::new(Stateless::new(&ClientInfo::default())));
+        let (calls, stateless) =
+            (Arc::<Calls>::default(), Arc::new(Stateless::new(&InitializeParams::default())));
         let ends = (Arc::clone(&calls), said.clone());
         let pipe = Pipe::open(tokio::io::split(ours), limits, ends, None);
         let (transport, watched) = (Arc::new(Transport::Pipe(Box::new(pipe))), Arc::clone(&stateless));

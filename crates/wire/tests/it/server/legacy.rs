@@ -1,6 +1,7 @@
 //! Legacy HTTP+SSE, tested with our own client.
 
-use embody_wire::{Address, Client, ClientOptions, Endpoint, Secret};
+use embody_wire::upstream::Route;
+use embody_wire::{Client, ClientOptions, Secret, Url};
 
 use super::*;
 
@@ -8,8 +9,8 @@ use super::*;
 async fn our_own_client_speaks_with_it() {
     let mut served = served(Limits::default()).await;
     let terms = ClientOptions { bearer: Some(Secret::new("ann")), ..ClientOptions::default() };
-    let address = Address::legacy_sse(&format!("{}/sse", served.url)).unwrap();
-    let client = Client::connect(Endpoint { address, options: terms }).await.unwrap();
+    let route = Route::Sse { url: Url::parse(&format!("{}/sse", served.url)).unwrap() };
+    let client = Client::open(route, &terms).await.unwrap();
     let answer = client.request("whoami", &raw(&json!({}))).await.unwrap();
     assert_eq!(answer.get(), r#"{"principal":"ann","session":true}"#);
     client.close().await;

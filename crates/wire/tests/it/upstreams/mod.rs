@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use embody_wire::message::{Outcome, Response};
 use embody_wire::upstream::{
-    CallEvent, ClientInfo, ConnectOptions, EraCache, Link, OutgoingCall, PendingCall, Route, ServerMessage,
+    CallEvent, ConnectOptions, EraCache, Link, OutgoingCall, PendingCall, Route, ServerMessage,
 };
-use embody_wire::{Error, Limits, Proxies, Url};
+use embody_wire::{Error, InitializeParams, Limits, Proxies, Url};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -28,7 +28,7 @@ fn opening(route: Route) -> ConnectOptions {
     let era = EraCache::sessions();
     ConnectOptions {
         route,
-        client_info: ClientInfo::default(),
+        params: InitializeParams::default(),
         tokens: None,
         proxies: Proxies::default(),
         limits: Limits::default(),
