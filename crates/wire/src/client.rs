@@ -9,13 +9,13 @@ use tokio::sync::mpsc;
 
 use crate::error::Error;
 use crate::initialize::InitializeParams;
+use crate::initialize::Version;
 use crate::limits::Limits;
 use crate::message::{Outcome, Response};
 use crate::proxies::Proxies;
 use crate::secret::Secret;
 use crate::server::code;
 use crate::upstream::{CallEvent, ConnectOptions, EraCache, Link, OutgoingCall, Route, TokenSource};
-use crate::version::Version;
 
 /// What a client uses for every connection.
 #[derive(Debug, Clone, Default)]
@@ -54,8 +54,8 @@ impl Client {
         let (proxies, limits, era) = (options.proxies.clone(), options.limits.clone(), EraCache::sessions());
         let options = ConnectOptions { route, params, tokens, proxies, limits, era };
         // Messages that belong to no call are discarded.
-        let (said, _) = mpsc::channel(1);
-        Ok(Self { link: Link::open(&options, said).await?, limits: options.limits })
+        let (messages, _) = mpsc::channel(1);
+        Ok(Self { link: Link::open(&options, messages).await?, limits: options.limits })
     }
 
     /// Calls a method and returns its result as raw JSON.

@@ -13,9 +13,8 @@
 //! | [`server`] | the server side: a service behind stdio, streamable HTTP and legacy SSE |
 //! | [`upstream`] | connections to upstream servers, with progress, server requests and notifications |
 //! | `limits` | all limits in one struct |
-//! | `version` | the revisions of the session era |
 //! | `error` | [`Error`] and [`Kind`] |
-//! | `initialize` | the parameters of `initialize`, for both sides |
+//! | `initialize` | the parameters of `initialize`, for both sides, and the revisions of the session era |
 //! | `proxies` | selects the proxy for an address |
 //! | `http_client` | the HTTP client both transports share: token, status, bodies, event streams |
 //! | `send_receipt` | tracks whether a message has started to be sent |
@@ -39,15 +38,13 @@ pub mod server;
 pub mod splice;
 pub mod sse;
 pub mod upstream;
-mod version;
 
 pub use blocking::off_runtime;
 pub use client::{Client, ClientOptions, dial};
 pub use error::{Attempt, Error, Kind};
-pub use initialize::InitializeParams;
+pub use initialize::{InitializeParams, Version};
 pub use limits::Limits;
 pub use message::{Id, Message, Notification, Outcome, Request, Response};
 pub use proxies::{Proxies, Proxy};
 pub use reqwest::Url;
 pub use secret::Secret;
-pub use version::Version;

@@ -19,10 +19,10 @@ use super::outbound::OnFlushed;
 use super::outbound::Outbound;
 use super::replay_buffer::ReplayBuffer;
 use super::service::{Call, Host, Service};
+use crate::initialize::Version;
 use crate::initialize::protocol_version;
 use crate::limits::Limits;
 use crate::message::{self, Id, Message, Notification, Outcome, Request, Response};
-use crate::version::Version;
 
 /// A request with the metadata that the transport has read from it.
 pub(crate) struct IncomingRequest {

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use super::errors::{code, failure, failure_with};
 use crate::initialize::InitializeParams;
+use crate::initialize::Version;
 use crate::message::{Outcome, Request, may_contain, members};
-use crate::version::Version;
 
 pub const MODERN: &str = "2026-07-28";
 

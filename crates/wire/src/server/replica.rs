@@ -6,8 +6,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::service::Host;
 use super::stateless::BoxFuture;
 use crate::initialize::InitializeParams;
+use crate::initialize::Version;
 use crate::message::{Message, Outcome, Request};
-use crate::version::Version;
 
 /// A service that runs in several processes. It delivers the events between them.
 pub trait ReplicatedService<P>: Send + Sync {

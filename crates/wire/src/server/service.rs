@@ -16,9 +16,9 @@ use super::replica::{ReplicatedService, ResumedSession};
 use super::server_requests::{PendingServerRequest, ServerRequests};
 use super::stateless::MultiRoundService;
 use crate::initialize::InitializeParams;
+use crate::initialize::Version;
 use crate::message::{Message, Notification, Outcome, Request};
 use crate::secret::Secret;
-use crate::version::Version;
 
 /// A server of methods, such as a mind, a body or a broker.
 pub trait Service: Send + Sync + 'static {

@@ -1,4 +1,5 @@
-//! A server that runs as a child process: started with a minimal environment, ended together with its process group.
+//! A server that runs as a child process: started with a minimal environment, watched until it exits, ended together with its
+//! process group when the link closes.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -14,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::{ChildStdin, ChildStdout, Command};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::reaper::{Reaper, Watch};
@@ -28,7 +30,8 @@ const ERRORS_AT_ONCE: usize = 1024;
 /// Shorter values are not masked: masking `1` would garble every line.
 const SECRET_MIN_BYTES: usize = 4;
 
-const LAST_WORDS: Duration = Duration::from_millis(200);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
+const WORDS_MAX_CHARS: usize = 200;
 
 #[derive(Clone)]
 pub struct ChildSpec {
@@ -51,7 +54,7 @@ impl std::fmt::Debug for ChildSpec {
 
 /// A running process with its process group. Dropping it kills the group.
 #[derive(Debug)]
-pub(super) struct Child {
+struct Child {
     process: tokio::process::Child,
     group: Option<Pid>,
     watch: Option<Watch>,
@@ -59,17 +62,16 @@ pub(super) struct Child {
     keeper: JoinHandle<()>,
 }
 
-pub(super) type Errors = Arc<Mutex<VecDeque<String>>>;
+type Errors = Arc<Mutex<VecDeque<String>>>;
 
 impl Child {
-    /// Starts the process and returns its standard streams.
-    pub(super) fn start(spec: &ChildSpec) -> Result<(Self, (ChildStdout, ChildStdin)), Error> {
+    fn start(spec: &ChildSpec) -> Result<(Self, (ChildStdout, ChildStdin)), Error> {
         let failed = |source| Error::Start { program: spec.program.display().to_string(), source };
-        let (complaints, complains) = std::io::pipe().map_err(failed)?;
-        let complaints = File::from(OwnedFd::from(complaints));
-        let number = complaints.metadata().map_err(failed)?.ino();
+        let (stderr_read, stderr_write) = std::io::pipe().map_err(failed)?;
+        let stderr_read = File::from(OwnedFd::from(stderr_read));
+        let number = stderr_read.metadata().map_err(failed)?.ino();
         let watch = spec.reaper.as_ref().map(|reaper| reaper.watch(number)).transpose()?;
-        let complaints = Receiver::from_owned_fd(complaints.into()).map_err(failed)?;
+        let stderr_read = Receiver::from_owned_fd(stderr_read.into()).map_err(failed)?;
         let mut command = Command::new(&spec.program);
         command
             .args(&spec.arguments)
@@ -78,35 +80,27 @@ impl Child {
         if let Some(folder) = &spec.folder {
             command.current_dir(folder);
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(complains);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr_write);
         let mut process = command.process_group(0).kill_on_drop(true).spawn().map_err(failed)?;
         let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         if let Some((watch, group)) = watch.as_ref().zip(group) {
             watch.leads(group);
         }
         let errors = Errors::default();
-        let keeper = tokio::spawn(keep(complaints, Arc::clone(&errors), Mask::new(&spec.secrets)));
+        let keeper = tokio::spawn(keep(stderr_read, Arc::clone(&errors), Mask::new(&spec.secrets)));
         let streams = process.stdout.take().zip(process.stdin.take());
         let child = Self { process, group, watch, errors, keeper };
         streams.map(|streams| (child, streams)).ok_or(Error::Protocol("the process has no streams"))
     }
 
-    pub(super) fn kept(&self) -> Errors {
-        Arc::clone(&self.errors)
-    }
-
-    pub(super) fn id(&self) -> Option<u32> {
-        self.process.id()
-    }
-
     /// Waits until the process exits. Returns a description of how it exited.
-    pub(super) async fn ended(&mut self) -> String {
+    async fn ended(&mut self) -> String {
         match self.process.wait().await {
             Ok(status) => {
                 // Processes that it started may still run.
                 self.signal(Signal::KILL);
                 self.is_gone();
-                self.hear_last_words().await;
+                self.drain_stderr().await;
                 status.to_string()
             }
             Err(error) => error.to_string(),
@@ -115,7 +109,7 @@ impl Child {
 
     /// Ends the process, whose input must be closed already. After `patience` it gets SIGTERM; after the same time
     /// again, the whole group gets SIGKILL.
-    pub(super) async fn end(mut self, patience: Duration) {
+    async fn end(mut self, patience: Duration) {
         if tokio::time::timeout(patience, self.process.wait()).await.is_err() {
             self.signal(Signal::TERM);
             let _ = tokio::time::timeout(patience, self.process.wait()).await;
@@ -123,13 +117,13 @@ impl Child {
         self.signal(Signal::KILL);
         let _ = self.process.wait().await;
         self.is_gone();
-        self.hear_last_words().await;
+        self.drain_stderr().await;
     }
 
     /// Reads stderr to its end, unless another process holds it open.
-    async fn hear_last_words(&mut self) {
+    async fn drain_stderr(&mut self) {
         if !self.keeper.is_finished() {
-            let _ = tokio::time::timeout(LAST_WORDS, &mut self.keeper).await;
+            let _ = tokio::time::timeout(DRAIN_TIMEOUT, &mut self.keeper).await;
             self.keeper.abort();
         }
     }
@@ -154,8 +148,90 @@ impl Drop for Child {
     }
 }
 
-pub(super) fn lines(errors: &Errors) -> Vec<String> {
+fn lines(errors: &Errors) -> Vec<String> {
     errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+}
+
+/// A process and its watching task. Dropping it kills the process with everything it started.
+pub(super) struct Process {
+    pid: Option<u32>,
+    errors: Errors,
+    stop: watch::Sender<bool>,
+    exit: watch::Receiver<Option<ProcessExit>>,
+    watcher: JoinHandle<()>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct ProcessExit {
+    pub(super) how: String,
+    /// The last line that it wrote to stderr, truncated.
+    pub(super) words: String,
+}
+
+impl Process {
+    /// Starts a process and returns its standard streams. `patience` is the time it gets to exit, applied twice (see
+    /// [`Child::end`]).
+    pub(super) fn start(
+        spec: &ChildSpec,
+        patience: Duration,
+    ) -> Result<(Self, (ChildStdout, ChildStdin)), Error> {
+        let (child, streams) = Child::start(spec)?;
+        let (stop, stopping) = watch::channel(false);
+        let (ended, exit) = watch::channel(None);
+        let (pid, errors) = (child.process.id(), Arc::clone(&child.errors));
+        let watcher = tokio::spawn(watch(child, stopping, ended, patience));
+        Ok((Self { pid, errors, stop, exit, watcher }, streams))
+    }
+
+    /// Reports how the process exited, once it has.
+    pub(super) fn exit(&self) -> watch::Receiver<Option<ProcessExit>> {
+        self.exit.clone()
+    }
+
+    pub(super) fn errors(&self) -> Vec<String> {
+        lines(&self.errors)
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.pid.filter(|_| self.exit.borrow().is_none())
+    }
+
+    /// Ends the process; its input must be closed already.
+    pub(super) async fn end(&self) {
+        self.stop.send_replace(true);
+        let mut exit = self.exit.clone();
+        // On error the watching task is gone, and the process with it.
+        let _ = exit.wait_for(Option::is_some).await;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.watcher.abort();
+    }
+}
+
+async fn watch(
+    mut child: Child,
+    mut stopping: watch::Receiver<bool>,
+    ended: watch::Sender<Option<ProcessExit>>,
+    patience: Duration,
+) {
+    let errors = Arc::clone(&child.errors);
+    let how = tokio::select! {
+        how = child.ended() => Some(how),
+        _ = stopping.wait_for(|stopping| *stopping) => None,
+    };
+    let how = match how {
+        Some(how) => how,
+        None => {
+            child.end(patience).await;
+            "it was told to".to_owned()
+        }
+    };
+    let last = lines(&errors).into_iter().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    let words = last.chars().filter(|c| !c.is_control()).take(WORDS_MAX_CHARS).collect();
+    ended.send_replace(Some(ProcessExit { how, words }));
 }
 
 /// Keeps the last lines and drains the rest: a process that cannot write to stderr blocks. A long line is truncated.
@@ -259,7 +335,7 @@ mod tests {
         let spec = shell("setsid sh -c 'echo $$ >&2; exec sleep 60' & read x", &[]);
         for is_dropped in [true, false] {
             let (child, streams) = Child::start(&spec).unwrap();
-            let kept = child.kept();
+            let kept = Arc::clone(&child.errors);
             while lines(&kept).is_empty() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }

@@ -15,11 +15,11 @@ use super::stateless::{self, Stateless};
 use super::transport::Transport;
 use super::{CallEvent, OutgoingCall, PendingCall, ServerMessage};
 use crate::error::Error;
+use crate::initialize::Version;
 use crate::initialize::{InitializeParams, protocol_version};
 use crate::message::{Message, Notification, Response};
 use crate::secret::Redactor;
 use crate::server::code;
-use crate::version::Version;
 
 /// How long a server may take to answer the probe. A server that starts slowly is then sent `initialize`, which nearly
 /// all servers support.
@@ -48,7 +48,7 @@ impl From<OpenError> for Error {
 
 /// What initialization needs: the receiver of early server messages, and the redactor for errors.
 pub(super) struct InitContext<'a> {
-    pub(super) said: &'a mpsc::Sender<ServerMessage>,
+    pub(super) messages: &'a mpsc::Sender<ServerMessage>,
     pub(super) redactor: &'a Redactor,
 }
 
@@ -65,7 +65,7 @@ pub(super) async fn negotiate(
     transport: &Transport,
     options: &ConnectOptions,
     (transport_name, is_after_probe): (&'static str, bool),
-    hears: &InitContext<'_>,
+    context: &InitContext<'_>,
 ) -> Result<ServerProfile, OpenError> {
     let cache = &options.era;
     // Embedded servers, and all servers on the legacy transport, have sessions.
@@ -73,7 +73,7 @@ pub(super) async fn negotiate(
     let known = if may_be_stateless && !is_after_probe { cache.get().await } else { KnownEra::Sessions };
     let (mut is_proven, mut late) = (is_after_probe, None);
     if known != KnownEra::Sessions {
-        match discover(transport, options, hears).await {
+        match discover(transport, options, context).await {
             Ok(ProbeResult::Stateless(found)) => {
                 cache.set(KnownEra::Stateless);
                 return Ok(found);
@@ -85,13 +85,13 @@ pub(super) async fn negotiate(
         // Set even if `initialize` is not answered: the next connection starts with `initialize`.
         cache.set(KnownEra::Sessions);
     }
-    let refused = match initialize(transport, &options.params, hears).await {
-        Ok((version, greeting)) => {
+    let refused = match initialize(transport, &options.params, context).await {
+        Ok((version, result)) => {
             cache.set(KnownEra::Sessions);
-            if is_proven || refused_late(transport, late, hears).await {
+            if is_proven || refused_late(transport, late, context).await {
                 cache.save(true).await;
             }
-            return Ok((version, greeting, None));
+            return Ok((version, result, None));
         }
         Err(error) => error,
     };
@@ -99,7 +99,7 @@ pub(super) async fn negotiate(
         matches!(refused, Error::Rpc { code: code::METHOD_NOT_FOUND | code::UNSUPPORTED_VERSION, .. });
     if may_be_stateless
         && has_no_sessions
-        && let ProbeResult::Stateless(found) = discover(transport, options, hears).await?
+        && let ProbeResult::Stateless(found) = discover(transport, options, context).await?
     {
         cache.set(KnownEra::Stateless);
         cache.save(false).await;
@@ -128,7 +128,7 @@ fn after_probe(error: Error, transport: &Transport, cache: &EraCache, known: Kno
 async fn discover(
     transport: &Transport,
     options: &ConnectOptions,
-    hears: &InitContext<'_>,
+    context: &InitContext<'_>,
 ) -> Result<ProbeResult, Error> {
     let stateless = Arc::new(Stateless::new(&options.params));
     if let Transport::Http(http) = transport {
@@ -138,11 +138,11 @@ async fn discover(
     let asked = async {
         let call = OutgoingCall { method: "server/discover", params: None };
         let begun = transport.begin_stateless(&stateless, call, std::future::pending()).await?;
-        await_result(transport, running.insert(begun.ok_or(Error::NoAnswer)?), hears).await
+        await_result(transport, running.insert(begun.ok_or(Error::NoAnswer)?), context).await
     };
     let probed = match timeout(PROBE.min(options.limits.attempt_timeout / 2), asked).await {
-        Ok(Ok(answer)) => stateless::initialize_result(&answer).map_or(ProbeResult::Refused, |greeting| {
-            ProbeResult::Stateless((Version::LATEST, greeting, Some(stateless)))
+        Ok(Ok(answer)) => stateless::initialize_result(&answer).map_or(ProbeResult::Refused, |result| {
+            ProbeResult::Stateless((Version::LATEST, result, Some(stateless)))
         }),
         // Wrong credentials and an unreachable server mean the same in both eras.
         Ok(Err(error @ (Error::Unauthorized { .. } | Error::NoToken { .. }))) => return Err(error),
@@ -161,25 +161,25 @@ async fn discover(
 }
 
 /// Whether a probe that timed out has been answered with an error by now.
-async fn refused_late(transport: &Transport, late: Option<PendingCall>, hears: &InitContext<'_>) -> bool {
+async fn refused_late(transport: &Transport, late: Option<PendingCall>, context: &InitContext<'_>) -> bool {
     let Some(mut late) = late else { return false };
-    let answered = timeout(Duration::ZERO, await_result(transport, &mut late, hears)).await;
+    let answered = timeout(Duration::ZERO, await_result(transport, &mut late, context)).await;
     matches!(answered, Ok(Err(Error::Rpc { .. })))
 }
 
 async fn initialize(
     transport: &Transport,
     params: &InitializeParams,
-    hears: &InitContext<'_>,
+    context: &InitContext<'_>,
 ) -> Result<(Version, Box<RawValue>), Error> {
     let params = params.to_json()?;
     let call = OutgoingCall { method: "initialize", params: Some(&params) };
     let mut running = transport.begin(call, std::future::pending()).await?.ok_or(Error::NoAnswer)?;
-    let answer = await_result(transport, &mut running, hears).await?;
+    let answer = await_result(transport, &mut running, context).await?;
     let version = protocol_version(&answer)
         .ok_or(Error::Protocol("the answer to `initialize` names no protocol version"))?;
-    let version =
-        Version::parse(&version).ok_or_else(|| Error::Version { version: hears.redactor.quote(&version) })?;
+    let version = Version::parse(&version)
+        .ok_or_else(|| Error::Version { version: context.redactor.quote(&version) })?;
     if let Transport::Http(http) = transport {
         http.agree(version);
     }
@@ -194,16 +194,16 @@ async fn initialize(
 async fn await_result(
     transport: &Transport,
     running: &mut PendingCall,
-    hears: &InitContext<'_>,
+    context: &InitContext<'_>,
 ) -> Result<Box<RawValue>, Error> {
     loop {
         match running.next().await {
-            CallEvent::Done(outcome) => return outcome.into_result(hears.redactor),
+            CallEvent::Done(outcome) => return outcome.into_result(context.redactor),
             CallEvent::Lost(error) => return Err(error),
             // A server may log before initialization is complete. If the queue is full, the message is dropped as
             // usual.
             CallEvent::Notification(notification) => {
-                let _ = hears.said.try_send(ServerMessage::Notification(notification));
+                let _ = context.messages.try_send(ServerMessage::Notification(notification));
             }
             // The protocol allows only `ping` before initialization is complete.
             CallEvent::Request(request) => {

@@ -4,13 +4,15 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::ServerMessage;
 use super::calls::{Calls, MessageSource};
+use crate::error::Error;
 use crate::message::{Message, Notification, Request, Response};
 use crate::server::code;
 
@@ -21,10 +23,14 @@ const CHANGE_MOST_BYTES: usize = 16 * 1024;
 /// Bytes that may wait in one stream. A message that finds the stream empty may be larger.
 pub(super) const UNREAD_BYTES: usize = 4 * 1024 * 1024;
 
+/// Replies in flight. A server that sends requests faster than it reads gets no further replies, and its requests time
+/// out.
+const REPLIES_MOST: usize = 16;
+
 #[derive(Clone)]
 pub(super) struct Inbox {
     calls: Arc<Calls>,
-    said: mpsc::Sender<ServerMessage>,
+    messages: mpsc::Sender<ServerMessage>,
     waiting: Arc<Mutex<Waiting>>,
 }
 
@@ -36,8 +42,8 @@ struct Waiting {
 }
 
 impl Inbox {
-    pub(super) fn new(calls: Arc<Calls>, said: mpsc::Sender<ServerMessage>) -> Self {
-        Self { calls, said, waiting: Arc::default() }
+    pub(super) fn new(calls: Arc<Calls>, messages: mpsc::Sender<ServerMessage>) -> Self {
+        Self { calls, messages, waiting: Arc::default() }
     }
 
     /// Routes a message. Returns the response to send back, if any.
@@ -49,7 +55,7 @@ impl Inbox {
             }
             Message::Notification(notification) => {
                 if let Some(notification) = self.calls.note(notification, stream) {
-                    self.tell(notification);
+                    self.deliver(notification);
                 }
                 None
             }
@@ -67,10 +73,10 @@ impl Inbox {
             |request: Request| Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked");
         let mut waiting = self.waiting();
         let size = size(&request.method, request.params.as_deref());
-        if !waiting.unread.has_room(&self.said, size) {
+        if !waiting.unread.has_room(&self.messages, size) {
             return Some(nobody(request));
         }
-        match self.said.try_send(ServerMessage::Request(request)) {
+        match self.messages.try_send(ServerMessage::Request(request)) {
             Err(
                 TrySendError::Full(ServerMessage::Request(request))
                 | TrySendError::Closed(ServerMessage::Request(request)),
@@ -82,7 +88,7 @@ impl Inbox {
         }
     }
 
-    fn tell(&self, notification: Notification) {
+    fn deliver(&self, notification: Notification) {
         let mut waiting = self.waiting();
         let size = size(&notification.method, notification.params.as_deref());
         let is_change = is_change(&notification.method) && size <= CHANGE_MOST_BYTES;
@@ -90,14 +96,14 @@ impl Inbox {
         if is_change && !waiting.late.is_empty() {
             return keep(&mut waiting.late, notification);
         }
-        if !waiting.unread.has_room(&self.said, size) && !is_change {
+        if !waiting.unread.has_room(&self.messages, size) && !is_change {
             return;
         }
-        match self.said.try_send(ServerMessage::Notification(notification)) {
+        match self.messages.try_send(ServerMessage::Notification(notification)) {
             Ok(()) => waiting.unread.add(size),
             Err(TrySendError::Full(ServerMessage::Notification(notification))) if is_change => {
                 keep(&mut waiting.late, notification);
-                tokio::spawn(tell_late(self.said.clone(), Arc::clone(&self.waiting)));
+                tokio::spawn(send_late(self.messages.clone(), Arc::clone(&self.waiting)));
             }
             Err(_) => {}
         }
@@ -116,9 +122,9 @@ fn keep(late: &mut Vec<Notification>, notification: Notification) {
     }
 }
 
-async fn tell_late(said: mpsc::Sender<ServerMessage>, waiting: Arc<Mutex<Waiting>>) {
+async fn send_late(messages: mpsc::Sender<ServerMessage>, waiting: Arc<Mutex<Waiting>>) {
     // Without a listener the changes are discarded.
-    while let Ok(place) = said.reserve().await {
+    while let Ok(place) = messages.reserve().await {
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.late.is_empty() {
             return;
@@ -174,6 +180,31 @@ fn pong(request: Request) -> Response {
     }
 }
 
+/// Immediate replies to a server that do not block its reader, limited in number.
+pub(super) struct Replies(Arc<Semaphore>);
+
+impl Default for Replies {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(REPLIES_MOST)))
+    }
+}
+
+impl Replies {
+    /// Sends a reply within the time limit, if there is capacity.
+    pub(super) fn send(
+        &self,
+        limit: Duration,
+        reply: impl Future<Output = Result<(), Error>> + Send + 'static,
+    ) {
+        if let Ok(place) = Arc::clone(&self.0).try_acquire_owned() {
+            tokio::spawn(async move {
+                let _ = tokio::time::timeout(limit, reply).await;
+                drop(place);
+            });
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,8 +221,8 @@ mod tests {
 
     #[test]
     fn what_nobody_reads_is_bounded_in_bytes() {
-        let (said, mut says) = mpsc::channel(256);
-        let inbox = Inbox::new(Arc::default(), said);
+        let (messages, mut says) = mpsc::channel(256);
+        let inbox = Inbox::new(Arc::default(), messages);
         for _ in 0..50 {
             inbox.take(note("notifications/message", 1024 * 1024), MessageSource::Shared);
         }

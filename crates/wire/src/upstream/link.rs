@@ -10,14 +10,13 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::calls::Calls;
-use super::child::{Child, ChildSpec};
+use super::child::{ChildSpec, Process};
 use super::era_probe::{InitContext, OpenError, negotiate};
 use super::http::Http;
 use super::in_process::{Connector, InProcess, InProcessServer};
 use super::inbox::Inbox;
 use super::listen::{ListenBackoff, Listener};
 use super::pipe::Pipe;
-use super::process::Process;
 use super::route::{ConnectOptions, Route, WebTransport};
 use super::sse::Sse;
 use super::stateless::{InputRequired, Stateless};
@@ -25,10 +24,10 @@ use super::transport::Transport;
 use super::{OutgoingCall, PendingCall, ServerMessage, cancelled, transport_probe};
 use crate::error::Error;
 use crate::http_client::HttpClient;
+use crate::initialize::Version;
 use crate::message::{Message, Notification, Outcome, Response, is_notification};
 use crate::secret::Redactor;
 use crate::server::MODERN;
-use crate::version::Version;
 
 /// An open session with a server. Calls may run concurrently. Dropping it kills a process with everything it started,
 /// and leaves an HTTP session to expire; [`Link::close`] shuts both down gracefully.
@@ -55,35 +54,41 @@ impl Link {
     ///
     /// # Errors
     /// When the server cannot be reached, rejects the connection, times out, or speaks another protocol.
-    pub async fn open(options: &ConnectOptions, said: mpsc::Sender<ServerMessage>) -> Result<Self, Error> {
+    pub async fn open(
+        options: &ConnectOptions,
+        messages: mpsc::Sender<ServerMessage>,
+    ) -> Result<Self, Error> {
         match &options.route {
-            Route::Probe { url } => transport_probe::open(url, options, said).await,
-            Route::Http { url } => Self::open_web(WebTransport::Http, url, options, said).await,
-            Route::Sse { url } => Self::open_web(WebTransport::Sse, url, options, said).await,
-            Route::Child(spec) => within(options, Self::open_process(spec, options, said)).await,
-            Route::InProcess(server) => within(options, Self::open_in_process(server, options, said)).await,
+            Route::Probe { url } => transport_probe::open(url, options, messages).await,
+            Route::Http { url } => Self::open_web(WebTransport::Http, url, options, messages).await,
+            Route::Sse { url } => Self::open_web(WebTransport::Sse, url, options, messages).await,
+            Route::Child(spec) => within(options, Self::open_process(spec, options, messages)).await,
+            Route::InProcess(server) => {
+                within(options, Self::open_in_process(server, options, messages)).await
+            }
         }
     }
 
     async fn open_in_process(
         server: &InProcessServer,
         options: &ConnectOptions,
-        said: mpsc::Sender<ServerMessage>,
+        messages: mpsc::Sender<ServerMessage>,
     ) -> Result<Self, Error> {
         let calls = Arc::new(Calls::default());
         let transport = match &*server.0 {
             Connector::Calls(connect) => {
-                let inbox = Inbox::new(Arc::clone(&calls), said.clone());
+                let inbox = Inbox::new(Arc::clone(&calls), messages.clone());
                 Transport::InProcess(InProcess::open(connect, &options.limits, (Arc::clone(&calls), inbox))?)
             }
             #[cfg(feature = "test-util")]
             Connector::Streams(open) => {
-                let ends = (Arc::clone(&calls), said.clone());
+                let ends = (Arc::clone(&calls), messages.clone());
                 Transport::Pipe(Box::new(Pipe::open(open(), options.limits.clone(), ends, None)))
             }
         };
-        let unready = Unready { transport: Arc::new(transport), calls, redactor: Arc::default(), said };
-        Ok(unready.initialize(options, ("embedded", false), None).await?)
+        let connection =
+            Uninitialized { transport: Arc::new(transport), calls, redactor: Arc::default(), messages };
+        Ok(connection.initialize(options, ("embedded", false), None).await?)
     }
 
     /// Starts the server's process and opens a session with it. If a probe made the process exit, it is started once
@@ -91,17 +96,17 @@ impl Link {
     async fn open_process(
         spec: &ChildSpec,
         options: &ConnectOptions,
-        said: mpsc::Sender<ServerMessage>,
+        messages: mpsc::Sender<ServerMessage>,
     ) -> Result<Self, Error> {
         let start = async |is_after_probe| {
-            let (child, streams) = Child::start(spec)?;
-            let process = Process::watch(child, options.limits.courtesy_timeout);
+            let (process, streams) = Process::start(spec, options.limits.courtesy_timeout)?;
             let calls = Arc::new(Calls::default());
-            let ends = (Arc::clone(&calls), said.clone());
-            let pipe = Pipe::open(streams, options.limits.clone(), ends, Some(process.over()));
+            let ends = (Arc::clone(&calls), messages.clone());
+            let pipe = Pipe::open(streams, options.limits.clone(), ends, Some(process.exit()));
             let transport = Arc::new(Transport::Pipe(Box::new(pipe)));
-            let unready = Unready { transport, calls, redactor: Arc::default(), said: said.clone() };
-            unready.initialize(options, ("stdio", is_after_probe), Some(process)).await
+            let connection =
+                Uninitialized { transport, calls, redactor: Arc::default(), messages: messages.clone() };
+            connection.initialize(options, ("stdio", is_after_probe), Some(process)).await
         };
         match start(false).await {
             Ok(link) => Ok(link),
@@ -114,7 +119,7 @@ impl Link {
         transport: WebTransport,
         url: &Url,
         options: &ConnectOptions,
-        said: mpsc::Sender<ServerMessage>,
+        messages: mpsc::Sender<ServerMessage>,
     ) -> Result<Self, Error> {
         let open = async {
             let client = HttpClient::new(url, options)?;
@@ -122,14 +127,14 @@ impl Link {
             let held = Arc::clone(&calls);
             let (transport, name) = match transport {
                 WebTransport::Http => {
-                    (Transport::Http(Http::new(client, url.clone(), held, said.clone())), "http")
+                    (Transport::Http(Http::new(client, url.clone(), held, messages.clone())), "http")
                 }
                 WebTransport::Sse => {
-                    (Transport::Sse(Sse::open(client, url, held, said.clone()).await?), "sse")
+                    (Transport::Sse(Sse::open(client, url, held, messages.clone()).await?), "sse")
                 }
             };
-            let unready = Unready { transport: Arc::new(transport), calls, redactor, said };
-            Ok(unready.initialize(options, (name, false), None).await?)
+            let connection = Uninitialized { transport: Arc::new(transport), calls, redactor, messages };
+            Ok(connection.initialize(options, (name, false), None).await?)
         };
         within(options, open).await
     }
@@ -332,23 +337,23 @@ async fn within(
 }
 
 /// A connection before initialization.
-struct Unready {
+struct Uninitialized {
     transport: Arc<Transport>,
     calls: Arc<Calls>,
     redactor: Arc<Redactor>,
-    said: mpsc::Sender<ServerMessage>,
+    messages: mpsc::Sender<ServerMessage>,
 }
 
-impl Unready {
+impl Uninitialized {
     async fn initialize(
         self,
         options: &ConnectOptions,
         (transport_name, is_after_probe): (&'static str, bool),
         process: Option<Process>,
     ) -> Result<Link, OpenError> {
-        let Self { transport, calls, redactor, said } = self;
-        let hears = InitContext { said: &said, redactor: &redactor };
-        let negotiated = negotiate(&transport, options, (transport_name, is_after_probe), &hears).await;
+        let Self { transport, calls, redactor, messages } = self;
+        let context = InitContext { messages: &messages, redactor: &redactor };
+        let negotiated = negotiate(&transport, options, (transport_name, is_after_probe), &context).await;
         let (version, initialize_result, stateless) = match negotiated {
             Ok(profile) => profile,
             Err(error) => {
@@ -357,10 +362,11 @@ impl Unready {
                 return Err(error);
             }
         };
-        let listener = stateless.as_ref().filter(|_| !said.is_closed()).map(|stateless| {
+        let listener = stateless.as_ref().filter(|_| !messages.is_closed()).map(|stateless| {
             let (transport, stateless, calls) =
                 (Arc::clone(&transport), Arc::clone(stateless), Arc::clone(&calls));
-            let listener = Listener { transport, stateless, calls, said, pauses: ListenBackoff::default() };
+            let listener =
+                Listener { transport, stateless, calls, messages, pauses: ListenBackoff::default() };
             tokio::spawn(listener.run()).abort_handle()
         });
         Ok(Link {

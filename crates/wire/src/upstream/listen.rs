@@ -51,11 +51,11 @@ pub(super) struct Listener {
     pub(super) transport: Arc<Transport>,
     pub(super) stateless: Arc<Stateless>,
     pub(super) calls: Arc<Calls>,
-    pub(super) said: mpsc::Sender<ServerMessage>,
+    pub(super) messages: mpsc::Sender<ServerMessage>,
     pub(super) pauses: ListenBackoff,
 }
 
-enum Over {
+enum ListenEnd {
     /// The server ended the new request while the old one was still open. The old one is ended now, and one request is
     /// sent again.
     Alone,
@@ -70,7 +70,7 @@ impl Listener {
     pub(super) async fn run(self) {
         tokio::select! {
             () = self.listen_again() => {}
-            () = self.said.closed() => {}
+            () = self.messages.closed() => {}
             _ = self.calls.until_closed() => {}
         }
     }
@@ -84,10 +84,10 @@ impl Listener {
             let is_short = began.elapsed() < self.pauses.first;
             gap = Gap::Some;
             match over {
-                Over::NoMethod => return,
-                Over::Alone => continue,
-                Over::Ended if !is_short => refusals = 0,
-                Over::Ended | Over::Refused => refusals = refusals.saturating_add(1),
+                ListenEnd::NoMethod => return,
+                ListenEnd::Alone => continue,
+                ListenEnd::Ended if !is_short => refusals = 0,
+                ListenEnd::Ended | ListenEnd::Refused => refusals = refusals.saturating_add(1),
             }
             // After a rejection the first delay always applies, even if the watched set has changed.
             let least = if refusals == 0 { Duration::ZERO } else { self.pauses.first };
@@ -100,20 +100,20 @@ impl Listener {
         }
     }
 
-    async fn listen(&self, watching: &mut watch::Receiver<Watched>, mut gap: Gap) -> Over {
-        let Some(mut running) = self.begin(watching).await else { return Over::Refused };
-        let (mut before, mut is_agreed) = (None::<Before>, false);
+    async fn listen(&self, watching: &mut watch::Receiver<Watched>, mut gap: Gap) -> ListenEnd {
+        let Some(mut running) = self.begin(watching).await else { return ListenEnd::Refused };
+        let (mut replaced, mut is_agreed) = (None::<ReplacedRequest>, false);
         // When the next request for a changed set is due.
         let mut renewal = None::<Instant>;
         loop {
             let event = tokio::select! {
                 event = running.next() => event,
-                event = Before::next(&mut before) => {
+                event = ReplacedRequest::next(&mut replaced) => {
                     match event {
-                        Some(CallEvent::Notification(notification)) => self.tell(notification).await,
+                        Some(CallEvent::Notification(notification)) => self.report(notification).await,
                         Some(CallEvent::Request(_)) => {}
                         Some(CallEvent::Done(_) | CallEvent::Lost(_)) | None => {
-                            before = None;
+                            replaced = None;
                             // From here on no request is open until the server acknowledges the new one.
                             gap = if is_agreed { gap } else { Gap::Some };
                         }
@@ -124,7 +124,7 @@ impl Listener {
                     renewal = Some(Instant::now());
                     continue;
                 }
-                () = until(renewal), if before.is_none() => {
+                () = until(renewal), if replaced.is_none() => {
                     let now = Instant::now();
                     let Some(renewed) = self.begin(watching).await else {
                         // The current request still works.
@@ -132,7 +132,7 @@ impl Listener {
                         continue;
                     };
                     let last = now + self.pauses.first;
-                    before = Some(Before { running: std::mem::replace(&mut running, renewed), until: last });
+                    replaced = Some(ReplacedRequest { running: std::mem::replace(&mut running, renewed), until: last });
                     (renewal, is_agreed) = (None, false);
                     continue;
                 }
@@ -140,36 +140,36 @@ impl Listener {
             match event {
                 CallEvent::Notification(notification) if notification.method == ACKNOWLEDGED => {
                     is_agreed = true;
-                    if let Some(before) = &mut before {
-                        before.until = before.until.min(Instant::now() + self.pauses.grace);
+                    if let Some(replaced) = &mut replaced {
+                        replaced.until = replaced.until.min(Instant::now() + self.pauses.grace);
                     }
                     let gap = std::mem::replace(&mut gap, Gap::None);
                     let missed =
                         if gap == Gap::Some { missed(&notification, &watching.borrow()) } else { Vec::new() };
-                    self.tell(notification).await;
+                    self.report(notification).await;
                     for change in missed {
-                        self.tell(change).await;
+                        self.report(change).await;
                     }
                 }
-                CallEvent::Notification(notification) => self.tell(notification).await,
+                CallEvent::Notification(notification) => self.report(notification).await,
                 CallEvent::Request(_) => {}
                 // The server may allow only one such request at a time.
-                CallEvent::Done(_) | CallEvent::Lost(_) if before.is_some() && !is_agreed => {
-                    return Over::Alone;
+                CallEvent::Done(_) | CallEvent::Lost(_) if replaced.is_some() && !is_agreed => {
+                    return ListenEnd::Alone;
                 }
                 CallEvent::Done(Outcome::Error(error)) if !is_agreed => {
                     let code = serde_json::from_str::<ErrorObject>(error.get()).map(|error| error.code);
                     let is_unknown = code.is_ok_and(|code| code == code::METHOD_NOT_FOUND);
-                    return if is_unknown { Over::NoMethod } else { Over::Refused };
+                    return if is_unknown { ListenEnd::NoMethod } else { ListenEnd::Refused };
                 }
-                CallEvent::Done(_) | CallEvent::Lost(_) => return Over::Ended,
+                CallEvent::Done(_) | CallEvent::Lost(_) => return ListenEnd::Ended,
             }
         }
     }
 
-    async fn tell(&self, notification: Notification) {
+    async fn report(&self, notification: Notification) {
         if let Some(change) = stateless::change(notification) {
-            let _ = self.said.send(ServerMessage::Notification(change)).await;
+            let _ = self.messages.send(ServerMessage::Notification(change)).await;
         }
     }
 
@@ -202,15 +202,15 @@ enum Gap {
 
 /// The request that is being replaced. It stays open until the server acknowledges the new one and for the grace
 /// period, up to a limit.
-struct Before {
+struct ReplacedRequest {
     running: PendingCall,
     until: Instant,
 }
 
-impl Before {
+impl ReplacedRequest {
     /// The next event on it; `None` once the grace period is over. Pending for ever if there is no such request.
-    async fn next(before: &mut Option<Self>) -> Option<CallEvent> {
-        let Some(Self { running, until }) = before else { return std::future::pending().await };
+    async fn next(replaced: &mut Option<Self>) -> Option<CallEvent> {
+        let Some(Self { running, until }) = replaced else { return std::future::pending().await };
         tokio::select! {
             event = running.next() => Some(event),
             () = sleep_until(*until) => None,

@@ -8,8 +8,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::calls::{Calls, MessageSource};
+use super::child::ProcessExit;
 use super::inbox::Inbox;
-use super::process::Over;
 use super::{Carrier, OutgoingCall, PendingCall, ServerMessage};
 use crate::error::Error;
 use crate::limits::Limits;
@@ -29,12 +29,12 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// Connects to a server over a pair of byte streams; `over` reports the exit of its process, if it has one.
+    /// Connects to a server over a pair of byte streams; `exit` reports the exit of its process, if it has one.
     pub(super) fn open<R, W>(
         streams: (R, W),
         limits: Limits,
-        (calls, said): (Arc<Calls>, mpsc::Sender<ServerMessage>),
-        over: Option<watch::Receiver<Option<Over>>>,
+        (calls, messages): (Arc<Calls>, mpsc::Sender<ServerMessage>),
+        exit: Option<watch::Receiver<Option<ProcessExit>>>,
     ) -> Self
     where
         R: AsyncRead + Unpin + Send + 'static,
@@ -43,7 +43,7 @@ impl Pipe {
         let (input, output) = streams;
         let (out, lines) = mpsc::channel(QUEUE);
         let mut writer = tokio::spawn(write(output, lines));
-        let inbox = Inbox::new(Arc::clone(&calls), said);
+        let inbox = Inbox::new(Arc::clone(&calls), messages);
         let reader = Reader { calls: Arc::clone(&calls), inbox, out: out.downgrade() };
         let lines = Lines::new(input, limits.clone());
         let patience = limits.courtesy_timeout;
@@ -58,15 +58,15 @@ impl Pipe {
                     cause
                 }
                 // The same holds for a process that has exited; but another process may hold its end of the pipe open.
-                over = ended(over.clone()) => {
+                exit = ended(exit.clone()) => {
                     let _ = timeout(patience, &mut reading).await;
-                    over
+                    exit
                 }
             };
-            let cause = match (cause, over) {
+            let cause = match (cause, exit) {
                 // The exit status of the process explains best why the pipe closed.
-                (cause @ (Error::NoAnswer | Error::Pipe(_)), Some(over)) => {
-                    timeout(patience, ended(Some(over))).await.unwrap_or(cause)
+                (cause @ (Error::NoAnswer | Error::Pipe(_)), Some(exit)) => {
+                    timeout(patience, ended(Some(exit))).await.unwrap_or(cause)
                 }
                 (cause, _) => cause,
             };
@@ -94,7 +94,7 @@ impl Pipe {
         match self.out()?.try_reserve_owned() {
             Ok(place) => self.enter(call, place).map(Some),
             Err(mpsc::error::TrySendError::Full(_)) => Ok(None),
-            Err(mpsc::error::TrySendError::Closed(_)) => Err(self.over()),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(self.closed_error()),
         }
     }
 
@@ -140,16 +140,16 @@ impl Pipe {
     }
 
     async fn place(&self) -> Result<mpsc::OwnedPermit<OutboundMessage>, Error> {
-        self.out()?.reserve_owned().await.map_err(|_| self.over())
+        self.out()?.reserve_owned().await.map_err(|_| self.closed_error())
     }
 
     fn out(&self) -> Result<mpsc::Sender<OutboundMessage>, Error> {
         let out = self.out.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        out.ok_or_else(|| self.over())
+        out.ok_or_else(|| self.closed_error())
     }
 
     /// Why nothing can be sent any more.
-    fn over(&self) -> Error {
+    fn closed_error(&self) -> Error {
         self.calls.closed().map_or(Error::NoAnswer, Error::Closed)
     }
 }
@@ -162,10 +162,10 @@ impl Drop for Pipe {
 }
 
 /// Waits for the process to exit and returns an error that says how.
-async fn ended(over: Option<watch::Receiver<Option<Over>>>) -> Error {
-    let Some(mut over) = over else { return std::future::pending().await };
-    match over.wait_for(Option::is_some).await.map(|over| over.clone()) {
-        Ok(Some(Over { how, words })) => Error::Ended { how, words },
+async fn ended(exit: Option<watch::Receiver<Option<ProcessExit>>>) -> Error {
+    let Some(mut exit) = exit else { return std::future::pending().await };
+    match exit.wait_for(Option::is_some).await.map(|exit| exit.clone()) {
+        Ok(Some(ProcessExit { how, words })) => Error::Ended { how, words },
         // The watching task is gone, and the process with it.
         _ => Error::Left,
     }

@@ -10,8 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::calls::{Calls, MessageSource, WithdrawOnDrop};
-use super::inbox::Inbox;
-use super::replies::Replies;
+use super::inbox::{Inbox, Replies};
 use super::{OutgoingCall, PendingCall, ServerMessage};
 use crate::error::Error;
 use crate::http_client::{Body, EventStream, HttpClient, HttpRequest};
@@ -30,7 +29,7 @@ impl Sse {
         client: HttpClient,
         url: &Url,
         calls: Arc<Calls>,
-        said: mpsc::Sender<ServerMessage>,
+        messages: mpsc::Sender<ServerMessage>,
     ) -> Result<Self, Error> {
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/event-stream"))]);
         let get =
@@ -40,7 +39,7 @@ impl Sse {
             return Err(Error::ContentType { content_type: "application/json".to_owned() });
         };
         let outgoing = Arc::new(Outgoing { url: endpoint(&mut events, url, &client).await?, client });
-        let inbox = Inbox::new(Arc::clone(&calls), said);
+        let inbox = Inbox::new(Arc::clone(&calls), messages);
         let reader = Reader {
             outgoing: Arc::clone(&outgoing),
             calls: Arc::clone(&calls),

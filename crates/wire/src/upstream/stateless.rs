@@ -33,7 +33,7 @@ pub(super) struct Stateless {
     /// The minimum log level that is requested.
     level: Mutex<Option<String>>,
     /// The schemas of tools whose arguments are also sent as headers.
-    mirrored: Mutex<HashMap<String, Value>>,
+    header_schemas: Mutex<HashMap<String, Value>>,
     watched: watch::Sender<Watched>,
 }
 
@@ -58,7 +58,7 @@ impl Stateless {
             r#""io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientCapabilities":{capabilities},"io.modelcontextprotocol/clientInfo":{client}"#
         );
         let level = Mutex::new(params.log_level.clone());
-        Self { meta, level, mirrored: Mutex::default(), watched: watch::Sender::default() }
+        Self { meta, level, header_schemas: Mutex::default(), watched: watch::Sender::default() }
     }
 
     /// Adds the era's `_meta` members to the parameters, and changes nothing else.
@@ -66,9 +66,10 @@ impl Stateless {
         let wrong = |_| Error::Protocol("the parameters of a request are not an object");
         let text = params.map_or("{}", RawValue::get).trim();
         let members: HashMap<String, &RawValue> = serde_json::from_str(text).map_err(wrong)?;
-        let mut said = self.meta.clone();
+        let mut messages = self.meta.clone();
         if let Some(level) = &*lock(&self.level) {
-            said.push_str(&format!(r#","io.modelcontextprotocol/logLevel":{}"#, Value::from(level.as_str())));
+            messages
+                .push_str(&format!(r#","io.modelcontextprotocol/logLevel":{}"#, Value::from(level.as_str())));
         }
         let not_an_object = || Error::Protocol("the parameters of a request are not an object");
         let comma = |after: &str| if after.trim_start().starts_with('}') { "" } else { "," };
@@ -76,12 +77,12 @@ impl Stateless {
         let spliced = match members.get("_meta").map(|meta| meta.get()) {
             Some(meta) if meta.starts_with('{') => {
                 let (brace, rest) = meta.split_at(1);
-                splice::replace(text, brace, &format!("{{{said}{}", comma(rest)))
+                splice::replace(text, brace, &format!("{{{messages}{}", comma(rest)))
             }
-            Some(other) => splice::replace(text, other, &format!("{{{said}}}")),
+            Some(other) => splice::replace(text, other, &format!("{{{messages}}}")),
             None => {
                 let (brace, rest) = text.split_at_checked(1).ok_or_else(not_an_object)?;
-                splice::replace(text, brace, &format!(r#"{{"_meta":{{{said}}}{}"#, comma(rest)))
+                splice::replace(text, brace, &format!(r#"{{"_meta":{{{messages}}}{}"#, comma(rest)))
             }
         };
         RawValue::from_string(spliced.ok_or_else(not_an_object)?).map_err(wrong)
@@ -101,7 +102,8 @@ impl Stateless {
             let params: Value = serde_json::from_str(params).unwrap_or_default();
             let name = params.get(named).and_then(Value::as_str).unwrap_or_default();
             add("mcp-name", name);
-            let schema = lock(&self.mirrored).get(name).cloned().filter(|_| call.method == "tools/call");
+            let schema =
+                lock(&self.header_schemas).get(name).cloned().filter(|_| call.method == "tools/call");
             let arguments = params.get("arguments").unwrap_or(&Value::Null);
             for (header, value) in schema.iter().flat_map(|schema| param_headers::headers(schema, arguments))
             {
@@ -120,7 +122,7 @@ impl Stateless {
             .ok()
             .and_then(|mut tool| tool.get_mut("inputSchema").map(Value::take));
         if let Some(schema) = schema {
-            lock(&self.mirrored).insert(tool.to_owned(), schema);
+            lock(&self.header_schemas).insert(tool.to_owned(), schema);
         }
     }
 
@@ -217,11 +219,11 @@ impl InputRequired {
         let text = params.map_or("{}", RawValue::get).trim();
         let open = text.strip_prefix('{')?;
         let keys = self.requests.iter().map(|(key, ..)| Value::from(key.as_str()));
-        let said: Vec<String> =
+        let messages: Vec<String> =
             keys.zip(answers).map(|(key, answer)| format!("{key}:{}", answer.get())).collect();
         let state = self.state.as_deref().map(|state| format!(r#","requestState":{}"#, state.get()));
         let comma = if open.trim_start().starts_with('}') { "" } else { "," };
-        let added = format!(r#""inputResponses":{{{}}}{}"#, said.join(","), state.unwrap_or_default());
+        let added = format!(r#""inputResponses":{{{}}}{}"#, messages.join(","), state.unwrap_or_default());
         RawValue::from_string(format!("{{{added}{comma}{open}")).ok()
     }
 }

@@ -15,14 +15,14 @@ use crate::secret::Redactor;
 pub(super) async fn open(
     url: &Url,
     options: &ConnectOptions,
-    said: mpsc::Sender<ServerMessage>,
+    messages: mpsc::Sender<ServerMessage>,
 ) -> Result<Link, Error> {
     let redactor = Redactor::new(url);
     let limit = options.limits.dial_timeout;
     let deadline = Instant::now() + limit;
     let mut attempts = Vec::new();
     for (transport, url) in candidates(url) {
-        let opened = Link::open_web(transport, &url, options, said.clone());
+        let opened = Link::open_web(transport, &url, options, messages.clone());
         let error = match timeout_at(deadline, opened).await {
             Ok(Ok(link)) => return Ok(link),
             // The configuration is invalid; another path would fail in the same way.

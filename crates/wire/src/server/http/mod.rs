@@ -4,7 +4,6 @@
 
 mod auth;
 mod connections;
-mod delete;
 mod get;
 mod headers;
 mod legacy;
@@ -50,7 +49,7 @@ pub(crate) struct HttpServer<S: Service> {
     service: Arc<S>,
     sessions: Sessions<S>,
     /// The number of running stateless requests, by principal.
-    alone: Mutex<Vec<(S::Principal, usize)>>,
+    stateless_counts: Mutex<Vec<(S::Principal, usize)>>,
     /// The running stateless requests.
     requests: StatelessRequests<S>,
     /// Bytes of requests in flight, by token.
@@ -70,7 +69,7 @@ impl<S: Service> HttpServer<S> {
         Self {
             service,
             sessions: Sessions::new(&limits),
-            alone: Mutex::default(),
+            stateless_counts: Mutex::default(),
             requests: StatelessRequests::default(),
             budget: Budget::new(&limits),
             arrived: Arc::default(),
@@ -92,7 +91,7 @@ pub fn router<S: Service>(service: Arc<S>, options: Options, shutdown: Cancellat
         tokio::spawn(replica::receive(Arc::downgrade(&server), relays));
     }
     Router::new()
-        .route("/mcp", routing::post(post::post::<S>).get(get::get::<S>).delete(delete::delete::<S>))
+        .route("/mcp", routing::post(post::post::<S>).get(get::get::<S>).delete(sessions::delete::<S>))
         .route("/sse", routing::get(legacy::open::<S>))
         .route("/messages", routing::post(legacy::post::<S>))
         .route(auth::METADATA_PATH, routing::get(metadata::<S>))

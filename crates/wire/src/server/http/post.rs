@@ -21,6 +21,7 @@ use super::response::{self, Source, Style};
 use super::revocation::StatelessRequest;
 use super::sessions::{Session, capacity};
 use crate::initialize::InitializeParams;
+use crate::initialize::Version;
 use crate::message::{self, Id, Message, MessageError, Request};
 use crate::server::connection::{IncomingRequest, PendingResponses};
 use crate::server::era::{Era, MODERN, RequestMeta, unsupported};
@@ -31,7 +32,6 @@ use crate::server::outbound::Outbound;
 use crate::server::outbound::OutboundMessage;
 use crate::server::replay_buffer::{Next, Reader, ReplayBuffer};
 use crate::server::service::{Host, Service};
-use crate::version::Version;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
@@ -50,7 +50,7 @@ pub(super) async fn post<S: Service>(
     let by = server.authenticate(&headers).await?;
     let (messages, share) = read(&server, &by, &headers, body).await?;
     match stateless(&headers, messages) {
-        Ok((request, meta)) => alone(&server, by, &headers, (request, share), meta).await,
+        Ok((request, meta)) => stateless_request(&server, by, &headers, (request, share), meta).await,
         Err(messages) => in_session(&server, by, &headers, (messages, share)).await,
     }
 }
@@ -158,7 +158,7 @@ fn stateless(headers: &HeaderMap, messages: Vec<Message>) -> Result<(Request, Re
     }
 }
 
-async fn alone<S: Service>(
+async fn stateless_request<S: Service>(
     server: &Arc<HttpServer<S>>,
     by: Caller<S::Principal>,
     headers: &HeaderMap,
@@ -192,24 +192,24 @@ struct StatelessSlot<S: Service>(Arc<HttpServer<S>>, S::Principal);
 
 impl<S: Service> StatelessSlot<S> {
     fn take(server: &Arc<HttpServer<S>>, principal: &S::Principal) -> Option<Self> {
-        let mut alone = server.alone.lock().unwrap_or_else(PoisonError::into_inner);
-        match alone.iter_mut().find(|(other, _)| other == principal) {
+        let mut counts = server.stateless_counts.lock().unwrap_or_else(PoisonError::into_inner);
+        match counts.iter_mut().find(|(other, _)| other == principal) {
             Some((_, count)) if *count >= server.limits.calls_max => return None,
             Some((_, count)) => *count += 1,
-            None => alone.push((principal.clone(), 1)),
+            None => counts.push((principal.clone(), 1)),
         }
-        drop(alone);
+        drop(counts);
         Some(Self(Arc::clone(server), principal.clone()))
     }
 }
 
 impl<S: Service> Drop for StatelessSlot<S> {
     fn drop(&mut self) {
-        let mut alone = self.0.alone.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, count)) = alone.iter_mut().find(|(other, _)| *other == self.1) {
+        let mut counts = self.0.stateless_counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, count)) = counts.iter_mut().find(|(other, _)| *other == self.1) {
             *count = count.saturating_sub(1);
         }
-        alone.retain(|(_, count)| *count > 0);
+        counts.retain(|(_, count)| *count > 0);
     }
 }
 

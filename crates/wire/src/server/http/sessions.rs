@@ -5,12 +5,16 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::auth::Caller;
-use super::{GRACE, HttpServer};
+use super::auth::{Caller, HttpError};
+use super::post::SESSION_ID;
+use super::{GRACE, HttpServer, response};
 use crate::limits::Limits;
 use crate::secret::Secret;
 use crate::server::connection::Connection;
@@ -311,6 +315,26 @@ impl<S: Service> HttpServer<S> {
         Connection::new(Arc::clone(&self.service), host, self.limits.clone(), self.shutdown.clone())
             .with(&self.suspended)
     }
+}
+
+/// `DELETE /mcp`: a host ends its session.
+pub(super) async fn delete<S: Service>(
+    State(server): State<Arc<HttpServer<S>>>,
+    headers: HeaderMap,
+) -> Result<Response, HttpError> {
+    let by = server.authenticate(&headers).await?;
+    let Some(id) = headers.get(SESSION_ID).and_then(|id| id.to_str().ok()) else {
+        // The stateless era has no sessions, so there is nothing to delete.
+        return Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, "`Mcp-Session-Id` is missing"));
+    };
+    let Some(session) = server.session(id, &by).await else {
+        return Err(HttpError::new(StatusCode::NOT_FOUND, "there is no such session"));
+    };
+    if let Some(service) = server.service.replicated() {
+        service.on_session_deleted(&session.connection.host).await;
+    }
+    server.sessions.close(&session).await;
+    Ok(response::empty(StatusCode::NO_CONTENT))
 }
 
 pub(super) fn capacity(limits: &Limits, replays: bool) -> Capacity {

@@ -32,13 +32,14 @@ impl Server {
 
     fn with(pauses: ListenBackoff, limits: Limits) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
-        let (said, says) = mpsc::channel(16);
+        let (messages, says) = mpsc::channel(16);
         let (calls, stateless) =
             (Arc::<Calls>::default(), Arc::new(Stateless::new(&InitializeParams::default())));
-        let ends = (Arc::clone(&calls), said.clone());
+        let ends = (Arc::clone(&calls), messages.clone());
         let pipe = Pipe::open(tokio::io::split(ours), limits, ends, None);
         let (transport, watched) = (Arc::new(Transport::Pipe(Box::new(pipe))), Arc::clone(&stateless));
-        let listener = Listener { transport, stateless: watched, calls: Arc::clone(&calls), said, pauses };
+        let listener =
+            Listener { transport, stateless: watched, calls: Arc::clone(&calls), messages, pauses };
         let listening = tokio::spawn(listener.run());
         let (input, output) = tokio::io::split(theirs);
         Self { input: BufReader::new(input).lines(), output, stateless, calls, says, listening }
