@@ -145,14 +145,16 @@ pub(super) fn status(meta: Option<&str>) -> String {
     )
 }
 
-/// Asks for the status until every server is connected, so that what follows does not depend on how fast they start.
+/// Asks for the status until every server is connected and the tools of `desk` are listed, so that what follows does not
+/// depend on how fast they start. The status quotes the quarantined definition, so that the database always has this read.
 pub(super) fn until_connected(mut ask: impl FnMut() -> Value) {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let answer = ask();
-        let upstreams = answer["result"]["structuredContent"]["upstreams"].as_array();
-        let upstreams = upstreams.unwrap_or_else(|| panic!("no status: {answer}"));
-        if upstreams.iter().all(|upstream| upstream["state"] == "connected") {
+        let status = &answer["result"]["structuredContent"];
+        let upstreams = status["upstreams"].as_array().unwrap_or_else(|| panic!("no status: {answer}"));
+        let is_quoted = status["tools"]["quarantined"][0]["name"] == "spy";
+        if is_quoted && upstreams.iter().all(|upstream| upstream["state"] == "connected") {
             return;
         }
         assert!(Instant::now() < deadline, "not connected: {answer}");
