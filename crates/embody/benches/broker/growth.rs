@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use crate::host::{Address, Host, Started};
+use crate::host::{Address, HttpSession, Started};
 use crate::process::Resident;
 use crate::server::READ;
 use crate::subject::Workspace;
@@ -44,28 +44,27 @@ fn sessions(folder: &Path) {
         let token = Some(tokens[session / SESSIONS_OF_A_USER].clone());
         Address { port, path: "/mcp", token }
     };
-    let started = Started::new(&mut workspace.over_http(port), Some(address(0)));
-    let mut hosts: Vec<Host> = Vec::new();
+    let mut started = Started::new(&mut workspace.over_http(port), Some(address(0)));
+    let mut sessions: Vec<HttpSession> = Vec::new();
     let arguments = serde_json::json!({"text": "one of many"});
     for count in SESSIONS {
-        let (before, began) = (hosts.len(), Instant::now());
-        while hosts.len() < count {
-            let mut host = Host::another(address(hosts.len() + 1));
-            host.call(READ, &arguments);
-            hosts.push(host);
+        let (before, began) = (sessions.len(), Instant::now());
+        while sessions.len() < count {
+            let mut session = started.host.open_session(address(sessions.len() + 1));
+            started.host.call_in(&mut session, READ, &arguments);
+            sessions.push(session);
         }
         let open = began.elapsed().as_secs_f64() * 1e3 / (count - before) as f64;
         let micros: Vec<f64> = (0..CALLS)
             .map(|call| {
                 let began = Instant::now();
-                hosts[call % count].call(READ, &arguments);
+                started.host.call_in(&mut sessions[call % count], READ, &arguments);
                 began.elapsed().as_secs_f64() * 1e6
             })
             .collect();
         let Resident { own, others, anonymous } = process::resident_kb(started.process.id());
         println!("grow\tsessions\t{count}\t{:.1}\t{open:.2}\t{own}\t{others}\t{anonymous}", median(micros));
     }
-    drop(hosts);
     started.end();
 }
 

@@ -40,6 +40,12 @@ enum Way {
     Http { address: Address, session: Option<String>, connections: Vec<Connection> },
 }
 
+/// A session that shares the connection of a [`Host`].
+pub(crate) struct HttpSession {
+    address: Address,
+    id: Option<String>,
+}
+
 struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -89,23 +95,45 @@ impl Started {
 }
 
 impl Host {
-    /// Another session with a server that is up already.
-    pub(crate) fn another(address: Address) -> Self {
-        let first = Connection::wait(address.port);
-        Self::greet(Way::Http { address, session: None, connections: vec![first] })
+    /// Opens another session on the same connection: a server closes idle connections beyond its limit.
+    pub(crate) fn open_session(&mut self, address: Address) -> HttpSession {
+        let mut session = HttpSession { address, id: None };
+        self.switch(&mut session);
+        self.initialize();
+        self.switch(&mut session);
+        session
+    }
+
+    /// Calls a tool in another session of this connection.
+    pub(crate) fn call_in(&mut self, session: &mut HttpSession, tool: &str, arguments: &Value) {
+        self.switch(session);
+        self.call(tool, arguments);
+        self.switch(session);
+    }
+
+    fn switch(&mut self, other: &mut HttpSession) {
+        let Way::Http { address, session, .. } = &mut self.way else {
+            panic!("sessions of stdio are processes")
+        };
+        std::mem::swap(address, &mut other.address);
+        std::mem::swap(session, &mut other.id);
     }
 
     fn greet(way: Way) -> Self {
         let now = Instant::now();
         let mut host = Self { way, last: 0, greeted: now, listed: now, tools: Vec::new() };
-        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}});
-        let answer = host.ask("initialize", &hello);
-        assert!(answer.contains("\"result\""), "{answer}");
-        host.greeted = Instant::now();
-        host.notify(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        host.tools = host.list();
-        host.listed = Instant::now();
+        host.initialize();
         host
+    }
+
+    fn initialize(&mut self) {
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}});
+        let answer = self.ask("initialize", &hello);
+        assert!(answer.contains("\"result\""), "{answer}");
+        self.greeted = Instant::now();
+        self.notify(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        self.tools = self.list();
+        self.listed = Instant::now();
     }
 
     /// The names of all tools.
@@ -173,6 +201,20 @@ impl Host {
     /// Calls a tool.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) {
         check(&self.ask("tools/call", &json!({"name": tool, "arguments": arguments})));
+    }
+
+    /// Reads the contract, after which writes are sent. A write that comes too soon after it is bounced, and repeated.
+    pub(crate) fn read_contract(&mut self, write: &str) {
+        self.call("runtime_bootstrap", &json!({}));
+        let params = json!({"name": write, "arguments": {"text": "first"}});
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let answer = self.ask("tools/call", &params);
+            if !answer.contains("\"decision\":\"bounce\"") || Instant::now() > until {
+                return check(&answer);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// How long each of so many calls took, in microseconds, shortest first; and all of them together, in seconds.

@@ -20,8 +20,6 @@ mod subject;
 
 use std::time::Duration;
 
-use serde_json::json;
-
 use self::host::Started;
 use self::process::Resident;
 use self::server::{READ, WRITE};
@@ -96,8 +94,8 @@ fn flushes(fresh: &dyn Fn() -> tempfile::TempDir, writes: usize) -> Option<f64> 
     let trace = traces.path().join("flushes");
     let workspace = subject::Workspace::new(folder.path(), &[vec!["--echo".to_owned()]]);
     let mut started = Started::new(&mut workspace.traced(&trace)?, None);
-    started.host.call("runtime_bootstrap", &json!({}));
     let write = started.host.name(WRITE);
+    started.host.read_contract(&write);
     started.host.times(&write, writes, |number| format!("call {number}"));
     started.end();
     let trace = std::fs::read_to_string(trace).unwrap();
@@ -122,11 +120,10 @@ fn measure(round: usize, subject: &Subject, mut started: Started) {
     host.times(&read, WARM_UP.min(calls), text);
     print("read", host.times(&read, calls, text));
     if !matches!(subject, Subject::Peer(_)) {
-        if subject.is_ours() {
-            // Before that no write is let through.
-            host.call("runtime_bootstrap", &json!({}));
-        }
         let write = host.name(WRITE);
+        if subject.is_ours() {
+            host.read_contract(&write);
+        }
         host.times(&write, WRITES / 4, text);
         print("write", host.times(&write, WRITES, text));
     }
