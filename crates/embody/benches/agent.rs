@@ -20,8 +20,10 @@ use tokio::sync::Barrier;
 
 /// Turns of each kind that are timed.
 const TURNS: usize = 300;
-/// Chats at once.
-const CROWDS: [usize; 4] = [125, 250, 500, 1000];
+/// Chats at once; fewer than the connections that the server accepts.
+const CROWDS: [usize; 4] = [125, 250, 500, 900];
+/// Chats from one address, fewer than the connections that the server accepts from it.
+const OF_ADDRESS: usize = 250;
 /// Turns that one user may have at once.
 const OF_USER: usize = 16;
 
@@ -36,9 +38,15 @@ async fn main() {
             .args(["up", "--listen", "127.0.0.1:0", "--log", "error", "--workspace"])
             .arg(folder.path()),
     );
-    let http = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
-    turns(&http, &model, &up, folder.path()).await;
-    crowds(&http, &up, folder.path()).await;
+    turns(&client(1), &model, &up, folder.path()).await;
+    crowds(&up, folder.path()).await;
+}
+
+/// A client that connects from this loopback address.
+fn client(address: u8) -> reqwest::Client {
+    let address = std::net::Ipv4Addr::new(127, 0, 0, address);
+    let client = reqwest::Client::builder().local_address(std::net::IpAddr::from(address));
+    client.pool_max_idle_per_host(0).build().unwrap()
 }
 
 /// A model that answers at once, and one whose answers take half a minute.
@@ -101,8 +109,10 @@ async fn turns(http: &reqwest::Client, model: &Running, up: &Running, folder: &P
 }
 
 /// Many turns at once; the memory while all of them are being answered.
-async fn crowds(http: &reqwest::Client, up: &Running, folder: &Path) {
+async fn crowds(up: &Running, folder: &Path) {
     let most = CROWDS.into_iter().max().unwrap();
+    let clients: Vec<reqwest::Client> =
+        (1..=most.div_ceil(OF_ADDRESS)).map(|number| client(number as u8)).collect();
     let tokens: Vec<String> =
         (0..most.div_ceil(OF_USER)).map(|user| token(folder, &format!("user{user}"))).collect();
     let before = resident_kib(&up.process);
@@ -111,7 +121,8 @@ async fn crowds(http: &reqwest::Client, up: &Running, folder: &Path) {
         let began = Instant::now();
         let mut chats = tokio::task::JoinSet::new();
         for chat in 0..crowd {
-            let (http, url, token) = (http.clone(), up.url.clone(), tokens[chat / OF_USER].clone());
+            let http = clients[chat / OF_ADDRESS].clone();
+            let (url, token) = (up.url.clone(), tokens[chat / OF_USER].clone());
             let all_speak = Arc::clone(&all_speak);
             chats.spawn(async move { speak(&http, &url, &token, &all_speak).await });
         }
