@@ -12,7 +12,7 @@ pub(super) fn prune(shape: &Shape, node: &mut Node, path: &KeyPath, report: &mut
             entries.retain(|key, node| match fields.iter().find(|field| field.name == *key) {
                 Some(field) => prune(&field.shape, node, &path.key(key), report),
                 None => {
-                    report.add_with(|| unknown(fields, path, key, node));
+                    report.add(unknown(fields, path, key, node));
                     false
                 }
             });
@@ -21,8 +21,8 @@ pub(super) fn prune(shape: &Shape, node: &mut Node, path: &KeyPath, report: &mut
         (Shape::Map { names, value }, Content::Table(entries)) => {
             entries.retain(|key, node| match names {
                 Some(names) if !names.contains(key) => {
-                    let names = || names.iter().map(String::as_str).collect::<Vec<_>>();
-                    report.add_with(|| unknown_in(path, &names(), key, node));
+                    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                    report.add(unknown_in(path, &names, key, node));
                     false
                 }
                 _ => prune(value, node, &path.key(key), report),

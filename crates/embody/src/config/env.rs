@@ -3,6 +3,7 @@
 //! which are not keys of the configuration.
 
 use embody_wire::{Proxies, Proxy};
+use reqwest::header::{HeaderName, HeaderValue};
 
 use super::error::{Problem, Report, quoted};
 use super::mask::Address;
@@ -186,7 +187,9 @@ fn parse_headers(text: &str) -> impl Iterator<Item = (String, String)> {
     text.split(',').filter_map(|header| {
         let (name, value) = header.split_once('=')?;
         let (name, value) = (name.trim(), percent_decode(value.trim())?);
-        (is_header_name(name) && is_header_value(&value)).then(|| (name.to_owned(), value))
+        let is_valid =
+            HeaderName::from_bytes(name.as_bytes()).is_ok() && HeaderValue::from_str(&value).is_ok();
+        is_valid.then(|| (name.to_owned(), value))
     })
 }
 
@@ -204,14 +207,6 @@ fn percent_decode(text: &str) -> Option<String> {
         rest = after;
     }
     String::from_utf8(bytes).ok()
-}
-
-pub(super) fn is_header_name(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-}
-
-pub(super) fn is_header_value(value: &str) -> bool {
-    value.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
 /// The variables for each scheme; the first that is set counts.

@@ -109,13 +109,8 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn add(&mut self, problem: Problem) {
-        self.add_with(|| problem);
-    }
-
-    /// Adds a problem with a costly message, which is not built if the problem is only counted.
-    pub(super) fn add_with(&mut self, problem: impl FnOnce() -> Problem) {
         if self.problems.len() < MAX_PROBLEMS {
-            self.problems.push(problem());
+            self.problems.push(problem);
         } else {
             self.left_out += 1;
         }

@@ -7,32 +7,12 @@ use super::{env, mask};
 
 /// The page `docs/config.md`: one table per section.
 pub(crate) fn reference_markdown() -> String {
-    let mut page = String::from(INTRODUCTION);
+    let mut page = include_str!("reference.md").to_owned();
     for section in schema::root().fields() {
         push_section(&mut page, &[&section.name], section);
     }
     page
 }
-
-const INTRODUCTION: &str = "\
-# Configuration
-
-<!-- Generated from the program. Do not edit by hand. -->
-
-`embody` reads `embody.toml` in its workspace, or the file that `--config` names. Every key is optional.
-A flag on the command line wins over the environment, the environment over the file, the file over the default.
-
-- `embody config show` prints every key in force and where it comes from.
-- `embody config check` tells everything that is wrong, with file and line.
-- `embody config schema` prints a JSON Schema for editors.
-
-A variable's value is taken as it is for keys that hold text; anything else is read as TOML, as in
-`EMBODY_TELEGRAM__ALLOW_USERS='[1, 2]'`. Entries of a list are counted from 0, as in `EMBODY_BODY__0__NAME`.
-`PERSONA_SATI_MCP_URL` and `PERSONA_SATI_MCP_TOKEN_COMMAND` (split as shell words) set `persona.url` and
-`persona.token_command`; they win over the file and give way to `EMBODY_PERSONA__…`. In the same way
-`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_SERVICE_NAME` set `[telemetry]`. `HTTPS_PROXY`,
-`HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` are no keys, and hold as [elsewhere](proxies.md).
-";
 
 fn push_section(page: &mut String, path: &[&str], section: &Field) {
     let (name, is_list) = (path.join("."), section.shape.is_table_list());

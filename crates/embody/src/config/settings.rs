@@ -398,8 +398,8 @@ pub(crate) struct Telegram {
     /// The Telegram user ids that may write. Each becomes user `telegram:ID` unless `users` names another.
     pub(crate) allow_users: Vec<i64>,
     /// Telegram user id to the name of a user of embody.
-    #[serde(deserialize_with = "user_ids", skip_serializing)]
-    #[schemars(with = "BTreeMap<String, String>", extend("default" = {}))]
+    #[serde(deserialize_with = "user_ids")]
+    #[schemars(with = "BTreeMap<String, String>")]
     pub(crate) users: BTreeMap<i64, String>,
 }
 

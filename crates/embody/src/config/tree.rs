@@ -2,9 +2,9 @@
 //! Independent of the known keys, which `check` compares with the tree.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::{fmt, mem};
 
 use super::mask;
 
@@ -80,36 +80,31 @@ impl Node {
         &node.origin
     }
 
-    /// Replaces the value at `path`, creating tables as needed.
+    /// Replaces the value at `path`, creating tables and the next element of a list as needed.
     pub(super) fn set(&mut self, path: &KeyPath, value: Self) -> Result<(), Gap> {
-        self.set_below(&path.0, value)
+        let mut node = self;
+        for step in &path.0 {
+            node = node.child_or_new(step, &value.origin)?;
+        }
+        *node = value;
+        Ok(())
     }
 
-    fn set_below(&mut self, steps: &[Step], value: Self) -> Result<(), Gap> {
-        let Some((step, rest)) = steps.split_first() else {
-            *self = value;
-            return Ok(());
-        };
-        let fresh = Self::empty(value.origin.clone());
-        match (step, mem::replace(&mut self.content, Content::List(Vec::new()))) {
-            (Step::Key(key), content) => {
-                let mut entries =
-                    if let Content::Table(entries) = content { entries } else { BTreeMap::new() };
-                let done = entries.entry(key.clone()).or_insert(fresh).set_below(rest, value);
-                self.content = Content::Table(entries);
-                done
+    fn child_or_new(&mut self, step: &Step, origin: &Origin) -> Result<&mut Self, Gap> {
+        match (step, &self.content) {
+            (Step::Key(_), Content::Table(_)) | (Step::Index(_), Content::List(_)) => {}
+            (Step::Key(_), _) => self.content = Content::Table(BTreeMap::new()),
+            (Step::Index(_), _) => self.content = Content::List(Vec::new()),
+        }
+        let fresh = Self::empty(origin.clone());
+        match (step, &mut self.content) {
+            (Step::Key(key), Content::Table(entries)) => Ok(entries.entry(key.clone()).or_insert(fresh)),
+            (Step::Index(index), Content::List(items)) => {
+                let gap = Gap { index: *index, len: items.len() };
+                items.extend(Some(fresh).filter(|_| gap.len == *index));
+                items.get_mut(*index).ok_or(gap)
             }
-            (Step::Index(index), content) => {
-                let mut items = if let Content::List(items) = content { items } else { Vec::new() };
-                let len = items.len();
-                if len == *index {
-                    items.push(fresh);
-                }
-                let item = items.get_mut(*index).ok_or(Gap { index: *index, len });
-                let done = item.and_then(|item| item.set_below(rest, value));
-                self.content = Content::List(items);
-                done
-            }
+            _ => Err(Gap { index: 0, len: 0 }),
         }
     }
 }

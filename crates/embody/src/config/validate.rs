@@ -6,11 +6,11 @@ use std::path::Path;
 
 use embody_agent::model::Provider;
 use embody_broker::arguments::Arguments;
-use embody_broker::policy::{Condition, Facts, Glob};
+use embody_broker::policy::{Condition, Facts, Glob, WrongCondition};
 use embody_broker::upstream::BodyUsers;
+use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::value::RawValue;
 
-use super::env;
 use super::error::{Problem, Report, quoted};
 use super::mask::{self, Address};
 use super::settings::{
@@ -118,12 +118,11 @@ fn store(store: &Store, checks: &mut Checks<'_>) {
     let Some(direct_url) = &store.direct_url else { return };
     let hint = Some("write postgres://USER@HOST/DATABASE");
     checks.address(&direct_path, direct_url, direct_url.check_postgres(), hint);
-    if store.url.as_ref().is_none_or(Address::is_sqlite) && direct_url.check_postgres().is_ok() {
+    let is_sqlite = store.url.as_ref().is_none_or(Address::is_sqlite);
+    if is_sqlite && direct_url.check_postgres().is_ok() && !checks.report.is_bad(&path) {
         let message = format!("`{direct_path}` is set, but `{path}` is not a PostgreSQL address");
         let hint = "set `store.url` to a postgres:// address, or remove `direct_url`";
-        if !checks.report.is_bad(&path) {
-            checks.fail(&direct_path, message, Some(hint));
-        }
+        checks.fail(&direct_path, message, Some(hint));
     }
 }
 
@@ -148,10 +147,7 @@ fn bodies(bodies: &mut [Body], checks: &mut Checks<'_>) {
     let mut seen = BTreeMap::new();
     for (index, body) in bodies.iter_mut().enumerate() {
         let path = KeyPath::from("body").index(index);
-        if let Err((message, hint)) = body_name(&path, &body.name, &seen) {
-            checks.fail(&path.key("name"), message, Some(hint));
-        }
-        seen.entry(body.name.clone()).or_insert_with(|| path.key("name"));
+        body_name(&path, &body.name, &mut seen, checks);
         let endpoint = (&body.command, &body.url, &body.token_command);
         body.upstream = upstream(&path, endpoint, &mut body.transport, checks).unwrap_or_default();
         body.trust_annotations.get_or_insert(matches!(body.upstream, Upstream::Stdio { .. }));
@@ -168,29 +164,25 @@ fn bodies(bodies: &mut [Body], checks: &mut Checks<'_>) {
     }
 }
 
-fn body_name(
-    body: &KeyPath,
-    name: &str,
-    seen: &BTreeMap<String, KeyPath>,
-) -> Result<(), (String, &'static str)> {
-    const NOT_A_BODY: [&str; 2] = ["embody", "mind"];
+fn body_name(body: &KeyPath, name: &str, seen: &mut BTreeMap<String, KeyPath>, checks: &mut Checks<'_>) {
     let path = body.key("name");
-    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+    let first = seen.entry(name.to_owned()).or_insert_with(|| path.clone());
+    let is_good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
     let (message, hint) = if name.is_empty() {
         (format!("`{body}` has no `name`"), "add `name = \"…\"` to the `[[body]]`")
-    } else if name.len() > 32 || !name.chars().all(good) {
+    } else if name.len() > 32 || !name.chars().all(is_good) {
         let message = format!("`{path}` is {}, which cannot be a body's name", quoted(name));
         (message, "a body's name has 1 to 32 of a to z, 0 to 9, `_` and `-`")
-    } else if NOT_A_BODY.contains(&name) {
+    } else if ["embody", "mind"].contains(&name) {
         let message = format!("`{path}` is `{name}`, which is not a body's but the runtime's own name");
         (message, "give the body another name")
-    } else if let Some(first) = seen.get(name) {
+    } else if *first != path {
         let message = format!("`{path}` is `{name}`, but `{first}` is called that already");
         (message, "give each body its own name")
     } else {
-        return Ok(());
+        return;
     };
-    Err((message, hint))
+    checks.fail(&path, message, Some(hint));
 }
 
 /// Folders must be absolute: a relative path would differ between the body and its client.
@@ -224,48 +216,55 @@ fn upstream(
 ) -> Option<Upstream> {
     checks.command(path.key("command"), command.as_ref());
     checks.command(path.key("token_command"), token_command.as_ref());
+    checks.http(path.key("url"), url.as_ref());
     let configured = *transport;
-    let (message, hint) = match (command, url) {
+    match (command, url) {
         (Some(command), None) => {
-            let is_wrong =
-                matches!(transport.get_or_insert(Transport::Stdio), Transport::Http | Transport::Sse);
-            check_transport(path, configured.filter(|_| is_wrong), "`command` it can be `stdio`", checks);
-            return Some(Upstream::Stdio { command: command.clone() });
+            transport.get_or_insert(Transport::Stdio);
+            check_transport(path, configured, "command", &["stdio"], checks);
+            Some(Upstream::Stdio { command: command.clone() })
         }
         (None, Some(url)) => {
-            checks.http(path.key("url"), Some(url));
-            let ends_in_sse = url.expose().split(['?', '#']).next().unwrap_or_default();
-            let is_sse = ends_in_sse.trim_end_matches('/').ends_with("/sse");
-            let guess = if is_sse { Transport::Sse } else { Transport::Http };
-            let is_wrong = *transport.get_or_insert(guess) == Transport::Stdio;
-            check_transport(path, configured.filter(|_| is_wrong), "`url` it can be `http` or `sse`", checks);
+            let before_query = url.expose().split(['?', '#']).next().unwrap_or_default();
+            let is_sse = before_query.trim_end_matches('/').ends_with("/sse");
+            transport.get_or_insert(if is_sse { Transport::Sse } else { Transport::Http });
+            check_transport(path, configured, "url", &["http", "sse"], checks);
             let transport = configured.or(is_sse.then_some(Transport::Sse));
-            return Some(Upstream::Remote {
-                url: url.clone(),
-                transport,
-                token_command: token_command.clone(),
-            });
+            Some(Upstream::Remote { url: url.clone(), transport, token_command: token_command.clone() })
         }
-        (Some(_), Some(_)) => ("both `command` and `url`", "remove one of `command` and `url`"),
-        (None, None) => ("neither `command` nor `url`", "add `command = [\"…\"]` or `url = \"http://…\"`"),
-    };
-    if url.is_some() || !endpoint_is_bad(path, checks) {
-        let key = if url.is_some() { "url" } else { "command" };
-        checks.fail(&path.key(key), format!("`{path}` has {message}"), Some(hint));
+        (Some(_), Some(_)) => {
+            let hint = "remove one of `command` and `url`";
+            checks.fail(&path.key("url"), format!("`{path}` has both `command` and `url`"), Some(hint));
+            None
+        }
+        (None, None) => {
+            if !endpoint_is_bad(path, checks) {
+                let hint = "add `command = [\"…\"]` or `url = \"http://…\"`";
+                let message = format!("`{path}` has neither `command` nor `url`");
+                checks.fail(&path.key("command"), message, Some(hint));
+            }
+            None
+        }
     }
-    None
 }
 
 fn endpoint_is_bad(path: &KeyPath, checks: &Checks<'_>) -> bool {
     checks.report.is_bad(&path.key("command")) || checks.report.is_bad(&path.key("url"))
 }
 
-fn check_transport(path: &KeyPath, wrong: Option<Transport>, legal: &str, checks: &mut Checks<'_>) {
-    let Some(transport) = wrong else { return };
-    let (path, target) = (path.key("transport"), legal.split(' ').next().unwrap_or_default());
-    let transport = format!("{transport:?}").to_lowercase();
-    let message = format!("`{path}` is `{transport}`, which does not go with a {target}");
-    checks.fail(&path, message, Some(&format!("with a {legal}")));
+fn check_transport(
+    path: &KeyPath,
+    configured: Option<Transport>,
+    target: &str,
+    legal: &[&str],
+    checks: &mut Checks<'_>,
+) {
+    let name = configured.map(|transport| format!("{transport:?}").to_lowercase());
+    if let Some(name) = name.filter(|name| !legal.contains(&name.as_str())) {
+        let path = path.key("transport");
+        let message = format!("`{path}` is `{name}`, which does not go with a `{target}`");
+        checks.fail(&path, message, Some(&format!("with a `{target}` it can be `{}`", legal.join("` or `"))));
+    }
 }
 
 fn policy(policy: &mut Policy, checks: &mut Checks<'_>) {
@@ -303,26 +302,19 @@ fn rule(path: &KeyPath, rule: &Rule, checks: &mut Checks<'_>) {
         let message = format!("`{via}` is `[]`, so that nobody could be asked");
         checks.fail(&via, message, Some("name at least one way, or use `gate = \"deny\"`"));
     }
-    let when = match &rule.when {
-        None => None,
-        Some(text) => match condition(&path.key("when"), text, checks) {
-            Some(when) => Some(when),
-            // Examples cannot be checked against an incomplete rule.
-            None => return,
-        },
-    };
-    if !rule.tools.is_empty() {
-        for (key, texts, must_match) in
-            [("examples", &rule.examples, true), ("counterexamples", &rule.counterexamples, false)]
-        {
-            for (index, text) in texts.iter().enumerate() {
-                check_example(
-                    &path.key(key).index(index),
-                    text,
-                    must_match,
-                    (&rule.tools, when.as_ref()),
-                    checks,
-                );
+    let condition = rule.when.as_deref().map(|text| condition(&path.key("when"), text, checks));
+    // Examples cannot be checked against an incomplete rule.
+    if rule.tools.is_empty() || matches!(condition, Some(None)) {
+        return;
+    }
+    let scope = (rule.tools.as_slice(), condition.flatten());
+    for (key, texts, must_match) in
+        [("examples", &rule.examples, true), ("counterexamples", &rule.counterexamples, false)]
+    {
+        for (index, text) in texts.iter().enumerate() {
+            if let Some((problem, hint)) = example_problem(text, must_match, &scope) {
+                let path = path.key(key).index(index);
+                checks.fail(&path, format!("`{path}` is {}, {problem}", quoted(text)), Some(hint));
             }
         }
     }
@@ -333,7 +325,7 @@ fn condition(path: &KeyPath, text: &str, checks: &mut Checks<'_>) -> Option<Cond
     if text.trim().is_empty() {
         return None;
     }
-    let fail = |wrong: embody_broker::policy::WrongCondition| {
+    let fail = |wrong: WrongCondition| {
         let reason = mask::text(wrong.reason.lines().next().unwrap_or_default());
         let message = format!("`{path}` is {}, which is no condition: {reason}", quoted(text));
         let hint =
@@ -343,24 +335,16 @@ fn condition(path: &KeyPath, text: &str, checks: &mut Checks<'_>) -> Option<Cond
     Condition::new(text).map_err(fail).ok()
 }
 
-enum ExampleResult {
-    Matches,
-    OtherTool,
-    WhenIsFalse,
-    WhenIsUndecided,
-}
-
 /// Which tools a rule is about, and when.
-type RuleScope<'a> = (&'a [String], Option<&'a Condition>);
+type RuleScope<'a> = (&'a [String], Option<Condition>);
 
-/// Checks a call that a rule must match, or must not. It does not determine the decision, because other rules apply too.
-fn check_example(
-    path: &KeyPath,
+/// Why a call that a rule must match does not, or the other way round, and a hint. It does not determine the decision, because
+/// other rules apply too. Evaluated like `embody policy test`: channel `mcp`, as the owner.
+fn example_problem(
     text: &str,
     must_match: bool,
-    scope: RuleScope<'_>,
-    checks: &mut Checks<'_>,
-) {
+    (tools, when): &RuleScope<'_>,
+) -> Option<(String, &'static str)> {
     const FORM: &str =
         "write TOOL or BODY/TOOL, and its arguments: 'send_email {\"to\": \"bob@example.com\"}'";
     const GUARD: &str = "guard the condition, as in has(args.to) && args.to.endsWith(\"@example.com\")";
@@ -368,44 +352,32 @@ fn check_example(
         true => "change the rule or the example: the rule does not do what it was written for",
         false => "change the rule or the example: the rule does more than it was written for",
     };
-    let (problem, hint) = match evaluate_example(text, scope) {
-        Ok(ExampleResult::Matches) if !must_match => ("but the rule holds for it".to_owned(), change),
-        Ok(ExampleResult::OtherTool) if must_match => {
-            ("but no pattern of `tools` names that tool".to_owned(), change)
-        }
-        Ok(ExampleResult::WhenIsFalse) if must_match => ("but `when` is not true of it".to_owned(), change),
-        // An undecided rule still asks and denies.
-        Ok(ExampleResult::WhenIsUndecided) => {
-            ("and nobody can tell whether `when` is true of it".to_owned(), GUARD)
-        }
-        Ok(_) => return,
-        Err(reason) => (format!("which is no call: {}", mask::text(&reason)), FORM),
+    let (name, args) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), "{}"));
+    let (body, tool) = name.split_once('/').unwrap_or(("", name));
+    let args = match parse_arguments(name, args) {
+        Ok(args) => args,
+        Err(reason) => return Some((format!("which is no call: {}", mask::text(&reason)), FORM)),
     };
-    checks.fail(path, format!("`{path}` is {}, {problem}", quoted(text)), Some(hint));
+    let facts = Facts { tool, body, args: args.value(), channel: "mcp", user: "owner", session: "test" };
+    let is_named = tools.iter().any(|pattern| Glob::new(pattern).matches(body, tool));
+    let holds = when.as_ref().map_or(Some(true), |when| when.holds(&facts));
+    let (problem, hint) = match (is_named, holds) {
+        (true, Some(true)) if !must_match => ("but the rule holds for it", change),
+        (false, _) if must_match => ("but no pattern of `tools` names that tool", change),
+        (true, Some(false)) if must_match => ("but `when` is not true of it", change),
+        // An undecided rule still asks and denies.
+        (true, None) => ("and nobody can tell whether `when` is true of it", GUARD),
+        _ => return None,
+    };
+    Some((problem.to_owned(), hint))
 }
 
-/// Evaluates it like `embody policy test`: channel `mcp`, as the owner.
-fn evaluate_example(text: &str, (tools, when): RuleScope<'_>) -> Result<ExampleResult, String> {
-    let (name, args) = match text.trim().split_once(char::is_whitespace) {
-        Some((name, args)) => (name, Some(args.trim().to_owned())),
-        None => (text.trim(), None),
-    };
-    if name.is_empty() || name.starts_with('{') {
+fn parse_arguments(tool: &str, args: &str) -> Result<Arguments, String> {
+    if tool.is_empty() || tool.starts_with('{') {
         return Err("it names no tool".to_owned());
     }
-    let (body, tool) = name.split_once('/').unwrap_or(("", name));
-    let raw = args.map(RawValue::from_string).transpose().map_err(|error| error.to_string())?;
-    let args = Arguments::read(raw.as_deref()).map_err(|error| error.to_string())?;
-    if !tools.iter().any(|pattern| Glob::new(pattern).matches(body, tool)) {
-        return Ok(ExampleResult::OtherTool);
-    }
-    let Some(when) = when else { return Ok(ExampleResult::Matches) };
-    let facts = Facts { tool, body, args: args.value(), channel: "mcp", user: "owner", session: "test" };
-    Ok(match when.holds(&facts) {
-        Some(true) => ExampleResult::Matches,
-        Some(false) => ExampleResult::WhenIsFalse,
-        None => ExampleResult::WhenIsUndecided,
-    })
+    let raw = RawValue::from_string(args.trim().to_owned()).map_err(|error| error.to_string())?;
+    Arguments::read(Some(&raw)).map_err(|error| error.to_string())
 }
 
 fn model(model: &mut Model, checks: &mut Checks<'_>) {
@@ -466,10 +438,10 @@ fn telemetry(telemetry: &Telemetry, checks: &mut Checks<'_>) {
     checks.filled("telemetry.service_name", Some(&telemetry.service_name));
     for (name, value) in &telemetry.headers {
         let path = KeyPath::from("telemetry.headers").key(name);
-        if !env::is_header_name(name) {
-            let hint = "a name has letters, digits and `-` only, as in `authorization`";
+        if HeaderName::from_bytes(name.as_bytes()).is_err() {
+            let hint = "a name has letters, digits and `-`, as in `authorization`";
             checks.fail(&path, format!("`{path}` is not the name of a header"), Some(hint));
-        } else if !env::is_header_value(value.expose()) {
+        } else if HeaderValue::from_str(value.expose()).is_err() {
             let hint = "a value is one line of plain characters";
             checks.fail(&path, format!("the value of `{path}` cannot be sent"), Some(hint));
         }
