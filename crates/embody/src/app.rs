@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_agent::model::{ChatModel, ModelSettings, ModelTimes, Provider};
+use embody_agent::model::{ChatModel, ModelSettings, ModelTimes};
 use embody_agent::turn::{Agent, AgentSetup, TurnError};
 use embody_broker::Broker;
 use embody_store::Store;
 use embody_wire::{Secret, Url};
 
 use crate::cli::Context;
-use crate::config::choices;
 use crate::config::env::non_empty;
-use crate::config::resolved::{Config, ModelTimeouts, Setting};
+use crate::config::reference::Setting;
+use crate::config::settings::{Config, Model};
 use crate::config::tree::Origin;
 use crate::error::{CliError, ErrorContext};
 use crate::prompt_service::PromptService;
@@ -34,7 +34,7 @@ impl App {
         agent: &str,
         times: ModelTimes,
     ) -> Result<Self, CliError> {
-        let model = model(&context.config, model_times(context.config.model.timeouts, times))?;
+        let model = model(&context.config, model_times(&context.config.model, times))?;
         let store = Store::open(store::database_url(&context)).await?;
         let prompts = PromptService::new(context, store.clone(), owner.to_owned());
         let telemetry = Telemetry::start(&prompts.context().config)?;
@@ -70,25 +70,27 @@ pub(crate) fn terminal_timeouts() -> ModelTimes {
 }
 
 /// The defaults with the configured timeouts in their place. Defaults are adapted so that no part exceeds the whole.
-fn model_times(timeouts: ModelTimeouts, times: ModelTimes) -> ModelTimes {
-    let most = timeouts.total.unwrap_or(Duration::MAX);
-    let first_byte = timeouts.first_byte.unwrap_or_else(|| {
+fn model_times(model: &Model, times: ModelTimes) -> ModelTimes {
+    let seconds = |key: Option<u32>| key.map(|seconds| Duration::from_secs(seconds.into()));
+    let (connect, total) = (seconds(model.connect_timeout_s), seconds(model.total_timeout_s));
+    let most = total.unwrap_or(Duration::MAX);
+    let first_byte = seconds(model.first_byte_timeout_s).unwrap_or_else(|| {
         // It includes the connection: a longer connect timeout must not shorten the rest.
-        let more = timeouts.connect.unwrap_or_default().saturating_sub(times.connect);
+        let more = connect.unwrap_or_default().saturating_sub(times.connect);
         times.first_byte.saturating_add(more).min(most)
     });
-    let idle = timeouts.idle.unwrap_or(first_byte);
-    let retrying = timeouts.retrying.unwrap_or(times.retrying.min(most));
+    let idle = seconds(model.idle_timeout_s).unwrap_or(first_byte);
+    let retrying = seconds(model.retry_s).unwrap_or(times.retrying.min(most));
     // The last attempt may start when the retry time ends.
     let last = retrying.saturating_add(first_byte).saturating_add(idle);
     ModelTimes {
-        connect: timeouts.connect.unwrap_or(times.connect.min(first_byte)),
+        connect: connect.unwrap_or(times.connect.min(first_byte)),
         first_byte,
         idle,
-        total: timeouts.total.unwrap_or(times.total.max(last)),
+        total: total.unwrap_or(times.total.max(last)),
         retrying,
         // A configured retry time replaces the limit on attempts.
-        attempts: if timeouts.retrying.is_some() { None } else { times.attempts },
+        attempts: if model.retry_s.is_some() { None } else { times.attempts },
     }
 }
 
@@ -112,10 +114,7 @@ pub(crate) fn model(config: &Config, times: ModelTimes) -> Result<Option<ChatMod
     let base_url = Url::parse(settings.base_url.expose()).usage_context("`model.base_url` is no address")?;
     let key = non_empty(&settings.api_key_env).and_then(|key| key.into_string().ok());
     let settings = ModelSettings {
-        provider: match settings.provider {
-            choices::Provider::Openai => Provider::OpenAi,
-            choices::Provider::Anthropic => Provider::Anthropic,
-        },
+        provider: settings.provider,
         base_url,
         model,
         api_key: key.map(|key| Secret::new(key.trim())),
@@ -139,45 +138,53 @@ impl From<TurnError> for CliError {
 mod tests {
     use super::*;
 
-    const UNSET: ModelTimeouts =
-        ModelTimeouts { connect: None, first_byte: None, idle: None, total: None, retrying: None };
+    /// A model with these timeouts: connect, first byte, idle, total, retry.
+    fn timeouts([connect, first_byte, idle, total, retry]: [u32; 5]) -> Model {
+        let set = |seconds: u32| Some(seconds).filter(|seconds| *seconds != UNSET);
+        Model {
+            connect_timeout_s: set(connect),
+            first_byte_timeout_s: set(first_byte),
+            idle_timeout_s: set(idle),
+            total_timeout_s: set(total),
+            retry_s: set(retry),
+            ..Model::default()
+        }
+    }
+
+    const UNSET: u32 = u32::MAX;
 
     #[test]
     fn configured_timeouts_hold_and_defaults_adapt() {
-        let seconds = |seconds| Some(Duration::from_secs(seconds));
-        let secs = |timeouts| {
-            let times = model_times(timeouts, ModelTimes::default());
+        let secs = |keys| {
+            let times = model_times(&timeouts(keys), ModelTimes::default());
             [times.connect, times.first_byte, times.idle, times.total, times.retrying]
                 .map(|time| time.as_secs())
         };
-        assert_eq!(model_times(UNSET, ModelTimes::default()), ModelTimes::default());
-        assert_eq!(model_times(UNSET, terminal_timeouts()), terminal_timeouts());
-        for (timeouts, expected) in [
-            (ModelTimeouts { first_byte: seconds(900), ..UNSET }, [10, 900, 900, 1830, 30]),
-            (ModelTimeouts { first_byte: seconds(900), idle: seconds(60), ..UNSET }, [10, 900, 60, 990, 30]),
-            (ModelTimeouts { idle: seconds(5), ..UNSET }, [10, 120, 5, 600, 30]),
-            (ModelTimeouts { total: seconds(60), ..UNSET }, [10, 60, 60, 60, 30]),
-            (ModelTimeouts { total: seconds(7200), ..UNSET }, [10, 120, 120, 7200, 30]),
-            (ModelTimeouts { retrying: seconds(0), connect: seconds(1), ..UNSET }, [1, 120, 120, 600, 0]),
-            (ModelTimeouts { retrying: seconds(600), ..UNSET }, [10, 120, 120, 840, 600]),
-            (
-                ModelTimeouts { retrying: seconds(600), total: seconds(700), ..UNSET },
-                [10, 120, 120, 700, 600],
-            ),
-            (ModelTimeouts { connect: seconds(300), ..UNSET }, [300, 410, 410, 850, 30]),
-            (ModelTimeouts { connect: seconds(300), total: seconds(350), ..UNSET }, [300, 350, 350, 350, 30]),
-            (ModelTimeouts { first_byte: seconds(4), ..UNSET }, [4, 4, 4, 600, 30]),
-            (ModelTimeouts { total: seconds(5), ..UNSET }, [5, 5, 5, 5, 5]),
+        assert_eq!(model_times(&Model::default(), ModelTimes::default()), ModelTimes::default());
+        assert_eq!(model_times(&Model::default(), terminal_timeouts()), terminal_timeouts());
+        for (keys, expected) in [
+            ([UNSET, 900, UNSET, UNSET, UNSET], [10, 900, 900, 1830, 30]),
+            ([UNSET, 900, 60, UNSET, UNSET], [10, 900, 60, 990, 30]),
+            ([UNSET, UNSET, 5, UNSET, UNSET], [10, 120, 5, 600, 30]),
+            ([UNSET, UNSET, UNSET, 60, UNSET], [10, 60, 60, 60, 30]),
+            ([UNSET, UNSET, UNSET, 7200, UNSET], [10, 120, 120, 7200, 30]),
+            ([1, UNSET, UNSET, UNSET, 0], [1, 120, 120, 600, 0]),
+            ([UNSET, UNSET, UNSET, UNSET, 600], [10, 120, 120, 840, 600]),
+            ([UNSET, UNSET, UNSET, 700, 600], [10, 120, 120, 700, 600]),
+            ([300, UNSET, UNSET, UNSET, UNSET], [300, 410, 410, 850, 30]),
+            ([300, UNSET, UNSET, 350, UNSET], [300, 350, 350, 350, 30]),
+            ([UNSET, 4, UNSET, UNSET, UNSET], [4, 4, 4, 600, 30]),
+            ([UNSET, UNSET, UNSET, 5, UNSET], [5, 5, 5, 5, 5]),
         ] {
-            assert_eq!(secs(timeouts), expected, "{timeouts:?}");
+            assert_eq!(secs(keys), expected, "{keys:?}");
         }
     }
 
     #[test]
     fn a_configured_retry_time_removes_the_limit_on_attempts() {
         let attempts =
-            |retrying| model_times(ModelTimeouts { retrying, ..UNSET }, ModelTimes::default()).attempts;
+            |retry_s| model_times(&Model { retry_s, ..Model::default() }, ModelTimes::default()).attempts;
         assert_eq!(attempts(None), ModelTimes::default().attempts);
-        assert_eq!(attempts(Some(Duration::from_secs(600))), None);
+        assert_eq!(attempts(Some(600)), None);
     }
 }

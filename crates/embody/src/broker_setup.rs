@@ -19,11 +19,7 @@ use embody_wire::{Limits, Proxies, Secret, Url};
 use serde_json::json;
 
 use crate::cli::ScopeArgs;
-use crate::config::choices;
-use crate::config::resolved::{
-    Body, Config, Dialect, Policy as ConfiguredPolicy, Roots as ConfiguredRoots, Rule as ConfiguredRule,
-    Upstream,
-};
+use crate::config::settings::{self, Body, Config, Sampling, Transport, Upstream};
 use crate::embedded::Availability;
 use crate::error::{CliError, ErrorContext};
 use crate::prompt_service::PromptService;
@@ -75,7 +71,7 @@ pub(crate) fn build(
         bodies,
         policy: rules.policy,
         policy_version: rules.version,
-        mind_down: config.policy.mind_down.into(),
+        mind_down: config.policy.mind_down,
         rules: {
             let prompts = Arc::clone(prompts);
             Rules::new(move |scope| {
@@ -84,14 +80,14 @@ pub(crate) fn build(
             })
         },
         times: Timeouts {
-            observe: config.mind.observe_timeout,
-            ask_wait: config.policy.ask_wait,
-            ask: config.policy.ask_timeout,
-            contract_delay: config.policy.contract_delay,
-            receipts: config.prompt.keep_receipts,
+            observe: Duration::from_millis(config.mind.observe_timeout_ms.into()),
+            ask_wait: Duration::from_secs(config.policy.ask_wait_s.into()),
+            ask: Duration::from_secs(config.policy.ask_timeout_s.into()),
+            contract_delay: Duration::from_millis(config.policy.contract_delay_ms.into()),
+            receipts: Duration::from_secs(u64::from(config.prompt.keep_receipts_days) * 24 * 3600),
             ..Timeouts::default()
         },
-        listing_limit: config.listing_limit.clone(),
+        listing_limit: config.listing_limit(),
         catalogues: CatalogueCache::default(),
         meter,
         clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
@@ -114,25 +110,24 @@ pub(crate) fn policy(config: &Config) -> Result<LoadedPolicy, CliError> {
     Ok(LoadedPolicy { policy: Policy::new(rules), version: policy_version(&config.policy) })
 }
 
-fn rule(rule: &ConfiguredRule) -> Result<Rule, WrongCondition> {
+fn rule(rule: &settings::Rule) -> Result<Rule, WrongCondition> {
     Ok(Rule {
-        tools: rule.tools.iter().map(|pattern| Glob::new(pattern)).collect(),
-        class: rule.class.map(Into::into),
-        gate: rule.gate.map(Into::into),
-        via: rule.via.as_ref().map(|ways| ways.iter().map(|way| (*way).into()).collect()),
+        tools: globs(&rule.tools),
+        class: rule.class,
+        gate: rule.gate,
+        via: rule.via.clone(),
         when: rule.when.as_deref().map(Condition::new).transpose()?,
         reason: rule.reason.clone(),
     })
 }
 
-fn policy_version(policy: &ConfiguredPolicy) -> String {
+fn policy_version(policy: &settings::Policy) -> String {
     let rules: Vec<_> = policy
         .rules
         .iter()
         .map(|rule| json!([rule.tools, rule.class, rule.gate, rule.via, rule.when, rule.reason]))
         .collect();
-    let (wait, timeout) = (policy.ask_wait.as_secs(), policy.ask_timeout.as_secs());
-    let all = json!([policy.mind_down, wait, timeout, rules]).to_string();
+    let all = json!([policy.mind_down, policy.ask_wait_s, policy.ask_timeout_s, rules]).to_string();
     blake3::hash(all.as_bytes()).to_hex().to_string()
 }
 
@@ -228,7 +223,10 @@ fn body_spec(body: &Body, proxies: &Proxies, reaper: &Arc<Reaper>, store: &Store
         proxies: proxies.clone(),
         limits: Limits::default(),
         call_timeout: CALL_TIMEOUT,
-        idle_shutdown: body.idle_shutdown,
+        idle_shutdown: IdleShutdown {
+            start: body.start,
+            idle_stop: (body.idle_stop_s > 0).then(|| Duration::from_secs(body.idle_stop_s.into())),
+        },
         tools: None,
         era,
     })
@@ -256,12 +254,12 @@ pub(crate) fn role(body: &Body) -> Role {
         allow: globs(&body.allow),
         deny: globs(&body.deny),
         observes: body.observes,
-        trust_annotations: body.trust_annotations,
+        trust_annotations: body.trust_annotations == Some(true),
         arguments_max_bytes: Some(body.arguments_max_bytes),
         forward_methods: body.forward_methods.clone(),
-        sampling: matches!(body.sampling, choices::Sampling::Allow),
+        sampling: body.sampling == Sampling::Allow,
         roots: roots(body),
-        instructions: body.instructions.into(),
+        instructions: body.instructions,
         users: body.users.clone(),
     })
 }
@@ -270,10 +268,10 @@ pub(crate) fn role(body: &Body) -> Role {
 /// instead of that folder.
 fn roots(body: &Body) -> Roots {
     match &body.roots {
-        ConfiguredRoots::Folders(folders) => Roots::Replace(folders.clone()),
-        ConfiguredRoots::Host(choices::Roots::Forward) => Roots::Forward,
-        ConfiguredRoots::Host(choices::Roots::Withhold) => Roots::Withhold,
-        ConfiguredRoots::Host(choices::Roots::Auto) => match &body.upstream {
+        settings::Roots::Folders(folders) => Roots::Replace(folders.clone()),
+        settings::Roots::Forward => Roots::Forward,
+        settings::Roots::Withhold => Roots::Withhold,
+        settings::Roots::Auto => match &body.upstream {
             Upstream::Stdio { command } if names_folder(&command.args, body.cwd.as_deref()) => {
                 Roots::Withhold
             }
@@ -313,12 +311,12 @@ fn route(
             });
             Ok((route, None))
         }
-        Upstream::Remote { url, dialect, token_command } => {
+        Upstream::Remote { url, transport, token_command } => {
             let url = Url::parse(url.expose()).usage_context(format!("the address of `{name}` is none"))?;
-            let route = match dialect {
-                Dialect::Http => Route::Http { url },
-                Dialect::Sse => Route::Sse { url },
-                Dialect::Guessed => Route::Probe { url },
+            let route = match transport {
+                None => Route::Probe { url },
+                Some(Transport::Sse) => Route::Sse { url },
+                Some(_) => Route::Http { url },
             };
             Ok((route, token_command.clone().map(token_cache::token_source)))
         }

@@ -12,8 +12,8 @@ use embody_wire::server::CancellationToken;
 use embody_wire::{Secret, Url};
 use tokio::task::JoinSet;
 
+use crate::config::Config;
 use crate::config::env::non_empty;
-use crate::config::resolved::Config;
 use crate::error::{CliError, ErrorContext};
 use crate::web::{WEB, WebState};
 

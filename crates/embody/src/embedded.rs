@@ -12,8 +12,8 @@ use embody_store::{Principal, Scope, Store};
 use embody_wire::server::{CancellationToken, Service};
 use embody_wire::upstream::{InProcessServer, Route};
 
+use crate::config::Config;
 use crate::config::env::non_empty;
-use crate::config::resolved::Config;
 use crate::prompt_service::PromptService;
 
 pub(crate) fn mind(

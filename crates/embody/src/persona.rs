@@ -1,12 +1,14 @@
 //! Fetches the remote persona: a token, a connection, one call of `get_system_prompt`. A failure leaves the persona out.
 
 use std::error::Error;
+use std::time::Duration;
 
 use embody_wire::{ClientOptions, Limits, dial};
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
 
-use crate::config::resolved::{CommandLine, Config};
+use crate::config::Config;
+use crate::config::settings::CommandLine;
 use crate::error::chain_text;
 use crate::store::block_on;
 use crate::token_cache::{TOKEN_COMMAND_TIMEOUT, run_token_command};
@@ -48,7 +50,7 @@ pub(crate) fn fetch_blocking(config: &Config) -> FetchedPersona {
 type BoxError = Box<dyn Error + Send + Sync>;
 
 async fn call(url: &str, command: &CommandLine, config: &Config) -> Result<String, BoxError> {
-    let timeout = config.persona.timeout;
+    let timeout = Duration::from_secs(config.persona.timeout_s.into());
     let bearer = run_token_command(command, TOKEN_COMMAND_TIMEOUT).await?;
     let secret = bearer.clone();
     let call = async {

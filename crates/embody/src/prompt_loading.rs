@@ -229,7 +229,7 @@ fn model(config: &Config) -> ModelFacts {
     match &config.model.model {
         None => ModelFacts::default(),
         Some(model) => {
-            ModelFacts { provider: Some(config.model.provider.as_str().into()), model: Some(model.clone()) }
+            ModelFacts { provider: Some(config.model.provider.name().into()), model: Some(model.clone()) }
         }
     }
 }
@@ -320,7 +320,7 @@ fn offered_tools(config: &Config, pins: &[ToolPin], user: &str) -> Vec<Value<Too
     let servers = tool_servers(config, pins, user);
     let sources: Vec<catalogue::Source<'_>> = servers.iter().map(ToolServer::source).collect();
     let catalogue = Catalogue::without_pins(&sources);
-    let listed = config.listing_limit.apply(&catalogue, &[]);
+    let listed = config.listing_limit().apply(&catalogue, &[]);
     let own = listed.own.iter().filter_map(|definition| tool(definition, Source::fixed("broker")));
     let others = listed.tools.iter().filter_map(|offered| {
         let source = match &*offered.upstream {

@@ -13,7 +13,6 @@ use embody_workspace::{LoadRequest, StoredValues};
 
 use crate::cli::Context;
 use crate::config::mask::Address;
-use crate::config::resolved::Store as Configured;
 use crate::config::tree::Origin;
 use crate::error::{CliError, ErrorContext};
 use crate::prompt_loading::PromptArgs;
@@ -24,16 +23,17 @@ const KEYS: &str = "keys";
 /// The configured database. A relative path is relative to the workspace in the configuration, and to the current directory in a
 /// flag.
 pub(crate) fn database_url(context: &Context) -> DatabaseUrl {
-    match &context.config.store {
-        Configured::Workspace { path } => DatabaseUrl::File(path.clone()),
-        Configured::Sqlite { url } => DatabaseUrl::File(match context.config.origin("store.url") {
+    let store = &context.config.store;
+    match &store.url {
+        None => DatabaseUrl::File(context.workspace.join("embody.db")),
+        Some(url) if url.is_sqlite() => DatabaseUrl::File(match context.config.origin("store.url") {
             Origin::Flag { .. } => sqlite_path(url.expose()),
             // Hosts start programs in any directory; a configured path must not depend on it.
             _ => context.workspace.join(sqlite_path(url.expose())),
         }),
-        Configured::Postgres { url, direct_url } => DatabaseUrl::Postgres {
+        Some(url) => DatabaseUrl::Postgres {
             url: url.expose().to_owned(),
-            direct_url: direct_url.as_ref().map(|url| url.expose().to_owned()),
+            direct_url: store.direct_url.as_ref().map(|url| url.expose().to_owned()),
             keys: context.workspace.join(KEYS),
         },
     }
@@ -44,12 +44,15 @@ pub(crate) fn parse_database_url(text: &str, workspace: &Path) -> Result<Databas
         CliError::usage(format!("the address `{}` {reason}", crate::config::mask::address(text)))
             .hint("write sqlite:///path/to/file, the path of a SQLite file, or postgres://user@host/database")
     };
-    if text.starts_with("sqlite:") {
-        return Address::sqlite(text).map(|url| DatabaseUrl::File(sqlite_path(url.expose()))).map_err(wrong);
+    let address = Address::new(text);
+    if address.is_sqlite() {
+        address.check_sqlite().map_err(wrong)?;
+        return Ok(DatabaseUrl::File(sqlite_path(text)));
     }
     if text.contains("://") {
-        let url = Address::postgres(text).map_err(wrong)?.expose().to_owned();
-        return Ok(DatabaseUrl::Postgres { url, direct_url: None, keys: workspace.join(KEYS) });
+        address.check_postgres().map_err(wrong)?;
+        let keys = workspace.join(KEYS);
+        return Ok(DatabaseUrl::Postgres { url: text.to_owned(), direct_url: None, keys });
     }
     if text.trim().is_empty() || text.contains(char::is_control) {
         return Err(wrong("names no file"));

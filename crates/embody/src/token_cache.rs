@@ -12,7 +12,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-use crate::config::resolved::CommandLine;
+use crate::config::settings::CommandLine;
 
 /// Runs the command for the first token, and again when the server rejects it.
 pub(crate) fn token_source(command: CommandLine) -> TokenSource {

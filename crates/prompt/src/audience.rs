@@ -4,14 +4,18 @@
 use std::cell::RefCell;
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::{Body, Note, NoteKind, PromptInput, Source, escape};
 
 /// Who reads the agent's replies, or who a value is meant for; from the narrowest to the widest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Audience {
     Owner,
     User,
-    /// Several people who can all read what the agent writes.
+    // Several people who can all read what the agent writes.
     Group,
     Public,
 }

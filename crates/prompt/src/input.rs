@@ -1,6 +1,9 @@
 //! The input of a prompt as plain data: the caller has read files and clock and chosen between sources. Each value has its
 //! source and its audience.
 
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+
 use crate::{Audience, Budget, Note, Source, Value, escape};
 
 /// Everything that any layout may need. Absent values leave no trace in the prompt.
@@ -227,15 +230,35 @@ pub struct HostFacts {
     pub location: Option<Value<String>>,
 }
 
-/// The sandbox as configured; empty fields are left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The section `[sandbox]` of `embody.toml`; the comments are its documentation. Empty fields are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(transform = allow_flags)]
 pub struct Sandbox {
+    /// Whether tools run in a sandbox.
     pub enabled: Option<bool>,
+    /// Which commands it holds, for example `all`.
     pub mode: Option<String>,
+    /// What provides it, for example `docker`.
     pub backend: Option<String>,
+    /// How long one sandbox lives, for example `session`.
     pub scope: Option<String>,
+    /// The image it starts from.
     pub image: Option<String>,
+    /// How the workspace is mounted, for example `ro`.
     pub workspace_mount: Option<String>,
+    /// Whether it reaches the network, for example `disabled`.
     pub network: Option<String>,
+    /// Whether this session departs from the general setting.
     pub session_override: Option<String>,
+}
+
+/// The texts are only shown, so that `true` and `"true"` mean the same.
+fn allow_flags(schema: &mut Schema) {
+    let properties = schema.get_mut("properties").and_then(|properties| properties.as_object_mut());
+    for property in properties.into_iter().flat_map(|properties| properties.values_mut()) {
+        if property.get("type") == Some(&["string", "null"].into()) {
+            property["type"] = ["string", "boolean"].into();
+        }
+    }
 }

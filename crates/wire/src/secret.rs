@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
 use reqwest::Url;
+use serde::Deserialize;
 
 const MASK: &str = "[secret]";
 
@@ -17,7 +18,7 @@ const PART_MIN_BYTES: usize = 6;
 const TOKENS_MOST: usize = 16;
 
 /// A token or a password: text that must not reach a log, a prompt or an error.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, Deserialize)]
 pub struct Secret(String);
 
 impl Secret {

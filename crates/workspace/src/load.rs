@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use embody_prompt::{Audience, Budget, PromptInput, Sandbox, Source, Task, Tool, Value};
 use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub use crate::body::BodyOutcome;
 use crate::environment::ModelFacts;
@@ -71,23 +73,31 @@ pub struct RequestFacts {
     pub location: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The section `[audience]` of `embody.toml`; the comments are its documentation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Audiences {
-    /// `IDENTITY.md`.
+    /// Who may see the identity.
     pub identity: Audience,
-    /// `SOUL.md` and `agent.toml`.
+    /// Who may see the soul.
     pub soul: Audience,
-    /// `USER.md`.
+    /// Who may see the user's profile.
     pub user: Audience,
+    /// Who may see the project's context files.
     pub project: Audience,
+    /// Who may see host and sandbox facts.
     pub runtime: Audience,
+    /// Who may see the list of skills.
     pub skills: Audience,
-    /// `AGENTS.md` and `TOOLS.md`.
+    /// Who may see `AGENTS.md` and `TOOLS.md`.
     pub workspace_files: Audience,
-    /// `memories.json`.
+    /// Who may see the shared memories.
     pub memories: Audience,
+    /// Who may see the standing instructions.
     pub instructions: Audience,
+    /// Who may see the task.
     pub task: Audience,
+    /// Who may see the remote persona.
     pub persona: Audience,
 }
 

@@ -4,13 +4,17 @@ use std::fmt;
 use std::time::Duration;
 
 use embody_wire::{Proxies, Secret, Url};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The wire format of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Provider {
-    /// OpenAI's chat completions, which most servers support.
+    // OpenAI's chat completions, which most servers support.
+    #[default]
     OpenAi,
-    /// Anthropic's Messages API.
+    // Anthropic's Messages API.
     Anthropic,
 }
 

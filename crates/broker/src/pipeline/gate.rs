@@ -3,6 +3,9 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::ToolCall;
 use super::observe::MindView;
 use super::respond::Refusal;
@@ -50,10 +53,12 @@ pub(crate) enum Mind {
     Away,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum MindDown {
+    #[default]
     Block,
-    /// Writes are sent, and results report it.
+    // Writes are sent, and results report it.
     Warn,
 }
 

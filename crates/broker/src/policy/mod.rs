@@ -9,7 +9,8 @@ mod glob;
 mod rules;
 mod uri;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub use self::condition::{Condition, Facts, WrongCondition};
 pub use self::glob::Glob;
@@ -17,15 +18,16 @@ pub(crate) use self::glob::{Fit, Kind, Name};
 pub use self::rules::{ClassFrom, Explained, Match, Policy, Rule, Ruling, Via};
 
 /// The effect of a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// Changes nothing.
+    // Changes nothing.
     Read,
-    /// Changes something that only the owner sees.
+    // Changes something that only the owner sees.
     Write,
-    /// Other people see the change.
+    // Other people see the change.
     HumanVisibleWrite,
-    /// Deletes or overwrites something.
+    // Deletes or overwrites something.
     Destructive,
 }
 
@@ -63,10 +65,11 @@ impl Class {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Gate {
     Allow,
-    /// Only with the owner's approval.
+    // Only with the owner's approval.
     Ask,
     Deny,
 }

@@ -1,10 +1,14 @@
 //! The operator's rules, their evaluation for one call, and its explanation for the person who writes them.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::condition::{Condition, Facts, Scene};
 use super::glob::{Fit, Glob, Name};
 use super::{Annotations, Class, Gate, known, without_rules};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Via {
     Elicitation,
     Console,

@@ -9,6 +9,8 @@ use std::fmt::Write;
 
 use embody_store::Store;
 use embody_store::pins::{Definition, PinState, SeenTool, ToolPin};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -129,11 +131,12 @@ const CHUNK_BYTES: usize = 8 * 1024;
 const MARK_CHARS: usize = 16;
 const END: &str = "(end of the rules of";
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum InstructionsMode {
-    /// Part of the contract, complete, as rules for the use of that body.
+    // Part of the contract, complete, as rules for the use of that body.
     Rules,
-    /// Shown as the body's own description, within a budget.
+    // Shown as the body's own description, within a budget.
     #[default]
     Data,
     Drop,

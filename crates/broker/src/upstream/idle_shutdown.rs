@@ -6,6 +6,8 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::time::{sleep, sleep_until};
 
 use super::listing;
@@ -23,11 +25,12 @@ pub struct IdleShutdown {
     pub idle_stop: Option<Duration>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Start {
     #[default]
     Eager,
-    /// Started on demand if its tools are known, otherwise with the session.
+    // Started on demand if its tools are known, otherwise with the session.
     Lazy,
 }
 

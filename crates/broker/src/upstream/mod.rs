@@ -24,7 +24,8 @@ use std::time::Duration;
 
 use embody_wire::upstream::{EraCache, Link, OutgoingCall, Route, TokenSource};
 use embody_wire::{InitializeParams, Limits, Notification, Outcome, Proxies, Request};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -138,13 +139,17 @@ pub struct BodySpec {
 }
 
 /// Who may use a body. It acts with the accounts that the owner has given it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(extend("type" = ["string", "array"]))]
 pub enum BodyUsers {
     #[default]
     Owner,
-    /// Only these users.
-    Named(Vec<String>),
     All,
+    // Only these users.
+    #[serde(untagged)]
+    #[schemars(title = "names", extend("minItems" = 1))]
+    Named(Vec<String>),
 }
 
 impl BodyUsers {

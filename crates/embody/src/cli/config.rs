@@ -6,10 +6,9 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::{Context, Loaded};
-use crate::config::reference::reference_markdown;
-use crate::config::resolved::Setting;
+use crate::config::reference::{Setting, reference_markdown};
 use crate::config::tree::Origin;
-use crate::config::{Config, Problem, keys, mask};
+use crate::config::{Config, Problem, mask, schema};
 use crate::error::CliError;
 use crate::output;
 
@@ -36,7 +35,7 @@ pub(crate) fn show(context: &Context) -> Result<ExitCode, CliError> {
 }
 
 pub(crate) fn schema() -> Result<ExitCode, CliError> {
-    output::json(&keys::schema())?;
+    output::json(&schema::schema())?;
     Ok(ExitCode::SUCCESS)
 }
 

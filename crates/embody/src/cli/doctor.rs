@@ -27,7 +27,7 @@ use super::status::unknown_outcomes;
 use super::{Context, ScopeArgs};
 use crate::config::env::non_empty;
 use crate::config::mask::Address;
-use crate::config::resolved::{Body, CommandLine, Config, Upstream};
+use crate::config::settings::{Body, CommandLine, Config, Upstream};
 use crate::config::tree::Origin;
 use crate::error::CliError;
 use crate::output::{self, pluralize, printable};

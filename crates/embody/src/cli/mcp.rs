@@ -12,7 +12,6 @@ use embody_wire::server::{CancellationToken, Service};
 
 use super::Context;
 use super::args::{self, ScopeArgs};
-use crate::config::resolved::Store as Configured;
 use crate::error::CliError;
 use crate::prompt_service::PromptService;
 use crate::serve::{self, ListenArgs};
@@ -123,7 +122,7 @@ fn serve<S: Service<Principal = Principal>>(
 }
 
 fn is_shared(context: &Context) -> bool {
-    matches!(context.config.store, Configured::Postgres { .. })
+    context.config.store.url.as_ref().is_some_and(|url| !url.is_sqlite())
 }
 
 async fn stdio_user(store: &Store, scope: &ScopeArgs, is_shared: bool) -> Result<String, CliError> {

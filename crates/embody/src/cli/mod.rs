@@ -331,7 +331,7 @@ fn default_workspace() -> Option<PathBuf> {
 }
 
 fn level(global: &Global, config: &Config) -> LevelFilter {
-    log_flag(global).unwrap_or_else(|| config.log_level.as_str().parse().unwrap_or(LevelFilter::INFO))
+    log_flag(global).unwrap_or_else(|| config.log.level.parse().unwrap_or(LevelFilter::INFO))
 }
 
 fn log_flag(global: &Global) -> Option<LevelFilter> {

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::args::read_text;
 use super::{Context, ScopeArgs};
-use crate::config::resolved::Rule;
+use crate::config::settings::Rule;
 use crate::error::CliError;
 use crate::output::printable;
 use crate::{broker_setup, store};
@@ -202,10 +202,10 @@ fn rule_text(found: &Match, context: &Context) -> String {
     if let Some(when) = &rule.when {
         let _ = writeln!(out, "    when {}", printable(when));
     }
-    let class = rule.class.map(|class| format!("class {class}"));
-    let gate = rule.gate.map(|gate| format!("gate {gate}"));
+    let class = rule.class.map(|class| format!("class {}", class.name()));
+    let gate = rule.gate.map(|gate| format!("gate {}", gate.name()));
     let via = rule.via.as_ref().map(|ways| {
-        let ways: Vec<&str> = ways.iter().map(|way| way.as_str()).collect();
+        let ways: Vec<&str> = ways.iter().map(|way| way.name()).collect();
         format!("via {}", ways.join(", "))
     });
     for line in [class, gate, via].into_iter().flatten() {
@@ -312,7 +312,7 @@ fn tool_facts(body: &str, tool: &str, pins: &[ToolPin], context: &Context) -> To
             let configured = context.config.bodies.iter().find(|configured| configured.name == body);
             ToolFacts {
                 annotations: pin.map(hints).unwrap_or_default(),
-                is_trusted: configured.is_some_and(|body| body.trust_annotations),
+                is_trusted: configured.is_some_and(|body| body.trust_annotations == Some(true)),
                 is_seen: pin.is_some(),
             }
         }

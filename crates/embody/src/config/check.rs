@@ -1,103 +1,67 @@
-//! Compares the written values with the known keys (unknown keys, wrong types, values out of range), and holds the checks
-//! that sections share. Invalid parts are reported and removed, so that the rest is still checked.
-
-use std::collections::BTreeMap;
-use std::path::Path;
+//! Compares the written values with the known keys: unknown keys, wrong types, values out of range. Invalid parts are reported
+//! and removed, so that the rest is still checked.
 
 use super::error::{Problem, Report, quoted};
-use super::keys::{self, Field, Shape, TextKind};
-use super::mask::{self, Address};
-use super::resolved::CommandLine;
+use super::schema::{self, Field, Shape};
 use super::tree::{Content, KeyPath, Node, Origin, shown_key};
 
-/// The valid part of `node`; `None` if nothing is valid.
-pub(super) fn prune(shape: &Shape, node: Node, path: &KeyPath, report: &mut Report) -> Option<Node> {
-    let Node { origin, content } = node;
-    let content = match (shape, content) {
+/// Reports and removes what does not fit. Returns whether the node itself may stay.
+pub(super) fn prune(shape: &Shape, node: &mut Node, path: &KeyPath, report: &mut Report) -> bool {
+    let problem = match (shape, &mut node.content) {
         (Shape::Table(fields), Content::Table(entries)) => {
-            Content::Table(prune_table(fields, entries, path, report))
+            entries.retain(|key, node| match fields.iter().find(|field| field.name == *key) {
+                Some(field) => prune(&field.shape, node, &path.key(key), report),
+                None => {
+                    report.add(unknown(fields, path, key, node));
+                    false
+                }
+            });
+            return true;
         }
         (Shape::Map { names, value }, Content::Table(entries)) => {
-            Content::Table(prune_map(names.as_deref(), value, entries, path, report))
+            entries.retain(|key, node| match names {
+                Some(names) if !names.contains(key) => {
+                    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                    report.add(unknown_in(path, &names, key, node));
+                    false
+                }
+                _ => prune(value, node, &path.key(key), report),
+            });
+            return true;
         }
-        (Shape::List { item, max }, Content::List(items)) if items.len() <= *max => {
-            Content::List(prune_list(item, items, path, report)?)
+        (Shape::List { max, .. }, Content::List(items)) if items.len() > *max => {
+            Problem::new(format!("`{path}` has {} entries, but may have {max} at most", items.len()))
         }
-        (Shape::ChoiceOrTexts { max, .. }, Content::List(items)) if items.len() <= *max => {
-            Content::List(prune_list(&Shape::Text(TextKind::Plain), items, path, report)?)
+        (Shape::List { item, .. }, Content::List(items)) => return prune_list(item, items, path, report),
+        (Shape::Choice { or_list: Some((list, _)), .. }, Content::List(_)) => {
+            return prune(list, node, path, report);
         }
-        (Shape::List { max, .. } | Shape::ChoiceOrTexts { max, .. }, Content::List(items)) => {
-            let message = format!("`{path}` has {} entries, but may have {max} at most", items.len());
-            report.reject(path, Problem::at(path, &origin, message));
-            return None;
-        }
-        (shape, Content::Leaf(value)) if fits(shape, &value) => {
-            check_leaf(shape, &value, path, &origin, report)?;
-            Content::Leaf(value)
-        }
-        (shape, content) => {
-            report.reject(path, mismatch(shape, &Node { origin, content }, path));
-            return None;
-        }
+        (shape, Content::Leaf(value)) if fits(shape, value) => match leaf_problem(shape, value, path) {
+            Some(problem) => problem,
+            None => return true,
+        },
+        (shape, content) => mismatch(shape, content, &node.origin, path),
     };
-    Some(Node { origin, content })
+    report.reject(path, problem.at(path, &node.origin));
+    false
 }
 
-/// The problem for a value of the wrong type. Where a table is expected the value may contain secrets, so only its type is
-/// reported.
-fn mismatch(shape: &Shape, node: &Node, path: &KeyPath) -> Problem {
-    let tables = matches!(shape, Shape::List { item, .. } if matches!(**item, Shape::Table(_)));
-    let whole = tables || shape.is_secret() || matches!(shape, Shape::Table(_) | Shape::Map { .. });
-    let written = match &node.content {
-        Content::Table(_) => "a table".to_owned(),
-        Content::List(_) => "a list".to_owned(),
-        Content::Leaf(_) if whole => "a single value".to_owned(),
-        Content::Leaf(value) => quoted(&value.to_string()),
-    };
-    let problem =
-        Problem::at(path, &node.origin, format!("`{path}` is {written}, but must be {}", shape.expected()));
-    let from_file = matches!(node.origin, Origin::File { .. });
-    match (shape, &node.content) {
-        _ if tables => problem.hint(format!("head each entry `[{}]`", path.heading())),
-        (Shape::List { item, .. }, _) => {
-            problem.hint(format!("write `{path}` as a list like `{}`", list_of(item)))
+/// A list of tables keeps the position of an invalid element, so that the others keep their indexes; any other list is
+/// dropped completely, because a command or a pattern list with a gap has another meaning.
+fn prune_list(item: &Shape, items: &mut [Node], path: &KeyPath, report: &mut Report) -> bool {
+    let mut is_complete = true;
+    for (index, node) in items.iter_mut().enumerate() {
+        if !prune(item, node, &path.index(index), report) {
+            *node = Node::empty(node.origin.clone());
+            is_complete &= matches!(item, Shape::Table(_));
         }
-        (Shape::Table(_) | Shape::Map { .. }, _) => problem.hint(format!("head it `{}`", path.heading())),
-        (Shape::Integer { .. } | Shape::Boolean, Content::Leaf(toml::Value::String(text)))
-            if from_file && (text.parse::<i64>().is_ok() || text.parse::<bool>().is_ok()) =>
-        {
-            problem.hint(format!("write `{path}` without quotes"))
-        }
-        (Shape::Text(_), Content::Leaf(_)) => problem.hint(format!("put `{path}` in quotes")),
-        // Not the quoted value: it is not one of the choices.
-        (Shape::Choice(words), _) => {
-            let word = words.first().map(String::as_str).unwrap_or_default();
-            problem.hint(format!("write one of these words in quotes, as in `{word:?}`"))
-        }
-        (Shape::ChoiceOrTexts { words, texts, .. }, _) => {
-            let words: Vec<String> = words.iter().map(|word| format!("`{word:?}`")).collect();
-            problem
-                .hint(format!("write {texts} as a list like `[\"one\", \"two\"]`, or {}", words.join(" or ")))
-        }
-        _ => problem,
     }
-}
-
-/// A list of two such values in TOML, as an example.
-fn list_of(item: &Shape) -> String {
-    match item {
-        Shape::Integer { .. } => "[1, 2]".to_owned(),
-        Shape::Choice(words) => {
-            let words: Vec<String> = words.iter().take(2).map(|word| format!("{word:?}")).collect();
-            format!("[{}]", words.join(", "))
-        }
-        _ => "[\"one\", \"two\"]".to_owned(),
-    }
+    is_complete
 }
 
 fn fits(shape: &Shape, value: &toml::Value) -> bool {
     match shape {
-        Shape::Text(_) | Shape::Choice(_) | Shape::ChoiceOrTexts { .. } => value.is_str(),
+        Shape::Text(_) | Shape::Choice { .. } => value.is_str(),
         Shape::TextOrBoolean => value.is_str() || value.is_bool(),
         Shape::Boolean => value.is_bool(),
         Shape::Integer { .. } => value.is_integer(),
@@ -105,208 +69,119 @@ fn fits(shape: &Shape, value: &toml::Value) -> bool {
     }
 }
 
-fn check_leaf(
-    shape: &Shape,
-    value: &toml::Value,
-    path: &KeyPath,
-    origin: &Origin,
-    report: &mut Report,
-) -> Option<()> {
-    let problem = match (shape, value) {
+fn leaf_problem(shape: &Shape, value: &toml::Value, path: &KeyPath) -> Option<Problem> {
+    match (shape, value) {
         (Shape::Integer { min, max }, toml::Value::Integer(number)) if number < min || number > max => {
-            let message = format!("`{path}` is `{number}`, but must be from {min} to {max}");
-            Problem::at(path, origin, message)
+            Some(Problem::new(format!("`{path}` is `{number}`, but must be from {min} to {max}")))
         }
-        (Shape::Choice(words) | Shape::ChoiceOrTexts { words, .. }, toml::Value::String(word))
-            if !words.contains(word) =>
-        {
-            let message = format!("`{path}` is {}, but must be {}", quoted(word), shape.expected());
-            let problem = Problem::at(path, origin, message);
-            let near = keys::nearest(word, words.iter().map(String::as_str));
-            match (shape, near) {
+        (Shape::Choice { words, or_list }, toml::Value::String(word)) if !words.contains(word) => {
+            let message = format!("`{path}` is {}, but must be {}", quoted(word), expected(shape));
+            let problem = Problem::new(message);
+            let near = schema::nearest(word, words.iter().map(String::as_str));
+            Some(match (or_list, near) {
                 // A string that resembles a choice may be intended as a string.
-                (Shape::ChoiceOrTexts { texts, .. }, near) => {
+                (Some((_, noun)), near) => {
                     let near = near.map(|near| format!(", or did you mean `{near}`?")).unwrap_or_default();
-                    problem.hint(format!("write {texts} as a list: `[{value}]`{near}"))
+                    problem.hint(format!("write {noun} as a list: `[{value}]`{near}"))
                 }
-                (_, Some(near)) => problem.hint(format!("did you mean `{near}` for `{path}`?")),
-                (_, None) => problem,
-            }
+                (None, Some(near)) => problem.hint(format!("did you mean `{near}` for `{path}`?")),
+                (None, None) => problem,
+            })
         }
         (_, toml::Value::String(text)) if text.contains('\0') => {
-            Problem::at(path, origin, format!("`{path}` holds a NUL character, which no program takes"))
+            Some(Problem::new(format!("`{path}` holds a NUL character, which no program takes")))
         }
-        _ => return Some(()),
+        _ => None,
+    }
+}
+
+/// The type in words, as in "must be …".
+fn expected(shape: &Shape) -> String {
+    match shape {
+        Shape::Text(_) => "text".to_owned(),
+        Shape::Choice { words, or_list } => {
+            let list = or_list.as_ref().map(|(_, noun)| format!(" or a list of {noun}"));
+            format!("one of {}{}", words.join(", "), list.unwrap_or_default())
+        }
+        Shape::TextOrBoolean => "text, true or false".to_owned(),
+        Shape::Boolean => "true or false".to_owned(),
+        Shape::Integer { .. } => "a whole number".to_owned(),
+        Shape::List { .. } if shape.is_table_list() => "a list of tables".to_owned(),
+        Shape::List { .. } => "a list".to_owned(),
+        Shape::Table(_) | Shape::Map { .. } => "a table".to_owned(),
+    }
+}
+
+/// The problem for a value of the wrong type. Where a table is expected the value may contain secrets, so only its type is
+/// reported.
+fn mismatch(shape: &Shape, content: &Content, origin: &Origin, path: &KeyPath) -> Problem {
+    let is_table = shape.is_table_list() || matches!(shape, Shape::Table(_) | Shape::Map { .. });
+    let written = match content {
+        Content::Table(_) => "a table".to_owned(),
+        Content::List(_) => "a list".to_owned(),
+        Content::Leaf(_) if is_table || shape.is_secret() => "a single value".to_owned(),
+        Content::Leaf(value) => quoted(&value.to_string()),
     };
-    report.reject(path, problem);
-    None
-}
-
-fn prune_table(
-    fields: &[Field],
-    entries: BTreeMap<String, Node>,
-    path: &KeyPath,
-    report: &mut Report,
-) -> BTreeMap<String, Node> {
-    let mut kept = BTreeMap::new();
-    for (key, node) in entries {
-        match fields.iter().find(|field| field.name == key) {
-            Some(field) => {
-                if let Some(node) = prune(&field.shape, node, &path.key(&key), report) {
-                    kept.insert(key, node);
-                }
-            }
-            None => report.add_with(|| unknown(fields, path, &key, &node)),
+    let problem = Problem::new(format!("`{path}` is {written}, but must be {}", expected(shape)));
+    let in_quotes = |words: &[String]| words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>();
+    match (shape, content) {
+        (Shape::List { .. }, _) if is_table => {
+            problem.hint(format!("head each entry `[{}]`", path.heading()))
         }
-    }
-    kept
-}
-
-fn prune_map(
-    names: Option<&[String]>,
-    value: &Shape,
-    entries: BTreeMap<String, Node>,
-    path: &KeyPath,
-    report: &mut Report,
-) -> BTreeMap<String, Node> {
-    let mut kept = BTreeMap::new();
-    for (key, node) in entries {
-        let place = path.key(&key);
-        match names {
-            Some(names) if !names.contains(&key) => {
-                let names = || names.iter().map(String::as_str).collect::<Vec<_>>();
-                report.add_with(|| unknown_in(&path.heading(), &names(), &key, &place, &node));
-            }
-            _ => {
-                if let Some(node) = prune(value, node, &place, report) {
-                    kept.insert(key, node);
-                }
-            }
+        (Shape::Table(_) | Shape::Map { .. }, _) => problem.hint(format!("head it `{}`", path.heading())),
+        (Shape::List { item, .. }, _) => {
+            let example = match &**item {
+                Shape::Integer { .. } => "1, 2".to_owned(),
+                Shape::Choice { words, .. } => in_quotes(words.get(..2).unwrap_or(words)).join(", "),
+                _ => "\"one\", \"two\"".to_owned(),
+            };
+            problem.hint(format!("write `{path}` as a list like `[{example}]`"))
         }
-    }
-    kept
-}
-
-/// A list of tables keeps the position of an invalid element, so that the others keep their indexes; any other list is
-/// dropped completely, because a command or a pattern list with a gap has another meaning.
-fn prune_list(item: &Shape, items: Vec<Node>, path: &KeyPath, report: &mut Report) -> Option<Vec<Node>> {
-    let tables = matches!(item, Shape::Table(_));
-    let mut kept = Vec::with_capacity(items.len());
-    let mut whole = true;
-    for (index, node) in items.into_iter().enumerate() {
-        let origin = node.origin.clone();
-        match prune(item, node, &path.index(index), report) {
-            Some(node) => kept.push(node),
-            None if tables => kept.push(Node::empty(origin)),
-            None => whole = false,
+        (Shape::Integer { .. } | Shape::Boolean, Content::Leaf(toml::Value::String(text)))
+            if matches!(origin, Origin::File { .. })
+                && (text.parse::<i64>().is_ok() || text.parse::<bool>().is_ok()) =>
+        {
+            problem.hint(format!("write `{path}` without quotes"))
         }
+        (Shape::Text(_), Content::Leaf(_)) => problem.hint(format!("put `{path}` in quotes")),
+        (Shape::Choice { words, or_list: Some((_, noun)) }, _) => {
+            let words = in_quotes(words).join("` or `");
+            problem.hint(format!("write {noun} as a list like `[\"one\", \"two\"]`, or `{words}`"))
+        }
+        // Not the quoted value: it is not one of the choices.
+        (Shape::Choice { words, .. }, _) => {
+            let word = words.first().map(String::as_str).unwrap_or_default();
+            problem.hint(format!("write one of these words in quotes, as in `{word:?}`"))
+        }
+        _ => problem,
     }
-    whole.then_some(kept)
 }
 
 fn unknown(fields: &[Field], parent: &KeyPath, key: &str, node: &Node) -> Problem {
     let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-    let path = parent.key(key);
-    if !parent.steps().is_empty() {
-        return unknown_in(&parent.heading(), &names, key, &path, node);
+    if !parent.is_root() {
+        return unknown_in(parent, &names, key, node);
     }
+    let path = parent.key(key);
     let kind = if matches!(node.content, Content::Leaf(_)) { "key" } else { "section" };
-    let problem = Problem::at(&path, &node.origin, format!("unknown {kind} `{path}`"));
-    let home = fields.iter().find(|section| section.shape.fields().iter().any(|field| field.name == key));
-    match (home, keys::nearest(key, names.iter().copied())) {
+    let problem = Problem::new(format!("unknown {kind} `{path}`")).at(&path, &node.origin);
+    let is_home = |section: &&Field| {
+        matches!(section.shape, Shape::Table(_))
+            && section.shape.fields().iter().any(|field| field.name == key)
+    };
+    match (fields.iter().find(is_home), schema::nearest(key, names.iter().copied())) {
         (Some(home), _) if kind == "key" => problem.hint(format!("`{key}` belongs below `[{}]`", home.name)),
         (_, Some(near)) => problem.hint(format!("did you mean `{near}` instead of `{path}`?")),
         (_, None) => problem.hint(format!("the sections are {}", names.join(", "))),
     }
 }
 
-fn unknown_in(heading: &str, names: &[&str], key: &str, path: &KeyPath, node: &Node) -> Problem {
-    let problem = Problem::at(path, &node.origin, format!("unknown key `{}` in `{heading}`", shown_key(key)));
-    match keys::nearest(key, names.iter().copied()) {
-        Some(near) => problem.hint(format!("did you mean `{near}` instead of `{}`?", shown_key(key))),
+fn unknown_in(parent: &KeyPath, names: &[&str], key: &str, node: &Node) -> Problem {
+    let (heading, shown) = (parent.heading(), shown_key(key));
+    let problem =
+        Problem::new(format!("unknown key `{shown}` in `{heading}`")).at(&parent.key(key), &node.origin);
+    match schema::nearest(key, names.iter().copied()) {
+        Some(near) => problem.hint(format!("did you mean `{near}` instead of `{shown}`?")),
         None => problem.hint(format!("the keys of `{heading}` are {}", names.join(", "))),
-    }
-}
-
-pub(super) struct Checks<'a> {
-    pub(super) tree: &'a Node,
-    /// Paths are relative to it.
-    pub(super) workspace: &'a Path,
-    pub(super) report: &'a mut Report,
-}
-
-impl Checks<'_> {
-    /// Reports a problem at `path`, unless its value was already rejected.
-    pub(super) fn fail(&mut self, path: &KeyPath, message: String, hint: Option<&str>) {
-        if self.report.is_bad(path) {
-            return;
-        }
-        let problem = Problem::at(path, self.tree.origin_of(path), message);
-        self.report.add(match hint {
-            Some(hint) => problem.hint(hint),
-            None => problem,
-        });
-    }
-
-    pub(super) fn http(&mut self, path: &KeyPath, text: &str) -> Option<Address> {
-        self.address(path, text, (Address::http(text), None))
-    }
-
-    pub(super) fn command(&mut self, path: &KeyPath, words: Option<Vec<String>>) -> Option<CommandLine> {
-        let mut words = words?.into_iter();
-        match words.next() {
-            Some(program) if !program.trim().is_empty() => {
-                Some(CommandLine { program, args: words.collect() })
-            }
-            _ => {
-                let hint = "write the program and its arguments as separate texts, or remove the key";
-                self.fail(path, format!("`{path}` is `[]`, which names no program"), Some(hint));
-                None
-            }
-        }
-    }
-
-    pub(super) fn filled(&mut self, path: &KeyPath, text: Option<String>) -> Option<String> {
-        let text = text?;
-        if text.trim().is_empty() {
-            self.fail(
-                path,
-                format!("`{path}` is `\"\"`, which is empty"),
-                Some("remove the key to leave it unset"),
-            );
-            return None;
-        }
-        Some(text)
-    }
-
-    pub(super) fn all_filled(&mut self, path: &KeyPath, texts: &[String]) {
-        for (index, text) in texts.iter().enumerate() {
-            self.filled(&path.index(index), Some(text.clone()));
-        }
-    }
-
-    /// The name of an environment variable. Does not repeat the value, because people paste the secret itself here.
-    pub(super) fn variable_name(&mut self, path: &KeyPath, name: &str) -> Option<String> {
-        let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if !name.is_empty() && name.chars().all(good) && !name.starts_with(|c: char| c.is_ascii_digit()) {
-            return Some(name.to_owned());
-        }
-        let hint = "put the secret into a variable and write that variable's name here";
-        self.fail(path, format!("`{path}` is not the name of an environment variable"), Some(hint));
-        None
-    }
-
-    /// Unwraps a checked URL, or reports the problem.
-    pub(super) fn address(
-        &mut self,
-        path: &KeyPath,
-        text: &str,
-        (checked, hint): (Result<Address, &'static str>, Option<&str>),
-    ) -> Option<Address> {
-        checked
-            .map_err(|reason| {
-                self.fail(path, format!("`{path}` is `{}`, which {reason}", mask::address(text)), hint);
-            })
-            .ok()
     }
 }

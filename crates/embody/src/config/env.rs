@@ -3,10 +3,11 @@
 //! which are not keys of the configuration.
 
 use embody_wire::{Proxies, Proxy};
+use reqwest::header::{HeaderName, HeaderValue};
 
 use super::error::{Problem, Report, quoted};
-use super::keys::{self, Shape};
 use super::mask::Address;
+use super::schema::{self, Shape};
 use super::tree::{KeyPath, Node, Origin};
 use super::{check, parse, put};
 
@@ -25,129 +26,97 @@ pub(crate) fn non_empty(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-pub(crate) fn variable<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+pub(super) fn variable<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let parts: Vec<String> = parts.into_iter().map(str::to_uppercase).collect();
     format!("{PREFIX}{}", parts.join(SEPARATOR))
 }
 
-pub(super) fn apply(env: impl IntoIterator<Item = (String, String)>, tree: &mut Node, report: &mut Report) {
-    let mut ours: Vec<(Vec<Part>, String, String)> = Vec::new();
-    let mut shared: Vec<(String, String)> = Vec::new();
-    for (name, value) in env {
-        match name.as_str() {
-            "PERSONA_SATI_MCP_URL" => persona_url(&name, &value, tree, report),
-            "PERSONA_SATI_MCP_TOKEN_COMMAND" => persona_command(&name, &value, tree, report),
-            _ if name.starts_with(OTEL_PREFIX) => shared.push((name, value)),
-            _ if name.starts_with(PREFIX) && name.contains(SEPARATOR) => {
-                let rest = name.strip_prefix(PREFIX).unwrap_or_default();
-                ours.push((rest.split(SEPARATOR).map(Part::of).collect(), name, value));
-            }
-            _ => {}
-        }
-    }
-    apply_otel(&shared, tree, report);
+pub(super) fn apply(env: &[(String, String)], tree: &mut Node, report: &mut Report) {
+    apply_persona(env, tree, report);
+    apply_otel(env, tree, report);
+    let mut ours: Vec<(Vec<&str>, &str, &str)> = env
+        .iter()
+        .filter(|(name, _)| name.contains(SEPARATOR))
+        .filter_map(|(name, value)| {
+            let parts = name.strip_prefix(PREFIX)?.split(SEPARATOR).collect();
+            Some((parts, name.as_str(), value.as_str()))
+        })
+        .collect();
     // Ordered by index, so that a new entry can be set key by key.
-    ours.sort();
+    ours.sort_by_cached_key(|(parts, ..)| {
+        parts.iter().map(|part| (index(part).unwrap_or(usize::MAX), *part)).collect::<Vec<_>>()
+    });
     for (parts, name, value) in ours {
-        match locate(keys::root(), &parts) {
-            Ok((path, shape)) => set(&name, &value, &path, shape, tree, report),
-            Err(unknown) => report.add(unknown_variable(&name, &parts, &unknown)),
+        match locate(name, &parts) {
+            Ok((path, shape)) => set(name, value, &path, shape, tree, report),
+            Err(hint) => {
+                let problem = Problem::new("this variable names no key").hint(hint);
+                report.add(Problem { origin: Some(Origin::env(name)), ..problem });
+            }
         }
     }
 }
 
-/// A part of a variable's name; numbers first, in numeric order.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
-    Number(usize),
-    Name(String),
+/// The number of an entry, written without leading zeros.
+fn index(part: &str) -> Option<usize> {
+    part.parse().ok().filter(|index: &usize| index.to_string() == part)
 }
 
-impl Part {
-    fn of(text: &str) -> Self {
-        match text.parse::<usize>() {
-            Ok(number) if number.to_string() == text => Self::Number(number),
-            _ => Self::Name(text.to_owned()),
-        }
+fn apply_persona(env: &[(String, String)], tree: &mut Node, report: &mut Report) {
+    let name = "PERSONA_SATI_MCP_URL";
+    if let Some(url) = non_blank(env, name) {
+        put(&"persona.url".into(), Node::from_value(url.into(), &Origin::env(name)), tree, report);
     }
-
-    fn spells(&self, key: &str) -> bool {
-        matches!(self, Self::Name(name) if *name == key.to_uppercase())
-    }
-
-    fn text(&self) -> String {
-        match self {
-            Self::Number(number) => number.to_string(),
-            Self::Name(name) => name.clone(),
-        }
-    }
-}
-
-fn persona_url(name: &str, value: &str, tree: &mut Node, report: &mut Report) {
-    if !value.trim().is_empty() {
-        put(&KeyPath::dotted("persona.url"), Node::text(value, Origin::env(name)), tree, report);
-    }
-}
-
-fn persona_command(name: &str, value: &str, tree: &mut Node, report: &mut Report) {
-    let (path, origin) = (KeyPath::dotted("persona.token_command"), Origin::env(name));
-    if value.trim().is_empty() {
-        return;
-    }
-    match shlex::split(value) {
+    let name = "PERSONA_SATI_MCP_TOKEN_COMMAND";
+    let Some(command) = non_blank(env, name) else { return };
+    let (path, origin) = (KeyPath::from("persona.token_command"), Origin::env(name));
+    match shlex::split(command) {
         Some(words) => put(&path, Node::from_value(words.into(), &origin), tree, report),
         None => {
-            let message = format!("`{path}` cannot be split into words");
-            report.reject(&path, Problem::at(&path, &origin, message).hint("close every quote"));
+            let problem = Problem::new(format!("`{path}` cannot be split into words"));
+            report.reject(&path, problem.at(&path, &origin).hint("close every quote"));
         }
     }
 }
 
-/// Why a variable does not name a key.
-struct Unknown {
-    /// The index of the wrong part.
-    position: usize,
-    legal: Legal,
-}
-
-enum Legal {
-    Names(Vec<String>),
-    /// The index of an entry.
-    Number,
-    /// The key ends before it.
-    End,
-}
-
-fn locate<'a>(mut shape: &'a Shape, parts: &[Part]) -> Result<(KeyPath, &'a Shape), Unknown> {
-    let mut path = KeyPath::default();
+/// The key that a variable names, or a hint why it names none.
+fn locate(variable_name: &str, parts: &[&str]) -> Result<(KeyPath, &'static Shape), String> {
+    let (mut path, mut shape) = (KeyPath::default(), schema::root());
     for (position, part) in parts.iter().enumerate() {
+        let (good, rest) = parts.split_at(position);
+        let no_such = |names: Vec<String>| match schema::nearest(part, names.iter().map(String::as_str)) {
+            Some(near) => {
+                let meant = variable(good.iter().copied().chain([near]).chain(rest.iter().skip(1).copied()));
+                format!("did you mean `{meant}` instead of {}?", quoted(variable_name))
+            }
+            None => {
+                let start = variable(good.iter().copied().chain([""]));
+                format!("after `{start}` may come {}", names.join(", "))
+            }
+        };
+        let spelled = |name: &&String| name.to_uppercase() == *part;
         match shape {
             Shape::Table(fields) => {
-                let names = || Legal::Names(fields.iter().map(|field| field.name.to_uppercase()).collect());
-                let field = fields.iter().find(|field| part.spells(&field.name));
-                let field = field.ok_or_else(|| Unknown { position, legal: names() })?;
-                path = path.key(&field.name);
-                shape = &field.shape;
+                let names = || fields.iter().map(|field| field.name.to_uppercase()).collect();
+                let field = fields.iter().find(|field| spelled(&&field.name));
+                let field = field.ok_or_else(|| no_such(names()))?;
+                (path, shape) = (path.key(&field.name), &field.shape);
             }
             Shape::List { item, .. } => {
-                let Part::Number(index) = part else {
-                    return Err(Unknown { position, legal: Legal::Number });
-                };
-                path = path.index(*index);
-                shape = item;
+                let index = index(part).ok_or_else(|| {
+                    let above = variable(good.iter().copied());
+                    format!("after `{above}__` comes the number of an entry, counted from 0")
+                })?;
+                (path, shape) = (path.index(index), item);
             }
             Shape::Map { names: Some(known), value } => {
-                let names = || Legal::Names(known.iter().map(|name| name.to_uppercase()).collect());
-                let name = known.iter().find(|name| part.spells(name));
-                path = path.key(name.ok_or_else(|| Unknown { position, legal: names() })?);
-                shape = value;
+                let names = || known.iter().map(|name| name.to_uppercase()).collect();
+                let name = known.iter().find(spelled).ok_or_else(|| no_such(names()))?;
+                (path, shape) = (path.key(name), value);
             }
-            Shape::Map { names: None, value } => {
-                // User-defined names may contain the separator.
-                let texts: Vec<String> = parts.iter().skip(position).map(Part::text).collect();
-                return Ok((path.key(&texts.join(SEPARATOR)), value));
-            }
-            _ => return Err(Unknown { position, legal: Legal::End }),
+            // User-defined names may contain the separator.
+            Shape::Map { names: None, value } => return Ok((path.key(&rest.join(SEPARATOR)), value)),
+            _ => return Err(format!("did you mean `{}`?", variable(good.iter().copied()))),
         }
     }
     Ok((path, shape))
@@ -155,46 +124,20 @@ fn locate<'a>(mut shape: &'a Shape, parts: &[Part]) -> Result<(KeyPath, &'a Shap
 
 fn set(name: &str, value: &str, path: &KeyPath, shape: &Shape, tree: &mut Node, report: &mut Report) {
     let origin = Origin::env(name);
-    let as_is = match shape {
-        Shape::Text(_) | Shape::Choice(_) | Shape::TextOrBoolean => true,
-        Shape::ChoiceOrTexts { .. } => !value.trim_start().starts_with('['),
+    let is_text = match shape {
+        Shape::Choice { or_list: Some(_), .. } => !value.trim_start().starts_with('['),
+        Shape::Text(_) | Shape::Choice { .. } | Shape::TextOrBoolean => true,
         _ => false,
     };
-    // A text that is not a TOML value stays a string, and fails the type check later.
     let before = report.count();
-    let node = if as_is { None } else { parse::value(value, path, &origin, report) };
+    let node = if is_text { None } else { parse::value(value, path, &origin, report) };
     if report.count() > before {
         return;
     }
-    let node = node.unwrap_or_else(|| Node::text(value, origin));
-    if let Some(node) = check::prune(shape, node, path, report) {
+    // A text that is not a TOML value stays a string, and fails the type check.
+    let mut node = node.unwrap_or_else(|| Node::from_value(value.into(), &origin));
+    if check::prune(shape, &mut node, path, report) {
         put(path, node, tree, report);
-    }
-}
-
-fn unknown_variable(name: &str, parts: &[Part], unknown: &Unknown) -> Problem {
-    let origin = Origin::env(name);
-    let problem = Problem { origin: Some(origin), ..Problem::bare("this variable names no key") };
-    let texts: Vec<String> = parts.iter().map(Part::text).collect();
-    let (good, rest) = texts.split_at(unknown.position);
-    let good = good.iter().map(String::as_str);
-    let above = variable(good.clone());
-    let Legal::Names(names) = &unknown.legal else {
-        return problem.hint(match unknown.legal {
-            Legal::Number => format!("after `{above}__` comes the number of an entry, counted from 0"),
-            _ => format!("did you mean `{above}`?"),
-        });
-    };
-    let wrong = rest.first().map_or("", String::as_str);
-    match keys::nearest(wrong, names.iter().map(String::as_str)) {
-        Some(near) => {
-            let meant = variable(good.chain([near]).chain(rest.iter().skip(1).map(String::as_str)));
-            problem.hint(format!("did you mean `{meant}` instead of {}?", quoted(name)))
-        }
-        None => {
-            let start = variable(good.chain([""]));
-            problem.hint(format!("after `{start}` may come {}", names.join(", ")))
-        }
     }
 }
 
@@ -204,7 +147,6 @@ fn non_blank<'a>(env: &'a [(String, String)], name: &str) -> Option<&'a str> {
     env.iter().find(is_set).map(|(_, value)| value.as_str())
 }
 
-const OTEL_PREFIX: &str = "OTEL_";
 pub(crate) const OTLP_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const OTLP_HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 const OTEL_SERVICE: &str = "OTEL_SERVICE_NAME";
@@ -218,22 +160,24 @@ fn apply_otel(env: &[(String, String)], tree: &mut Node, report: &mut Report) {
     if value("OTEL_SDK_DISABLED").is_some_and(|flag| flag.eq_ignore_ascii_case("true")) {
         return;
     }
-    let mut set = |path: &KeyPath, name: &str, value: &str| {
-        put(path, Node::text(value, Origin::env(name)), tree, report);
+    let mut set = |path: KeyPath, name: &str, value: &str| {
+        put(&path, Node::from_value(value.into(), &Origin::env(name)), tree, report);
     };
     if let Some(service) = value(OTEL_SERVICE) {
-        set(&KeyPath::dotted("telemetry.service_name"), OTEL_SERVICE, service);
+        set("telemetry.service_name".into(), OTEL_SERVICE, service);
     }
     let protocol = OTLP_PROTOCOL.iter().find_map(|name| value(name)).unwrap_or(SUPPORTED_PROTOCOL);
     let mut exporters = value("OTEL_TRACES_EXPORTER").unwrap_or("otlp").split(',');
     let is_usable = protocol == SUPPORTED_PROTOCOL && exporters.any(|exporter| exporter.trim() == "otlp");
-    if let Some(url) = value(OTLP_ENDPOINT).filter(|url| is_usable && Address::http(url).is_ok()) {
-        set(&KeyPath::dotted("telemetry.otlp_url"), OTLP_ENDPOINT, url);
+    if let Some(url) = value(OTLP_ENDPOINT).filter(|url| is_usable && Address::new(url).check_http().is_ok())
+    {
+        set("telemetry.otlp_url".into(), OTLP_ENDPOINT, url);
         // Headers are credentials: each set is sent only to the collector that it was configured with.
-        let headers = KeyPath::dotted("telemetry.headers");
+        let headers = KeyPath::from("telemetry.headers");
         put(&headers, Node::empty(Origin::env(OTLP_ENDPOINT)), tree, report);
         for (name, value) in value(OTLP_HEADERS).into_iter().flat_map(parse_headers) {
-            put(&headers.key(&name), Node::text(&value, Origin::env(OTLP_HEADERS)), tree, report);
+            let node = Node::from_value(value.into(), &Origin::env(OTLP_HEADERS));
+            put(&headers.key(&name), node, tree, report);
         }
     }
 }
@@ -243,7 +187,9 @@ fn parse_headers(text: &str) -> impl Iterator<Item = (String, String)> {
     text.split(',').filter_map(|header| {
         let (name, value) = header.split_once('=')?;
         let (name, value) = (name.trim(), percent_decode(value.trim())?);
-        (is_header_name(name) && is_header_value(&value)).then(|| (name.to_owned(), value))
+        let is_valid =
+            HeaderName::from_bytes(name.as_bytes()).is_ok() && HeaderValue::from_str(&value).is_ok();
+        is_valid.then(|| (name.to_owned(), value))
     })
 }
 
@@ -261,14 +207,6 @@ fn percent_decode(text: &str) -> Option<String> {
         rest = after;
     }
     String::from_utf8(bytes).ok()
-}
-
-pub(super) fn is_header_name(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-}
-
-pub(super) fn is_header_value(value: &str) -> bool {
-    value.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
 /// The variables for each scheme; the first that is set counts.
@@ -289,7 +227,7 @@ pub(super) fn proxies(env: &[(String, String)], report: &mut Report) -> Proxies 
         parsed
             .map_err(|reason| {
                 let message = format!("its value cannot be used as a proxy: it {reason}");
-                report.add(Problem { origin: Some(Origin::env(name)), ..Problem::bare(message) }.hint(HINT));
+                report.add(Problem { origin: Some(Origin::env(name)), ..Problem::new(message).hint(HINT) });
             })
             .ok()
     };

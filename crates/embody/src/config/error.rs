@@ -1,6 +1,7 @@
 //! Configuration errors: every problem with its origin and a hint. The command line prints `message`, `causes` and `hints` as
 //! `error:`, `caused by:` and `hint:`.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::mask;
@@ -63,34 +64,29 @@ impl ConfigError {
 
     /// The lines after `hint:`, without duplicates.
     pub(crate) fn hints(&self) -> Vec<String> {
-        let mut hints: Vec<String> = Vec::new();
-        for hint in self.problems.iter().filter_map(|problem| problem.hint.as_ref()) {
-            if !hints.contains(hint) {
-                hints.push(hint.clone());
-            }
-        }
+        let mut hints: Vec<String> =
+            self.problems.iter().filter_map(|problem| problem.hint.clone()).collect();
+        let mut seen = BTreeSet::new();
+        hints.retain(|hint| seen.insert(hint.clone()));
         hints
     }
 }
 
 impl Problem {
-    /// A problem whose message contains the origin, such as an unreadable file.
-    pub(super) fn bare(message: impl Into<String>) -> Self {
+    pub(super) fn new(message: impl Into<String>) -> Self {
         Self { key: None, origin: None, message: message.into(), cause: None, hint: None }
     }
 
-    pub(super) fn at(path: &KeyPath, origin: &Origin, message: impl Into<String>) -> Self {
-        Self { key: Some(path.to_string()), origin: Some(origin.clone()), ..Self::bare(message) }
+    pub(super) fn at(self, path: &KeyPath, origin: &Origin) -> Self {
+        Self { key: Some(path.to_string()), origin: Some(origin.clone()), ..self }
     }
 
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
+    pub(super) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
     }
 
-    pub(super) fn cause(mut self, cause: impl Into<String>) -> Self {
-        self.cause = Some(cause.into());
-        self
+    pub(super) fn cause(self, cause: impl Into<String>) -> Self {
+        Self { cause: Some(cause.into()), ..self }
     }
 }
 
@@ -113,13 +109,8 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn add(&mut self, problem: Problem) {
-        self.add_with(|| problem);
-    }
-
-    /// Adds a problem with a costly message, which is not built if the problem is only counted.
-    pub(super) fn add_with(&mut self, problem: impl FnOnce() -> Problem) {
         if self.problems.len() < MAX_PROBLEMS {
-            self.problems.push(problem());
+            self.problems.push(problem);
         } else {
             self.left_out += 1;
         }
@@ -139,7 +130,7 @@ impl Report {
 
     /// Whether a value at `path`, above it or below it was dropped.
     pub(super) fn is_bad(&self, path: &KeyPath) -> bool {
-        self.bad.iter().any(|bad| path.is_within(bad) || bad.is_within(path))
+        self.bad.iter().any(|bad| bad.overlaps(path))
     }
 
     pub(super) fn into_error(mut self) -> ConfigError {

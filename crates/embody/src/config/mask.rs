@@ -1,52 +1,22 @@
-//! Values that may contain a secret: a checked URL that prints without it, and masks for other text that is printed. `keys`
+//! Values that may contain a secret: a URL that prints without it, and masks for other text that is printed. `schema`
 //! decides which keys are secret.
 
 use std::fmt;
 
 use embody_text::truncate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use url::{ParseError, Url};
 
-/// A checked URL. Printing it hides user, password and query.
-#[derive(Clone, PartialEq, Eq)]
+/// A URL. Printing it hides user, password and query.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("format" = "uri"))]
 pub(crate) struct Address(String);
 
 impl Address {
-    pub(crate) fn http(text: &str) -> Result<Self, &'static str> {
-        let rest = strip_scheme(text, &["http", "https"]).ok_or("is not an http:// or https:// address")?;
-        check_host(host_and_port(rest))?;
-        Self::without_odd_characters(text)
-    }
-
-    /// Whether traffic to it is unencrypted: plain HTTP to another machine.
-    pub(crate) fn is_open(&self) -> bool {
-        strip_scheme(&self.0, &["http"]).is_some() && !self.is_loopback()
-    }
-
-    pub(crate) fn is_loopback(&self) -> bool {
-        let Some(rest) = strip_scheme(&self.0, &["http", "https"]) else { return false };
-        let host = host_and_port(rest);
-        let host = host.rsplit_once(':').filter(|_| !host.ends_with(']')).map_or(host, |(host, _)| host);
-        host == "localhost" || host == "[::1]" || host.starts_with("127.")
-    }
-
-    pub(crate) fn postgres(text: &str) -> Result<Self, &'static str> {
-        match strip_scheme(text, &["postgres", "postgresql"]) {
-            None => Err("is not a postgres:// address"),
-            Some("") => Err("names no server"),
-            Some(_) => Self::without_odd_characters(text),
-        }
-    }
-
-    /// An `sqlite` URL: a scheme and a path.
-    pub(crate) fn sqlite(text: &str) -> Result<Self, &'static str> {
-        match text.strip_prefix("sqlite:") {
-            None => Err("is not an sqlite: address"),
-            Some("" | "//") => Err("names no file"),
-            Some(":memory:" | "//:memory:") => Err("is a store in memory, which would end with the command"),
-            // Other programs accept options there; a file with such a name is probably a mistake.
-            Some(_) if text.contains('?') => Err("holds a `?`, but takes no options"),
-            Some(_) if text.contains(char::is_control) => Err("holds a control character"),
-            Some(_) => Ok(Self(text.to_owned())),
-        }
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.to_owned())
     }
 
     /// The complete URL, for connecting only.
@@ -54,53 +24,70 @@ impl Address {
         &self.0
     }
 
-    fn without_odd_characters(text: &str) -> Result<Self, &'static str> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn check_http(&self) -> Result<(), &'static str> {
+        let rest = self.strip_scheme(&["http", "https"]).ok_or("is not an http:// or https:// address")?;
+        self.check_characters()?;
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        match Url::parse(&self.0) {
+            // The parser accepts both.
+            Ok(_) if authority.is_empty() => Err("names no host"),
+            Ok(_) if authority.ends_with(':') => Err("has no port number from 0 to 65535"),
+            Ok(_) => Ok(()),
+            Err(ParseError::EmptyHost) => Err("names no host"),
+            Err(ParseError::InvalidPort) => Err("has no port number from 0 to 65535"),
+            Err(ParseError::InvalidIpv6Address) => Err("has no IPv6 address in its brackets"),
+            Err(_) => Err("names a host that cannot exist"),
+        }
+    }
+
+    /// Whether traffic to it is unencrypted: plain HTTP to another machine.
+    pub(crate) fn is_open(&self) -> bool {
+        self.strip_scheme(&["http"]).is_some() && !self.is_loopback()
+    }
+
+    pub(crate) fn is_loopback(&self) -> bool {
+        let url = Url::parse(&self.0).ok();
+        let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+        host == "localhost" || host == "[::1]" || host.starts_with("127.")
+    }
+
+    pub(crate) fn check_postgres(&self) -> Result<(), &'static str> {
+        match self.strip_scheme(&["postgres", "postgresql"]) {
+            None => Err("is not a postgres:// address"),
+            Some("") => Err("names no server"),
+            Some(_) => self.check_characters(),
+        }
+    }
+
+    pub(crate) fn is_sqlite(&self) -> bool {
+        self.0.starts_with("sqlite:")
+    }
+
+    /// An `sqlite` URL: a scheme and a path.
+    pub(crate) fn check_sqlite(&self) -> Result<(), &'static str> {
+        match self.0.strip_prefix("sqlite:") {
+            None => Err("is not an sqlite: address"),
+            Some("" | "//") => Err("names no file"),
+            Some(":memory:" | "//:memory:") => Err("is a store in memory, which would end with the command"),
+            // Other programs accept options there; a file with such a name is probably a mistake.
+            Some(path) if path.contains('?') => Err("holds a `?`, but takes no options"),
+            Some(path) if path.contains(char::is_control) => Err("holds a control character"),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn check_characters(&self) -> Result<(), &'static str> {
         let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | '<' | '>' | '\\' | '`');
-        if text.contains(odd) {
-            return Err("holds a character that no address may hold");
-        }
-        Ok(Self(text.to_owned()))
+        if self.0.contains(odd) { Err("holds a character that no address may hold") } else { Ok(()) }
     }
-}
 
-fn strip_scheme<'a>(text: &'a str, schemes: &[&str]) -> Option<&'a str> {
-    let (scheme, rest) = text.split_once("://")?;
-    schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known)).then_some(rest)
-}
-
-/// The host and port of a URL without its scheme.
-fn host_and_port(rest: &str) -> &str {
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
-}
-
-fn check_host(host_and_port: &str) -> Result<(), &'static str> {
-    let (host, port) = match host_and_port.strip_prefix('[') {
-        Some(bracketed) => {
-            let (host, rest) = bracketed.split_once(']').ok_or("has an unclosed bracket")?;
-            if host.parse::<std::net::Ipv6Addr>().is_err() {
-                return Err("has no IPv6 address in its brackets");
-            }
-            match rest.strip_prefix(':') {
-                Some(port) => (host, Some(port)),
-                None if rest.is_empty() => (host, None),
-                None => return Err("has something other than a port behind the bracket"),
-            }
-        }
-        None => match host_and_port.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (host_and_port, None),
-        },
-    };
-    if host.is_empty() {
-        return Err("names no host");
-    }
-    let digits = |port: &str| port.chars().all(|c| c.is_ascii_digit());
-    match port {
-        Some(port) if !digits(port) || port.parse::<u16>().is_err() => {
-            Err("has no port number from 0 to 65535")
-        }
-        _ => Ok(()),
+    fn strip_scheme(&self, schemes: &[&str]) -> Option<&str> {
+        let (scheme, rest) = self.0.split_once("://")?;
+        schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known)).then_some(rest)
     }
 }
 
@@ -216,7 +203,7 @@ mod tests {
             ("http://[::1]:9/x", false),
             ("http://[2001:db8::1]/x", true),
         ] {
-            assert_eq!(Address::http(text).unwrap().is_open(), open, "{text}");
+            assert_eq!(Address::new(text).is_open(), open, "{text}");
         }
     }
 
@@ -231,7 +218,7 @@ mod tests {
             "http://u:p@h:1/x?y#z",
             "http://münchen.example/",
         ] {
-            assert!(Address::http(good).is_ok(), "{good}");
+            assert!(Address::new(good).check_http().is_ok(), "{good}");
         }
         for bad in [
             "",
@@ -255,26 +242,26 @@ mod tests {
             "http://h\\x",
             " http://h",
         ] {
-            assert!(Address::http(bad).is_err(), "{bad:?}");
+            assert!(Address::new(bad).check_http().is_err(), "{bad:?}");
         }
     }
 
     #[test]
     fn stores() {
-        assert!(Address::postgres("postgres:///db?host=/run").is_ok());
-        assert!(Address::postgres("postgresql://a,b:1/db").is_ok());
-        assert!(Address::postgres("mysql://a").is_err());
-        assert!(Address::postgres("postgres://").is_err());
-        assert!(Address::sqlite("sqlite:///var/my notes.db").is_ok());
-        assert!(Address::sqlite("sqlite:x.db").is_ok());
+        assert!(Address::new("postgres:///db?host=/run").check_postgres().is_ok());
+        assert!(Address::new("postgresql://a,b:1/db").check_postgres().is_ok());
+        assert!(Address::new("mysql://a").check_postgres().is_err());
+        assert!(Address::new("postgres://").check_postgres().is_err());
+        assert!(Address::new("sqlite:///var/my notes.db").check_sqlite().is_ok());
+        assert!(Address::new("sqlite:x.db").check_sqlite().is_ok());
         for bad in ["sqlite://", "sqlite::memory:", "sqlite://:memory:", "sqlite:x.db?mode=rwc"] {
-            assert!(Address::sqlite(bad).is_err(), "{bad}");
+            assert!(Address::new(bad).check_sqlite().is_err(), "{bad}");
         }
     }
 
     #[test]
     fn printing_hides() {
-        let address = Address::postgres("postgres://u:pw@h/d?password=pw").unwrap();
+        let address = Address::new("postgres://u:pw@h/d?password=pw");
         assert_eq!(
             format!("{address} {address:?}"),
             "postgres://***@h/d?*** Address(postgres://***@h/d?***)"

@@ -1,24 +1,21 @@
 //! Loads the configuration: merges its sources, checks it, and reports all problems.
 //!
-//! Sources in ascending precedence: default, file, environment, command-line flag. The stages are one file each:
-//! `parse` (file to tree), `env` (variables over the tree), `check` (tree against known keys), `raw` (serde), `resolve`
-//! (checked and typed). Runs no command and opens no connection.
+//! Sources in ascending precedence: default, file, environment, command-line flag. The stages are one file each: `parse` (file to
+//! tree), `env` (variables over the tree), `check` (tree against the known keys, which `schema` derives from `settings`), serde
+//! (tree to `settings`), `validate` (keys that depend on each other). Runs no command and opens no connection.
 
 mod check;
-pub(crate) mod choices;
 pub(crate) mod env;
 mod error;
-pub(crate) mod keys;
 pub(crate) mod mask;
 mod parse;
-mod raw;
 pub(crate) mod reference;
-mod resolve;
-pub(crate) mod resolved;
+pub(crate) mod schema;
+pub(crate) mod settings;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tree;
-mod upstream;
+mod validate;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +23,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 pub(crate) use error::{ConfigError, Problem};
-pub(crate) use resolved::Config;
+pub(crate) use settings::Config;
 
 use error::Report;
 use tree::{KeyPath, Node, Origin};
@@ -34,10 +31,12 @@ use tree::{KeyPath, Node, Origin};
 /// The `embody.toml` that `init` writes: it shows every key, and sets only the two that a new workspace needs.
 pub(crate) const TEMPLATE: &str = include_str!("template.toml");
 
+pub(crate) const FILE_NAME: &str = "embody.toml";
+
 pub(crate) struct Inputs {
     /// The file given by `--config`; must exist.
     pub(crate) file: Option<PathBuf>,
-    /// Its `embody.toml` is read if no file is given.
+    /// Its `embody.toml` is read if no file is given. Paths are relative to it.
     pub(crate) workspace: PathBuf,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) overrides: Vec<Override>,
@@ -55,31 +54,40 @@ pub(crate) struct Override {
 impl Config {
     /// Reads all sources and checks the result. The error contains all problems.
     pub(crate) fn load(inputs: Inputs) -> Result<Self, ConfigError> {
+        let Inputs { file, workspace, env, overrides } = inputs;
         let mut report = Report::default();
-        let Some((file, mut tree)) = read_file(inputs.file, &inputs.workspace, &mut report) else {
+        let Some((file, mut tree)) = read_file(file, &workspace, &mut report) else {
             return Err(report.into_error());
         };
-        let proxies = env::proxies(&inputs.env, &mut report);
-        env::apply(inputs.env, &mut tree, &mut report);
-        for given in inputs.overrides {
-            apply_override(given, &mut tree, &mut report);
-        }
-        let raw = raw::Raw::deserialize(tree.to_value()).unwrap_or_else(|error| {
+        let proxies = env::proxies(&env, &mut report);
+        env::apply(&env, &mut tree, &mut report);
+        overrides.into_iter().for_each(|given| apply_override(given, &mut tree, &mut report));
+        let mut config = Self::deserialize(flags_as_text(tree.to_value())).unwrap_or_else(|error| {
             // `check` rejects everything that serde rejects; report a mismatch instead of guessing.
-            report.add(Problem::bare("the configuration cannot be read").cause(mask::text(error.message())));
-            raw::Raw::default()
+            report.add(Problem::new("the configuration cannot be read").cause(mask::text(error.message())));
+            Self::default()
         });
-        let mut checks = check::Checks { tree: &tree, workspace: &inputs.workspace, report: &mut report };
-        let resolved = resolve::resolve(raw, &mut checks);
-        match resolved {
-            Some(config) if report.count() == 0 => Ok(Self {
-                keys: reference::list_settings(keys::root(), &tree, &config),
-                file,
-                proxies,
-                ..config
-            }),
-            _ => Err(report.into_error()),
+        validate::validate(&mut config, &tree, &mut report);
+        if report.count() > 0 {
+            return Err(report.into_error());
         }
+        config.list_settings(&tree, &workspace);
+        config.prompt.body = workspace.join(&config.prompt.body);
+        for cwd in config.bodies.iter_mut().filter_map(|body| body.cwd.as_mut()) {
+            *cwd = workspace.join(&*cwd);
+        }
+        config.sandbox = config.sandbox.filter(|sandbox| *sandbox != Default::default());
+        Ok(Self { file, proxies, ..config })
+    }
+
+    fn list_settings(&mut self, tree: &Node, workspace: &Path) {
+        let mut in_force = toml::Value::try_from(&*self).ok();
+        if let Some(store) = in_force.as_mut().and_then(|config| config.get_mut("store")?.as_table_mut()) {
+            let default = || format!("sqlite://{}", workspace.join("embody.db").display()).into();
+            store.entry("url").or_insert_with(default);
+        }
+        let root = KeyPath::default();
+        reference::list_settings(schema::root(), Some(tree), in_force.as_ref(), &root, &mut self.keys);
     }
 }
 
@@ -89,7 +97,7 @@ fn read_file(
     workspace: &Path,
     report: &mut Report,
 ) -> Option<(Option<PathBuf>, Node)> {
-    let source = match parse::read_file(explicit, workspace) {
+    let (path, text) = match parse::read_file(explicit, workspace) {
         Ok(Some(source)) => source,
         Ok(None) => return Some((None, Node::empty(Origin::Default))),
         Err(problem) => {
@@ -97,23 +105,20 @@ fn read_file(
             return None;
         }
     };
-    let path: Arc<Path> = Arc::from(source.path.as_path());
-    let tree = parse::file(&path, &source.text, report)?;
-    let tree = check::prune(keys::root(), tree, &KeyPath::default(), report)?;
-    Some((Some(source.path), tree))
+    let mut tree = parse::file(&Arc::from(path.as_path()), &text, report)?;
+    check::prune(schema::root(), &mut tree, &KeyPath::default(), report);
+    Some((Some(path), tree))
 }
 
 fn apply_override(given: Override, tree: &mut Node, report: &mut Report) {
     let origin = Origin::Flag { name: given.flag };
-    let path = KeyPath::dotted(&given.key);
+    let path = KeyPath::from(given.key.as_str());
     let node = Node::from_value(given.value, &origin);
     // Wrap the key into its tables, so that the check of the whole tree applies to it.
     let mut lone = Node::empty(origin);
-    if lone.set(&path, node).is_err() {
-        return;
-    }
-    let Some(checked) = check::prune(keys::root(), lone, &KeyPath::default(), report) else { return };
-    if let Some(node) = checked.at(&path) {
+    let is_set = lone.set(&path, node).is_ok();
+    check::prune(schema::root(), &mut lone, &KeyPath::default(), report);
+    if let Some(node) = lone.at(&path).filter(|_| is_set) {
         put(&path, node.clone(), tree, report);
     }
 }
@@ -125,6 +130,18 @@ fn put(path: &KeyPath, node: Node, tree: &mut Node, report: &mut Report) {
         && !report.is_bad(path)
     {
         let message = format!("`{path}` names entry {}, but there are only {}", gap.index, gap.len);
-        report.reject(path, Problem::at(path, &origin, message).hint("entries count from 0, without gaps"));
+        let problem = Problem::new(message).at(path, &origin);
+        report.reject(path, problem.hint("entries count from 0, without gaps"));
     }
+}
+
+/// The texts of `[sandbox]` are only shown, so that `true` and `"true"` mean the same.
+fn flags_as_text(mut config: toml::Value) -> toml::Value {
+    let sandbox = config.get_mut("sandbox").and_then(toml::Value::as_table_mut);
+    for (_, value) in sandbox.into_iter().flatten().filter(|(key, _)| *key != "enabled") {
+        if let Some(flag) = value.as_bool() {
+            *value = flag.to_string().into();
+        }
+    }
+    config
 }

@@ -1,63 +1,30 @@
-//! The keys for people: the list of `config show`, with secrets masked, and the reference page, whose prose comes from `raw`, so
-//! that the page and the program agree. Programs use the typed fields of `Config`.
+//! The keys for people: the reference page, whose prose comes from `settings`, so that the page and the program agree, and the
+//! list of `config show`, with secrets masked.
 
-use std::collections::BTreeMap;
-
-use super::keys::{self, Field, Shape, TextKind};
-use super::resolved::{Config, Dialect, Setting, Store, Upstream};
-use super::tree::{Content, KeyPath, Node, Origin};
+use super::schema::{self, Field, Shape, TextKind};
+use super::tree::{KeyPath, Node, Origin, Step};
 use super::{env, mask};
 
 /// The page `docs/config.md`: one table per section.
 pub(crate) fn reference_markdown() -> String {
-    let mut page = String::from(INTRODUCTION);
-    for section in keys::root().fields() {
-        let item = match &section.shape {
-            Shape::List { item, .. } => item.as_ref(),
-            table => table,
-        };
-        push_section(&mut page, &[&section.name], section, item, matches!(section.shape, Shape::List { .. }));
+    let mut page = include_str!("reference.md").to_owned();
+    for section in schema::root().fields() {
+        push_section(&mut page, &[&section.name], section);
     }
     page
 }
 
-const INTRODUCTION: &str = "\
-# Configuration
-
-<!-- Generated from the program. Do not edit by hand. -->
-
-`embody` reads `embody.toml` in its workspace, or the file that `--config` names. Every key is optional.
-A flag on the command line wins over the environment, the environment over the file, the file over the default.
-
-- `embody config show` prints every key in force and where it comes from.
-- `embody config check` tells everything that is wrong, with file and line.
-- `embody config schema` prints a JSON Schema for editors.
-
-A variable's value is taken as it is for keys that hold text; anything else is read as TOML, as in
-`EMBODY_TELEGRAM__ALLOW_USERS='[1, 2]'`. Entries of a list are counted from 0, as in `EMBODY_BODY__0__NAME`.
-`PERSONA_SATI_MCP_URL` and `PERSONA_SATI_MCP_TOKEN_COMMAND` (split as shell words) set `persona.url` and
-`persona.token_command`; they win over the file and give way to `EMBODY_PERSONA__…`. In the same way
-`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_SERVICE_NAME` set `[telemetry]`. `HTTPS_PROXY`,
-`HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` are no keys, and hold as [elsewhere](proxies.md).
-";
-
-fn push_section(page: &mut String, path: &[&str], section: &Field, table: &Shape, list: bool) {
-    let name = path.join(".");
-    let heading = if list { format!("[[{name}]]") } else { format!("[{name}]") };
+fn push_section(page: &mut String, path: &[&str], section: &Field) {
+    let (name, is_list) = (path.join("."), section.shape.is_table_list());
+    let heading = if is_list { format!("[[{name}]]") } else { format!("[{name}]") };
     page.push_str(&format!("\n## `{heading}`\n\n{}\n\n", section.description));
     page.push_str("| key | type | default | what it is | variable |\n|---|---|---|---|---|\n");
-    let mut nested = Vec::new();
-    for field in table.fields() {
-        match &field.shape {
-            Shape::List { item, .. } if matches!(**item, Shape::Table(_)) => {
-                nested.push((field, item.as_ref()))
-            }
-            _ => page.push_str(&row(path, field, list)),
-        }
-    }
-    for (field, item) in nested {
+    let (nested, keys): (Vec<&Field>, Vec<&Field>) =
+        section.shape.fields().iter().partition(|field| field.shape.is_table_list());
+    keys.into_iter().for_each(|field| page.push_str(&row(path, field, is_list)));
+    for field in nested {
         let path: Vec<&str> = path.iter().copied().chain([field.name.as_str()]).collect();
-        push_section(page, &path, field, item, true);
+        push_section(page, &path, field);
     }
 }
 
@@ -79,10 +46,9 @@ fn row(path: &[&str], field: &Field, list: bool) -> String {
 fn kind(shape: &Shape) -> String {
     match shape {
         Shape::Text(_) => "text".to_owned(),
-        Shape::Choice(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
-        Shape::ChoiceOrTexts { words, .. } => {
-            let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-            format!("{}, or list of text", words.join(", "))
+        Shape::Choice { words, or_list } => {
+            let list = if or_list.is_some() { ", or list of text" } else { "" };
+            format!("`{}`{list}", words.join("`, `"))
         }
         Shape::TextOrBoolean => "text or boolean".to_owned(),
         Shape::Boolean => "boolean".to_owned(),
@@ -97,100 +63,66 @@ fn kind(shape: &Shape) -> String {
     }
 }
 
-/// Every key that is set or has a default, section by section.
-pub(super) fn list_settings(shape: &Shape, tree: &Node, config: &Config) -> Vec<Setting> {
-    let mut list = Listing { derived: derived(config), settings: Vec::new() };
-    list.walk(shape, Some(tree), None, &KeyPath::default());
-    list.settings
+/// One key for display, with secrets masked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Setting {
+    pub(crate) key: String,
+    pub(crate) value: toml::Value,
+    pub(crate) origin: Origin,
 }
 
-struct Listing {
-    derived: BTreeMap<String, toml::Value>,
-    settings: Vec<Setting>,
-}
-
-impl Listing {
-    fn walk(&mut self, shape: &Shape, node: Option<&Node>, default: Option<&toml::Value>, path: &KeyPath) {
-        match shape {
-            Shape::Table(fields) => {
-                for field in fields {
-                    let node = node.and_then(|node| node.entry(&field.name));
-                    self.walk(&field.shape, node, field.default.as_ref(), &path.key(&field.name));
-                }
+/// Adds every key below `path` that is set or has a default. `in_force` is the value of the loaded configuration.
+pub(super) fn list_settings(
+    shape: &Shape,
+    node: Option<&Node>,
+    in_force: Option<&toml::Value>,
+    path: &KeyPath,
+    settings: &mut Vec<Setting>,
+) {
+    let mut below = |shape: &Shape, step: Step, path: KeyPath| {
+        let in_force = in_force.and_then(|value| match &step {
+            Step::Key(key) => value.get(key),
+            Step::Index(index) => value.get(index),
+        });
+        list_settings(shape, node.and_then(|node| node.child(&step)), in_force, &path, settings);
+    };
+    match shape {
+        Shape::Table(fields) => {
+            for Field { name, shape, .. } in fields {
+                below(shape, Step::Key(name.clone()), path.key(name));
             }
-            Shape::List { item, .. } if matches!(**item, Shape::Table(_)) => {
-                for (index, node) in node.map(Node::items).unwrap_or_default().iter().enumerate() {
-                    self.walk(item, Some(node), None, &path.index(index));
-                }
-            }
-            Shape::Map { value, .. } => {
-                if let Some(Content::Table(entries)) = node.map(|node| &node.content) {
-                    for (key, node) in entries {
-                        self.walk(value, Some(node), None, &path.key(key));
-                    }
-                }
-            }
-            leaf => self.leaf(leaf, node, default, path),
         }
-    }
-
-    fn leaf(&mut self, shape: &Shape, node: Option<&Node>, default: Option<&toml::Value>, path: &KeyPath) {
-        let key = path.to_string();
-        let (value, origin) = match node {
-            Some(node) => (Some(node.to_value()), node.origin.clone()),
-            None => (self.derived.remove(&key).or_else(|| default.cloned()), Origin::Default),
-        };
-        if let Some(value) = value {
-            self.settings.push(Setting { key, value: masked(shape, value), origin });
+        Shape::List { item, .. } if shape.is_table_list() => {
+            let len = in_force.and_then(toml::Value::as_array).map_or(0, Vec::len);
+            (0..len).for_each(|index| below(item, Step::Index(index), path.index(index)));
+        }
+        Shape::Map { value, .. } => {
+            for (key, _) in node.into_iter().flat_map(Node::entries) {
+                below(value, Step::Key(key.clone()), path.key(key));
+            }
+        }
+        leaf => {
+            let (value, origin) = match node {
+                Some(node) => (Some(node.to_value()), node.origin.clone()),
+                None => (in_force.cloned(), Origin::Default),
+            };
+            let setting = |value| Setting { key: path.to_string(), value: masked(leaf, value), origin };
+            settings.extend(value.map(setting));
         }
     }
 }
 
 fn masked(shape: &Shape, value: toml::Value) -> toml::Value {
     match (shape, value) {
-        (Shape::Text(TextKind::Secret), _) => toml::Value::String(mask::HIDDEN.to_owned()),
-        (Shape::Text(TextKind::Address), toml::Value::String(text)) => {
-            toml::Value::String(mask::address(&text))
-        }
-        (_, toml::Value::String(text)) => toml::Value::String(mask::addresses(&text)),
-        (Shape::List { item, .. }, toml::Value::Array(items)) if item.is_secret() => {
-            // Shows the program only; its arguments may contain secrets.
-            let hidden = |(index, word)| if index == 0 { word } else { mask::HIDDEN.into() };
-            toml::Value::Array(items.into_iter().enumerate().map(hidden).collect())
-        }
+        (Shape::Text(TextKind::Secret), _) => mask::HIDDEN.into(),
+        (Shape::Text(TextKind::Address), toml::Value::String(text)) => mask::address(&text).into(),
+        (_, toml::Value::String(text)) => mask::addresses(&text).into(),
         (Shape::List { item, .. }, toml::Value::Array(items)) => {
-            toml::Value::Array(items.into_iter().map(|value| masked(item, value)).collect())
+            // Shows the program only; its arguments may contain secrets.
+            let shown =
+                |(index, value)| if index == 0 && item.is_secret() { value } else { masked(item, value) };
+            toml::Value::Array(items.into_iter().enumerate().map(shown).collect())
         }
         (_, value) => value,
-    }
-}
-
-/// The defaults that depend on other keys.
-fn derived(config: &Config) -> BTreeMap<String, toml::Value> {
-    let mut derived = BTreeMap::new();
-    let mut put = |key: String, value: toml::Value| derived.insert(key, value);
-    if let Store::Workspace { path } = &config.store {
-        put("store.url".to_owned(), format!("sqlite://{}", path.display()).into());
-    }
-    if let Some(upstream) = &config.mind.upstream {
-        put("mind.transport".to_owned(), transport(upstream).into());
-    }
-    for (index, body) in config.bodies.iter().enumerate() {
-        put(format!("body[{index}].transport"), transport(&body.upstream).into());
-        put(format!("body[{index}].trust_annotations"), body.trust_annotations.into());
-    }
-    let seconds = |duration: std::time::Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
-    put("policy.ask_wait_s".to_owned(), seconds(config.policy.ask_wait).into());
-    put("policy.ask_timeout_s".to_owned(), seconds(config.policy.ask_timeout).into());
-    put("model.base_url".to_owned(), config.model.base_url.to_string().into());
-    put("model.api_key_env".to_owned(), config.model.api_key_env.clone().into());
-    derived
-}
-
-fn transport(upstream: &Upstream) -> &'static str {
-    match upstream {
-        Upstream::Stdio { .. } => "stdio",
-        Upstream::Remote { dialect: Dialect::Sse, .. } => "sse",
-        Upstream::Remote { dialect: Dialect::Http | Dialect::Guessed, .. } => "http",
     }
 }

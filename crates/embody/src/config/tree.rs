@@ -2,9 +2,9 @@
 //! Independent of the known keys, which `check` compares with the tree.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::{fmt, mem};
 
 use super::mask;
 
@@ -32,19 +32,12 @@ impl Node {
         Self { origin, content: Content::Table(BTreeMap::new()) }
     }
 
-    pub(super) fn text(text: &str, origin: Origin) -> Self {
-        Self { origin, content: Content::Leaf(toml::Value::String(text.to_owned())) }
-    }
-
-    /// A value with one origin throughout.
+    /// A text or a list of texts, with one origin throughout.
     pub(super) fn from_value(value: toml::Value, origin: &Origin) -> Self {
         let content = match value {
             toml::Value::Array(items) => {
                 Content::List(items.into_iter().map(|item| Self::from_value(item, origin)).collect())
             }
-            toml::Value::Table(table) => Content::Table(
-                table.into_iter().map(|(key, item)| (key, Self::from_value(item, origin))).collect(),
-            ),
             leaf => Content::Leaf(leaf),
         };
         Self { origin: origin.clone(), content }
@@ -60,37 +53,12 @@ impl Node {
         }
     }
 
-    pub(super) fn entry(&self, key: &str) -> Option<&Self> {
-        match &self.content {
-            Content::Table(entries) => entries.get(key),
-            _ => None,
-        }
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&String, &Self)> {
+        let entries = if let Content::Table(entries) = &self.content { Some(entries) } else { None };
+        entries.into_iter().flatten()
     }
 
-    pub(super) fn items(&self) -> &[Self] {
-        match &self.content {
-            Content::List(items) => items,
-            _ => &[],
-        }
-    }
-
-    /// The origin of `path`, or of the nearest table above it.
-    pub(super) fn origin_of(&self, path: &KeyPath) -> &Origin {
-        let mut node = self;
-        for step in path.steps() {
-            match node.child(step) {
-                Some(child) => node = child,
-                None => break,
-            }
-        }
-        &node.origin
-    }
-
-    pub(super) fn at(&self, path: &KeyPath) -> Option<&Self> {
-        path.steps().iter().try_fold(self, |node, step| node.child(step))
-    }
-
-    fn child(&self, step: &Step) -> Option<&Self> {
+    pub(super) fn child(&self, step: &Step) -> Option<&Self> {
         match (step, &self.content) {
             (Step::Key(key), Content::Table(entries)) => entries.get(key),
             (Step::Index(index), Content::List(items)) => items.get(*index),
@@ -98,39 +66,45 @@ impl Node {
         }
     }
 
-    /// Replaces the value at `path`, creating tables as needed.
-    pub(super) fn set(&mut self, path: &KeyPath, value: Self) -> Result<(), Gap> {
-        self.set_below(path.steps(), value)
+    pub(super) fn at(&self, path: &KeyPath) -> Option<&Self> {
+        path.0.iter().try_fold(self, |node, step| node.child(step))
     }
 
-    fn set_below(&mut self, steps: &[Step], value: Self) -> Result<(), Gap> {
-        let Some((step, rest)) = steps.split_first() else {
-            *self = value;
-            return Ok(());
-        };
-        let fresh = Self::empty(value.origin.clone());
-        let content = mem::replace(&mut self.content, Content::List(Vec::new()));
-        match step {
-            Step::Key(key) => {
-                let mut entries =
-                    if let Content::Table(entries) = content { entries } else { BTreeMap::new() };
-                let done = entries.entry(key.clone()).or_insert(fresh).set_below(rest, value);
-                self.content = Content::Table(entries);
-                done
+    /// The origin of `path`, or of the nearest table above it.
+    pub(super) fn origin_of(&self, path: &KeyPath) -> &Origin {
+        let mut node = self;
+        for step in &path.0 {
+            let Some(child) = node.child(step) else { break };
+            node = child;
+        }
+        &node.origin
+    }
+
+    /// Replaces the value at `path`, creating tables and the next element of a list as needed.
+    pub(super) fn set(&mut self, path: &KeyPath, value: Self) -> Result<(), Gap> {
+        let mut node = self;
+        for step in &path.0 {
+            node = node.child_or_new(step, &value.origin)?;
+        }
+        *node = value;
+        Ok(())
+    }
+
+    fn child_or_new(&mut self, step: &Step, origin: &Origin) -> Result<&mut Self, Gap> {
+        match (step, &self.content) {
+            (Step::Key(_), Content::Table(_)) | (Step::Index(_), Content::List(_)) => {}
+            (Step::Key(_), _) => self.content = Content::Table(BTreeMap::new()),
+            (Step::Index(_), _) => self.content = Content::List(Vec::new()),
+        }
+        let fresh = Self::empty(origin.clone());
+        match (step, &mut self.content) {
+            (Step::Key(key), Content::Table(entries)) => Ok(entries.entry(key.clone()).or_insert(fresh)),
+            (Step::Index(index), Content::List(items)) => {
+                let gap = Gap { index: *index, len: items.len() };
+                items.extend(Some(fresh).filter(|_| gap.len == *index));
+                items.get_mut(*index).ok_or(gap)
             }
-            Step::Index(index) => {
-                let mut items = if let Content::List(items) = content { items } else { Vec::new() };
-                let len = items.len();
-                if len == *index {
-                    items.push(fresh);
-                }
-                let done = match items.get_mut(*index) {
-                    Some(item) => item.set_below(rest, value),
-                    None => Err(Gap { index: *index, len }),
-                };
-                self.content = Content::List(items);
-                done
-            }
+            _ => Err(Gap { index: 0, len: 0 }),
         }
     }
 }
@@ -186,55 +160,53 @@ impl fmt::Display for Origin {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Step {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
     Key(String),
     Index(usize),
 }
 
 /// The full name of a key, written `policy.rule[0].gate`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct KeyPath(Vec<Step>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct KeyPath(Vec<Step>);
 
-impl KeyPath {
-    /// Parses a dotted name such as `prompt.layout`, without indexes.
-    pub(crate) fn dotted(name: &str) -> Self {
+impl From<&str> for KeyPath {
+    /// A dotted name such as `prompt.layout`, without indexes.
+    fn from(name: &str) -> Self {
         Self(name.split('.').map(|part| Step::Key(part.to_owned())).collect())
     }
+}
 
-    pub(crate) fn key(&self, key: &str) -> Self {
+impl KeyPath {
+    pub(super) fn key(&self, key: &str) -> Self {
         self.with(Step::Key(key.to_owned()))
     }
 
-    pub(crate) fn index(&self, index: usize) -> Self {
+    pub(super) fn index(&self, index: usize) -> Self {
         self.with(Step::Index(index))
     }
 
-    pub(crate) fn steps(&self) -> &[Step] {
-        &self.0
+    fn with(&self, step: Step) -> Self {
+        Self(self.0.iter().cloned().chain([step]).collect())
     }
 
-    /// Whether this path is `other` or lies below it.
-    pub(crate) fn is_within(&self, other: &Self) -> bool {
-        self.0.starts_with(&other.0)
+    pub(super) fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether one of the two paths lies below the other, or is the other.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0) || other.0.starts_with(&self.0)
     }
 
     /// The TOML heading of this table: `[prompt]`, or `[[body]]` for an element of a list.
-    pub(crate) fn heading(&self) -> String {
+    pub(super) fn heading(&self) -> String {
         let key = |step: &Step| if let Step::Key(key) = step { Some(shown_key(key)) } else { None };
-        let keys: Vec<String> = self.0.iter().filter_map(key).collect();
-        let name = keys.join(".");
-        if matches!(self.0.last(), Some(Step::Index(_))) {
-            format!("[[{name}]]")
-        } else {
-            format!("[{name}]")
+        let name = self.0.iter().filter_map(key).collect::<Vec<_>>().join(".");
+        match self.0.last() {
+            Some(Step::Index(_)) => format!("[[{name}]]"),
+            _ => format!("[{name}]"),
         }
-    }
-
-    fn with(&self, step: Step) -> Self {
-        let mut steps = self.0.clone();
-        steps.push(step);
-        Self(steps)
     }
 }
 
@@ -252,7 +224,7 @@ impl fmt::Display for KeyPath {
 }
 
 /// The printable form of a key: bare if TOML allows it, else quoted, bounded and without control characters.
-pub(crate) fn shown_key(key: &str) -> String {
+pub(super) fn shown_key(key: &str) -> String {
     let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     let short = mask::text(key);
     if bare { short } else { format!("\"{short}\"") }

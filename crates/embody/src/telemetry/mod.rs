@@ -16,9 +16,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::config::Config;
 use crate::config::env::{OTLP_ENDPOINT, non_empty};
 use crate::config::mask::Address;
-use crate::config::resolved::Config;
 use crate::error::{CliError, chain_text};
 
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);

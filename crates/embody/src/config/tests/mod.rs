@@ -4,11 +4,13 @@ mod sections;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use super::choices::{Class, Gate, Instructions, Layout, LogLevel, MindDown, Provider, Sampling, Via};
-use super::mask::Address;
-use super::resolved::{CommandLine, Dialect, Store, Upstream};
+use embody_agent::model::Provider;
+use embody_broker::InstructionsMode;
+use embody_broker::gate::MindDown;
+use embody_broker::policy::{Class, Gate, Via};
+
+use super::settings::{CommandLine, Sampling, Transport, Upstream};
 use super::*;
 
 /// The example of the published interface, with the placeholders filled in.
@@ -139,23 +141,23 @@ fn no_file_is_all_defaults() {
     let workspace = tempfile::tempdir().unwrap();
     let config = Config::load(inputs(workspace.path(), &[])).unwrap();
     assert_eq!(config.file, None);
-    assert_eq!(config.prompt.layout, Layout::Channel);
+    assert_eq!(config.prompt.layout, "channel");
     assert_eq!(config.prompt.body, workspace.path().join("prompts/agent_system.md"));
     assert!(!config.prompt.fresh_last);
     assert_eq!(config.prompt.budget_tokens, 12_000);
-    assert_eq!(config.prompt.keep_receipts, Duration::from_secs(30 * 24 * 3600));
-    assert_eq!(config.persona.timeout, Duration::from_secs(12));
-    assert_eq!(config.store, Store::Workspace { path: workspace.path().join("embody.db") });
+    assert_eq!(config.prompt.keep_receipts_days, 30);
+    assert_eq!(config.persona.timeout_s, 12);
+    assert_eq!(config.store.url, None);
     assert_eq!(config.mind.upstream, None);
-    assert_eq!(config.mind.observe_timeout, Duration::from_millis(250));
+    assert_eq!(config.mind.observe_timeout_ms, 250);
     assert_eq!(config.policy.mind_down, MindDown::Block);
-    assert_eq!(config.policy.ask_wait, Duration::from_secs(45));
-    assert_eq!(config.policy.ask_timeout, Duration::from_secs(300));
+    assert_eq!(config.policy.ask_wait_s, 45);
+    assert_eq!(config.policy.ask_timeout_s, 300);
     assert_eq!(config.model.api_key_env, "OPENAI_API_KEY");
     assert_eq!(config.model.model, None);
     assert!(config.model.native_tools);
     assert_eq!(config.telegram.token_env, "TELEGRAM_BOT_TOKEN");
-    assert_eq!(config.log_level, LogLevel::Info);
+    assert_eq!(config.log.level, "info");
     assert!(
         config.bodies.is_empty()
             && config.sandbox.is_none()
@@ -167,9 +169,9 @@ fn no_file_is_all_defaults() {
 #[test]
 fn every_documented_key_is_understood() {
     let config = load(EVERY_KEY, &[]).unwrap();
-    assert_eq!(config.prompt.layout, Layout::Tagged);
+    assert_eq!(config.prompt.layout, "tagged");
     assert_eq!(config.prompt.sections.get("soul"), Some(&500));
-    assert_eq!(config.persona.url, Some(Address::http("http://127.0.0.1:1/mcp").unwrap()));
+    assert_eq!(config.persona.url.as_ref().unwrap().expose(), "http://127.0.0.1:1/mcp");
     let command = config.persona.token_command.unwrap();
     assert_eq!(command, CommandLine { program: "pass".to_owned(), args: vec!["show".to_owned()] });
     // spec: P-05
@@ -177,24 +179,26 @@ fn every_documented_key_is_understood() {
     assert_eq!(sandbox.enabled, Some(true));
     assert_eq!((sandbox.mode.as_deref(), sandbox.network.as_deref()), (Some("all"), Some("disabled")));
     assert_eq!(sandbox.session_override.as_deref(), Some("true"));
-    let Store::Postgres { url, direct_url } = config.store else { panic!("not PostgreSQL") };
-    assert_eq!(url.expose(), "postgres://u:pw@db/x");
-    assert!(direct_url.is_some());
-    assert!(matches!(config.mind.upstream, Some(Upstream::Remote { dialect: Dialect::Sse, .. })));
+    assert_eq!(config.store.url.unwrap().expose(), "postgres://u:pw@db/x");
+    assert!(config.store.direct_url.is_some());
+    assert!(matches!(config.mind.upstream, Some(Upstream::Remote { transport: Some(Transport::Sse), .. })));
     let [teams, mail] = config.bodies.as_slice() else { panic!("not two bodies") };
     assert_eq!(teams.env["TOKEN"].expose(), "pw");
     assert!(teams.cwd.as_ref().unwrap().is_absolute());
-    assert!(teams.observes && !teams.trust_annotations && teams.sampling == Sampling::Allow);
-    assert!(teams.instructions == Instructions::Rules && mail.instructions == Instructions::Data);
-    assert!(matches!(&mail.upstream, Upstream::Remote { dialect: Dialect::Sse, token_command: Some(_), .. }));
-    assert!(!mail.trust_annotations && mail.allow == ["*"] && mail.sampling == Sampling::Deny);
+    assert!(teams.observes && teams.trust_annotations == Some(false) && teams.sampling == Sampling::Allow);
+    assert!(teams.instructions == InstructionsMode::Rules && mail.instructions == InstructionsMode::Data);
+    assert!(matches!(
+        &mail.upstream,
+        Upstream::Remote { transport: Some(Transport::Sse), token_command: Some(_), .. }
+    ));
+    assert!(mail.trust_annotations == Some(false) && mail.allow == ["*"] && mail.sampling == Sampling::Deny);
     let [rule] = config.policy.rules.as_slice() else { panic!("not one rule") };
     assert_eq!((rule.class, rule.gate), (Some(Class::HumanVisibleWrite), Some(Gate::Ask)));
     assert_eq!(rule.via.as_deref(), Some(&[Via::Elicitation, Via::Console, Via::Cli, Via::Telegram][..]));
     assert_eq!(config.model.provider, Provider::Anthropic);
     assert_eq!(config.telegram.users[&123], "alice");
     assert_eq!(config.audience.project, embody_prompt::Audience::Group);
-    assert_eq!(config.log_level, LogLevel::Debug);
+    assert_eq!(config.log.level, "debug");
 }
 
 #[test]
@@ -212,7 +216,7 @@ fn every_documented_key_is_in_the_schema() {
             _ => found.push(pointer.to_owned()),
         }
     }
-    let schema = keys::schema();
+    let schema = schema::schema();
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     let mut pointers = Vec::new();
     leaves(&toml::Value::Table(EVERY_KEY.parse().unwrap()), "", &mut pointers);
@@ -232,7 +236,7 @@ fn every_documented_key_is_in_the_schema() {
     assert_eq!(schema.pointer("/additionalProperties"), Some(&false.into()));
     assert!(!schema.to_string().contains("null"), "TOML has no null");
     let kinds = schema.pointer("/properties/prompt/properties/sections/propertyNames/enum").unwrap();
-    assert_eq!(kinds.as_array().unwrap().len(), super::choices::section_kinds().len());
+    assert_eq!(kinds.as_array().unwrap().len(), settings::section_kinds().len());
 }
 
 #[test]
@@ -252,7 +256,7 @@ fn stronger_sources_win_and_are_named() {
     });
     let config = Config::load(inputs).unwrap();
     assert_eq!(config.file.as_deref(), Some(path.as_path()));
-    assert_eq!((config.prompt.budget_tokens, config.log_level), (400, LogLevel::Trace));
+    assert_eq!((config.prompt.budget_tokens, config.log.level.as_str()), (400, "trace"));
     let file = |line| Origin::File { path: Arc::from(path.as_path()), line };
     for (key, origin) in [
         ("prompt.layout", Origin::Default),
@@ -290,10 +294,10 @@ fn environment_sets_every_kind_of_key() {
         ],
     )
     .unwrap();
-    assert_eq!(config.prompt.layout, Layout::Full);
+    assert_eq!(config.prompt.layout, "full");
     assert!(config.prompt.fresh_last);
     assert_eq!(config.prompt.sections["soul"], 500);
-    assert_eq!(config.policy.ask_wait, Duration::from_secs(10));
+    assert_eq!(config.policy.ask_wait_s, 10);
     assert_eq!(config.telegram.allow_users, [1, 16, -5]);
     assert_eq!(config.telegram.users[&16], "bob");
     assert_eq!(config.bodies.iter().map(|body| body.name.as_str()).collect::<Vec<_>>(), ["b", "c"]);

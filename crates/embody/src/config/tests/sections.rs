@@ -1,13 +1,12 @@
 //! Tests of single sections, of shared environment variables, and of the generated reference page and template.
 
-use std::time::Duration;
+use embody_broker::upstream::BodyUsers;
 
-use super::super::choices::Layout;
-use super::super::keys::{self, Shape};
 use super::super::reference::reference_markdown;
-use super::super::resolved::ModelTimeouts;
+use super::super::schema::{self, Shape};
+use super::super::settings::{Model, Roots};
 use super::super::{Config, ConfigError, TEMPLATE};
-use super::load;
+use super::{error_text, load};
 
 fn load_policy(text: &str) -> Result<Config, ConfigError> {
     load(&format!("[policy]\n{text}\n"), &[])
@@ -24,7 +23,7 @@ fn the_default_wait_is_shortened_to_a_configured_timeout() {
         ("ask_wait_s = 400\nask_timeout_s = 400", 400, 400),
     ] {
         let policy = load_policy(text).unwrap().policy;
-        assert_eq!((policy.ask_wait.as_secs(), policy.ask_timeout.as_secs()), (wait, timeout), "{text}");
+        assert_eq!((policy.ask_wait_s, policy.ask_timeout_s), (wait, timeout), "{text}");
     }
 }
 
@@ -51,14 +50,13 @@ fn load_model(text: &str) -> Result<Config, ConfigError> {
 
 #[test]
 fn model_timeouts_are_in_seconds() {
-    let timeouts = load_model("").unwrap().model.timeouts;
-    let all = |timeouts: ModelTimeouts| {
-        [timeouts.connect, timeouts.first_byte, timeouts.idle, timeouts.total, timeouts.retrying]
+    let all = |model: Model| {
+        let Model { connect_timeout_s, first_byte_timeout_s, idle_timeout_s, .. } = model;
+        [connect_timeout_s, first_byte_timeout_s, idle_timeout_s, model.total_timeout_s, model.retry_s]
     };
-    assert_eq!(all(timeouts), [None; 5]);
+    assert_eq!(all(load_model("").unwrap().model), [None; 5]);
     let text = "connect_timeout_s = 1\nfirst_byte_timeout_s = 900\nidle_timeout_s = 30\ntotal_timeout_s = 86400\nretry_s = 0";
-    let timeouts = load_model(text).unwrap().model.timeouts;
-    assert_eq!(all(timeouts), [1, 900, 30, 86_400, 0].map(|seconds| Some(Duration::from_secs(seconds))));
+    assert_eq!(all(load_model(text).unwrap().model), [1, 900, 30, 86_400, 0].map(Some));
 }
 
 #[test]
@@ -172,7 +170,7 @@ fn traces_are_off_without_a_url() {
     let text = "[telemetry]\notlp_url = \"http://u:pw@127.0.0.1:4318\"\nsample_percent = 5\nheaders = { x-key = \"hunter2\" }\n";
     let config = load(text, &[]).unwrap();
     assert_eq!(config.telemetry.sample_percent, 5);
-    let (name, value) = &config.telemetry.headers[0];
+    let (name, value) = config.telemetry.headers.first_key_value().unwrap();
     assert_eq!((name.as_str(), value.expose()), ("x-key", "hunter2"));
     let shown = format!("{:?} {:?}", config.keys, config.telemetry);
     assert!(!shown.contains("hunter2") && !shown.contains("pw"), "{shown}");
@@ -235,6 +233,89 @@ fn invalid_telemetry_is_reported_without_secrets() {
         let error = load(&format!("[telemetry]\n{text}\n"), &[]).unwrap_err();
         let message = format!("{} {:?}", error.message(), error.hints());
         assert!(message.contains(words) && !message.contains("hunter2"), "{text}: {message}");
+    }
+}
+
+const BODY: &str = "[[body]]\nname = \"a\"\nurl = \"http://h\"\n";
+
+#[test]
+fn roots_are_a_choice_or_folders_in_the_file_and_in_the_environment() {
+    let folders = || Roots::Folders(vec!["/a".into(), "/b c".into()]);
+    let read = |line: &str, env: &[(&str, &str)]| {
+        load(&format!("{BODY}{line}"), env).unwrap().bodies.remove(0).roots
+    };
+    assert_eq!(read("", &[]), Roots::Auto);
+    assert_eq!(read("roots = \"forward\"", &[]), Roots::Forward);
+    assert_eq!(read("roots = [\"/a\", \"/b c\"]", &[]), folders());
+    let env = |value| read("", &[("EMBODY_BODY__0__ROOTS", value)]);
+    assert_eq!(env("withhold"), Roots::Withhold);
+    assert_eq!(env("['/a', '/b c']"), folders());
+}
+
+#[test]
+fn the_users_of_a_body_are_a_group_or_names() {
+    let read = |line: &str, env: &[(&str, &str)]| {
+        load(&format!("{BODY}{line}"), env).unwrap().bodies.remove(0).users
+    };
+    let named = || BodyUsers::Named(vec!["ann".into(), "owner".into()]);
+    assert_eq!(read("", &[]), BodyUsers::Owner);
+    assert_eq!(read("users = \"owner\"", &[]), BodyUsers::Owner);
+    assert_eq!(read("users = \"all\"", &[]), BodyUsers::All);
+    assert_eq!(read("users = [\"ann\", \"owner\"]", &[]), named());
+    assert_eq!(read("", &[("EMBODY_BODY__0__USERS", "['ann', 'owner']")]), named());
+    let wrong = error_text(&format!("{BODY}users = []"), &[]);
+    assert!(wrong.contains("`body[0].users` names no user"), "{wrong}");
+}
+
+#[test]
+fn wrong_values_are_reported_with_line_key_and_hint() {
+    for (line, answer) in [
+        (
+            "users = 3",
+            "error: embody.toml:4: `body[0].users` is `3`, but must be one of owner, all or a list of names\nhint: write names as a list like `[\"one\", \"two\"]`, or `\"owner\"` or `\"all\"`",
+        ),
+        (
+            "users = \"ann\"",
+            "error: embody.toml:4: `body[0].users` is `ann`, but must be one of owner, all or a list of names\nhint: write names as a list: `[\"ann\"]`",
+        ),
+        (
+            "users = { ann = true }",
+            "error: embody.toml:4: `body[0].users` is a table, but must be one of owner, all or a list of names\nhint: write names as a list like `[\"one\", \"two\"]`, or `\"owner\"` or `\"all\"`",
+        ),
+        (
+            "users = [\"ann\", 3]",
+            "error: embody.toml:4: `body[0].users[1]` is `3`, but must be text\nhint: put `body[0].users[1]` in quotes",
+        ),
+        (
+            "roots = true",
+            "error: embody.toml:4: `body[0].roots` is `true`, but must be one of auto, forward, withhold or a list of folders\nhint: write folders as a list like `[\"one\", \"two\"]`, or `\"auto\"` or `\"forward\"` or `\"withhold\"`",
+        ),
+        (
+            "instructions = 3",
+            "error: embody.toml:4: `body[0].instructions` is `3`, but must be one of rules, data, drop\nhint: write one of these words in quotes, as in `\"rules\"`",
+        ),
+        (
+            "allow = 3",
+            "error: embody.toml:4: `body[0].allow` is `3`, but must be a list\nhint: write `body[0].allow` as a list like `[\"one\", \"two\"]`",
+        ),
+        (
+            "allow = \"mail\"",
+            "error: embody.toml:4: `body[0].allow` is `\"mail\"`, but must be a list\nhint: write `body[0].allow` as a list like `[\"one\", \"two\"]`",
+        ),
+        (
+            "roots = \"withold\"",
+            "error: embody.toml:4: `body[0].roots` is `withold`, but must be one of auto, forward, withhold or a list of folders\nhint: write folders as a list: `[\"withold\"]`, or did you mean `withhold`?",
+        ),
+        (
+            "roots = [\"/a\", \"data/b\"]",
+            "error: embody.toml:4: `body[0].roots[1]` is `data/b`, which is not an absolute path\nhint: write the whole path of the folder, as in `/srv/files`",
+        ),
+        (
+            "roots = [1]",
+            "error: embody.toml:4: `body[0].roots[0]` is `1`, but must be text\nhint: put `body[0].roots[0]` in quotes",
+        ),
+    ] {
+        assert_eq!(error_text(&format!("{BODY}{line}"), &[]), answer, "{line}");
     }
 }
 
@@ -337,7 +418,7 @@ fn uncommented() -> String {
 #[test]
 fn the_template_sets_only_layout_and_fresh_last() {
     let config = load(TEMPLATE, &[]).unwrap();
-    assert_eq!(config.prompt.layout, Layout::Channel);
+    assert_eq!(config.prompt.layout, "channel");
     assert!(config.prompt.fresh_last);
     let set: Vec<&str> = (config.keys.iter())
         .filter(|setting| setting.origin.kind() == "file")
@@ -369,7 +450,7 @@ fn the_template_shows_every_key() {
         }
     }
     let mut found = Vec::new();
-    for section in keys::root().fields() {
+    for section in schema::root().fields() {
         let start = TEMPLATE.find(&format!("[{}]", section.name)).unwrap();
         let rest = &TEMPLATE[start..];
         // A section ends at the first heading of another section.
