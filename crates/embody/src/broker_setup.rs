@@ -314,7 +314,7 @@ fn route(
             Ok((route, None))
         }
         Upstream::Remote { url, dialect, token_command } => {
-            let url = Url::parse(url.expose()).usage_context(format!("the address of `{name}` is none"))?;
+            let url = Url::parse(url.expose()).usage_context(format!("invalid URL for `{name}`"))?;
             let route = match dialect {
                 Dialect::Http => Route::Http { url },
                 Dialect::Sse => Route::Sse { url },

@@ -186,6 +186,6 @@ fn settings_that_cannot_work_are_refused_before_anything_is_sent() {
     let key = ModelSettings { api_key: Some(Secret::new("sk-\nx")), ..good };
     assert_eq!(
         why(key),
-        "the model's settings cannot be used: the key has characters that a header cannot carry"
+        "the model's settings cannot be used: the key contains characters that are not allowed in a header"
     );
 }

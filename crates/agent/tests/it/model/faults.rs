@@ -90,7 +90,7 @@ fn why(answer: Result<ChatResponse, ModelError>) -> String {
 async fn a_stream_without_its_end_mark_is_an_error_and_not_asked_again() {
     let (url, asked) = raw(format!("{HEAD}{SAID}"), end).await;
     let (result, told) = answer(&url).await;
-    assert_eq!(why(result), "the stream ended before the answer was whole");
+    assert_eq!(why(result), "the stream ended before the response was complete");
     assert_eq!(text_of(&told), "Hel");
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 
@@ -104,7 +104,7 @@ async fn a_stream_without_its_end_mark_is_an_error_and_not_asked_again() {
     let server = Scripted::start(&json!([{"reply": {"text": "half of it", "cut": true}}]));
     for provider in [Provider::OpenAi, Provider::Anthropic] {
         let (result, told) = request(settings(provider, &server.url), &[user("hi")], &[]).await;
-        assert_eq!(why(result), "the stream ended before the answer was whole");
+        assert_eq!(why(result), "the stream ended before the response was complete");
         assert_eq!(text_of(&told), "half of it");
     }
     assert_eq!(server.log().len(), 2);

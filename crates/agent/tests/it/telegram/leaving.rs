@@ -118,7 +118,7 @@ async fn what_is_no_message_fails_at_once_and_holds_nothing_up() {
     let world = World::new().await;
     let lost = NewOutgoing { to: "ann".to_owned(), ..outgoing("x") };
     world.store.outgoing().enqueue(lost).await.unwrap();
-    assert_eq!(sent_over(&world, "\u{200b}", json!([])).await.1, "there is nothing to see in it");
+    assert_eq!(sent_over(&world, "\u{200b}", json!([])).await.1, "the message has no visible text");
     assert_eq!(sent_over(&world, "hello", json!([])).await.0, OutgoingState::Sent);
     let all = world.store.outgoing().list("owner", 10).await.unwrap();
     let wrong = all.iter().find(|one| one.to == "ann").unwrap();
