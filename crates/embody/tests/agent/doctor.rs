@@ -68,7 +68,7 @@ fn an_unreachable_model_or_a_rejected_key_is_reported() {
         "{reported}"
     );
     assert!(
-        reported.contains("no key is set: put it into the environment variable OPENAI_API_KEY"),
+        reported.contains("no key is set: set the environment variable OPENAI_API_KEY"),
         "{reported}"
     );
     assert_eq!(server.seen(), ["GET /v1/models"]);
@@ -137,12 +137,12 @@ fn a_body_that_cannot_be_started_fails() {
     let reported = check(&world, "server");
     assert!(reported.starts_with("ok files: program /") && reported.contains("/sh |"), "{reported}");
     for (command, words) in [
-        ("[\"/no/such/program\"]", "there is no program `/no/such/program`"),
-        ("[\"no-such-program\"]", "there is no program `no-such-program`"),
-        ("[\"/etc/passwd\"]", "`/etc/passwd` is a file that may not be executed"),
-        ("[\"/usr\"]", "there is no program `/usr`"),
-        ("[\"sh\"]\ncwd = \"/no/such/folder\"", "there is no folder `/no/such/folder` to start it in"),
-        ("[\"sh\"]\nenv = { PATH = \"/no/such\" }", "there is no program `sh`"),
+        ("[\"/no/such/program\"]", "program `/no/such/program` not found"),
+        ("[\"no-such-program\"]", "program `no-such-program` not found"),
+        ("[\"/etc/passwd\"]", "`/etc/passwd` is not executable"),
+        ("[\"/usr\"]", "program `/usr` not found"),
+        ("[\"sh\"]\ncwd = \"/no/such/folder\"", "the folder `/no/such/folder` does not exist"),
+        ("[\"sh\"]\nenv = { PATH = \"/no/such\" }", "program `sh` not found"),
     ] {
         body(&format!("command = {command}"));
         let reported = check(&world, "server");
@@ -158,11 +158,11 @@ fn a_body_that_cannot_be_started_fails() {
     body("command = [\"./no-such-program\"]");
     let reported = check(&world, "server");
     assert!(
-        reported.starts_with("warn files: there is no program `./no-such-program` in the folder that"),
+        reported.starts_with("warn files: program `./no-such-program` not found in the current folder"),
         "{reported}"
     );
     assert!(
-        reported.ends_with("set `cwd` of the `[[body]]` `files`, or write the whole path into its `command`"),
+        reported.ends_with("set `cwd` of the `[[body]]` `files`, or use an absolute path in its `command`"),
         "{reported}"
     );
 }
@@ -184,7 +184,7 @@ fn an_unreachable_body_or_mind_is_a_warning() {
     assert_eq!(reported.len(), 2, "{reported:?}");
     assert_eq!(reported[0], format!("ok far: {} answers | ", server.url("/mcp")));
     assert!(reported[1].starts_with(&format!("warn gone: {NOBODY}/mcp does not answer: ")), "{reported:?}");
-    assert!(reported[1].ends_with("its tools are missing meanwhile"), "{reported:?}");
+    assert!(reported[1].ends_with("until then its tools are missing"), "{reported:?}");
     assert_eq!(code, Some(0));
     assert!(check(&world, "mind").starts_with(&format!("warn {NOBODY}/mcp does not answer: ")));
     // The prompt is checked even if other checks fail.
@@ -220,7 +220,7 @@ fn telegram_is_checked_with_the_bots_token() {
     wrong.file("embody.toml", telegram.config(&[7]));
     let reported = check(&wrong, "telegram");
     assert!(
-        reported.starts_with("fail Telegram says 401") && reported.contains("TELEGRAM_BOT_TOKEN"),
+        reported.starts_with("fail Telegram returned 401") && reported.contains("TELEGRAM_BOT_TOKEN"),
         "{reported}"
     );
     assert!(!reported.contains("42:WRONG"), "{reported}");

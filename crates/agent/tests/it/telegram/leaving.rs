@@ -94,7 +94,7 @@ async fn who_has_blocked_the_bot_gets_nothing_and_the_reason_is_kept() {
     let words = "Forbidden: bot was blocked by the user";
     let faults = json!([{"method": "sendMessage", "chat": OWNER, "status": 403, "description": words}]);
     let (state, reason) = sent_over(&world, "hello", faults).await;
-    assert_eq!((state, reason), (OutgoingState::Failed, format!("Telegram says 403: {words}")));
+    assert_eq!((state, reason), (OutgoingState::Failed, format!("Telegram returned 403: {words}")));
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn what_may_have_been_sent_is_never_sent_again() {
         let world = World::new().await;
         let (state, reason) = sent_over(&world, "hello", json!([fault])).await;
         assert_eq!(state, OutgoingState::Unknown, "{fault}");
-        assert!(reason.starts_with("nobody knows whether Telegram has taken it"), "{reason}");
+        assert!(reason.starts_with("it is unknown whether Telegram accepted it"), "{reason}");
         assert_eq!(world.texts(OWNER).await.len(), sent, "{fault}");
         assert_eq!(world.store.outgoing().list_unknown(10).await.unwrap().len(), 1);
     }
