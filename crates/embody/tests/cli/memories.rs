@@ -98,7 +98,7 @@ fn export_and_import_lose_nothing(stored: &StoreFixture) {
     let file = stored.world.path("memories.jsonl");
     let import = ["memory", "import", file.to_str().unwrap(), "--user", "ann"];
     assert_eq!(stored.run(&import).ok().stdout, "2 added, 0 unchanged\n");
-    assert_eq!(stored.run(&import).ok().stdout, "0 added, 2 were there already\n");
+    assert_eq!(stored.run(&import).ok().stdout, "0 added, 2 unchanged\n");
     assert_eq!(stored.run(&["memory", "export", "--user", "ann"]).ok().stdout, exported);
     assert_eq!(texts(stored, &["search", "answer", "--user", "ann"]), ["an answer"]);
 }

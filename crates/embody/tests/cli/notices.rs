@@ -185,7 +185,7 @@ fn a_consolidation_is_listed_and_undone(stored: &StoreFixture) {
     assert_eq!(did, (&1.into(), &1.into(), &1.into()));
     let undo = ["memory", "undo", id(&runs[0])];
     let undone = stored.run(&undo).ok();
-    assert_eq!(undone.stdout, "brought back: memories 1, commitments 1, log entries 1\n");
+    assert_eq!(undone.stdout, "restored: memories 1, commitments 1, log entries 1\n");
     assert_eq!(count(), 3);
     assert!(listed(stored, &["memory", "consolidations"])[0]["undone_at"].is_string());
     assert!(stored.run(&["memory", "consolidations"]).ok().stdout.contains("taken back"));

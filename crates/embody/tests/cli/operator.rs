@@ -119,7 +119,7 @@ fn an_approval_is_shown_whole_and_given(stored: &StoreFixture) {
     stored
         .run(&["approvals", "deny", &approval.id])
         .ended(1)
-        .says(&["was already approved by `cli`", "cannot be taken back"]);
+        .says(&["was already approved by `cli`", "cannot be withdrawn"]);
     let record = stored.run(&["audit", "tail", "--json"]).ok().stdout;
     assert!(record.contains("approval_granted") && record.contains(&approval.id), "{record}");
     let shown = stored.run(&["audit", "tail"]).ok().stdout;
@@ -197,7 +197,7 @@ fn the_rules_determine_the_approval_channels(stored: &StoreFixture) {
     stored
         .run(&["approvals", "approve", &other.id])
         .ended(1)
-        .says(&["under another policy", "hint: use the configuration that the broker runs with"]);
+        .says(&["under a different policy", "hint: use the configuration that the broker runs with"]);
     assert_eq!(status(stored, &other.id).0, ApprovalStatus::Pending);
     stored.run(&["approvals", "deny", &other.id]).ok();
 }

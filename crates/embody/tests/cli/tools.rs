@@ -333,7 +333,7 @@ fn doctor_tells_warnings_from_failures() {
     let file = nothing.path("notes.txt");
     let done = nothing.run_bare(&["doctor", "--workspace", file.to_str().unwrap()]).ended(2);
     let words = format!("error: the workspace `{}` is a file, not a folder", file.display());
-    done.says(&[&words, "hint: name a folder with `--workspace`"]);
+    done.says(&[&words, "hint: pass a folder with `--workspace`"]);
 
     let world = initialized();
     world.file("memories.json", "[");

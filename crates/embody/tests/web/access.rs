@@ -57,7 +57,7 @@ fn everything_but_health_and_the_page_needs_authentication() {
         served.ask(line, &[], Some(&json!({}))).refused(401, "a token or a signed-in browser is required");
     }
     assert_eq!(served.ask("POST /mcp", &[], Some(&json!({}))).status, 401);
-    served.ask("GET /api/nowhere", &[], None).refused(404, "nothing at this address");
+    served.ask("GET /api/nowhere", &[], None).refused(404, "not found");
     served.ask("PUT /api/chat", &[], None).refused(405, "does not take this method");
 }
 
@@ -121,7 +121,7 @@ fn a_signal_prints_no_code_to_a_pipe() {
     let world = World::new();
     let mut served = Served::start_overheard(&world);
     served.signal("-USR1");
-    served.expect_stderr("another address is printed to a terminal only");
+    served.expect_stderr("a new sign-in URL is printed to a terminal only");
     served.signal("-TERM");
     let mut rest = String::new();
     served.stdout.read_to_string(&mut rest).unwrap();
@@ -197,7 +197,7 @@ fn oversized_and_invalid_requests_are_rejected() {
     let served = Served::start(&world);
     let big = json!({"text": "x".repeat(600_000)});
     served.post("/api/chat", &chat, &big).refused(413, "more than");
-    served.post("/api/chat", &chat, &json!({"text": "x".repeat(300_000)})).refused(413, "at most 262144");
+    served.post("/api/chat", &chat, &json!({"text": "x".repeat(300_000)})).refused(413, "the limit is 262144");
     served.post("/api/chat", &chat, &json!({"text": " \n "})).refused(400, "`text` is empty");
     served.post("/api/chat", &chat, &json!({"txt": "x"})).refused(400, "unknown field `txt`");
     served.post("/api/chat", &chat, &json!([])).refused(400, "the body is wrong");
@@ -216,5 +216,5 @@ fn an_address_that_is_taken_or_open_to_others_is_refused() {
         .run(&["up", "--listen", "0.0.0.0:0"])
         .ended(2)
         .says(&["reachable from other machines", "--allow-remote"]);
-    world.run(&["up", "--listen", "nowhere"]).ended(2).says(&["`nowhere` is no address to listen on"]);
+    world.run(&["up", "--listen", "nowhere"]).ended(2).says(&["invalid address `nowhere`"]);
 }

@@ -189,7 +189,7 @@ fn one_turn_at_a_time_in_a_thread_and_it_can_be_broken_off() {
     };
     assert_eq!(cancel(&chat).status, 202);
     going.until("cancelled");
-    cancel(&chat).refused(409, "is over already");
+    cancel(&chat).refused(409, "has already ended");
     let events = served.begin_post("/api/chat", &chat, &again).events();
     assert_eq!(events.last().unwrap().data["reply"], "I listen.");
 }
@@ -205,10 +205,10 @@ fn users_cannot_read_or_cancel_turns_of_others() {
     let (turn, thread) = (turn(&first), first.data["thread"].as_str().unwrap().to_owned());
     going.until("text");
     served.get(&format!("/api/chat/{turn}"), &bob).refused(404, "unknown turn");
-    served.get(&format!("/api/threads/{thread}"), &bob).refused(404, "no such conversation");
+    served.get(&format!("/api/threads/{thread}"), &bob).refused(404, "unknown conversation");
     served
         .post("/api/chat", &bob, &json!({"text": "hi", "thread": thread}))
-        .refused(404, "no such conversation");
+        .refused(404, "unknown conversation");
     let stop = format!("DELETE /api/chat/{turn}");
     served.ask(&stop, &[("authorization", &bearer(&bob))], None).refused(404, "unknown turn");
     assert_eq!(served.get("/api/threads", &bob).json(), json!({"threads": [], "waiting": []}));

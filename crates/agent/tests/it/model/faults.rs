@@ -191,7 +191,7 @@ async fn an_answer_without_end_is_not_kept() {
 async fn a_page_is_no_answer() {
     let page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 5\r\n\r\n<html";
     let (url, _) = raw(page.to_owned(), end).await;
-    assert_eq!(why(answer(&url).await.0), "it comes as `text/html` and not as a stream of events");
+    assert_eq!(why(answer(&url).await.0), "its content type is `text/html`, not an event stream");
 }
 
 #[tokio::test]

@@ -142,14 +142,14 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         ("1/2/3 * * * *", "invalid minute `1/2/3`"),
         ("** * * * *", "invalid minute `**`"),
         ("99999999999999999999 * * * *", "invalid minute"),
-        ("0 22-2 * * *", "the hour range `22-2` runs backwards"),
-        ("0 9 * * fri-mon", "the day of the week range `fri-mon` runs backwards"),
+        ("0 22-2 * * *", "the hour range `22-2` is reversed"),
+        ("0 9 * * fri-mon", "the day of the week range `fri-mon` is reversed"),
         ("* * * *", "`* * * *` has 4 fields; a cron expression has five"),
         ("0 * * * * *", "has 6 fields"),
         ("", "has 0 fields"),
-        ("@often", "`@often` is not known; there are @hourly"),
-        ("@every", "`@every` is not known"),
-        ("@reboot", "is not known"),
+        ("@often", "unknown schedule `@often`; use @hourly"),
+        ("@every", "unknown schedule `@every`"),
+        ("@reboot", "unknown schedule"),
         ("@every 30s", "invalid duration `30s`"),
         ("@every 9999999999999999d", "invalid duration"),
         ("@every -5m", "invalid duration"),
@@ -161,8 +161,8 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         assert!(said.contains(words), "{cron}: {said}");
     }
     assert!(refused(&"1,".repeat(200), "UTC").contains("400 bytes; 256 are allowed"));
-    assert!(refused("@daily", "Mars/Olympus").contains("no time zone `Mars/Olympus`"));
-    assert!(refused("@daily", "").contains("no time zone ``"));
+    assert!(refused("@daily", "Mars/Olympus").contains("unknown time zone `Mars/Olympus`"));
+    assert!(refused("@daily", "").contains("unknown time zone ``"));
     assert!(refused("@daily", "../../etc/passwd").contains("no time zone"));
 }
 
