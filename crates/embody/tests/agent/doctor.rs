@@ -67,10 +67,7 @@ fn an_unreachable_model_or_a_rejected_key_is_reported() {
         reported.starts_with("fail ") && reported.contains("does not accept the key (status 401)"),
         "{reported}"
     );
-    assert!(
-        reported.contains("no key is set: set the environment variable OPENAI_API_KEY"),
-        "{reported}"
-    );
+    assert!(reported.contains("no key is set: set the environment variable OPENAI_API_KEY"), "{reported}");
     assert_eq!(server.seen(), ["GET /v1/models"]);
     let world = world.env("OPENAI_API_KEY", "sk-verysecret");
     let reported = check(&world, "model");

@@ -188,7 +188,7 @@ fn a_consolidation_is_listed_and_undone(stored: &StoreFixture) {
     assert_eq!(undone.stdout, "restored: memories 1, commitments 1, log entries 1\n");
     assert_eq!(count(), 3);
     assert!(listed(stored, &["memory", "consolidations"])[0]["undone_at"].is_string());
-    assert!(stored.run(&["memory", "consolidations"]).ok().stdout.contains("taken back"));
+    assert!(stored.run(&["memory", "consolidations"]).ok().stdout.contains("undone"));
     let again = stored.run(&[&undo[..], &["--json"]].concat()).ok().json();
     assert_eq!(again["memories"], 0);
 }
