@@ -50,7 +50,7 @@ function count() {
   byId("approvals").hidden = count === 0;
   const badge = byId("waiting");
   badge.hidden = count === 0;
-  badge.textContent = count === 1 ? "1 call waits for you" : `${count} calls wait for you`;
+  badge.textContent = count === 1 ? "1 call waits for approval" : `${count} calls wait for approval`;
 }
 
 /** The cards have moved. */
@@ -90,8 +90,8 @@ function card(approval, user) {
   no.addEventListener("click", () => answer("deny"));
   const until = new Date(approval.expires_at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
   const said = parts(approval.text ?? "");
-  const title = said?.get(WHAT) ?? `May this happen? ${approval.body} / ${approval.tool}`;
-  return node("article", { class: "approval", "data-id": approval.id, "aria-label": `${approval.tool} waits for you` },
+  const title = said?.get(WHAT) ?? `Approve this call? ${approval.body} / ${approval.tool}`;
+  return node("article", { class: "approval", "data-id": approval.id, "aria-label": `${approval.tool} waits for approval` },
     node("h2", null, title),
     ...scrolled(...(said ? facts(said, approval.user === user) : [node("pre", { class: "exact" }, whole(approval))])),
     node("div", { class: "row" }, yes, no, node("span", { class: "until" }, `until ${until}`)),
@@ -100,7 +100,7 @@ function card(approval, user) {
 
 /** @param {Approval} approval */
 function whole({ text, tool, body }) {
-  return text ?? `${tool} of ${body}: this call cannot be shown whole, so it can only be denied.`;
+  return text ?? `${tool} of ${body}: this call is too large to show in full, so it can only be denied.`;
 }
 
 /**

@@ -186,14 +186,14 @@ export class Chat {
       case "text": return drawing.text(data.delta);
       case "tool": return drawing.tool(data.id, data.name);
       case "tool_done": this.hooks.changed(); return drawing.toolDone(data);
-      case "waiting": return drawing.aside(`The model is asked again in ${Math.ceil(data.after_ms / 1000)} s: ${data.reason}`);
-      case "away": return data.failures === 2 ? drawing.aside("The connection is lost; trying again.") : undefined;
+      case "waiting": return drawing.aside(`The request to the model is retried in ${Math.ceil(data.after_ms / 1000)} s: ${data.reason}`);
+      case "away": return data.failures === 2 ? drawing.aside("Connection lost; reconnecting.") : undefined;
       case "failed": return drawing.failed(data.message, data.hint);
       case "cancelled": drawing.end(); return drawing.aside("Stopped.");
       case "done":
         drawing.done(data.reply);
-        if (data.is_cut) drawing.aside("The reply is cut: the model met the limit of its length.");
-        if (data.reply === null) drawing.aside("The agent has nothing to say.");
+        if (data.is_cut) drawing.aside("The reply is cut: the model reached its output limit.");
+        if (data.reply === null) drawing.aside("The agent did not reply.");
     }
   }
 
@@ -203,8 +203,8 @@ export class Chat {
       if (error.status === 401) return this.hooks.lost(error);
       return drawing.failed(error.message, error.hint);
     }
-    const hint = began ? "Reload the page when embody is back." : "Is embody still running? Nothing was sent, or nobody knows.";
-    drawing.failed("embody does not answer", hint);
+    const hint = began ? "Reload the page when embody runs again." : "Your message may not have been sent.";
+    drawing.failed("Could not reach embody", hint);
   }
 
   /** @param {string} turn @param {string} thread */
@@ -228,6 +228,6 @@ export class Chat {
   writable(channel) {
     const text = byId("text");
     text.disabled = byId("send").disabled = channel !== "web";
-    text.placeholder = channel === "web" ? "Message" : `This conversation goes on on ${channel}.`;
+    text.placeholder = channel === "web" ? "Message" : `Continue this conversation on ${channel}.`;
   }
 }

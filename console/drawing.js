@@ -208,7 +208,7 @@ export function settle(messages) {
 }
 
 /** @param {boolean | undefined} isError */
-const resultTitle = (isError) => (isError ? "What was said" : "Result");
+const resultTitle = (isError) => (isError ? "Error" : "Result");
 
 /** @param {string} message @param {string | null | undefined} hint */
 export function problem(message, hint) {
@@ -297,6 +297,6 @@ export function drawn(messages, { last }) {
   unanswered();
   const end = messages.at(-1);
   // A call that was approved afterwards stands alone until the conversation goes on.
-  if (end?.role === "tool" && !end.id?.startsWith("approved-")) drawing?.aside("There was no reply.");
+  if (end?.role === "tool" && !end.id?.startsWith("approved-")) drawing?.aside("No reply.");
   return rows;
 }

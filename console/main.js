@@ -30,7 +30,7 @@ async function start() {
   try {
     me = await api.me();
   } catch (error) {
-    return signIn(error instanceof api.Refusal ? problem : "embody does not answer. Is it running?");
+    return signIn(error instanceof api.Refusal ? problem : "Could not reach embody. Is it running?");
   }
   enter();
   if (problem) say(`${problem}. You are signed in as ${me.user}, as before.`, true);
@@ -199,20 +199,20 @@ function empty(waiting = 0) {
   room.hidden = false;
   if (!me?.may_chat) {
     byId("title").textContent = "Approvals";
-    return room.replaceChildren(waiting ? card("Calls wait for you", "They are shown below. This token decides about calls; it cannot talk to the agent.")
-      : card("Nothing waits for you", "A call that needs a yes is shown here as soon as it is made. This token decides about calls; it cannot talk to the agent."));
+    return room.replaceChildren(waiting ? card("Pending approvals", "They are shown below. This token can decide about calls; it cannot talk to the agent.")
+      : card("No pending approvals", "A call that needs approval appears here. This token can decide about calls; it cannot talk to the agent."));
   }
-  const yes = me.may_operate ? "your yes" : "the owner's yes";
+  const yes = me.may_operate ? "your approval" : "the owner's approval";
   const store = me.is_owner ? "your own store" : "the owner's store";
-  if (me.has_model) return room.replaceChildren(card(`Talk to ${me.agent}`, `Conversations are kept in ${store}; the model sees what it is sent. Calls that other people will see wait for ${yes}.`));
-  if (me.lacks) return room.replaceChildren(node("div", { class: "card" }, node("h2", null, "Almost there: the model has no name"), node("p", null, ...prose(me.lacks))));
+  if (me.has_model) return room.replaceChildren(card(`Talk to ${me.agent}`, `Conversations are stored in ${store}. Calls with effects that other people see wait for ${yes}.`));
+  if (me.lacks) return room.replaceChildren(node("div", { class: "card" }, node("h2", null, "The model's name is not configured"), node("p", null, ...prose(me.lacks))));
   const file = me.config ?? "embody.toml";
   const lines = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
   const copy = node("button", { type: "button" }, "Copy");
   copy.addEventListener("click", async () => {
     await navigator.clipboard?.writeText(`${lines}\n`).then(() => { copy.textContent = "Copied"; }, () => {});
   });
-  const made = card("Almost there: no model is configured", `Nobody can answer yet. Add these lines to ${file}, with the address and the name of your model, and start embody up again. Everything else works already.`);
+  const made = card("No model is configured", `Add these lines to ${file}, with the URL and the name of your model, and restart embody up. Everything else works without a model.`);
   made.append(node("pre", { class: "exact", tabindex: "0" }, lines), copy);
   made.id = "no-model";
   room.replaceChildren(made);
@@ -256,7 +256,7 @@ async function look() {
     if (byId("notice").dataset.away) { say(null); delete byId("notice").dataset.away; }
   } catch (refusal) {
     if (refusal instanceof api.Refusal && refusal.status === 401) signIn(refusal.message);
-    else { say("embody does not answer; trying again.", true); byId("notice").dataset.away = "1"; }
+    else { say("Could not reach embody; reconnecting.", true); byId("notice").dataset.away = "1"; }
   }
   looking = false;
   if (again) { again = false; return look(); }
@@ -266,5 +266,5 @@ async function look() {
 /** @param {unknown} problem */
 function words(problem) {
   if (problem instanceof api.Refusal) return [problem.message, problem.hint ?? ""].filter(Boolean).map(sentence).join(". ");
-  return "embody does not answer";
+  return "Could not reach embody";
 }

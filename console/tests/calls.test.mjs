@@ -55,7 +55,7 @@ test("the owner decides about everybody's calls, and whoever cannot reads whom i
   assert.match(await card.innerText(), /See you at noon\./);
   // Another operator sees nothing of it, whenever it looks.
   await bob.reload();
-  await bob.getByText("Nothing waits for you").waitFor();
+  await bob.getByText("No pending approvals").waitFor();
   await card.getByRole("button", { name: "Approve once" }).click();
   await ann.getByText("I tried.").waitFor();
   assert.equal(await last(ann).locator(".tool").getAttribute("data-state"), "done");

@@ -29,7 +29,7 @@ test("a code signs in once, and a reload stays in", async () => {
   const other = await (await house.browser.newContext()).newPage();
   await other.goto(house.url);
   await other.locator("#signin-error").waitFor();
-  assert.match(await other.locator("#signin-error").innerText(), /was used before/);
+  assert.match(await other.locator("#signin-error").innerText(), /was used already/);
   await page.locator("#signout").click();
   await page.locator("#signin").waitFor();
   await page.reload();
@@ -183,5 +183,5 @@ test("it ends within its time while somebody listens, and the page says so", asy
   await say(page, "for ever");
   await page.getByText("on and on").first().waitFor();
   assert.equal(await house.down(), 0);
-  await page.getByText("embody does not answer; trying again.").waitFor();
+  await page.getByText("Could not reach embody; reconnecting.").waitFor();
 });

@@ -21,7 +21,7 @@ test("the printed address works in the tab that asks who is there, and leaves no
   await other.locator("#signin").waitFor();
   await other.evaluate((hash) => { location.hash = hash; }, new URL(house.url).hash);
   await other.locator("#signin-error").waitFor();
-  assert.match(await other.locator("#signin-error").innerText(), /^This code was used before.*\. Look at the terminal/);
+  assert.match(await other.locator("#signin-error").innerText(), /^This code was used already.*\. Get a new code from the terminal/);
   assert.equal(new URL(other.url()).hash, "");
   assert.deepEqual(house.problems, []);
 });
@@ -39,7 +39,7 @@ test("a fresh code signs in as the owner whoever was there, and one that does no
     if (how === "opened anew") await page.goto("about:blank");
     await page.goto(wrong);
     await page.getByText("signed in as ann").waitFor();
-    assert.match(await page.locator("#notice").innerText(), /was used before.*terminal/);
+    assert.match(await page.locator("#notice").innerText(), /was used already.*terminal/);
     assert.equal(await who(page), "ann · assistant");
     assert.equal(new URL(page.url()).hash, "");
   }
@@ -61,7 +61,7 @@ test("a token that nobody has leads on", async () => {
   await page.keyboard.press("Enter");
   const said = page.locator("#signin-error");
   await said.waitFor();
-  assert.match(await said.innerText(), /^Nobody has this token, or it is over\. Ask the owner for another/);
+  assert.match(await said.innerText(), /^The token is unknown, revoked or expired\. Ask the owner for another/);
   assert.match(await said.locator("code").innerText(), /^embody token add/);
 });
 
@@ -82,7 +82,7 @@ test("what is left of one user is not shown to the next", async () => {
 test("a page for operating says what it is for", async () => {
   const house = await open(null);
   const page = await house.pageOf("owner", "operate");
-  await page.getByText("Nothing waits for you").waitFor();
+  await page.getByText("No pending approvals").waitFor();
   assert.equal(await page.locator("#title").innerText(), "Approvals");
   assert.doesNotMatch(await page.locator("main").innerText(), /below|New conversation/);
   assert.deepEqual(house.problems, []);

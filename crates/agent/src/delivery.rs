@@ -24,7 +24,7 @@ pub async fn deliver_to_web(store: Store, owner: String, ending: CancellationTok
             Ok(true) => Duration::ZERO,
             Ok(false) => POLL_INTERVAL,
             Err(error) => {
-                tracing::warn!(reason = %error, "messages to the web wait");
+                tracing::warn!(reason = %error, "messages to the web wait for the store");
                 RETRY_DELAY
             }
         };

@@ -17,7 +17,7 @@ pub enum Error {
     Stale { id: String, version: i64 },
     #[error("others read what is said here, and `{tool}` would show what is the user's alone")]
     SharedConversation { tool: &'static str },
-    #[error("there are as many schedules as one user may have")]
+    #[error("the user has the maximum number of schedules")]
     Full,
     #[error(transparent)]
     Store(#[from] embody_store::Error),

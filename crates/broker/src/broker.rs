@@ -288,7 +288,7 @@ impl Service for Broker {
     async fn authenticate(&self, credentials: Credentials) -> Result<Principal, AuthError> {
         let Some(token) = credentials.bearer else {
             return Err(AuthError::Unknown(
-                "a token is needed: `embody token add --user NAME --scope mcp` makes one".to_owned(),
+                "a token is required: `embody token add --user NAME --scope mcp` creates one".to_owned(),
             ));
         };
         let known =
@@ -297,7 +297,7 @@ impl Service for Broker {
                 AuthError::Unavailable("tokens cannot be looked up now".to_owned())
             })?;
         let known =
-            known.ok_or_else(|| AuthError::Unknown("nobody has this token, or it is over".to_owned()))?;
+            known.ok_or_else(|| AuthError::Unknown("the token is unknown, revoked or expired".to_owned()))?;
         if known.scope != TokenScope::Mcp {
             let name = known.scope.name();
             return Err(AuthError::Forbidden(format!(

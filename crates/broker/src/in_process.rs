@@ -26,7 +26,7 @@ const SHOWN: usize = 200;
 const END: Duration = Duration::from_secs(60);
 
 #[derive(Debug, thiserror::Error)]
-#[error("the broker does not open a session")]
+#[error("the broker did not open a session")]
 pub struct InProcessError(#[source] embody_wire::Error);
 
 #[derive(Debug, Clone)]

@@ -103,15 +103,15 @@ pub(crate) fn missing_model_name(config: &Config) -> Option<CliError> {
     let is_set = |key: &&Setting| key.key.starts_with("model.") && key.origin != Origin::Default;
     let set = config.keys.iter().find(is_set).filter(|_| config.model.model.is_none())?;
     let source = set.origin.source().map(|source| format!(" ({source})")).unwrap_or_default();
-    let failure =
-        CliError::new(format!("`model.model` is not set, so nobody can answer; `{}` is{source}", set.key));
+    let failure = CliError::new(format!("`model.model` is not set, but `{}` is{source}", set.key));
     Some(failure.hint("add the model's name to `[model]`, such as `model = \"gpt-4o\"`"))
 }
 
 pub(crate) fn model(config: &Config, times: ModelTimes) -> Result<Option<ChatModel>, CliError> {
     let settings = &config.model;
     let Some(model) = settings.model.clone() else { return Ok(None) };
-    let base_url = Url::parse(settings.base_url.expose()).usage_context("`model.base_url` is no address")?;
+    let base_url =
+        Url::parse(settings.base_url.expose()).usage_context("`model.base_url` is not a valid URL")?;
     let key = non_empty(&settings.api_key_env).and_then(|key| key.into_string().ok());
     let settings = ModelSettings {
         provider: settings.provider,
@@ -125,7 +125,7 @@ pub(crate) fn model(config: &Config, times: ModelTimes) -> Result<Option<ChatMod
         proxies: config.proxies.clone(),
     };
     let model = ChatModel::new(settings);
-    Ok(Some(model.context("the model cannot be asked")?))
+    Ok(Some(model.context("the model cannot be used")?))
 }
 
 impl From<TurnError> for CliError {

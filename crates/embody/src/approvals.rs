@@ -15,13 +15,13 @@ use crate::{broker_setup, time};
 /// Fails unless the call can be shown completely, the policy is the one that asked, and its rules allow `way`.
 pub(crate) fn check_approvable(approval: &Approval, config: &Config, way: Via) -> Result<(), CliError> {
     approval_text(&ApprovalView::from(approval))
-        .map_err(|error| CliError::new(&error).hint("deny it; the agent has to do it in smaller steps"))?;
+        .map_err(|error| CliError::new(&error).hint("deny it; the agent must use smaller steps"))?;
     let rules = broker_setup::policy(config)?;
     if rules.version != bound_version(&approval.policy) {
         return Err(CliError::new(
-            "the call was made under another policy than this configuration has, so nobody can say here who may approve it",
+            "the call was made under a different policy than this configuration has, so it cannot be approved here",
         )
-        .hint("use the configuration that the broker runs with, or start the broker anew; denying is always possible"));
+        .hint("use the configuration of the broker, or restart the broker; denying is always possible"));
     }
     let args = Arguments::read_stored(&approval.args).map_err(|error| CliError::new(&error))?;
     let facts = Facts {
@@ -44,39 +44,42 @@ pub(crate) fn check_approvable(approval: &Approval, config: &Config, way: Via) -
         Via::Telegram => "a chat on Telegram",
         Via::Elicitation => "the host",
     };
-    Err(CliError::new(format!("the rules do not let {here} approve this call, only: {}", ways.join(", ")))
-        .hint("`via` of the matching `[[policy.rule]]` says who may; denying is always possible"))
+    Err(CliError::new(format!(
+        "the rules do not allow approval of this call by {here}, only by: {}",
+        ways.join(", ")
+    ))
+    .hint("see `via` of the matching `[[policy.rule]]`; denying is always possible"))
 }
 
 /// The decision in one word. Deciding the same twice is not an error.
 pub(crate) fn check_decision(approval: &Approval, wanted: Answer) -> Result<&'static str, CliError> {
-    let (id, by) = (&approval.id, approval.decided_by.as_deref().unwrap_or("nobody"));
+    let (id, by) = (&approval.id, approval.decided_by.as_deref().unwrap_or("unknown"));
     Ok(match (approval.status, wanted) {
         (ApprovalStatus::Approved, Answer::Approve) => "approved",
         (ApprovalStatus::Denied, Answer::Deny) => "denied",
         (ApprovalStatus::Approved, Answer::Deny) => {
-            return Err(CliError::new(format!("the approval `{id}` was given by `{by}` already")).hint(
+            return Err(CliError::new(format!("the call `{id}` was already approved by `{by}`")).hint(
                 format!(
-                    "it cannot be taken back; unless it is used it ends at {}",
+                    "an approval cannot be withdrawn; if it is not used, it expires at {}",
                     time::display(approval.expires_at)
                 ),
             ));
         }
         (ApprovalStatus::Used, _) => {
             let at = time::display(approval.used_at.unwrap_or(approval.expires_at));
-            return Err(CliError::new(format!("the approval `{id}` was given by `{by}` and used at {at}"))
-                .hint("`embody audit tail` shows what came of the call"));
+            return Err(CliError::new(format!("the call `{id}` was approved by `{by}` and made at {at}"))
+                .hint("`embody audit tail` shows the outcome of the call"));
         }
         (ApprovalStatus::Denied, Answer::Approve) => {
-            return Err(CliError::new(format!("the approval `{id}` was denied by `{by}` already"))
-                .hint("the agent may ask again when its time is over"));
+            return Err(CliError::new(format!("the call `{id}` was already denied by `{by}`"))
+                .hint("the agent can ask again after it expires"));
         }
         (ApprovalStatus::Expired, _) => {
             let at = time::display(approval.expires_at);
             return Err(CliError::new(format!(
                 "the approval `{id}` expired at {at}, which counts as denied"
             ))
-            .hint("the agent has to make the call again"));
+            .hint("the agent must make the call again"));
         }
         (ApprovalStatus::Pending, _) => {
             return Err(CliError::new(format!("the approval `{id}` could not be decided")).hint("try again"));
@@ -86,7 +89,7 @@ pub(crate) fn check_decision(approval: &Approval, wanted: Answer) -> Result<&'st
 
 pub(crate) fn not_found(id: &str) -> CliError {
     CliError::new(format!("there is no approval `{id}`"))
-        .hint("`embody approvals list` shows those that wait")
+        .hint("`embody approvals list` lists the calls that wait for approval")
 }
 
 pub(crate) fn status_name(status: ApprovalStatus) -> &'static str {

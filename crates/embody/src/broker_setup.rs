@@ -312,7 +312,7 @@ fn route(
             Ok((route, None))
         }
         Upstream::Remote { url, transport, token_command } => {
-            let url = Url::parse(url.expose()).usage_context(format!("the address of `{name}` is none"))?;
+            let url = Url::parse(url.expose()).usage_context(format!("invalid URL for `{name}`"))?;
             let route = match transport {
                 None => Route::Probe { url },
                 Some(Transport::Sse) => Route::Sse { url },

@@ -45,7 +45,7 @@ impl Channels {
     /// Returns when a task has ended, which none does before shutdown.
     pub(crate) async fn wait_for_failure(&mut self) -> CliError {
         let ended = self.0.join_next().await;
-        let failure = CliError::new("a channel has stopped, so everything ends");
+        let failure = CliError::new("a channel has stopped, so the process ends");
         match ended {
             Some(Err(error)) => failure.caused_by(&error),
             _ => failure,
@@ -84,7 +84,8 @@ pub(crate) fn bot(config: &Config, owner: &str, agent: &str) -> Result<Option<Bo
     let Some(token) = non_empty(&settings.token_env).and_then(|token| token.into_string().ok()) else {
         return Ok(None);
     };
-    let api_url = Url::parse(settings.api_url.expose()).usage_context("`telegram.api_url` is no address")?;
+    let api_url =
+        Url::parse(settings.api_url.expose()).usage_context("`telegram.api_url` is not a valid URL")?;
     let settings = BotSettings {
         token: Secret::new(token.trim()),
         api_url,

@@ -85,9 +85,7 @@ impl PromptService {
     pub(crate) fn scheduling_zone(&self, scope: &Scope) -> Result<String, String> {
         match self.zone(scope) {
             Zone::Known(zone) => Ok(zone.iana_name().unwrap_or("UTC").to_owned()),
-            Zone::Unknown { name, source } => {
-                Err(format!("there is no time zone `{name}`, which {source} names"))
-            }
+            Zone::Unknown { name, source } => Err(format!("unknown time zone `{name}` in {source}")),
         }
     }
 

@@ -32,13 +32,13 @@ const RESERVED_FILES: usize = 256;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ListenArgs {
-    /// Serve HTTP on this address, port 0 for a free one: streamable at /mcp, legacy at /sse [default: stdio]
+    /// Serve HTTP on this address (port 0 picks a free port): streamable HTTP at /mcp, legacy SSE at /sse [default: stdio]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
-    /// Listen beyond this machine, with TLS in front of it
+    /// Allow an address that other machines can reach; put TLS in front of it
     #[arg(long, requires = "listen")]
     pub(crate) allow_remote: bool,
-    /// A name that this machine is reached by, besides localhost; may be repeated
+    /// A host name that clients use to reach this machine, besides localhost; may be repeated
     #[arg(long = "host", value_name = "NAME", requires = "listen")]
     pub(crate) hosts: Vec<String>,
 }
@@ -49,7 +49,7 @@ pub(crate) fn shutdown_signal() -> Result<CancellationToken, CliError> {
     let ending = CancellationToken::new();
     let switch = ending.clone();
     let (sender, receiver) = std::sync::mpsc::channel();
-    let failed = |error: std::io::Error| CliError::new("signals cannot be waited for").caused_by(&error);
+    let failed = |error: std::io::Error| CliError::new("cannot listen for signals").caused_by(&error);
     std::thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
@@ -81,7 +81,7 @@ async fn wait_for_signal(switch: &CancellationToken, registered: &Sender<std::io
     switch.cancel();
     tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
     // On another thread, because stderr may be what blocks.
-    std::thread::spawn(|| output::stderr_line("it did not end in time after a signal, and is stopped"));
+    std::thread::spawn(|| output::stderr_line("the shutdown took too long; the process is stopped"));
     tokio::time::sleep(MESSAGE_TIMEOUT).await;
     std::process::exit(1);
 }
@@ -91,13 +91,13 @@ pub(crate) async fn over_stdio<S: Service>(
     principal: S::Principal,
     ending: CancellationToken,
 ) -> Result<(), CliError> {
-    let streams = standard_streams().context("the standard streams cannot be used")?;
+    let streams = standard_streams().context("cannot use the standard streams")?;
     // A task shares a worker thread with the calls that it spawns; the main future does not.
     let serving = tokio::spawn(lines::serve(service, principal, streams, Limits::default(), ending));
     serving
         .await
         .unwrap_or_else(|error| Err(std::io::Error::other(error)))
-        .context("the host cannot be read from or written to")
+        .context("cannot read from or write to the host")
 }
 
 /// Serves hosts over HTTP, and `more` routes beside `/mcp`. Prints the address as the first line on stdout.
@@ -114,7 +114,7 @@ pub(crate) async fn over_http<S: Service>(
     let router =
         http::router(service, Options { origin_guard, limits: limits.clone() }, ending.clone()).merge(more);
     output::plain(&format!("http://{address}/mcp\n"))?;
-    output::stderr_line(&format!("listening; older hosts find http://{address}/sse"));
+    output::stderr_line(&format!("listening; legacy SSE at http://{address}/sse"));
     http::serve(listener, router, &limits, ending).await;
     Ok(())
 }
@@ -144,12 +144,12 @@ pub(crate) async fn listen(args: &ListenArgs, address: SocketAddr) -> Result<Bou
         let failure = CliError::new(format!("cannot listen on `{address}`")).caused_by(&error);
         match error.kind() {
             ErrorKind::AddrInUse => {
-                failure.hint("another program has this port; `--listen 127.0.0.1:0` picks a free one")
+                failure.hint("another program uses this port; `--listen 127.0.0.1:0` picks a free one")
             }
-            _ => failure.hint("port 0 picks a free one"),
+            _ => failure.hint("port 0 picks a free port"),
         }
     })?;
-    let address = listener.local_addr().context("the address is not known")?;
+    let address = listener.local_addr().context("cannot determine the address")?;
     let mut hosts = args.hosts.clone();
     if address.ip().is_loopback() {
         hosts.push(match address.ip() {
@@ -169,8 +169,8 @@ impl ListenArgs {
     pub(crate) fn address(&self) -> Result<Option<SocketAddr>, CliError> {
         let Some(text) = &self.listen else { return Ok(None) };
         let address = parse(text).ok_or_else(|| {
-            CliError::usage(format!("`{text}` is no address to listen on"))
-                .hint("write it like 127.0.0.1:7717, [::1]:7717, or 127.0.0.1:0 for a free port")
+            CliError::usage(format!("invalid address `{text}`"))
+                .hint("write 127.0.0.1:7717, [::1]:7717, or 127.0.0.1:0 for a free port")
         })?;
         if !address.ip().is_loopback() && !self.allow_remote {
             return Err(CliError::usage(format!("`{text}` is reachable from other machines")).hint(
@@ -178,10 +178,8 @@ impl ListenArgs {
             ));
         }
         if !address.ip().is_loopback() && self.hosts.is_empty() {
-            return Err(CliError::usage(format!(
-                "nobody could reach `{text}`: no name is known that it has there"
-            ))
-            .hint("pass `--host NAME` for every name that hosts use"));
+            return Err(CliError::usage(format!("`--listen {text}` needs at least one `--host NAME`"))
+                .hint("pass every host name that clients use"));
         }
         Ok(Some(address))
     }

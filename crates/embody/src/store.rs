@@ -241,7 +241,7 @@ async fn task(store: &Store, user: &str, id: &str) -> Result<Option<((Task, Sour
     };
     let Some(found) = found else {
         let known: Vec<String> = known.iter().map(|task| task.number.to_string()).collect();
-        return Err(CliError::new(format!("there is no task `{id}`: the store has {}", known.join(", "))));
+        return Err(CliError::new(format!("unknown task `{id}`; the store has {}", known.join(", "))));
     };
     let content = found.content;
     let steps = content.steps.into_iter().map(|step| Step {

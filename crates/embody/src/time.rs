@@ -19,9 +19,7 @@ pub(crate) fn parse_timestamp(text: &str) -> Result<Timestamp, &'static str> {
 pub(crate) fn parse_zone(text: &str) -> Result<String, &'static str> {
     match jiff::tz::TimeZone::get(text) {
         Ok(_) => Ok(text.to_owned()),
-        Err(_) => {
-            Err("there is no such time zone; write its name like Europe/Berlin, America/New_York or UTC")
-        }
+        Err(_) => Err("unknown time zone; write a name such as Europe/Berlin, America/New_York or UTC"),
     }
 }
 

@@ -54,7 +54,7 @@ impl TokenCache {
             }
         };
         let result = pending.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
-        let result = result.unwrap_or_else(|| Err("the token command was not run to its end".to_owned()));
+        let result = result.unwrap_or_else(|| Err("the token command did not finish".to_owned()));
         let mut state = self.lock();
         if state.pending.as_ref().is_some_and(|other| other.same_channel(&pending)) {
             *state = CacheState { token: result.clone().ok(), pending: None };
@@ -86,7 +86,7 @@ const LINGER: Duration = Duration::from_millis(250);
 pub(crate) enum TokenError {
     #[error("the token command `{program}` cannot be run")]
     Start { program: String, source: std::io::Error },
-    #[error("the token command `{program}` gave no answer within {} ms", limit.as_millis())]
+    #[error("the token command `{program}` did not finish within {} ms", limit.as_millis())]
     Slow { program: String, limit: Duration },
     #[error("the token command `{program}` failed with {status}")]
     Failed { program: String, status: std::process::ExitStatus },

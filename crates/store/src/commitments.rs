@@ -113,7 +113,7 @@ impl Commitments<'_> {
             conn.execute(sql, values).await?;
             one(conn, &scope, &id).await?.ok_or_else(|| {
                 Error::new(ErrorKind::NotFound, format!("there is no commitment `{id}`"))
-                    .hint("`embody memory commitments` lists them; `--user` and `--agent` say whose")
+                    .hint("`embody memory commitments` lists them; `--user` and `--agent` select the user and the agent")
             })
         })
     }

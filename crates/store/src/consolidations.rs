@@ -372,8 +372,9 @@ async fn exists(conn: &mut Conn, scope: &Scope, run: &str) -> Result<bool> {
 }
 
 fn missing(run: &str) -> Error {
-    Error::new(ErrorKind::NotFound, format!("there is no consolidation `{run}`"))
-        .hint("`embody memory consolidations` lists them; `--user` and `--agent` say whose")
+    Error::new(ErrorKind::NotFound, format!("there is no consolidation `{run}`")).hint(
+        "`embody memory consolidations` lists them; `--user` and `--agent` select the user and the agent",
+    )
 }
 
 #[cfg(test)]

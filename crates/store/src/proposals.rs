@@ -241,7 +241,7 @@ pub(crate) async fn add(
 async fn expect(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Proposal> {
     conn.fetch_optional(ONE, key(scope, id)).await?.ok_or_else(|| {
         Error::new(ErrorKind::NotFound, format!("there is no proposal `{id}`"))
-            .hint("`embody instructions proposals` lists them; `--user` and `--agent` say whose")
+            .hint("`embody instructions proposals` lists them; `--user` and `--agent` select the user and the agent")
     })
 }
 

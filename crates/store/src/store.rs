@@ -357,8 +357,9 @@ pub(crate) fn now() -> i64 {
 
 pub(crate) fn random_bytes() -> Result<[u8; 32]> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Error::new(ErrorKind::Other, "the system gives no random bytes").because(error))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Error::new(ErrorKind::Other, "the system returned no random bytes").because(error)
+    })?;
     Ok(bytes)
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn now(
                 let name = zone.iana_name().unwrap_or(name).to_owned();
                 (zone, name)
             })
-            .map_err(|_| format!("`{name}` is no known time zone; UTC is used instead")),
+            .map_err(|_| format!("unknown time zone `{name}`; UTC is used instead")),
     };
     let zone_source = zone.map_or(Source::fixed("machine"), |(_, source)| source.clone());
     let is_zone_known = known.is_ok();

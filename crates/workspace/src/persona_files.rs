@@ -58,14 +58,14 @@ fn from_file(
 
 fn stored_identity(json: &serde_json::Value, source: &Source, notes: &mut Vec<Note>) -> Identity {
     if !json.is_object() && !json.is_null() {
-        let message = "the stored identity is not used: it is no JSON object";
+        let message = "the stored identity is not used: it is not a JSON object";
         notes.push(Note::new(NoteKind::BadFormat, message, source.clone()));
     }
     let mut text = |key: &str| match json.get(key) {
         None | Some(serde_json::Value::Null) => None,
         Some(serde_json::Value::String(text)) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
         Some(_) => {
-            let message = format!("`{key}` is not used: it is no text");
+            let message = format!("`{key}` is not used: it is not text");
             notes.push(Note::new(NoteKind::BadFormat, message, source.clone()));
             None
         }

@@ -120,7 +120,7 @@ impl Inner {
             let Some(after) = retry::wait(&failed, state, &self.settings.times, dice) else {
                 return Err(failed.error);
             };
-            tracing::debug!(attempts, ?after, error = %failed.error, "the model is asked again");
+            tracing::debug!(attempts, ?after, error = %failed.error, "the request to the model is retried");
             on(Delta::Waiting { after, reason: failed.error.to_string() });
             sleep(after).await;
         }
@@ -208,7 +208,7 @@ impl Inner {
             let location = self
                 .context
                 .quote(&self.url.join(location).as_ref().map_or_else(|_| String::new(), redacted_url));
-            let message = format!("it points to `{location}`, and a key is not carried elsewhere");
+            let message = format!("it redirects to `{location}`, and the key is not sent to another address");
             return ModelError::Refused { status: status.as_u16(), message }.into();
         }
         let body = error_body(response).await;
@@ -298,7 +298,7 @@ fn headers(settings: &ModelSettings) -> Result<HeaderMap, ModelError> {
             Provider::Anthropic => (HeaderName::from_static("x-api-key"), key.expose().to_owned()),
         };
         let mut value = HeaderValue::from_str(&text).map_err(|_| ModelError::Settings {
-            why: "the key has characters that a header cannot carry".to_owned(),
+            why: "the key contains characters that are not allowed in a header".to_owned(),
         })?;
         value.set_sensitive(true);
         headers.insert(name, value);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    #[error("the model's settings cannot be used: {why}")]
+    #[error("invalid model settings: {why}")]
     Settings { why: String },
     #[error("the conversation is too long for the model{}", colon_suffix(message))]
     Overflow { message: String },
@@ -25,9 +25,9 @@ pub enum ModelError {
         variable: String,
         message: String,
     },
-    #[error("there is no model `{model}` at `{endpoint}`{}", colon_suffix(message))]
+    #[error("unknown model `{model}` at `{endpoint}`{}", colon_suffix(message))]
     NotFound { endpoint: String, model: String, message: String },
-    #[error("the model at `{endpoint}` gets too many questions{}", colon_suffix(message))]
+    #[error("the model at `{endpoint}` is rate limited{}", colon_suffix(message))]
     RateLimited { endpoint: String, retry_after: Option<Duration>, message: String },
     /// The server cannot be reached, or reports an error.
     #[error("the model at `{endpoint}` is not available: {why}")]
@@ -41,9 +41,9 @@ pub enum ModelError {
     Unreached { endpoint: String, why: String },
     #[error("the model at `{endpoint}` took too long: no {what} within {after:?}")]
     Timeout { endpoint: String, what: TimeoutStage, after: Duration },
-    #[error("the model's answer is broken: {why}")]
+    #[error("the model's response is invalid: {why}")]
     Broken { why: String },
-    #[error("the model refused the question (status {status}){}", colon_suffix(message))]
+    #[error("the model rejected the request (status {status}){}", colon_suffix(message))]
     Refused { status: u16, message: String },
 }
 
@@ -54,12 +54,12 @@ impl ModelError {
             Self::Overflow { .. } => "start a new thread, or use a model with a longer context",
             Self::Unauthorized { had_key: false, variable, .. } => {
                 return Some(format!(
-                    "no key is set: put it into the environment variable {variable}, or name another with `api_key_env` in `[model]`"
+                    "no key is set: set the environment variable {variable}, or name another with `api_key_env` in `[model]`"
                 ));
             }
             Self::Unauthorized { variable, .. } => {
                 return Some(format!(
-                    "check the key in the environment variable {variable}, and that it is this provider's"
+                    "check the key in the environment variable {variable}; it must be a key of this provider"
                 ));
             }
             Self::NotFound { .. } => {
@@ -70,10 +70,10 @@ impl ModelError {
             }
             Self::RateLimited { .. } => "try again later",
             Self::Unavailable { .. } => {
-                "check that it runs, and `base_url` in `[model]`; else try again later"
+                "check that the server is running, and `base_url` in `[model]`; else try again later"
             }
             Self::Unreached { .. } => {
-                "check that it runs, and `base_url` in `[model]`; for a slow way to it raise `connect_timeout_s` there"
+                "check that the server is running, and `base_url` in `[model]`; for a slow network raise `connect_timeout_s` there"
             }
             Self::Timeout { what, .. } => {
                 return Some(format!("try again; for a slow model raise `{}` in `[model]`", what.key()));
@@ -162,7 +162,7 @@ impl ErrorContext {
             429 if body.code == "insufficient_quota" => ModelError::Refused { status, message },
             429 => ModelError::RateLimited { endpoint, retry_after: response.retry_after, message },
             408 | 425 | 500..=599 => {
-                let why = format!("it answers with status {status}{}", colon_suffix(&message));
+                let why = format!("status {status}{}", colon_suffix(&message));
                 ModelError::Unavailable { endpoint, why }
             }
             _ => ModelError::Refused { status, message },

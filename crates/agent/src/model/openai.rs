@@ -53,7 +53,7 @@ fn fold_choice(builder: &mut ResponseBuilder, choice: Choice) -> Result<(), Mode
     }
     let Some(reason) = choice.finish_reason else { return Ok(()) };
     builder.stop = Some(match reason.as_str() {
-        "error" => return Err(ModelError::broken("the provider met an error while it answered")),
+        "error" => return Err(ModelError::broken("the provider reported an error during the response")),
         "length" | "max_tokens" => StopReason::Length,
         "tool_calls" | "function_call" => StopReason::Calls,
         "content_filter" => StopReason::Refused,

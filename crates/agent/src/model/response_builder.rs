@@ -121,7 +121,7 @@ impl ResponseBuilder {
     /// The complete response; its text as received, without reasoning.
     pub(super) fn finish(self) -> Result<ChatResponse, ModelError> {
         if !self.is_whole {
-            return Err(ModelError::broken("the stream ended before the answer was whole"));
+            return Err(ModelError::broken("the stream ended before the response was complete"));
         }
         let mut malformed = Vec::new();
         let mut calls = self.calls;
@@ -130,7 +130,7 @@ impl ResponseBuilder {
         if stop == StopReason::Length
             && let Some(call) = calls.pop_if(is_cut)
         {
-            malformed.push(format!("the call of `{}` was cut off: the answer met its limit", call.name));
+            malformed.push(format!("the call of `{}` is cut off: the response reached its limit", call.name));
         }
         let named = calls.into_iter().filter(|call| {
             if call.name.is_empty() {

@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(
             wait(&failed(None), state(2, 20, 10), &ModelTimes::default(), 0),
             None,
-            "it would take as long again"
+            "a retry would take as long"
         );
     }
 

@@ -49,7 +49,7 @@ impl<'a> Events<'a> {
             "" | "text/event-stream" => None,
             "application/json" => Some(Vec::new()),
             _ => {
-                let why = format!("it comes as `{}` and not as a stream of events", context.quote(&media));
+                let why = format!("its content type is `{}`, not an event stream", context.quote(&media));
                 return Err(ModelError::broken(why));
             }
         };

@@ -203,7 +203,7 @@ impl StreamSplitter {
     fn take_call(&mut self, call: ToolRequest) {
         if self.calls.len() >= MAX_CALLS {
             return self.push_malformed(format!(
-                "the call of `{}` is one too many: {MAX_CALLS} fit one answer",
+                "the call of `{}` exceeds the limit of {MAX_CALLS} calls in one response",
                 call.name
             ));
         }

@@ -28,7 +28,7 @@ impl Misfire {
             "skip" => Ok(Self::Skip),
             "once" => Ok(Self::Once),
             "all" => Ok(Self::All),
-            _ => Err(format!("there is no misfire policy `{name}`; there are skip, once and all")),
+            _ => Err(format!("unknown misfire policy `{name}`; use skip, once or all")),
         }
     }
 

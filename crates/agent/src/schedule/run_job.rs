@@ -52,14 +52,14 @@ pub(super) async fn run_job(context: &JobContext, claim: &ScheduleClaim) {
     let result = match plan_run(context, claim) {
         _ if *context.phase.borrow() != Phase::Open => release(context, claim, claim.schedule.next_at).await,
         Ok(Plan::Skip { next }) => {
-            tracing::info!(schedule = %id, due_at, "a missed run is left out");
+            tracing::info!(schedule = %id, due_at, "a missed run is skipped");
             release(context, claim, next).await
         }
         Ok(Plan::Run { next }) => run(context, claim, next).await,
         Err(reason) => record_unreadable(context, claim, reason).await,
     };
     if let Err(error) = result {
-        tracing::warn!(schedule = %id, due_at, reason = %error, "a schedule could not be attended to");
+        tracing::warn!(schedule = %id, due_at, reason = %error, "a schedule could not be run");
     }
 }
 
@@ -102,11 +102,11 @@ async fn run(context: &JobContext, claim: &ScheduleClaim, next: Option<i64>) -> 
         JobResult::Finished(Ok(output)) => (RunOutcome::Done, output),
         JobResult::Finished(Err(reason)) => (RunOutcome::Failed, reason),
         JobResult::Stopped(reason) => {
-            tracing::warn!(%schedule, due_at, %reason, "a run was stopped; its end is unknown");
+            tracing::warn!(%schedule, due_at, %reason, "a run was stopped; its outcome is unknown");
             (RunOutcome::Unknown, reason)
         }
         JobResult::Lost => {
-            tracing::warn!(%schedule, due_at, "a run lost its lease and was stopped; its end is unknown");
+            tracing::warn!(%schedule, due_at, "a run lost its lease and was stopped; its outcome is unknown");
             return Ok(());
         }
     };
@@ -169,7 +169,7 @@ async fn record_end(context: &JobContext, claim: &ScheduleClaim, finish: FinishR
             Ok(LeaseStatus::Kept) => return Ok(()),
             Ok(LeaseStatus::Lost) => {
                 let (schedule, due_at) = (&claim.schedule.id, claim.due_at);
-                tracing::warn!(%schedule, due_at, "a run ended after its lease; its end is unknown");
+                tracing::warn!(%schedule, due_at, "a run ended after its lease; its outcome is unknown");
                 return Ok(());
             }
             Err(error) if error.kind() == ErrorKind::Invalid || Instant::now() + backoff > deadline => {

@@ -82,7 +82,7 @@ impl Scheduler {
                 }
                 Err(error) => {
                     if !store_failed {
-                        tracing::warn!(reason = %error, "schedules cannot be looked up");
+                        tracing::warn!(reason = %error, "schedules cannot be read");
                     }
                     store_failed = true;
                     LONGEST_SLEEP
@@ -145,7 +145,7 @@ impl Scheduler {
         if is_due(&mut maintenance.settled, SETTLE_EVERY.min(self.context.settings.lease / 2)) {
             for run in store.schedules().expire_runs(BATCH).await? {
                 let (user, schedule, due_at) = (&run.user, &run.schedule, run.due_at);
-                tracing::warn!(%user, %schedule, due_at, "nobody knows how this run ended; it is not run again");
+                tracing::warn!(%user, %schedule, due_at, "the outcome of this run is unknown; it is not repeated");
             }
         }
         if is_due(&mut maintenance.pruned, PRUNE_EVERY) {

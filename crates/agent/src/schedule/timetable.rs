@@ -22,21 +22,21 @@ pub enum TimetableError {
         "`{text}` has {found} fields; a cron expression has five: minute, hour, day of the month, month, day of the week"
     )]
     Fields { text: String, found: usize },
-    #[error("`{value}` is no {field}; allowed are {allowed}")]
+    #[error("invalid {field} `{value}`; allowed: {allowed}")]
     Value { field: &'static str, value: String, allowed: &'static str },
-    #[error("the {field} range `{range}` runs backwards; write it as two: `22-23,0-2` for 22 to 2")]
+    #[error("the {field} range `{range}` is reversed; write two ranges: `22-23,0-2` for 22 to 2")]
     Backwards { field: &'static str, range: String },
-    #[error("`{text}` never comes: none of these months has such a day")]
+    #[error("`{text}` never occurs: none of these months has such a day")]
     Never { text: String },
     #[error(
-        "`{text}` is not known; there are @hourly, @daily, @weekly, @monthly, @yearly, `@every 15m` and `@once 2027-01-31T09:00:00Z`"
+        "unknown schedule `{text}`; use @hourly, @daily, @weekly, @monthly, @yearly, `@every 15m` and `@once 2027-01-31T09:00:00Z`"
     )]
     Alias { text: String },
-    #[error("`{text}` is no time span from a minute to a year; write it like 15m, 2h, 1h30m or 3d")]
+    #[error("invalid duration `{text}`; write one from a minute to a year, such as 15m, 2h, 1h30m or 3d")]
     Every { text: String },
-    #[error("`{text}` is no moment; write it like 2027-01-31T09:00:00Z or 2027-01-31T09:00:00+01:00")]
+    #[error("invalid date or time `{text}`; write 2027-01-31T09:00:00Z or 2027-01-31T09:00:00+01:00")]
     Once { text: String },
-    #[error("there is no time zone `{name}`; write its name like Europe/Berlin, America/New_York or UTC")]
+    #[error("unknown time zone `{name}`; write a name such as Europe/Berlin, America/New_York or UTC")]
     Zone { name: String },
     #[error("the expression has {len} bytes; {LONGEST_TEXT} are allowed")]
     TooLong { len: usize },

@@ -49,7 +49,7 @@ impl Api {
     pub(super) fn new(base: &Url, token: &Secret, proxies: &Proxies) -> Result<Self, ApiError> {
         let is_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '_' | '-');
         if token.expose().is_empty() || !token.expose().chars().all(is_token) {
-            return Err(ApiError::Setup("the token of the Telegram bot is not one".to_owned()));
+            return Err(ApiError::Setup("the token of the Telegram bot is invalid".to_owned()));
         }
         let builder = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -79,7 +79,7 @@ impl Api {
         });
         match self.call("getUpdates", &params, wait + CALL_TIMEOUT).await? {
             Value::Array(updates) => Ok(updates),
-            _ => Err(ApiError::Lost("updates that are no list".to_owned())),
+            _ => Err(ApiError::Lost("updates that are not a list".to_owned())),
         }
     }
 
@@ -155,7 +155,7 @@ impl Api {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
             if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
-                return Err(ApiError::Lost(format!("an answer of more than {MAX_RESPONSE_BYTES} bytes")));
+                return Err(ApiError::Lost(format!("a response of more than {MAX_RESPONSE_BYTES} bytes")));
             }
             body.extend_from_slice(&chunk);
         }
@@ -183,7 +183,7 @@ impl Api {
                 answer.description.unwrap_or_default(),
                 answer.parameters.and_then(|parameters| parameters.retry_after),
             ),
-            None => (status, "not the answer of a Bot API".to_owned(), None),
+            None => (status, "not a Bot API response".to_owned(), None),
         };
         let description = self.token.redact(&description).chars().take(MAX_DESCRIPTION_CHARS).collect();
         // A server may have sent the message before it failed.
@@ -241,9 +241,9 @@ pub enum ApiError {
     #[error("Telegram cannot be reached: {0}")]
     Unreachable(String),
     /// The connection or the server failed: the method may have been executed.
-    #[error("nobody knows whether Telegram has taken it: {0}")]
+    #[error("it is unknown whether Telegram accepted it: {0}")]
     Lost(String),
-    #[error("Telegram says {status}: {description}")]
+    #[error("Telegram returned {status}: {description}")]
     Refused { status: u16, description: String, retry_after: Option<Duration> },
 }
 
@@ -334,6 +334,6 @@ mod tests {
         }
         let base = Url::parse("http://h/").unwrap();
         let wrong = Api::new(&base, &Secret::new("42:a/b?c"), &Proxies::default());
-        assert_eq!(wrong.unwrap_err().to_string(), "the token of the Telegram bot is not one");
+        assert_eq!(wrong.unwrap_err().to_string(), "the token of the Telegram bot is invalid");
     }
 }

@@ -26,7 +26,7 @@ const MAX_PENDING: u32 = 500;
 const MAX_MESSAGES_SEARCHED: u32 = 200;
 const MAX_SHOWN: usize = 1000;
 /// Names no command, because a model may read it in a quote.
-const ELSEWHERE: &str = "A call waits for your approval. It cannot be shown here whole, so it cannot be approved here: use the console or the terminal.";
+const ELSEWHERE: &str = "A call waits for your approval. It is too long to show here in full, so it cannot be approved here: use the console or the terminal.";
 
 /// The messages with buttons that this process has sent, by approval.
 #[derive(Debug, Default)]
@@ -98,7 +98,7 @@ async fn queue_pending(channel: &Channel, queued: &mut HashSet<String>) -> Resul
                 queued.insert(approval.id);
             }
             Err(error) => {
-                tracing::warn!(reason = %error, approval = approval.id, user = approval.user, "nobody on Telegram could be asked about a call");
+                tracing::warn!(reason = %error, approval = approval.id, user = approval.user, "an approval could not be requested on Telegram");
             }
         }
     }
@@ -162,7 +162,7 @@ async fn close_decided(channel: &Channel) {
         let approval = match channel.store.approvals().get(&user, &id).await {
             Ok(approval) => approval,
             Err(error) => {
-                tracing::warn!(reason = %error, approval = id, "what became of an approval could not be looked at");
+                tracing::warn!(reason = %error, approval = id, "the state of an approval could not be read");
                 continue;
             }
         };
@@ -186,7 +186,7 @@ async fn close(channel: &Channel, (chat_ref, message, text): (ChatRef, i64, &str
     };
     match closed {
         Err(error) if !error.is_same_already() => {
-            tracing::warn!(reason = %error, "what became of an approval could not be shown on Telegram");
+            tracing::warn!(reason = %error, "the result of an approval could not be shown on Telegram");
         }
         _ => {}
     }
@@ -199,7 +199,7 @@ fn outcome(approval: &Approval) -> String {
         ApprovalStatus::Approved => format!("✅ Approved{by}."),
         ApprovalStatus::Used => format!("✅ Approved{by}, and done."),
         ApprovalStatus::Denied => format!("⛔ Denied{by}."),
-        ApprovalStatus::Expired => "⌛ Nobody answered in time, which counts as denied.".to_owned(),
+        ApprovalStatus::Expired => "⌛ Expired without an answer, which counts as denied.".to_owned(),
     }
 }
 
@@ -212,7 +212,7 @@ pub(super) async fn handle_press(channel: &Channel, press: &Press) -> Result<()>
         Err(why) => (why.to_owned(), false),
     };
     if let Err(error) = channel.bot.api.answer_press(&press.id, &text).await {
-        tracing::debug!(reason = %error, "whoever pressed a button could not be told what came of it");
+        tracing::debug!(reason = %error, "the answer to a pressed button could not be sent");
     }
     if let Some((chat_ref, message, shown)) = press.message.as_ref().filter(|_| closes) {
         close(channel, (*chat_ref, *message, shown), &text).await;
@@ -230,11 +230,11 @@ async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<
     let is_private =
         press.message.as_ref().is_some_and(|(chat_ref, ..)| *chat_ref == ChatRef::private(press.from));
     let Some((answer, id)) = answer.filter(|_| is_private) else {
-        return Ok(Err("This is not yours to decide."));
+        return Ok(Err("You cannot decide about this call."));
     };
     let Some(approval) = channel.store.approvals().find(id).await? else { return Ok(Err("It is gone.")) };
     if !channel.bot.allowlist.deciders().contains(&press.from) {
-        return Ok(Err("This is not yours to decide."));
+        return Ok(Err("You cannot decide about this call."));
     }
     let may_be_approved =
         bound_channels(&approval.policy).contains(&Via::Telegram) && full_text(&approval).is_some();

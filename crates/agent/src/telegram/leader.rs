@@ -33,7 +33,7 @@ pub async fn run(bot: Bot, turns: TurnHandler, store: Store, ending: Cancellatio
             }
             Ok(None) => {
                 if !std::mem::replace(&mut has_logged, true) {
-                    tracing::info!("another process is the Telegram bot; this one waits");
+                    tracing::info!("another process runs the Telegram bot; this one waits");
                 }
                 wait_or_end(bot.times.store_poll, &ending).await;
             }
@@ -55,7 +55,7 @@ async fn run_as_leader(
 ) {
     let all = async {
         let Some(me) = fetch_identity(bot, ending).await else { return };
-        tracing::info!(bot = me.username, "the Telegram bot is here");
+        tracing::info!(bot = me.username, "the Telegram bot is connected");
         let channel = Arc::new(Channel {
             bot: bot.clone(),
             me,
@@ -82,10 +82,10 @@ async fn run_as_leader(
     tokio::select! {
         () = all => {
             if let Err(error) = store.leader_leases().release(leader).await {
-                tracing::warn!(reason = %error, "the Telegram bot's post could not be left");
+                tracing::warn!(reason = %error, "the Telegram bot's lease could not be released");
             }
         }
-        () = hold_lease(store, leader, bot.times.lease) => tracing::warn!("another process has become the Telegram bot"),
+        () = hold_lease(store, leader, bot.times.lease) => tracing::warn!("another process took over the Telegram bot"),
     }
 }
 
@@ -96,7 +96,7 @@ async fn hold_lease(store: &Store, leader: &LeaderLease, lease: Duration) {
         match store.leader_leases().renew(leader, lease).await {
             Ok(LeaseStatus::Kept) => {}
             Ok(LeaseStatus::Lost) => return,
-            Err(error) => tracing::warn!(reason = %error, "the Telegram bot's post could not be kept"),
+            Err(error) => tracing::warn!(reason = %error, "the Telegram bot's lease could not be renewed"),
         }
     }
 }
@@ -113,10 +113,10 @@ async fn fetch_identity(bot: &Bot, ending: &CancellationToken) -> Option<Me> {
             () = ending.cancelled() => return None,
         };
         if error.is_about_token() {
-            tracing::error!("Telegram does not know the token of the bot");
+            tracing::error!("Telegram does not accept the bot's token");
             pause = MAX_BACKOFF;
         } else {
-            tracing::warn!(reason = %error, "the Telegram bot does not know its name yet");
+            tracing::warn!(reason = %error, "the name of the Telegram bot is not known yet");
         }
         wait_or_end(error.retry_after().unwrap_or(pause), ending).await;
         pause = (pause * 2).min(MAX_BACKOFF);
@@ -136,7 +136,7 @@ const BATCH: u32 = 100;
 pub(super) async fn settle_orphans_until_shutdown(channel: &Channel, ending: CancellationToken) {
     while !ending.is_cancelled() {
         if let Err(error) = settle_orphans(channel).await {
-            tracing::warn!(reason = %error, "what was under way on Telegram could not be looked at");
+            tracing::warn!(reason = %error, "interrupted work on Telegram could not be read");
         }
         wait_or_end(channel.bot.times.store_poll, &ending).await;
     }
@@ -147,7 +147,7 @@ async fn settle_orphans(channel: &Channel) -> Result<()> {
     let orphans = match settled {
         Ok(orphans) => orphans,
         Err(error) => {
-            tracing::warn!(reason = %error, "what was interrupted is settled without telling of it at once");
+            tracing::warn!(reason = %error, "interrupted work is closed without an immediate notice");
             // A notice that cannot be queued does not affect the others.
             let orphans = channel.store.incoming().expire(CHANNEL, BATCH, |_| None).await?;
             for notice in orphans.iter().filter_map(notice) {
@@ -160,7 +160,7 @@ async fn settle_orphans(channel: &Channel) -> Result<()> {
         tracing::warn!(
             message = orphan.external,
             user = orphan.user,
-            "a turn was interrupted; nobody knows how far it had come"
+            "a turn was interrupted; its outcome is unknown"
         );
     }
     for orphan in channel.store.outgoing().expire(CHANNEL, BATCH).await? {
@@ -168,7 +168,7 @@ async fn settle_orphans(channel: &Channel) -> Result<()> {
             tracing::warn!(
                 message = orphan.id,
                 user = orphan.user,
-                "nobody knows whether a message has arrived on Telegram"
+                "the delivery of a message to Telegram is unknown"
             );
         }
     }

@@ -80,16 +80,16 @@ async fn poll_once(channel: &Channel, offset: &mut Option<i64>) -> std::result::
 
 async fn log_api_error(channel: &Channel, error: ApiError) -> PollError {
     if error.is_about_webhook() {
-        tracing::warn!("the bot had a webhook, which keeps updates from us; it is taken away");
+        tracing::warn!("the bot has a webhook, which blocks polling; it is removed");
         if let Err(error) = channel.bot.api.delete_webhook().await {
-            tracing::warn!(reason = %error, "the webhook could not be taken away");
+            tracing::warn!(reason = %error, "the webhook could not be removed");
         }
     } else if error.is_about_another_poller() {
-        tracing::error!("somebody else reads the updates of this bot: only one program may use its token");
+        tracing::error!("another program reads the updates of this bot: only one program may use its token");
     } else if error.is_about_token() {
-        tracing::error!("Telegram does not know the token of the bot any more");
+        tracing::error!("Telegram no longer accepts the bot's token");
     } else {
-        tracing::warn!(reason = %error, "Telegram gives no updates");
+        tracing::warn!(reason = %error, "updates cannot be fetched from Telegram");
     }
     PollError::Telegram(error)
 }
@@ -126,8 +126,8 @@ async fn store_updates(channel: &Channel, updates: &[Value]) -> Result<Option<i6
 async fn store_incoming(channel: &Channel, new: Vec<NewIncoming>, cursor: Option<Cursor<'_>>) -> Result<()> {
     for taken in channel.store.incoming().insert(new, cursor).await? {
         if taken.state == IncomingState::Failed {
-            tracing::warn!(user = taken.user, "too many messages of one user wait; one was left out");
-            let text = "Too many of your messages wait; I have left this one out.".to_owned();
+            tracing::warn!(user = taken.user, "too many messages of one user are queued; one was rejected");
+            let text = "Too many of your messages are waiting; I did not accept this one.".to_owned();
             let scope = channel.scope(&taken.user)?;
             channel.notify(message(scope, &taken.conversation, "notice", text)).await;
         }
@@ -224,7 +224,7 @@ fn new_incoming(
     let scope = match channel.scope(user) {
         Ok(scope) => scope,
         Err(error) => {
-            tracing::error!(reason = %error, user, "a message from Telegram has no user to belong to");
+            tracing::error!(reason = %error, user, "a message from Telegram has no valid user");
             return None;
         }
     };

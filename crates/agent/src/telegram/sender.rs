@@ -77,7 +77,7 @@ async fn send_with_lease(channel: Arc<Channel>, claim: OutgoingClaim) -> Option<
         Ok(again) => again,
         Err(error) => {
             // Its lease expires, and the outcome is then settled.
-            tracing::warn!(reason = %error, message = claim.outgoing.id, "how far a message has come could not be written down");
+            tracing::warn!(reason = %error, message = claim.outgoing.id, "the progress of a message could not be stored");
             None
         }
     }
@@ -89,7 +89,7 @@ async fn lease_lost(channel: &Channel, claim: &OutgoingClaim) {
         if let Ok(LeaseStatus::Lost) = channel.store.outgoing().renew(claim, channel.bot.times.lease).await {
             tracing::warn!(
                 message = claim.outgoing.id,
-                "another process has given up on a message that is sent here"
+                "another process closed a message that this process sends"
             );
             return;
         }
@@ -110,7 +110,7 @@ async fn send(channel: &Channel, claim: &OutgoingClaim) -> Result<Option<Duratio
                 reason,
                 to = claim.outgoing.to,
                 message = claim.outgoing.id,
-                "a message to Telegram has not arrived, or nobody knows"
+                "a message to Telegram was not delivered, or its delivery is unknown"
             );
         }
         OutgoingEnd::Again { reason, .. } => {
@@ -118,7 +118,7 @@ async fn send(channel: &Channel, claim: &OutgoingClaim) -> Result<Option<Duratio
                 reason,
                 to = claim.outgoing.to,
                 message = claim.outgoing.id,
-                "a message to Telegram is tried again"
+                "a message to Telegram is retried"
             );
         }
         OutgoingEnd::Sent => {}
@@ -157,7 +157,7 @@ async fn record_step(channel: &Channel, claim: &OutgoingClaim, step: &Step) -> R
             // since.
             Err(error) if has_failed && error.kind() == ErrorKind::Conflict => break,
             Err(error) if attempt < MAX_RECORD_ATTEMPTS && error.kind() != ErrorKind::Conflict => {
-                tracing::warn!(reason = %error, "how far a message has come waits for the store");
+                tracing::warn!(reason = %error, "the progress of a message waits for the store");
             }
             tried => return tried,
         }
@@ -189,13 +189,13 @@ async fn prepare(
         prepared.parts = format::verbatim(&outgoing.text);
         match approvals::buttons(channel, outgoing, &prepared.parts).await? {
             Some(buttons) => prepared.buttons = buttons,
-            None => return Ok(Err("what it asks about is decided".to_owned())),
+            None => return Ok(Err("the approval is already decided".to_owned())),
         }
     } else {
         prepared.parts = format::parts(&outgoing.text);
     }
     if prepared.parts.is_empty() {
-        return Ok(Err("there is nothing to see in it".to_owned()));
+        return Ok(Err("the message has no visible text".to_owned()));
     }
     if chat_ref.is_shared() {
         // In a group, a reply refers to its message.
@@ -229,7 +229,7 @@ async fn send_parts(
         if sent.as_ref().is_err_and(ApiError::is_about_formatting) {
             tracing::warn!(
                 message = claim.outgoing.id,
-                "Telegram does not take the formatting of a message; it is sent without"
+                "Telegram rejected the formatting of a message; it is sent as plain text"
             );
             sent = channel.bot.api.send(NewText { text: &part.plain, is_html: false, ..new }).await;
         }

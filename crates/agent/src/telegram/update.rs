@@ -241,7 +241,7 @@ impl fmt::Display for ChatRef {
 
 /// The text that is not a chat reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not the number of a Telegram chat")]
+#[error("`{0}` is not a Telegram chat id")]
 pub(super) struct InvalidChatRef(String);
 
 impl FromStr for ChatRef {

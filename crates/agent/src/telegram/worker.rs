@@ -23,10 +23,10 @@ const MAX_CONCURRENT: usize = 8;
 const MAX_RECORD_ATTEMPTS: u32 = 6;
 
 const HELLO: &str =
-    "Hello! Write to me as you would to a person.\n\n- /new begins a new conversation\n- /help shows this";
-const NEW: &str = "A new conversation begins here.";
-const NO_TEXT: &str = "I can read only text so far.";
-pub(super) const INTERRUPTED: &str = "I was interrupted while I was working on your last message, and cannot say how far I had come. Send it again if it still matters.";
+    "Hello! Write to me as you would to a person.\n\n- /new starts a new conversation\n- /help shows this";
+const NEW: &str = "This is a new conversation.";
+const NO_TEXT: &str = "I can only read text.";
+pub(super) const INTERRUPTED: &str = "I was interrupted while I was working on your last message. I do not know which parts of it were done. Send it again if it still matters.";
 
 /// Runs until shutdown; running turns then get a grace period.
 pub(super) async fn run(channel: &Arc<Channel>, ending: CancellationToken) {
@@ -60,7 +60,7 @@ async fn process(channel: Arc<Channel>, claim: IncomingClaim, ending: Cancellati
     let finish = tokio::select! {
         finish = process_message(&channel, &claim.incoming) => finish,
         () = lease_lost(&channel, &claim) => {
-            tracing::warn!(message = claim.incoming.external, "another process has given up on a message that is worked on here");
+            tracing::warn!(message = claim.incoming.external, "another process closed a message that this process handles");
             return;
         }
         () = shutdown_deadline(ending, channel.bot.times.ending) => FinishIncoming {
@@ -74,14 +74,14 @@ async fn process(channel: Arc<Channel>, claim: IncomingClaim, ending: Cancellati
         match channel.store.incoming().finish(&claim, finish.clone()).await {
             Ok(LeaseStatus::Kept) => return,
             Ok(LeaseStatus::Lost) => break,
-            Err(error) => tracing::warn!(reason = %error, "the end of a turn could not be written down"),
+            Err(error) => tracing::warn!(reason = %error, "the end of a turn could not be stored"),
         }
         sleep(pause).await;
         pause *= 2;
     }
     tracing::error!(
         message = claim.incoming.external,
-        "a reply is lost: its message belongs to nobody here any more"
+        "a reply is lost: this process no longer owns its message"
     );
 }
 
@@ -92,7 +92,7 @@ async fn lease_lost(channel: &Channel, claim: &IncomingClaim) {
         match channel.store.incoming().renew(claim, channel.bot.times.lease).await {
             Ok(LeaseStatus::Kept) => {}
             Ok(LeaseStatus::Lost) => return,
-            Err(error) => tracing::warn!(reason = %error, "a message that is worked on could not be kept"),
+            Err(error) => tracing::warn!(reason = %error, "the lease of a message could not be renewed"),
         }
     }
 }
@@ -106,7 +106,7 @@ async fn process_message(channel: &Channel, incoming: &Incoming) -> FinishIncomi
     let replied = match read(incoming) {
         Ok((content, chat_ref)) if !is_allowed(channel, incoming, &content, chat_ref) => {
             // No reply: the operator may have removed them on purpose.
-            let reason = Some("whoever said it is not in `allow_users` any more".to_owned());
+            let reason = Some("the sender is no longer in `allow_users`".to_owned());
             return FinishIncoming { state: IncomingState::Failed, reason, replies: Vec::new() };
         }
         Ok((content, chat_ref)) => reply(channel, incoming, content, chat_ref).await,
@@ -226,7 +226,7 @@ async fn run_turn(
 async fn show_typing(channel: &Channel, chat_ref: ChatRef) {
     loop {
         if let Err(error) = channel.bot.api.typing(chat_ref).await {
-            tracing::debug!(reason = %error, "no typing is shown");
+            tracing::debug!(reason = %error, "the typing indicator could not be sent");
             sleep(error.retry_after().unwrap_or_default()).await;
         }
         sleep(channel.bot.times.typing).await;
@@ -234,9 +234,7 @@ async fn show_typing(channel: &Channel, chat_ref: ChatRef) {
 }
 
 fn refusal(person: i64) -> String {
-    format!(
-        "Sorry, I only talk to people whom I have been introduced to. Your Telegram id is `{person}`: whoever runs me can add it."
-    )
+    format!("Sorry, I only answer people on my list. Your Telegram id is `{person}`; my owner can add it.")
 }
 
 fn notice(channel: &Channel, incoming: &Incoming, text: &str) -> Vec<embody_store::outgoing::NewOutgoing> {

@@ -88,7 +88,7 @@ pub(super) async fn defer_if_pending(
     };
     let deferred = DeferredCall { input: input.clone(), call: call.clone() };
     if let Err(error) = store.calls_awaiting_approval().insert(deferred.to_stored(approval)).await {
-        tracing::warn!(approval, reason = %error, "a call is not made by itself when it is approved");
+        tracing::warn!(approval, reason = %error, "a call that waits for approval is not tracked; it is not made when approved");
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) async fn drop_repeated(store: &Store, input: &TurnInput, calls: &[Too
         Ok::<_, embody_store::Error>(())
     };
     if let Err(error) = found.await {
-        tracing::warn!(reason = %error, "the calls that wait cannot be looked at");
+        tracing::warn!(reason = %error, "calls that wait for approval cannot be read");
     }
 }
 
@@ -160,7 +160,7 @@ impl Agent {
             }
             let decided =
                 self.store().calls_awaiting_approval().list_decided(BATCH).await.unwrap_or_else(|error| {
-                    tracing::warn!(reason = %error, "the calls that wait cannot be looked at");
+                    tracing::warn!(reason = %error, "calls that wait for approval cannot be read");
                     Vec::new()
                 });
             for deferred in decided {
@@ -173,7 +173,7 @@ impl Agent {
                         Ok(Some(input)) => resume(input).await,
                         Ok(None) => {}
                         Err(error) => {
-                            tracing::warn!(reason = %error, "a call that waited cannot be looked at")
+                            tracing::warn!(reason = %error, "a call that waits for approval cannot be read")
                         }
                     }
                 });
@@ -189,7 +189,7 @@ impl Agent {
         let found = self.store().approvals().get(&user, &approval).await?;
         let status = found.map_or(ApprovalStatus::Expired, |found| found.status);
         let Some(deferred) = DeferredCall::parse(stored) else {
-            tracing::warn!(approval, "a call that waited cannot be read; it is not made");
+            tracing::warn!(approval, "an approved call cannot be parsed; it is not made");
             self.store().calls_awaiting_approval().claim(&user, &approval).await?;
             return Ok(None);
         };

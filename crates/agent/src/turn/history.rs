@@ -138,7 +138,7 @@ impl History {
                 && text.len() > 2 * EXCERPT_BYTES
             {
                 text.truncate(text.floor_char_boundary(EXCERPT_BYTES));
-                text.push_str("\n[cut: the conversation has become long]");
+                text.push_str("\n[cut: the conversation is long]");
                 has_cut = true;
             }
         }
@@ -242,12 +242,12 @@ pub fn thread_title(text: &str) -> Option<String> {
 }
 
 fn summary_message(text: &str) -> ChatMessage {
-    ChatMessage::User { text: format!("[The beginning of this conversation, summed up: {text}]") }
+    ChatMessage::User { text: format!("[Summary of the beginning of this conversation: {text}]") }
 }
 
 fn interrupted_result(call: ToolRequest) -> Entry {
     let ToolRequest { id: call_id, name, .. } = call;
-    let text = "this call was broken off; whether it was made is not known".to_owned();
+    let text = "this call was interrupted; it is unknown whether it was made".to_owned();
     Entry { seq: None, message: ChatMessage::Tool { call_id, name, text, is_error: true } }
 }
 

@@ -204,22 +204,22 @@ fn prompt_request(input: &TurnInput, tools: Vec<ToolSpec>, servers: ServerInstru
 
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
-    #[error("no model is configured, so nobody can answer")]
+    #[error("no model is configured")]
     NoModel,
     #[error(transparent)]
     Model(#[from] ModelError),
     /// The model returned neither text nor calls.
-    #[error("the model gave an empty answer")]
+    #[error("the model returned an empty response")]
     Empty,
-    #[error("the model has called tools in {rounds} rounds and has not come to an end")]
+    #[error("the model called tools in {rounds} rounds without a final reply")]
     Endless { rounds: u32 },
-    #[error("the message has {bytes} bytes; at most {most} are taken")]
+    #[error("the message has {bytes} bytes; the limit is {most}")]
     TooLong { bytes: usize, most: usize },
     #[error("the prompt cannot be built: {0}")]
     Compose(String),
     #[error("the tools cannot be reached")]
     Tools(#[from] InProcessError),
-    #[error("the conversation cannot be kept")]
+    #[error("the conversation cannot be stored")]
     Store(#[from] embody_store::Error),
 }
 
@@ -230,16 +230,16 @@ impl TurnError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoModel => Some(format!(
-                "add these lines to embody.toml in the workspace (`embody config check` says where that is):\n{MODEL_CONFIG_EXAMPLE}"
+                "add these lines to embody.toml in the workspace (`embody config check` prints its path):\n{MODEL_CONFIG_EXAMPLE}"
             )),
             Self::Model(error) => error.hint(),
-            Self::Empty => Some("ask again; a model that does this often does not suit the job".to_owned()),
-            Self::Endless { .. } => Some("say what you need in smaller steps".to_owned()),
+            Self::Empty => Some("try again; if it happens often, use another model".to_owned()),
+            Self::Endless { .. } => Some("ask for smaller steps".to_owned()),
             Self::TooLong { .. } => {
-                Some("say it in parts, or put it into a file of the workspace".to_owned())
+                Some("split the message, or put the text into a file of the workspace".to_owned())
             }
-            Self::Compose(_) => Some("`embody doctor` says what is wrong with the workspace".to_owned()),
-            Self::Tools(_) | Self::Store(_) => Some("`embody doctor` says what is wrong".to_owned()),
+            Self::Compose(_) => Some("run `embody doctor`".to_owned()),
+            Self::Tools(_) | Self::Store(_) => Some("run `embody doctor`".to_owned()),
         }
     }
 }

@@ -42,13 +42,13 @@ pub struct NewTurn {
 /// Why a turn cannot start now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Busy {
-    #[error("the agent still answers in this conversation")]
+    #[error("the agent is still answering in this conversation")]
     Thread { turn: String },
-    #[error("{most} of your conversations are being answered; wait for one of them")]
+    #[error("{most} of your turns are in progress; wait for one to end")]
     User { most: usize },
-    #[error("too many conversations are being answered now; try again in a moment")]
+    #[error("too many turns are in progress; try again later")]
     All,
-    #[error("embody is about to end; try again when it is back")]
+    #[error("embody is shutting down; try again after the restart")]
     Ending,
 }
 
@@ -246,8 +246,8 @@ impl FinishGuard {
 impl Drop for FinishGuard {
     fn drop(&mut self) {
         let end = self.end.take().unwrap_or_else(|| End::Failed {
-            message: "something went wrong inside embody, and the turn was broken off".to_owned(),
-            hint: Some("its log says more".to_owned()),
+            message: "internal error: the turn was stopped".to_owned(),
+            hint: Some("see the log of embody".to_owned()),
         });
         let mut state = self.inner.lock();
         match &end {

@@ -78,7 +78,7 @@ async fn what_never_comes_is_refused_by_name() {
         (json!({"at": "tomorrow", "text": "x"}), "`tomorrow` is no moment"),
         (
             json!({"at": "2027-02-01T00:00", "timezone": "Mars/Base", "text": "x"}),
-            "there is no time zone `Mars/Base`",
+            "unknown time zone `Mars/Base`",
         ),
         (json!({"cron": "@daily", "text": " "}), "`text`"),
     ] {
@@ -93,7 +93,7 @@ async fn a_user_whose_zone_is_none_has_to_name_one() {
     let world = World::new().await;
     let given = json!({"cron": "@daily", "text": "x"});
     let error = world.body.schedule_run(&caller("lost"), args(given)).await.unwrap_err().to_string();
-    assert!(error.contains("there is no time zone `Mars/Base`, which USER.md names"), "{error}");
+    assert!(error.contains("unknown time zone `Mars/Base`, which USER.md names"), "{error}");
     let given = json!({"cron": "@daily", "text": "x", "timezone": "Europe/Berlin"});
     assert_eq!(
         world.body.schedule_run(&caller("lost"), args(given)).await.unwrap().timezone,

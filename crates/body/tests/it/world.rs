@@ -31,7 +31,7 @@ impl World {
         BodyConfig {
             due: Box::new(due),
             zone: Box::new(|scope| match scope.user() {
-                "lost" => Err("there is no time zone `Mars/Base`, which USER.md names".to_owned()),
+                "lost" => Err("unknown time zone `Mars/Base`, which USER.md names".to_owned()),
                 _ => Ok("Europe/Berlin".to_owned()),
             }),
             clock: Box::new(|| NOW),

@@ -26,16 +26,16 @@ Examples:
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum AgentCommand {
-    /// Lists the agents that are set up in the store
+    /// List the agents in the store
     List,
-    /// Shows one
+    /// Show one agent
     Show {
         /// The agent's name
         name: String,
     },
-    /// Sets an agent's soul and identity; what is not given stays
+    /// Set an agent's soul and identity; a part that is not given is unchanged
     Set(SetArgs),
-    /// Removes an agent's soul and identity from the store
+    /// Remove an agent's soul and identity from the store
     Remove {
         /// The agent's name
         name: String,
@@ -78,7 +78,7 @@ fn list(context: &Context) -> Result<ExitCode, CliError> {
 
 fn as_text(agents: &[Agent]) -> String {
     if agents.is_empty() {
-        return "No agent is set up in the store.\n".to_owned();
+        return "The store has no agents.\n".to_owned();
     }
     let mut out = String::new();
     for agent in agents {
@@ -132,7 +132,7 @@ fn remove(name: &str, context: &Context) -> Result<ExitCode, CliError> {
 }
 
 fn missing(name: &str) -> CliError {
-    CliError::new(format!("the store has no agent `{name}`")).hint("`embody agent list` shows those it has")
+    CliError::new(format!("the store has no agent `{name}`")).hint("`embody agent list` lists the agents")
 }
 
 fn as_json(agent: &Agent) -> serde_json::Value {

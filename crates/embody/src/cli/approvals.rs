@@ -22,9 +22,9 @@ use crate::output::{self, printable};
 use crate::{store, time};
 
 const EXAMPLES: &str = "Examples:
-  embody approvals list                   every call that waits, with all that there is to see
-  embody approvals approve 019a8b3e-…     this call may happen, once
-  embody approvals deny 019a8b3e-…        it may not";
+  embody approvals list                   every call that waits for approval, in full
+  embody approvals approve 019a8b3e-…     approve this call, once
+  embody approvals deny 019a8b3e-…        deny it";
 
 const BY: &str = Via::Cli.name();
 const DIM: Style = Style::new().dimmed();
@@ -32,14 +32,14 @@ const DIM: Style = Style::new().dimmed();
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum ApprovalsCommand {
-    /// Shows the calls that wait, the newest first
+    /// List the calls that wait for approval, newest first
     List(ListArgs),
-    /// Approves a call, once, and shows which
+    /// Approve a call, once, and print it
     Approve {
         /// The approval's id
         id: String,
     },
-    /// Denies a call, and shows which
+    /// Deny a call and print it
     Deny {
         /// The approval's id
         id: String,
@@ -48,13 +48,13 @@ pub(crate) enum ApprovalsCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// Only those of this user
+    /// Only calls of this user
     #[arg(long)]
     user: Option<String>,
-    /// Also those that are decided, used or expired
+    /// Include decided, used and expired approvals
     #[arg(long)]
     all: bool,
-    /// At most so many
+    /// The maximum number of approvals
     #[arg(long, short = 'n', default_value_t = 100)]
     count: u32,
 }
@@ -78,7 +78,7 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
     let found = found.unwrap_or_default();
     let approvals: Vec<_> = found.iter().map(ApprovalJson::new).collect();
     context.print(&json!({ "approvals": approvals }), || match found.as_slice() {
-        [] => "No call waits for an approval.\n".to_owned(),
+        [] => "No call waits for approval.\n".to_owned(),
         found => found.iter().map(as_text).collect::<Vec<_>>().join("\n"),
     })
 }

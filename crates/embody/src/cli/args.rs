@@ -59,27 +59,25 @@ const TOKEN: &str = "EMBODY_TOKEN";
 
 /// On a shared store a token names the user, even of a local process.
 pub(super) async fn token_user(store: &Store, args: &ScopeArgs) -> Result<String, CliError> {
-    let hint = "make one with `embody token add --user NAME --scope mcp`, and set EMBODY_TOKEN to it";
+    let hint = "create one with `embody token add --user NAME --scope mcp`, and set EMBODY_TOKEN to it";
     let Some(token) = variable(TOKEN) else {
         return Err(CliError::usage(
-            "on PostgreSQL a token says who is speaking, and EMBODY_TOKEN is not set",
+            "on PostgreSQL a token identifies the user, and EMBODY_TOKEN is not set",
         )
         .hint(hint));
     };
     let Some(principal) = store.tokens().authenticate(token.trim()).await? else {
-        return Err(
-            CliError::new("nobody has the token in EMBODY_TOKEN, or it is revoked or over").hint(hint)
-        );
+        return Err(CliError::new("the token in EMBODY_TOKEN is unknown, revoked or expired").hint(hint));
     };
     if principal.scope != TokenScope::Mcp {
         return Err(CliError::new(format!(
-            "the token in EMBODY_TOKEN is for `{}`, not for `mcp`",
+            "the token in EMBODY_TOKEN has the scope `{}`, not `mcp`",
             principal.scope.name()
         ))
         .hint(hint));
     }
     if args.user.as_ref().is_some_and(|user| *user != principal.user) {
-        return Err(CliError::usage("`--user` names somebody else than the token in EMBODY_TOKEN")
+        return Err(CliError::usage("`--user` differs from the user of the token in EMBODY_TOKEN")
             .hint("leave `--user` out"));
     }
     Ok(principal.user)

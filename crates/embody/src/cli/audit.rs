@@ -24,20 +24,20 @@ const EXAMPLES: &str = "Examples:
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum AuditCommand {
-    /// Shows the newest records, the oldest of them first
+    /// Print the newest records, oldest first
     Tail(TailArgs),
-    /// Checks every record; exits with 1 and names the first bad one
+    /// Verify every record; exit with 1 at the first invalid one
     Verify,
-    /// Writes every record as JSON Lines
+    /// Print every record as JSON Lines
     Export,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct TailArgs {
-    /// How many
+    /// The number of records
     #[arg(long, short = 'n', default_value_t = 20)]
     count: u32,
-    /// Only those of this user
+    /// Only records of this user
     #[arg(long)]
     user: Option<String>,
 }
@@ -61,7 +61,7 @@ fn tail(args: &TailArgs, context: &Context) -> Result<ExitCode, CliError> {
 fn as_text(records: &[AuditRecord]) -> String {
     const EVENT: Style = AnsiColor::Cyan.on_default();
     if records.is_empty() {
-        return "Nothing is on record yet.\n".to_owned();
+        return "The audit chain has no records yet.\n".to_owned();
     }
     let mut out = String::new();
     for record in records {
@@ -78,9 +78,9 @@ fn verify(context: &Context) -> Result<ExitCode, CliError> {
     let report = store::with_existing(context, async |store| Ok(store.audit().verify().await?))?;
     if report.is_none() && url.has_audit_files() {
         return Err(CliError::new(format!(
-            "the database `{url}` is gone, but the key or the head of its audit chain is there"
+            "the database `{url}` is missing, but the key or the head of its audit chain exists"
         ))
-        .hint("put a backup of the database in its place"));
+        .hint("restore the database from a backup"));
     }
     let report = report.unwrap_or(AuditReport { chains: Vec::new() });
     // A server also has the chains of other machines; a file has only its own.
@@ -94,7 +94,7 @@ fn verify(context: &Context) -> Result<ExitCode, CliError> {
 pub(super) fn report_text(report: &AuditReport) -> String {
     let is_new = |chain: &ChainReport| chain.records == 0 && chain.state == ChainState::Intact;
     if report.chains.iter().all(is_new) {
-        return "Nothing is on record yet.\n".to_owned();
+        return "The audit chain has no records yet.\n".to_owned();
     }
     report.chains.iter().map(chain_text).collect()
 }

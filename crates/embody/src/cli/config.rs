@@ -14,16 +14,16 @@ use crate::output;
 
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Prints every key in force, its value and where it comes from
+    /// Print every key with its value and its source
     #[command(after_help = SHOW_EXAMPLE)]
     Show,
     /// Tells everything that is wrong with the configuration; exits with 2 if anything is
     #[command(after_help = CHECK_EXAMPLE)]
     Check,
-    /// Prints the JSON Schema of embody.toml, for editors and other tools
+    /// Print the JSON Schema of embody.toml, for editors and other tools
     #[command(after_help = SCHEMA_EXAMPLE)]
     Schema,
-    /// Prints the reference page of embody.toml in Markdown
+    /// Print the reference page of embody.toml in Markdown
     #[command(hide = true)]
     Reference,
 }
@@ -67,7 +67,7 @@ pub(crate) fn check((workspace, config): Loaded, json: bool) -> Result<ExitCode,
 }
 
 const SHOW_EXAMPLE: &str = "Example:\n  EMBODY_PROMPT__LAYOUT=full embody config show\n\n\
-    Passwords and queries in addresses and the values of `env` are hidden.";
+    Passwords and queries in URLs and the values of `env` are hidden.";
 const CHECK_EXAMPLE: &str = "Example:\n  embody --config ./embody.toml config check --json";
 const SCHEMA_EXAMPLE: &str = "Example:\n  embody config schema > embody.schema.json";
 

@@ -87,7 +87,7 @@ fn prompt(args: &PromptArgs, context: &Context) -> Result<Vec<Check>, CliError> 
             .iter()
             .filter(|note| matches!(note.kind, NoteKind::PersonaUnavailable | NoteKind::Insecure))
             .map(|note| {
-                let hint = "check [persona] url and token_command; without it the agent runs on what is here";
+                let hint = "check [persona] url and token_command; without the persona the agent uses the local files";
                 warn("persona", note.message.clone(), hint)
             }),
     );
@@ -137,7 +137,7 @@ fn config(context: &Context) -> Check {
         Some(file) => ok("config", file.display().to_string()),
         None => {
             let file = context.workspace.join("embody.toml");
-            ok("config", format!("there is no {}; the defaults hold", file.display()))
+            ok("config", format!("{} does not exist; defaults are used", file.display()))
         }
     }
 }
@@ -146,11 +146,10 @@ fn config(context: &Context) -> Check {
 fn directories(workspace: &Path) -> Vec<Check> {
     let exposed = |(agent, path): (String, PathBuf)| {
         let message = format!(
-            "agent `{agent}` lists `{}`, which holds files that the workspace is made of",
+            "agent `{agent}` lists `{}`, which contains files of the workspace itself",
             path.display()
         );
-        let hint =
-            "list a folder outside the workspace, or leave it out: `files` in the agent's folder is its own";
+        let hint = "list a folder outside the workspace, or remove the entry: the agent can use `files` in its own folder";
         warn("files", message, hint)
     };
     exposed_directories(workspace).into_iter().map(exposed).collect()
@@ -162,17 +161,17 @@ fn proxy(context: &Context) -> Option<Check> {
     let routes: Vec<String> =
         through.into_iter().filter_map(|(kind, proxy)| Some(format!("{kind} through {}", proxy?))).collect();
     (!routes.is_empty())
-        .then(|| ok("proxy", format!("{}; this machine and NO_PROXY without", routes.join(", "))))
+        .then(|| ok("proxy", format!("{}; not for this machine and NO_PROXY", routes.join(", "))))
 }
 
 fn body(loaded: &LoadedPrompt) -> Check {
     let body = &loaded.workspace.body;
     if body.loaded {
-        ok("body", format!("{}, {} bytes, {} included", body.name, body.bytes, body.included))
+        ok("rules", format!("{}, {} bytes, {} included", body.name, body.bytes, body.included))
     } else {
-        let reason = body.reason.clone().unwrap_or_else(|| format!("there is no {}", body.name));
-        let message = format!("{reason}: the agent has no rules of its own");
-        warn("body", message, "run `embody init`, or set [prompt] body")
+        let reason = body.reason.clone().unwrap_or_else(|| format!("{} does not exist", body.name));
+        let message = format!("{reason}: the agent has no rules");
+        warn("rules", message, "run `embody init`, or set [prompt] body")
     }
 }
 
@@ -189,7 +188,7 @@ fn soul(loaded: &LoadedPrompt) -> Check {
     let input = &loaded.workspace.input;
     match input.soul.as_ref().or(input.persona.as_ref()) {
         Some(soul) => ok("soul", soul.source().name()),
-        None => ok("soul", "the built-in one"),
+        None => ok("soul", "built-in"),
     }
 }
 
@@ -197,12 +196,12 @@ fn soul(loaded: &LoadedPrompt) -> Check {
 fn persona(loaded: &LoadedPrompt, context: &Context) -> Option<Check> {
     let url = context.config.persona.url.as_ref()?;
     if context.config.persona.token_command.is_none() {
-        let message = format!("{url} is never asked: `persona.token_command` is not set");
-        return Some(warn("persona", message, "say which command prints the token, or remove `url`"));
+        let message = format!("{url} is not used: `persona.token_command` is not set");
+        return Some(warn("persona", message, "set the command that prints the token, or remove `url`"));
     }
     Some(match loaded.workspace.input.persona {
         Some(_) => ok("persona", url.to_string()),
-        None => ok("persona", format!("{url} is not asked: this prompt has no place for it")),
+        None => ok("persona", format!("{url} is not used: this layout has no section for it")),
     })
 }
 
@@ -210,7 +209,7 @@ fn size(report: &PromptReport, context: &Context) -> Check {
     let budget = context.config.prompt.budget_tokens as usize;
     let message = format!("{} tokens of {budget}, layout {}", report.tokens, report.layout);
     if report.tokens > budget {
-        warn("size", message, "raise [prompt] budget_tokens, or shorten the body and the instructions")
+        warn("size", message, "raise [prompt] budget_tokens, or shorten the rules and the instructions")
     } else {
         ok("size", message)
     }
@@ -225,8 +224,7 @@ fn contract_size(contract: &str, context: &Context) -> Check {
         let message = format!(
             "{message}, more than the recommended {CONTRACT_BYTES}; every session gets all of it, and a host may cut long results"
         );
-        let hint =
-            "shorten the body rules, or set `instructions = \"data\"` for a [[body]] whose rules are long";
+        let hint = "shorten the rules, or set `instructions = \"data\"` for a [[body]] whose rules are long";
         warn("contract", message, hint)
     } else {
         ok("contract", message)
@@ -290,9 +288,9 @@ async fn model(config: &Config) -> Vec<Check> {
         Ok(ProbeResult::Answers(status)) => warn(
             "model",
             format!(
-                "{at} answers, but shows no list of models (status {status}): key and path are not tested"
+                "{at} answers, but returns no list of models (status {status}): key and path are not tested"
             ),
-            "if it does not work check `base_url` in `[model]`: for `openai` it ends with `/v1`, for `anthropic` it does not",
+            "if calls fail, check `base_url` in `[model]`: it ends with `/v1` for `openai`, and without it for `anthropic`",
         ),
         Err(error) => {
             let (message, hint) = (error.to_string(), error.hint().unwrap_or_default());
@@ -307,8 +305,8 @@ async fn model(config: &Config) -> Vec<Check> {
     let lacks_key = non_empty(variable).is_none() && !settings.base_url.is_loopback();
     let key = lacks_key.then(|| {
         let message =
-            format!("the environment variable {variable} is not set: there is no key for the model");
-        warn("key", message, "put the key into it, or name another with `api_key_env` in `[model]`")
+            format!("the environment variable {variable} is not set, so there is no key for the model");
+        warn("key", message, "set it to the key, or name another variable with `api_key_env` in `[model]`")
     });
     [reached].into_iter().chain(key).collect()
 }
@@ -319,8 +317,10 @@ async fn mind(config: &Config) -> Option<Check> {
     Some(found.map_or_else(
         |(message, reason)| match reason {
             Unreachable::Misconfigured => fail("mind", message, "check `[mind]` in embody.toml"),
-            Unreachable::NotNow => warn("mind", message, "check that it runs, and `[mind] url`"),
-            Unreachable::RelativePath => warn("mind", message, "write the whole path into `[mind] command`"),
+            Unreachable::NotNow => {
+                warn("mind", message, "check that the server is running, and `[mind] url`")
+            }
+            Unreachable::RelativePath => warn("mind", message, "use an absolute path in `[mind] command`"),
         },
         |text| ok("mind", text),
     ))
@@ -338,18 +338,18 @@ async fn server(body: &Body, config: &Config) -> Check {
     match reason {
         Unreachable::Misconfigured => {
             let hint = format!(
-                "check `command` and `cwd` of the `[[body]]` `{name}`; a program without a `/` is looked for on PATH"
+                "check `command` and `cwd` of the `[[body]]` `{name}`; a program without a `/` is searched on PATH"
             );
             fail(NAME, message, &hint)
         }
         Unreachable::RelativePath => {
             let hint =
-                format!("set `cwd` of the `[[body]]` `{name}`, or write the whole path into its `command`");
+                format!("set `cwd` of the `[[body]]` `{name}`, or use an absolute path in its `command`");
             warn(NAME, message, &hint)
         }
         Unreachable::NotNow => {
             let hint = format!(
-                "check that it runs, and `url` of the `[[body]]` `{name}`; its tools are missing meanwhile"
+                "check that the server is running, and `url` of the `[[body]]` `{name}`; until then its tools are missing"
             );
             warn(NAME, message, &hint)
         }
@@ -373,14 +373,14 @@ async fn reachable(
             let is_relative = command.program.contains('/') && !command.program.starts_with('/');
             let found = find_program(command, folder, path).map_err(|message| match folder {
                 None if is_relative => {
-                    (format!("{message} in the folder that this runs in"), Unreachable::RelativePath)
+                    (format!("{message} in the current folder"), Unreachable::RelativePath)
                 }
                 _ => (message, Unreachable::Misconfigured),
             })?;
-            Ok(format!("{} starts it", found.display()))
+            Ok(format!("program {}", found.display()))
         }
         Upstream::Remote { url, .. } => {
-            let away = |reason: String| (format!("nobody answers at {url}: {reason}"), Unreachable::NotNow);
+            let away = |reason: String| (format!("{url} does not answer: {reason}"), Unreachable::NotNow);
             answers(url, proxies).await.map_err(away)?;
             Ok(format!("{url} answers"))
         }
@@ -394,7 +394,7 @@ fn find_program(
     path: Option<&OsStr>,
 ) -> Result<PathBuf, String> {
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        return Err(format!("there is no folder `{}` to start it in", folder.display()));
+        return Err(format!("the folder `{}` does not exist", folder.display()));
     }
     let program = &command.program;
     let inherited = std::env::var_os("PATH");
@@ -408,8 +408,8 @@ fn find_program(
     let files: Vec<PathBuf> = candidates.into_iter().filter(|file| file.is_file()).collect();
     match files.iter().find(|file| is_executable(file)) {
         Some(file) => Ok(file.clone()),
-        None if files.is_empty() => Err(format!("there is no program `{program}`")),
-        None => Err(format!("`{program}` is a file that may not be executed")),
+        None if files.is_empty() => Err(format!("program `{program}` not found")),
+        None => Err(format!("`{program}` is not executable")),
     }
 }
 
@@ -437,7 +437,7 @@ async fn answers(address: &Address, proxies: &Proxies) -> Result<(), String> {
 
 async fn telegram(config: &Config) -> Option<Check> {
     const NAME: &str = "telegram";
-    const UNREACHABLE: &str = "check `api_url` in `[telegram]` and the way to it";
+    const UNREACHABLE: &str = "check `api_url` in `[telegram]` and the network";
     let variable = &config.telegram.token_env;
     let token = format!("check the bot's token in the environment variable {variable}");
     let scope = ScopeArgs::default();
@@ -446,8 +446,8 @@ async fn telegram(config: &Config) -> Option<Check> {
         Ok(None) => {
             let is_set = |key: &str| key.starts_with("telegram.");
             let is_wanted = config.keys.iter().any(|key| is_set(&key.key) && key.origin != Origin::Default);
-            let message = format!("the environment variable {variable} is not set: there is no bot");
-            return is_wanted.then(|| warn(NAME, message, "put the bot's token into it"));
+            let message = format!("the environment variable {variable} is not set, so there is no bot");
+            return is_wanted.then(|| warn(NAME, message, "set it to the bot's token"));
         }
         Err(error) => {
             let (message, _) = error.summary();
@@ -458,10 +458,10 @@ async fn telegram(config: &Config) -> Option<Check> {
     Some(match tokio::time::timeout(TIMEOUT, bot.name()).await {
         Ok(Ok(name)) if allowed == 0 => warn(
             NAME,
-            format!("@{name}, and nobody may write to it"),
-            "put the numbers of those who may into `allow_users` in `[telegram]`",
+            format!("@{name}: no user is allowed to write to it"),
+            "add Telegram user ids to `allow_users` in `[telegram]`",
         ),
-        Ok(Ok(name)) => ok(NAME, format!("@{name}; {allowed} may write to it")),
+        Ok(Ok(name)) => ok(NAME, format!("@{name}; {allowed} allowed")),
         // The API responds 404 to an unknown token.
         Ok(Err(error @ ApiError::Refused { status: 401 | 404, .. })) => {
             fail(NAME, error.to_string(), &format!("{token}, and `api_url` in `[telegram]`"))
@@ -483,7 +483,7 @@ fn store_checks(context: &Context) -> Vec<Check> {
     });
     match result {
         Err(error) => vec![fail_with("store", &error)],
-        Ok(None) => vec![ok("store", format!("there is none yet; `{url}` is made when it is needed"))],
+        Ok(None) => vec![ok("store", format!("`{url}` does not exist yet; the first write creates it"))],
         Ok(Some((report, lost))) => {
             let kind = if matches!(url, DatabaseUrl::Postgres { .. }) { "PostgreSQL" } else { "SQLite" };
             let mut checks = vec![ok("store", format!("{kind}, {url}"))];
@@ -493,23 +493,23 @@ fn store_checks(context: &Context) -> Vec<Check> {
                 Some((chain, found)) => fail(
                     "audit",
                     format!("the chain {} is broken at {found}", chain.chain),
-                    "`embody audit verify` says more; docs/audit.md what to do",
+                    "see `embody audit verify` and docs/audit.md",
                 ),
                 None if away > 0 => warn(
                     "audit",
                     format!(
-                        "{}; {away} of the chains cannot be verified: their keys are not here",
+                        "{}; {away} of the chains cannot be verified: their keys are not on this machine",
                         pluralize(records, "record")
                     ),
                     "run `embody audit verify` on the machines that wrote them",
                 ),
-                None => ok("audit", format!("{}, unbroken", pluralize(records, "record"))),
+                None => ok("audit", format!("{}, intact", pluralize(records, "record"))),
             });
             if lost > 0 {
                 checks.push(warn(
-                    "lost",
-                    format!("{lost} messages or runs of which nobody knows how they ended"),
-                    "`embody status` lists them for a user; docs/lost.md says what to do",
+                    "unknown",
+                    format!("{lost} messages or runs with an unknown outcome"),
+                    "`embody status` lists them for a user; see docs/unknown-outcomes.md",
                 ));
             }
             checks
@@ -539,6 +539,7 @@ fn user_checks(context: &Context) -> Vec<Check> {
     let users: Vec<String> = users.iter().map(|user| format!("`{user}`")).collect();
     let bodies: Vec<String> = bodies.iter().map(|body| format!("`{body}`")).collect();
     let message = format!("{} cannot use {}", users.join(", "), bodies.join(", "));
-    let hint = "a [[body]] without `users` is for the owner alone; name those who may use it in `users`, or write \"all\"";
+    let hint =
+        "a [[body]] without `users` is for the owner only; list the users in `users`, or write \"all\"";
     vec![warn("users", message, hint)]
 }

@@ -35,19 +35,19 @@ const EXAMPLES: &str = "Examples:
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum InstructionsCommand {
-    /// Prints the text and nothing else
+    /// Print the text
     Show(ScopeArgs),
-    /// Replaces the text; an empty one clears it
+    /// Replace the text; an empty text clears it
     Set(SetArgs),
-    /// Lists the versions, newest first
+    /// List the versions, newest first
     History(HistoryArgs),
-    /// Writes the text of an old version again, as a new version
+    /// Restore the text of an old version as a new version
     Revert(RevertArgs),
-    /// Lists the changes that were wished for and wait for your word
+    /// List proposed changes that wait for your decision
     Proposals(ScopeArgs),
-    /// Makes a proposal part of the instructions
+    /// Accept a proposal: it becomes part of the instructions
     Accept(ProposalArgs),
-    /// Puts a proposal away
+    /// Dismiss a proposal
     Dismiss(ProposalArgs),
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum InstructionsCommand {
 pub(crate) struct SetArgs {
     /// The whole text, or `-` to read it from stdin
     text: String,
-    /// Only if this is still the version
+    /// Change the text only if this is the current version
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<i64>,
     #[command(flatten)]
@@ -64,10 +64,10 @@ pub(crate) struct SetArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct HistoryArgs {
-    /// How many versions
+    /// The number of versions
     #[arg(long, default_value_t = 20)]
     limit: u32,
-    /// What each version changed, line by line
+    /// Show what each version changed, line by line
     #[arg(long)]
     diff: bool,
     #[command(flatten)]
@@ -76,7 +76,7 @@ pub(crate) struct HistoryArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct RevertArgs {
-    /// The version to go back to
+    /// The version to restore
     version: i64,
     #[command(flatten)]
     scope: ScopeArgs,
@@ -123,10 +123,10 @@ fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, CliError> {
     match outcome {
         InstructionsOutcome::Written(now) => print_version(&now, context),
         InstructionsOutcome::Stale(now) => Err(CliError::new(format!(
-            "the instructions have version `{}` by now; nothing was changed",
+            "the instructions are now at version `{}`; nothing was changed",
             now.version
         ))
-        .hint("look at `embody instructions show`, then set them again with that version")),
+        .hint("read `embody instructions show`, then set them again with that version")),
     }
 }
 
@@ -227,10 +227,10 @@ fn accept_proposal(args: &ProposalArgs, context: &Context) -> Result<ExitCode, C
         ProposalDecision::Accepted(instructions) => print_version(&instructions, context),
         ProposalDecision::Decided(proposal) => print_decision(&proposal, ProposalStatus::Accepted, context),
         ProposalDecision::Renewed(proposal) => Err(CliError::new(format!(
-            "the instructions have version `{}` by now; nothing was changed",
+            "the instructions are now at version `{}`; nothing was changed",
             proposal.change.base_version
         ))
-        .hint("the proposal was made anew: look at `embody instructions proposals`, then accept it again")),
+        .hint("the proposal was recreated: read `embody instructions proposals`, then accept it again")),
     }
 }
 
@@ -281,13 +281,14 @@ fn from_mind_error(error: embody_mind::Error) -> CliError {
 
 /// The error of the store for an unknown id, for when there is no store.
 fn proposal_not_found(id: &str) -> CliError {
-    CliError::new(format!("there is no proposal `{id}`"))
-        .hint("`embody instructions proposals` lists them; `--user` and `--agent` say whose")
+    CliError::new(format!("there is no proposal `{id}`")).hint(
+        "`embody instructions proposals` lists them; `--user` and `--agent` select the user and the agent",
+    )
 }
 
 fn proposals_text(found: &[Proposal]) -> String {
     if found.is_empty() {
-        return "No proposal waits.\n".to_owned();
+        return "No proposals.\n".to_owned();
     }
     let mut out = String::new();
     for Proposal { id, change, writer, trust, created_at, .. } in found {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Command, CommandFactory};
+use clap::{Arg, Args, Command, CommandFactory};
 use clap_complete::{Shell, generate};
 use clap_mangen::{Man, generate_to};
 
@@ -24,7 +24,7 @@ pub(crate) struct ManArgs {
 }
 
 pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, CliError> {
-    let failed = |error: std::io::Error| CliError::new("the manual could not be written").caused_by(&error);
+    let failed = |error: std::io::Error| CliError::new("cannot write the manual").caused_by(&error);
     if args.markdown {
         output::plain(&markdown())?;
         return Ok(ExitCode::SUCCESS);
@@ -61,19 +61,24 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<ExitCode, CliError> 
 
 fn markdown() -> String {
     let mut out = String::from(
-        "# Command line\n\nGenerated from the program by `cargo xtask docs`. Global options work before and after the command.\n",
+        "# Command line\n\nGenerated from the program by `cargo xtask docs`. Every command also takes `--help` and the global \
+         options of [`embody`](#embody), before or after its own; they are listed only once.\n",
     );
     let mut command = Cli::command().term_width(100).color(clap::ColorChoice::Never);
     command.build();
-    section(&mut out, &mut command, "embody");
+    section(&mut out, &command, "embody");
     out
 }
 
-fn section(out: &mut String, command: &mut Command, name: &str) {
-    let help = command.render_long_help().to_string();
+/// A subcommand is shown without its global options and `--help`.
+fn section(out: &mut String, command: &Command, name: &str) {
+    let is_root = command.get_name() == name;
+    let is_own = |arg: &Arg| is_root || !(arg.is_global_set() || arg.get_id() == "help");
+    let mut shown = command.clone().mut_args(|arg| if is_own(&arg) { arg } else { arg.hide(true) });
+    let help = shown.render_long_help().to_string();
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-    let _ = write!(out, "\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n"));
-    for child in command.get_subcommands_mut().filter(|child| !child.is_hide_set()) {
+    let _ = write!(out, "\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n").trim_end());
+    for child in command.get_subcommands().filter(|child| !child.is_hide_set()) {
         let name = format!("{name} {}", child.get_name());
         section(out, child, &name);
     }

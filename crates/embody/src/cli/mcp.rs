@@ -19,20 +19,20 @@ use crate::telemetry::Telemetry;
 use crate::{broker_setup, embedded, store, web};
 
 pub(super) const MCP_EXAMPLES: &str = "Examples:
-  embody mcp                                  what a host starts: the one entry in its list of MCP servers
-  embody mcp --agent writer                   the same as another agent
-  embody mcp --listen 127.0.0.1:7717          for many hosts, at /mcp, and at /sse for older ones
+  embody mcp                                  on stdio: the entry in a host's list of MCP servers
+  embody mcp --agent writer                   with another agent
+  embody mcp --listen 127.0.0.1:7717          for many hosts: streamable HTTP at /mcp, legacy SSE at /sse
   embody token add --user owner --scope mcp   the bearer token that such a host sends";
 
 pub(super) const MIND_EXAMPLES: &str = "Examples:
-  embody mind                                 for a host that starts it, over stdin and stdout
-  embody mind --listen 127.0.0.1:7718         for many hosts, at /mcp, and at /sse for older ones
+  embody mind                                 on stdio, started by a host
+  embody mind --listen 127.0.0.1:7718         for many hosts: streamable HTTP at /mcp, legacy SSE at /sse
   embody token add --user owner --scope mcp   the bearer token that such a host sends";
 
 pub(super) const BODY_EXAMPLES: &str = "Examples:
-  embody body                                 for a host that starts it, over stdin and stdout
-  embody body --listen 127.0.0.1:7719         for many hosts, at /mcp, and at /sse for older ones
-  embody mcp                                  behind the broker, where its messages are gated";
+  embody body                                 on stdio, started by a host
+  embody body --listen 127.0.0.1:7719         for many hosts: streamable HTTP at /mcp, legacy SSE at /sse
+  embody mcp                                  behind the broker, which gates its calls";
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
@@ -140,7 +140,7 @@ async fn serve_stdio<S: Service>(
     tokio::select! {
         served = serve::over_stdio(service, principal, ending) => served,
         () = args::wait_until_token_revoked(store), if is_shared => {
-            Err(CliError::new("the token in EMBODY_TOKEN was revoked, or is over"))
+            Err(CliError::new("the token in EMBODY_TOKEN was revoked or has expired"))
         }
     }
 }

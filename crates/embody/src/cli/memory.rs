@@ -37,54 +37,54 @@ const EXAMPLES: &str = "Examples:
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum MemoryCommand {
-    /// Saves a memory
+    /// Save a memory
     Add(AddArgs),
-    /// Finds memories, the best answer first
+    /// Search memories, best match first
     Search(SearchArgs),
-    /// Lists memories, newest first
+    /// List memories, newest first
     List(ListArgs),
-    /// Takes a memory out of every search; its history keeps it
+    /// Remove a memory from search; its history is kept
     Forget(IdArgs),
-    /// Lets a quarantined memory be found
+    /// Release a quarantined memory, so that searches find it
     Release(IdArgs),
-    /// Shows every version of a memory, the present one first
+    /// Show every version of a memory, the current one first
     History(IdArgs),
-    /// Writes every memory with its history as JSON Lines
+    /// Print every memory with its history as JSON Lines
     Export(ScopeArgs),
-    /// Takes in what `export` wrote, all of it or nothing
+    /// Import the output of `export`, all of it or nothing
     Import(ImportArgs),
-    /// Lists what `reflect` was told and holds back since it reads like an order, newest first
+    /// List statements given to `reflect` that are withheld because they read like orders, newest first
     Held(HeldArgs),
-    /// Lists what somebody took upon themselves and has not done yet
+    /// List open commitments
     Commitments(CommitmentsArgs),
-    /// Marks a commitment as done, dropped or open again
+    /// Mark a commitment as done, dropped or open again
     Settle(SettleArgs),
-    /// Lists when the mind tidied up and what it did, newest first
+    /// List the mind's consolidation runs, newest first
     Consolidations(ConsolidationsArgs),
-    /// Takes back what one tidying up did; what was changed since is left alone
+    /// Undo a consolidation run; what changed since then stays
     Undo(UndoArgs),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct AddArgs {
-    /// What to remember, or `-` to read it from stdin
+    /// The text to remember, or `-` to read it from stdin
     text: String,
-    /// What kind of thing it is
+    /// The kind of memory
     #[arg(long, default_value = "note")]
     kind: String,
-    /// A word to file it under; may be repeated
+    /// A tag; may be repeated
     #[arg(long = "tag", value_name = "WORD")]
     tags: Vec<String>,
-    /// Who said it
+    /// The person who said it
     #[arg(long)]
     actor: Option<String>,
-    /// In which conversation; memories of one conversation help each other to be found
+    /// The conversation; memories of one conversation improve each other's ranking
     #[arg(long)]
     session: Option<String>,
-    /// Where it comes from
+    /// The source
     #[arg(long)]
     source: Option<String>,
-    /// When it happened [default: now]
+    /// The time of the event [default: now]
     #[arg(long, value_name = "RFC3339", value_parser = time::parse_timestamp)]
     occurred_at: Option<Timestamp>,
     #[command(flatten)]
@@ -93,15 +93,15 @@ pub(crate) struct AddArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct SearchArgs {
-    /// In your own words; an empty one lists the newest
+    /// The query in plain words; an empty query lists the newest memories
     query: String,
-    /// How many
+    /// The maximum number of results
     #[arg(long, default_value_t = 10)]
     limit: u32,
-    /// Only those of this kind
+    /// Only memories of this kind
     #[arg(long)]
     kind: Option<String>,
-    /// Only what happened since
+    /// Only events since this time
     #[arg(long, value_name = "RFC3339", value_parser = time::parse_timestamp)]
     since: Option<Timestamp>,
     #[command(flatten)]
@@ -110,16 +110,16 @@ pub(crate) struct SearchArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// How many
+    /// The maximum number of results
     #[arg(long, default_value_t = 20)]
     limit: u32,
-    /// Those that follow the memory of this id
+    /// Start after the memory with this id
     #[arg(long, value_name = "ID")]
     after: Option<String>,
-    /// Only those of this kind
+    /// Only memories of this kind
     #[arg(long)]
     kind: Option<String>,
-    /// With this status: active, quarantined or forgotten
+    /// The status: active, quarantined or forgotten
     #[arg(long, default_value = "active", value_parser = ["active", "quarantined", "forgotten"])]
     status: String,
     #[command(flatten)]
@@ -144,7 +144,7 @@ pub(crate) struct ImportArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct HeldArgs {
-    /// How many
+    /// The maximum number of results
     #[arg(long, default_value_t = 20)]
     limit: u32,
     #[command(flatten)]
@@ -153,10 +153,10 @@ pub(crate) struct HeldArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct CommitmentsArgs {
-    /// Also those that are done, dropped or lapsed
+    /// Include done, dropped and lapsed commitments
     #[arg(long)]
     all: bool,
-    /// How many of each
+    /// The number of each kind
     #[arg(long, default_value_t = 100)]
     limit: u32,
     #[command(flatten)]
@@ -167,7 +167,7 @@ pub(crate) struct CommitmentsArgs {
 pub(crate) struct SettleArgs {
     /// The commitment's id
     id: String,
-    /// What has become of it: done, dropped, or open again
+    /// The new status: done, dropped or open
     #[arg(long = "as", value_name = "STATUS", default_value = "done", value_parser = ["done", "dropped", "open"])]
     status: String,
     #[command(flatten)]
@@ -176,7 +176,7 @@ pub(crate) struct SettleArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ConsolidationsArgs {
-    /// How many
+    /// The maximum number of results
     #[arg(long, default_value_t = 20)]
     limit: u32,
     #[command(flatten)]
@@ -229,7 +229,7 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, CliError> {
     } else {
         output::plain(&format!("{}\n", saved.id))?;
         if saved.repeated {
-            output::stderr_line("it was there already");
+            output::stderr_line("the memory exists already");
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -266,7 +266,7 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
 fn show(found: Vec<(Memory, Option<f64>)>, context: &Context) -> Result<ExitCode, CliError> {
     let json = |(memory, score): &(Memory, Option<f64>)| as_json(memory, *score);
     context.print_list("memories", &found, json, |found| match found {
-        [] => "Nothing is remembered that fits.\n".to_owned(),
+        [] => "No matching memory.\n".to_owned(),
         found => found.iter().map(|(memory, score)| as_text(memory, *score)).collect(),
     })
 }
@@ -335,7 +335,7 @@ fn print_status(memory: Option<Memory>, args: &IdArgs, context: &Context) -> Res
 /// The error of the store for an unknown id, for when there is no store.
 fn not_found(id: &str) -> CliError {
     CliError::new(format!("there is no memory `{id}`"))
-        .hint("`embody memory list` shows the ids; `--user` and `--agent` say whose")
+        .hint("`embody memory list` shows the ids; `--user` and `--agent` select the user and the agent")
 }
 
 fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
@@ -378,13 +378,13 @@ fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
     let lines = read_file(&args.file, IMPORT_LIMIT)?.ok_or_else(|| {
         CliError::new(format!("`{}` is larger than {IMPORT_LIMIT} bytes", args.file.display()))
-            .hint("import it in several parts: every line stands for itself")
+            .hint("split it: every line is independent")
     })?;
     let done = store::with(context, async |store| {
         store.memories().import(&scope, &lines).await.map_err(|error| import_error(&args.file, error))
     })?;
     context.print_plain(&json!({ "added": done.added, "unchanged": done.unchanged }), || {
-        format!("{} added, {} were there already\n", done.added, done.unchanged)
+        format!("{} added, {} unchanged\n", done.added, done.unchanged)
     })
 }
 
@@ -396,7 +396,7 @@ fn import_error(file: &Path, error: embody_store::Error) -> CliError {
     let name = if file == Path::new("-") { "stdin".to_owned() } else { format!("`{}`", file.display()) };
     CliError::new(format!("{name} cannot be imported"))
         .caused_by(&error)
-        .hint("it takes the lines that `embody memory export` writes")
+        .hint("the file must be the output of `embody memory export`")
 }
 
 fn list_held(args: &HeldArgs, context: &Context) -> Result<ExitCode, CliError> {
@@ -409,7 +409,7 @@ fn list_held(args: &HeldArgs, context: &Context) -> Result<ExitCode, CliError> {
 
 fn held_text(found: &[LogEntry]) -> String {
     if found.is_empty() {
-        return "Nothing is held back.\n".to_owned();
+        return "No withheld statements.\n".to_owned();
     }
     let mut out = String::new();
     for LogEntry { seq, entry } in found {
@@ -454,8 +454,9 @@ fn settle(args: &SettleArgs, context: &Context) -> Result<ExitCode, CliError> {
         Ok(store.commitments().set_status(&scope, &args.id, status, now).await?)
     })?;
     let settled = settled.ok_or_else(|| {
-        CliError::new(format!("there is no commitment `{}`", args.id))
-            .hint("`embody memory commitments` lists them; `--user` and `--agent` say whose")
+        CliError::new(format!("there is no commitment `{}`", args.id)).hint(
+            "`embody memory commitments` lists them; `--user` and `--agent` select the user and the agent",
+        )
     })?;
     let (id, status) = (&settled.id, settled.status.name());
     context.print_plain(&json!({ "id": id, "status": status }), || format!("{id} is {status}\n"))
@@ -463,7 +464,7 @@ fn settle(args: &SettleArgs, context: &Context) -> Result<ExitCode, CliError> {
 
 fn commitments_text(found: &[Commitment]) -> String {
     if found.is_empty() {
-        return "Nothing is to be done.\n".to_owned();
+        return "No commitments.\n".to_owned();
     }
     let now = Timestamp::now().as_microsecond();
     let mut out = String::new();
@@ -511,8 +512,9 @@ fn undo(args: &UndoArgs, context: &Context) -> Result<ExitCode, CliError> {
         Ok(store.consolidations().undo(&scope, &args.run, now).await?)
     })?;
     let UndoResult { memories, commitments, entries, left } = undone.ok_or_else(|| {
-        CliError::new(format!("there is no consolidation `{}`", args.run))
-            .hint("`embody memory consolidations` lists them; `--user` and `--agent` say whose")
+        CliError::new(format!("there is no consolidation `{}`", args.run)).hint(
+            "`embody memory consolidations` lists them; `--user` and `--agent` select the user and the agent",
+        )
     })?;
     if context.json {
         output::json(
@@ -521,26 +523,27 @@ fn undo(args: &UndoArgs, context: &Context) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     output::plain(&format!(
-        "brought back: memories {memories}, commitments {commitments}, log entries {entries}\n"
+        "restored: memories {memories}, commitments {commitments}, log entries {entries}\n"
     ))?;
     if left > 0 {
-        output::stderr_line(&format!("left alone, because they were changed since or are gone: {left}"));
+        output::stderr_line(&format!(
+            "not restored, because they changed since then or were removed: {left}"
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn consolidations_text(runs: &[ConsolidationRun]) -> String {
     if runs.is_empty() {
-        return "Nothing was tidied up yet.\n".to_owned();
+        return "No consolidation runs yet.\n".to_owned();
     }
     let mut out = format!(
         "{HEAD}{:36}  {:20}  {:>8}  {:>6}  {:>6}{HEAD:#}\n",
         "run", "when", "memories", "lapsed", "log"
     );
     for ConsolidationRun { id, at, merged, lapsed, pruned, undone_at } in runs {
-        let back = undone_at.map_or(String::new(), |undone_at| {
-            format!("  {DIM}taken back {}{DIM:#}", time::display(undone_at))
-        });
+        let back = undone_at
+            .map_or(String::new(), |undone_at| format!("  {DIM}undone {}{DIM:#}", time::display(undone_at)));
         let when = time::display(*at);
         let _ = writeln!(out, "{id:36}  {when:20}  {merged:>8}  {lapsed:>6}  {pruned:>6}{back}");
     }

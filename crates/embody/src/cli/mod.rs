@@ -48,20 +48,21 @@ const STYLES: Styles = Styles::styled()
     .placeholder(AnsiColor::Cyan.on_default());
 
 const EXAMPLES: &str = "Examples:
-  embody demo                               see it at work, without any set-up
-  embody init                               make a workspace in ~/.embody
-  embody prompt show --layout tagged        print the prompt, exactly as it is sent
-  embody prompt explain                     where each part comes from and what it costs
-  embody prompt explain --html prompt.html  the same as a page
-  embody prompt lint                        what is wrong with it
-  embody instructions set 'Be brief.'       what the agent is told from the next prompt on
-  embody memory search 'who likes tea?'     what it remembers, the best answer first
-  embody run 'What did I promise Ann?'      say something to the agent
-  embody up                                 talk to it in the browser; hosts find everything at /mcp
-  embody mcp                                be a host's one MCP server, yours behind it
-  embody doctor                             what is wrong with the workspace";
+  embody demo                               run the demo, without any set-up
+  embody init                               create a workspace in ~/.embody
+  embody doctor                             check the workspace
+  embody prompt show --layout tagged        print the system prompt exactly as it is sent
+  embody prompt explain                     show the source and the tokens of each section
+  embody prompt explain --html prompt.html  write the same as a page
+  embody prompt lint                        check the prompt for problems
+  embody instructions set 'Be brief.'       set standing instructions, effective in the next prompt
+  embody memory search 'who likes tea?'     search memories, best match first
+  embody run 'What did I promise Ann?'      run one turn of the agent
+  embody up                                 serve the web chat, and MCP at /mcp
+  embody mcp                                serve MCP on stdio: the command for a host's server list";
 
-/// Gives an AI agent one self: its prompt, its memory, its rules, and one MCP entry in front of its servers.
+/// Keep an AI agent's rules, persona and memory in one place, and enforce the rules as an MCP server in front of your
+/// other MCP servers
 #[derive(Parser, Debug)]
 #[command(name = "embody", version, styles = STYLES, after_help = EXAMPLES, max_term_width = 100)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
@@ -81,13 +82,13 @@ pub(crate) struct Global {
     /// The configuration file [env: EMBODY_CONFIG] [default: embody.toml in the workspace]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The store's address [default: SQLite in the workspace]
+    /// The store's URL [default: SQLite in the workspace]
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
-    /// How much to say on stderr [default: as configured, else info]
+    /// The log level on stderr [default: as configured, else info]
     #[arg(long, global = true, value_name = "LEVEL", value_parser = ["off", "error", "warn", "info", "debug", "trace"])]
     log: Option<String>,
     /// The user that a flag of the command names.
@@ -97,71 +98,71 @@ pub(crate) struct Global {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Shows, explains, compares and checks prompts
+    /// Show, explain, compare and check prompts
     #[command(subcommand)]
     Prompt(prompt::PromptCommand),
-    /// Saves, finds, lists, forgets, exports and imports memories; what is to be done
+    /// Save, search, list, forget, export and import memories; list commitments
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
-    /// Shows, sets and reverts standing instructions; decides on proposals
+    /// Show, set and revert standing instructions; accept or dismiss proposals
     #[command(subcommand)]
     Instructions(instructions::InstructionsCommand),
-    /// Sets souls and identities in the store
+    /// Set souls and identities in the store
     #[command(subcommand)]
     Agent(agent::AgentCommand),
-    /// Shows the calls that wait for a person; approves and denies them
+    /// List, approve and deny calls that wait for approval
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
-    /// Shows the tools' definitions that hold; accepts changed ones
+    /// Show pinned tool definitions; accept changed ones
     #[command(subcommand)]
     Pins(pins::PinsCommand),
-    /// Says what the rules make of a call
+    /// Test what the rules decide about a call
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
-    /// Shows, verifies and exports the audit chain
+    /// Show, verify and export the audit chain
     #[command(subcommand)]
     Audit(audit::AuditCommand),
-    /// Makes, lists and revokes tokens
+    /// Create, list and revoke tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
-    /// Lists users; locks them out and lets them in again
+    /// List, disable and enable users
     #[command(subcommand)]
     User(user::UserCommand),
-    /// Shows what the store holds; upgrades old ones
+    /// Show the store's status; upgrade old databases
     #[command(subcommand)]
     Store(store::StoreCommand),
-    /// Runs everything in one process: the broker, the chat page, Telegram, schedules
+    /// Run everything in one process: broker, web chat, Telegram, schedules
     Up(up::UpArgs),
-    /// Says something to an agent: one turn, its reply on stdout
+    /// Run one turn of the agent and print its reply
     Run(run::RunArgs),
-    /// Plans, lists, runs and removes what the agent does by itself
+    /// Add, list, run and remove schedules
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
-    /// Serves everything through one MCP entry: what a host runs
+    /// Serve the broker as an MCP server: the command for a host's server list
     #[command(after_help = mcp::MCP_EXAMPLES)]
     Mcp(mcp::ServeArgs),
-    /// Serves the embedded mind alone, as an MCP server
+    /// Serve only the embedded mind as an MCP server
     #[command(after_help = mcp::MIND_EXAMPLES)]
     Mind(mcp::ServeArgs),
-    /// Serves the embedded body alone, as an MCP server: messages, tasks, schedules
+    /// Serve only the embedded body as an MCP server: messages, tasks, schedules
     #[command(after_help = mcp::BODY_EXAMPLES)]
     Body(mcp::ServeArgs),
-    /// Shows what runs, what does not work, and what waits for you
+    /// Show sessions, problems and pending approvals
     #[command(after_help = status::EXAMPLES)]
     Status(ScopeArgs),
-    /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
+    /// Create a workspace: rules, identity, soul, a skill, a commented configuration
     Init(init::InitArgs),
-    /// Shows the real thing at work, in a folder of its own: no model, no host, no set-up
+    /// Show the broker at work in a temporary folder, without a model, a host or set-up
     Demo(demo::DemoArgs),
-    /// Checks the workspace and says what is wrong with it
+    /// Check the workspace and the configured connections
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(PromptArgs),
-    /// Shows and checks the configuration
+    /// Show and check the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Prints completions for a shell
+    /// Print shell completions
     Completions(man::CompletionsArgs),
-    /// Prints the manual page, or writes one for every command
+    /// Print the manual page, or write one for every command
     Man(man::ManArgs),
 }
 
@@ -316,14 +317,17 @@ fn load(global: &Global) -> Result<Loaded, CliError> {
 fn workspace(global: &Global) -> Result<PathBuf, CliError> {
     let given = global.workspace.clone().or_else(|| non_empty("EMBODY_WORKSPACE").map(PathBuf::from));
     let path = given.or_else(default_workspace).ok_or_else(|| {
-        CliError::usage("there is no home folder to look for a workspace in").hint("pass `--workspace DIR`")
+        CliError::usage("no home folder found, so there is no default workspace")
+            .hint("pass `--workspace DIR`")
     })?;
     // A missing folder is a workspace without files.
     if path.metadata().is_ok_and(|found| !found.is_dir()) {
         return Err(CliError::usage(format!("the workspace `{}` is a file, not a folder", path.display()))
-            .hint("name a folder with `--workspace` or EMBODY_WORKSPACE; a configuration file is named with `--config`"));
+            .hint(
+                "pass a folder with `--workspace` or EMBODY_WORKSPACE; `--config` takes a configuration file",
+            ));
     }
-    std::path::absolute(&path).usage_context(format!("`{}` is no path", path.display()))
+    std::path::absolute(&path).usage_context(format!("`{}` is not a valid path", path.display()))
 }
 
 fn default_workspace() -> Option<PathBuf> {

@@ -22,9 +22,9 @@ use crate::output::{self, pluralize, printable};
 use crate::{store, time};
 
 const EXAMPLES: &str = "Examples:
-  embody pins list                           definitions that wait for you, and why
-  embody pins list --all                     every tool that was seen
-  embody pins accept mail/send_email         shows the change, and accepts it
+  embody pins list                           definitions that need your decision, and why
+  embody pins list --all                     every known tool
+  embody pins accept mail/send_email         show the change and accept it
   embody pins accept 'mail/*'                the same for all tools of a body
   embody pins accept mail/send_email --hash 5f0c2a91
                                              only if it is the one that you have looked at";
@@ -38,26 +38,26 @@ const SHORT_HASH_CHARS: usize = 8;
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum PinsCommand {
-    /// Shows the definitions that are quarantined or have changed, and why
+    /// List quarantined and changed definitions, and why
     List(ListArgs),
-    /// Shows the present definition of a tool, and accepts it
+    /// Show the current definition of a tool and accept it
     Accept(AcceptArgs),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// Every tool that was seen, not only those that wait for you
+    /// List every known tool, not only quarantined and changed ones
     #[arg(long)]
     all: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct AcceptArgs {
-    /// BODY/TOOL, or BODY and TOOL, or TOOL alone where only one body has it; BODY/* for all tools of a body that wait for
-    /// you, with `*` and `?` as in the rules
+    /// BODY/TOOL, or BODY and TOOL, or TOOL if only one body has it; BODY/* for all tools of a body that need a decision,
+    /// with `*` and `?` as in rules
     #[arg(required = true, num_args = 1..=2, value_name = "TOOL")]
     tool: Vec<String>,
-    /// The hash of the definition that you have looked at; its first 8 characters are enough
+    /// The hash of the definition that you reviewed; the first 8 characters are enough
     #[arg(long)]
     hash: Option<String>,
 }
@@ -74,10 +74,10 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
     let seen = pins.len();
     pins.retain(|pin| args.all || is_waiting(pin));
     context.print_list("pins", &pins, as_json, |pins| match (pins, seen) {
-        ([], 0) => "No tool was seen so far.\n".to_owned(),
+        ([], 0) => "No tool is known yet.\n".to_owned(),
         ([], _) => {
             let seen = pluralize(seen, "definition");
-            format!("No definition waits for you. Seen so far: {seen}; `--all` lists them.\n")
+            format!("No definition needs your decision. Known: {seen}; `--all` lists them.\n")
         }
         (pins, _) => pins.iter().map(as_text).collect(),
     })
@@ -96,7 +96,7 @@ fn accept(args: &AcceptArgs, context: &Context) -> Result<ExitCode, CliError> {
     let pin = find(&args.tool, pins)?;
     let hash = shown_hash(&pin);
     if !is_waiting(&pin) {
-        output::stderr_line(&format!("{} is what it was; there is nothing to accept", name(&pin)));
+        output::stderr_line(&format!("{} has not changed; there is nothing to accept", name(&pin)));
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(wanted) = args.hash.as_deref().filter(|wanted| !is_same(wanted, hash)) {
@@ -128,7 +128,7 @@ fn accept_all(
     }
     pins.retain(is_waiting);
     if pins.is_empty() && !context.json {
-        output::stderr_line("no definition waits for you; there is nothing to accept");
+        output::stderr_line("no definition needs your decision; there is nothing to accept");
         return Ok(ExitCode::SUCCESS);
     }
     if !context.json {
@@ -187,13 +187,13 @@ fn find(names: &[String], pins: Vec<ToolPin>) -> Result<ToolPin, CliError> {
 }
 
 fn not_found(name: &str) -> CliError {
-    CliError::new(format!("no tool `{name}` was ever seen")).hint("`embody pins list` shows those that were")
+    CliError::new(format!("unknown tool `{name}`")).hint("`embody pins list --all` lists the known tools")
 }
 
 fn stale(now: &ToolPin, wanted: &str) -> CliError {
     let (name, hash) = (name(now), short(shown_hash(now)));
-    let message = format!("`{name}` has the definition `{hash}` by now, not `{}`", short(wanted));
-    CliError::new(message).hint("it was not accepted: look at `embody pins list` again")
+    let message = format!("the definition of `{name}` is now `{hash}`, not `{}`", short(wanted));
+    CliError::new(message).hint("it was not accepted: read `embody pins list` again")
 }
 
 fn confirmed(question: &str) -> Result<bool, CliError> {

@@ -31,26 +31,26 @@ const DIM: Style = Style::new().dimmed();
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum PolicyCommand {
-    /// Says what would happen to a call, and why; nothing is called
+    /// Show what would happen to a call, and why, without making it
     Test(TestArgs),
 }
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TestArgs {
-    /// The tool, by the name that its body gives it, or BODY/TOOL
+    /// The tool, by its name in its body, or BODY/TOOL
     tool: String,
     /// The call's arguments, a JSON object; `-` reads stdin
     #[arg(long, value_name = "JSON", default_value = "{}")]
     args: String,
-    /// The body: one of yours, `embody` or `mind` [default: the only one that is known to have the tool,
-    /// else the only one of yours]
+    /// The body: a configured one, `embody` or `mind` [default: the only body known to have the tool, else the only
+    /// configured one]
     #[arg(long)]
     body: Option<String>,
-    /// The channel that the call comes through
+    /// The channel of the call
     #[arg(long, default_value = "mcp")]
     channel: String,
-    /// The session that it is made in
+    /// The session of the call
     #[arg(long, default_value = "test")]
     session: String,
     #[command(flatten)]
@@ -84,7 +84,7 @@ fn test(args: &TestArgs, context: &Context) -> Result<ExitCode, CliError> {
 
 fn arguments(text: &str) -> Result<Arguments, CliError> {
     let wrong = |reason: &dyn std::error::Error| {
-        CliError::usage("`--args` is no JSON object")
+        CliError::usage("`--args` is not a JSON object")
             .caused_by(reason)
             .hint("write it like '{\"to\": \"bob\"}'")
     };
@@ -125,7 +125,7 @@ impl TestResult<'_> {
         if !self.facts.is_seen {
             let why = match self.body {
                 broker_setup::BODY => "the embedded body has no such tool",
-                _ => "this tool was never seen: what its server says of it is not known",
+                _ => "this tool is not known yet, and neither are its annotations",
             };
             let _ = writeln!(out, "  {DIM}{why}{DIM:#}");
         }
@@ -135,7 +135,7 @@ impl TestResult<'_> {
     fn class_from(&self) -> &'static str {
         match (self.explained.class_from, self.body) {
             (from @ (ClassFrom::Rule | ClassFrom::Name), _) => from.words(),
-            (_, broker_setup::BODY) if self.facts.is_seen => "the embedded body says so",
+            (_, broker_setup::BODY) if self.facts.is_seen => "annotation of the embedded body",
             (_, broker_setup::MIND) => ClassFrom::Name.words(),
             // The annotation of a trusted server counts.
             (ClassFrom::Hint, _) if self.facts.is_trusted => ClassFrom::Annotations.words(),
@@ -146,8 +146,10 @@ impl TestResult<'_> {
     fn gate_from(&self) -> &'static str {
         match self.explained.matches.iter().any(|found| found.sets_gate) {
             true => "a rule sets it",
-            false if self.explained.ruled.via.is_empty() => "a rule asks, and the rules leave no way to ask",
-            false => "the default of the class",
+            false if self.explained.ruled.via.is_empty() => {
+                "a rule asks, and the rules allow no channel to ask on"
+            }
+            false => "default of the class",
         }
     }
 
@@ -184,7 +186,7 @@ fn holds(found: &Match) -> &'static str {
     match found.holds {
         Some(true) => "holds",
         Some(false) => "does not hold",
-        None => "cannot be told: it may only make things stricter",
+        None => "cannot be evaluated: it may only make the decision stricter",
     }
 }
 
@@ -192,9 +194,9 @@ fn rule_text(found: &Match, context: &Context) -> String {
     let Some((rule, key, source)) = rule(found, context) else { return String::new() };
     let mut out = format!("  {key} {DIM}{}{DIM:#} {}", source.unwrap_or_default(), holds(found));
     let counts = match (found.sets_class, found.sets_gate) {
-        (true, true) => ", and gives class and gate",
-        (true, false) => ", and gives the class",
-        (false, true) => ", and sets the gate",
+        (true, true) => ", sets class and gate",
+        (true, false) => ", sets the class",
+        (false, true) => ", sets the gate",
         (false, false) => "",
     };
     let _ = writeln!(out, "{counts}");
@@ -263,7 +265,7 @@ fn resolve_tool(text: &str, body: Option<&str>, context: &Context) -> Result<Res
     pins.retain(|pin| is_body(&pin.body, context));
     if let (Some((prefix, _)), None, true) = (split, named, pins.is_empty()) {
         return Err(no_body(prefix, context)
-            .hint(format!("for a tool that is called `{tool}` name its body with `--body`")));
+            .hint(format!("if the tool's name is `{tool}`, pass its body with `--body`")));
     }
     let body = named.or_else(|| owner(tool, &pins, context)).unwrap_or_default().to_owned();
     let facts = tool_facts(&body, tool, &pins, context);
@@ -281,7 +283,7 @@ fn is_body(name: &str, context: &Context) -> bool {
 
 fn no_body(name: &str, context: &Context) -> CliError {
     let names: Vec<String> = bodies(context).map(|body| format!("`{body}`")).collect();
-    CliError::usage(format!("there is no body `{name}`")).hint(format!("there are {}", names.join(", ")))
+    CliError::usage(format!("there is no body `{name}`")).hint(format!("known bodies: {}", names.join(", ")))
 }
 
 /// The body of a tool when none is given. As for hosts, other bodies win over the embedded ones.

@@ -19,22 +19,22 @@ use crate::{output, serve, store};
 
 const EXAMPLES: &str = "Examples:
   embody run 'What did I promise Ann?'          one turn in a new thread
-  embody run --thread ID 'And by when?'         goes on with it
+  embody run --thread ID 'And by when?'         continue that thread
   embody run --channel scheduled 'Write the digest.'
   git log -5 | embody run -                     the text from stdin";
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// What is said to the agent; `-` reads it from stdin
+    /// The message to the agent; `-` reads it from stdin
     text: String,
-    /// The channel that it is as if it came through
+    /// The channel that the turn is treated as
     #[arg(long, value_parser = ["web", "telegram", "scheduled"], default_value = "web")]
     channel: String,
-    /// Go on with this thread
+    /// Continue this thread
     #[arg(long, value_name = "ID")]
     thread: Option<String>,
-    /// The task that it is about, by its id
+    /// The id of the task that the message is about
     #[arg(long, value_name = "ID")]
     task: Option<String>,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub(crate) struct RunArgs {
 pub(crate) fn run(args: &RunArgs, context: Context) -> Result<ExitCode, CliError> {
     let text = read_text(&args.text)?;
     if text.trim().is_empty() {
-        return Err(CliError::usage("there is nothing to say").hint("embody run 'What did I promise Ann?'"));
+        return Err(CliError::usage("the message is empty").hint("embody run 'What did I promise Ann?'"));
     }
     let scope = args.scope.resolve()?;
     let json = context.json;
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &RunArgs, context: Context) -> Result<ExitCode, CliError
         let app = App::open(context, &ScopeArgs::owner(), scope.agent(), times).await?;
         let turned = tokio::select! {
             turned = turn(&app, args, &scope, text) => turned,
-            () = ending.cancelled() => Err(CliError::new("it was broken off")),
+            () = ending.cancelled() => Err(CliError::new("interrupted")),
         };
         app.close().await;
         let (thread, turned) = turned?;
@@ -69,10 +69,10 @@ pub(crate) fn run(args: &RunArgs, context: Context) -> Result<ExitCode, CliError
         } else {
             match &turned.reply {
                 Some(reply) => output::plain(&format!("{}\n", reply.trim_end()))?,
-                None => output::stderr_line("the agent has nothing to say"),
+                None => output::stderr_line("the agent did not reply"),
             }
             if turned.is_cut {
-                output::stderr_line("the model met the limit of its length: the reply is cut");
+                output::stderr_line("the reply is cut: the model reached its output limit");
             }
             output::stderr_line(&format!("thread {thread}"));
         }
@@ -120,10 +120,10 @@ async fn thread(store: &Store, args: &RunArgs, scope: &Scope, text: &str) -> Res
     let known = store.threads().get(scope.user(), id).await?;
     match known {
         Some(thread) if thread.agent == scope.agent() => Ok(thread.id),
-        Some(thread) => Err(CliError::new(format!("thread `{id}` is one of agent `{}`", thread.agent))
+        Some(thread) => Err(CliError::new(format!("thread `{id}` belongs to agent `{}`", thread.agent))
             .hint(format!("pass `--agent {}`", thread.agent))),
         None => Err(CliError::new(format!("user `{}` has no thread `{id}`", scope.user()))
-            .hint("leave `--thread` out to begin a new one")),
+            .hint("leave `--thread` out to start a new thread")),
     }
 }
 
@@ -135,7 +135,7 @@ fn line(event: &TurnEvent) -> Option<String> {
             Some(format!("· {}: {decision}{id}", printable(name)))
         }
         TurnEvent::Waiting { after, reason } => {
-            Some(format!("· again in {} s: {}", after.as_secs(), printable(reason)))
+            Some(format!("· retry in {} s: {}", after.as_secs(), printable(reason)))
         }
         TurnEvent::Text(_) | TurnEvent::ToolDone { .. } => None,
     }

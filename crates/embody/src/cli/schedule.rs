@@ -31,8 +31,8 @@ const EXAMPLES: &str = "Examples:
   embody schedule add --at '2027-01-31 09:00' 'Remind me of the invoice.'
   embody schedule add --in 20m 'Remind me of the tea.'
   embody schedule list
-  embody schedule runs 019a8b3e-…           how its runs ended, and what they said
-  embody schedule run 019a8b3e-…            runs it now, whenever it is due";
+  embody schedule runs 019a8b3e-…           how its runs ended, and their output
+  embody schedule run 019a8b3e-…            run it now";
 
 const HEAD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -44,25 +44,25 @@ const NEXT_TIMES: usize = 3;
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum ScheduleCommand {
-    /// Plans a run, once or again and again, and says when it is due
+    /// Add a schedule and print its next times
     Add(AddArgs),
-    /// Lists schedules: when each is due next, how its last run ended
+    /// List schedules with the next due time and the outcome of the last run
     List(ListArgs),
-    /// Shows the runs of a schedule, the newest first
+    /// List the runs of a schedule, newest first
     Runs(RunsArgs),
-    /// Runs a schedule now and prints what it says; it stays due when it is
+    /// Run a schedule now and print its output; its due times do not change
     Run(OneArgs),
-    /// Lets a schedule rest
+    /// Pause a schedule
     Pause(OneArgs),
-    /// Lets it go on, from now
+    /// Resume a paused or quarantined schedule from now on
     Resume(OneArgs),
-    /// Removes a schedule; a run that goes on may end
+    /// Remove a schedule; a run in progress may finish
     Remove(OneArgs),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct OneArgs {
-    /// Its id, as `schedule list` shows it
+    /// The schedule's id, see `schedule list`
     id: String,
     #[command(flatten)]
     scope: ScopeArgs,
@@ -71,25 +71,25 @@ pub(crate) struct OneArgs {
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("when").required(true).args(["cron", "at", "within"]))]
 pub(crate) struct AddArgs {
-    /// What the agent is told then; `-` reads it from stdin
+    /// The message to the agent; `-` reads it from stdin
     text: String,
-    /// Again and again: minute, hour, day of the month, month, day of the week; or @hourly, @daily,
-    /// @weekly, @monthly, @yearly, `@every 15m`
+    /// Recurring: minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly,
+    /// @monthly, @yearly, `@every 15m`
     #[arg(long, value_name = "EXPR")]
     cron: Option<String>,
-    /// Once, at this time: 2027-01-31T09:00:00Z, or `2027-01-31 09:00` in the time zone
+    /// Once, at this time: 2027-01-31T09:00:00Z, or `2027-01-31 09:00` in the schedule's time zone
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// Once, after this time: 20m, 2h, 3d
+    /// Once, after this duration: 20m, 2h, 3d
     #[arg(long = "in", value_name = "SPAN", value_parser = span)]
     within: Option<SignedDuration>,
     /// The time zone, such as Europe/Berlin [default: the user's, else this machine's]
     #[arg(long, value_name = "TZ")]
     timezone: Option<String>,
-    /// The channel that it is as if it came through
+    /// The channel that the run is treated as
     #[arg(long, default_value = "scheduled")]
     channel: String,
-    /// What becomes of runs that were missed: skip them, run once for all of them, or run them all
+    /// Missed runs: skip them, run once for all of them, or run them all
     #[arg(long, value_parser = ["skip", "once", "all"], default_value = Misfire::Once.name())]
     misfire: String,
     #[command(flatten)]
@@ -101,7 +101,7 @@ pub(crate) struct ListArgs {
     /// The user [env: EMBODY_USER] [default: owner]
     #[arg(long)]
     user: Option<String>,
-    /// Only those of this agent
+    /// Only schedules of this agent
     #[arg(long)]
     agent: Option<String>,
 }
@@ -110,7 +110,7 @@ pub(crate) struct ListArgs {
 pub(crate) struct RunsArgs {
     /// The schedule's id
     id: String,
-    /// At most so many
+    /// The maximum number of runs
     #[arg(long, short = 'n', default_value_t = 10)]
     count: u32,
     #[command(flatten)]
@@ -146,15 +146,18 @@ fn resume(args: &OneArgs, context: &Context) -> Result<ExitCode, CliError> {
         let schedule = find(store, &user, &args.id).await?;
         let next = table(&schedule)?.next_after(store.clock().await?);
         let Some(next) = next else {
-            return Err(CliError::new(format!("`{}` is over: it is not due any more", schedule.cron))
-                .hint("`embody schedule run` runs it now, `embody schedule add` makes another"));
+            return Err(CliError::new(format!(
+                "`{}` is in the past, so the schedule has no next time",
+                schedule.cron
+            ))
+            .hint("`embody schedule run` runs it now, `embody schedule add` adds another"));
         };
         store.schedules().enable(&user, &args.id, Some(next)).await?;
         Ok(Schedule { enabled: true, quarantined: false, next_at: Some(next), ..schedule })
     })?;
     let schedule = resumed.ok_or_else(|| not_found(&args.id, &user))?;
     let due = if context.json { String::new() } else { due(&schedule)? };
-    context.print_plain(&as_json(&schedule, None), || format!("{} goes on\n{due}", args.id))
+    context.print_plain(&as_json(&schedule, None), || format!("resumed {}\n{due}", args.id))
 }
 
 fn remove(args: &OneArgs, context: &Context) -> Result<ExitCode, CliError> {
@@ -180,13 +183,13 @@ fn table(schedule: &Schedule) -> Result<Timetable, CliError> {
     Timetable::parse(&schedule.cron, &schedule.timezone).map_err(|error| {
         CliError::new(format!("the schedule `{}` cannot be read", schedule.id))
             .caused_by(&error)
-            .hint("remove it and add it anew")
+            .hint("remove it and add it again")
     })
 }
 
 fn not_found(id: &str, user: &str) -> CliError {
     CliError::new(format!("user `{user}` has no schedule `{id}`"))
-        .hint("`embody schedule list` shows the ids; `--user` says whose")
+        .hint("`embody schedule list` shows the ids; `--user` selects the user")
 }
 
 /// How many runs are searched for the new one.
@@ -215,10 +218,10 @@ fn run_now(args: &OneArgs, context: Context) -> Result<ExitCode, CliError> {
     }
     let text = run.output.unwrap_or_default();
     if !is_done {
-        return Err(CliError::new(if text.is_empty() { "nobody knows how the run ended" } else { &text }));
+        return Err(CliError::new(if text.is_empty() { "the outcome of the run is unknown" } else { &text }));
     }
     match text.trim_end() {
-        "" => output::stderr_line("the agent has nothing to say"),
+        "" => output::stderr_line("the agent did not reply"),
         text => output::plain(&format!("{text}\n"))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -233,25 +236,24 @@ async fn run_in(app: &App, user: &str, id: &str) -> Result<ScheduleRun, CliError
         ClaimNowOutcome::Claimed(claim) => claim,
         ClaimNowOutcome::Missing => return Err(not_found(id, user)),
         ClaimNowOutcome::Busy => {
-            return Err(CliError::new(format!("the schedule `{id}` runs at this moment"))
-                .hint("`embody schedule runs` shows how it ends"));
+            return Err(CliError::new(format!("the schedule `{id}` is running"))
+                .hint("`embody schedule runs` shows its outcome"));
         }
         ClaimNowOutcome::Disabled => {
             return Err(CliError::new(format!("the schedule `{id}` is paused"))
-                .hint("`embody schedule resume` lets it go on"));
+                .hint("`embody schedule resume` resumes it"));
         }
     };
     let runs = app.store.schedules().runs(user, id, NEWEST).await?;
     runs.into_iter().find(|run| run.due_at == claim.due_at).ok_or_else(|| {
-        CliError::new("it was not run: it was stopped, or the schedule was changed, at that moment")
-            .hint("try again")
+        CliError::new("not run: the schedule was stopped or changed at the same time").hint("try again")
     })
 }
 
 fn add(args: &AddArgs, context: Context) -> Result<ExitCode, CliError> {
     let text = read_text(&args.text)?;
     if text.trim().is_empty() {
-        return Err(CliError::usage("there is nothing to tell the agent"));
+        return Err(CliError::usage("the message is empty"));
     }
     let scope = args.scope.resolve()?;
     let json = context.json;
@@ -292,7 +294,7 @@ async fn insert(
     let table = parse_cron(&cron, &zone)?;
     let Some(next) = table.next_after(now) else {
         let given = args.at.as_deref().unwrap_or(&cron);
-        return Err(CliError::usage(format!("`{given}` is over already")));
+        return Err(CliError::usage(format!("`{given}` is in the past")));
     };
     let new = NewSchedule {
         scope,
@@ -308,7 +310,7 @@ async fn insert(
     };
     match store.schedules().add(new).await? {
         AddScheduleOutcome::Added(schedule) => Ok(*schedule),
-        AddScheduleOutcome::Full => Err(CliError::new("there are as many schedules as one user may have")
+        AddScheduleOutcome::Full => Err(CliError::new("the user has the maximum number of schedules")
             .hint("`embody schedule list` shows them, `embody schedule remove` removes one")),
     }
 }
@@ -321,7 +323,7 @@ fn expression(args: &AddArgs, zone: &str, now: i64) -> Result<String, CliError> 
     if let Some(cron) = &args.cron {
         return Ok(cron.trim().to_owned());
     }
-    let far = || CliError::usage("that is too far away");
+    let far = || CliError::usage("the time is too far in the future");
     let at = match (&args.at, args.within) {
         (Some(at), _) => parse_time(at, zone)?,
         (None, span) => {
@@ -338,16 +340,17 @@ fn parse_time(text: &str, zone: &str) -> Result<Timestamp, CliError> {
         return Ok(at);
     }
     let wrong = || {
-        CliError::usage(format!("`{text}` is no moment"))
-            .hint("write it like 2027-01-31T09:00:00Z, or 2027-01-31 09:00 for the time zone's clock")
+        CliError::usage(format!("invalid date or time `{text}`")).hint(
+            "write 2027-01-31T09:00:00Z, or 2027-01-31 09:00 for a local time in the schedule's time zone",
+        )
     };
     let local: DateTime = text.trim().parse().map_err(|_| wrong())?;
-    let zone = TimeZone::get(zone).map_err(|_| CliError::usage(format!("there is no time zone `{zone}`")))?;
+    let zone = TimeZone::get(zone).map_err(|_| CliError::usage(format!("unknown time zone `{zone}`")))?;
     Ok(local.to_zoned(zone).map_err(|_| wrong())?.timestamp())
 }
 
 fn span(text: &str) -> Result<SignedDuration, &'static str> {
-    schedule::span(text).ok_or("write a span up to a year, such as 20m, 1h30m or 3d")
+    schedule::span(text).ok_or("write a duration of up to a year, such as 20m, 1h30m or 3d")
 }
 
 async fn prompt_zone(context: Context, store: &Store, scope: &Scope) -> Result<String, CliError> {
@@ -355,7 +358,7 @@ async fn prompt_zone(context: Context, store: &Store, scope: &Scope) -> Result<S
     prompts.load_zone(scope.agent()).await?;
     prompts.scheduling_zone(scope).map_err(|reason| {
         CliError::usage(reason)
-            .hint("write a name like Europe/Berlin, America/New_York or UTC there, or pass `--timezone`")
+            .hint("write a name such as Europe/Berlin, America/New_York or UTC there, or pass `--timezone`")
     })
 }
 
@@ -374,7 +377,7 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
     let found = found.unwrap_or_default();
     let json = |(schedule, last): &(Schedule, Option<ScheduleRun>)| as_json(schedule, last.as_ref());
     context.print_list("schedules", &found, json, |found| match found {
-        [] => "Nothing is scheduled.\n".to_owned(),
+        [] => "No schedules.\n".to_owned(),
         found => found.iter().map(|(schedule, last)| as_text(schedule, last.as_ref())).collect(),
     })
 }
@@ -392,7 +395,7 @@ fn runs(args: &RunsArgs, context: &Context) -> Result<ExitCode, CliError> {
     }
     let table = schedule.and_then(|schedule| table(&schedule).ok());
     context.print_list("runs", &runs, run_json, |runs| match runs {
-        [] => "It has not run yet.\n".to_owned(),
+        [] => "No runs yet.\n".to_owned(),
         runs => runs.iter().map(|run| run_text(run, table.as_ref())).collect(),
     })
 }
@@ -415,9 +418,9 @@ fn as_text(schedule: &Schedule, last: Option<&ScheduleRun>) -> String {
     let mut out = String::new();
     let table = table(schedule).ok();
     let next = match (schedule.enabled, schedule.next_at) {
-        (false, _) if schedule.quarantined => "quarantined: it gives orders".to_owned(),
+        (false, _) if schedule.quarantined => "quarantined: its text gives orders".to_owned(),
         (false, _) => "paused".to_owned(),
-        (true, None) => "over".to_owned(),
+        (true, None) => "finished".to_owned(),
         (true, Some(at)) => format!("due {}", local_time(at, table.as_ref())),
     };
     let _ = writeln!(out, "{HEAD}{}{HEAD:#}  {next}", schedule.id);

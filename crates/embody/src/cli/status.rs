@@ -62,8 +62,8 @@ pub(crate) fn run(scope: &ScopeArgs, context: &Context) -> Result<ExitCode, CliE
     let up = pidfile::read(&context.workspace);
     let Some(status) = status else {
         let text = match &up {
-            None => "Nothing has run here yet. `embody mcp` is what a host starts.".to_owned(),
-            up => format!("{}; there is nothing in the store that is configured here.", up_text(up.as_ref())),
+            None => "Nothing has run in this workspace yet. A host starts `embody mcp`.".to_owned(),
+            up => format!("{}; the configured store is empty.", up_text(up.as_ref())),
         };
         return context.print_plain(&json!({"sessions": [], "bodies": bodies, "up": up}), || text + "\n");
     };
@@ -150,9 +150,9 @@ impl Status {
         line(
             "sessions",
             match self.sessions.len() {
-                0 => "none heard of in the last minute".to_owned(),
+                0 => "none active in the last minute".to_owned(),
                 count => {
-                    format!("{count} heard of in the last minute; those that have ended since are among them")
+                    format!("{count} active in the last minute (may include sessions that just ended)")
                 }
             },
         );
@@ -170,7 +170,7 @@ impl Status {
         line(
             "tools",
             match self.waiting_tools.len() {
-                0 => "every definition is as it was accepted".to_owned(),
+                0 => "no definition is quarantined".to_owned(),
                 count => {
                     format!("{BAD}{} quarantined{BAD:#}: embody pins list", pluralize(count, "definition"))
                 }
@@ -181,19 +181,21 @@ impl Status {
             let reason = quarantine_reason(pin).map(|reason| reason.to_string()).unwrap_or_default();
             line("", format!("  {BAD}{}{BAD:#} {name}: {reason}", state(pin)));
         }
-        line("outbox", format!("{} for the mind to hear of", self.observations));
+        line("outbox", format!("{} not yet delivered to the mind", self.observations));
         line(
             "writes",
             match self.unfinished {
-                0 => "every one has its outcome".to_owned(),
-                count => format!("{BAD}{count} without an outcome{BAD:#}: under way, or nobody knows"),
+                0 => "all have an outcome".to_owned(),
+                count => format!("{BAD}{count} without an outcome{BAD:#}: in progress or unknown"),
             },
         );
         line(
-            "lost",
+            "unknown",
             match self.unknown_outcomes.len() {
-                0 => "nothing".to_owned(),
-                count => format!("{BAD}{count}{BAD:#}: nobody knows how they ended; none is done again"),
+                0 => "none".to_owned(),
+                count => format!(
+                    "{BAD}{count}{BAD:#} messages or runs with an unknown outcome; they are not repeated"
+                ),
             },
         );
         for outcome in self.unknown_outcomes.iter().take(LISTED) {
@@ -209,17 +211,17 @@ impl Status {
         let (id, channel) = (truncate(&session.id, 12), printable(&session.channel));
         let host = session.host.as_deref().map(host_name).unwrap_or_default();
         let contract = match contract_delivered(session) {
-            None => "contract in its prompts",
+            None => "contract in the prompt",
             Some(false) => "contract not delivered",
             Some(true) => "contract delivered",
         };
         let idle = self.now.saturating_sub(session.seen_at) / 1_000_000;
-        format!("{id}  {channel}  {host}  {contract}, last heard of {idle} s ago")
+        format!("{id}  {channel}  {host}  {contract}, last active {idle} s ago")
     }
 }
 
 fn up_text(up: Option<&UpProcess>) -> String {
-    up.map_or("`embody up` does not run on this workspace".to_owned(), |up| {
+    up.map_or("`embody up` is not running on this workspace".to_owned(), |up| {
         format!("`embody up` runs at {}, process {}", printable(&up.address), up.pid)
     })
 }

@@ -23,10 +23,10 @@ const NOTE: Style = AnsiColor::Yellow.on_default();
     after_help = "Examples:\n  embody store status\n  embody store migrate-legacy postgres://me@db.example/app --dry-run"
 )]
 pub(crate) enum StoreCommand {
-    /// Shows where the store is, its schema and how much it holds
+    /// Show the store's location, schema and size
     #[command(after_help = "Example:\n  embody --store postgres://me@db.example/embody store status --json")]
     Status,
-    /// Upgrades a database from the old shape, in place, after an export of every old row
+    /// Upgrade a database from the legacy schema in place, after an export of every old row
     MigrateLegacy(MigrateLegacyArgs),
 }
 
@@ -38,14 +38,14 @@ pub(crate) struct MigrateLegacyArgs {
     /// The file for the old rows; must not exist [default: embody-legacy-TIME.json in the current folder]
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
-    /// Try everything, take it back, and say what would happen
+    /// Run the upgrade, roll it back and report what would change
     #[arg(long, conflicts_with = "export")]
     dry_run: bool,
 }
 
-const LEGACY_HELP: &str = "The old shape has `agent_configurations.system_prompt` and several JSON rows for each user \
-and agent in `user_agent_prompt_customizations`. It happens in one transaction: all of it or nothing. A second run does \
-nothing.
+const LEGACY_HELP: &str =
+    "The legacy schema has `agent_configurations.system_prompt` and several JSON rows for each user \
+and agent in `user_agent_prompt_customizations`. The upgrade is one transaction. A second run changes nothing.
 
 Examples:
   embody store migrate-legacy ./old.db --dry-run
@@ -99,7 +99,7 @@ fn as_text(report: &LegacyReport, url: &DatabaseUrl) -> String {
     let url = url.to_string();
     let url = printable(&url);
     let mut out = match report.state {
-        LegacyState::NothingToDo => return format!("Nothing to do: {url} has the new shape.\n"),
+        LegacyState::NothingToDo => return format!("Nothing to do: {url} has the current schema.\n"),
         LegacyState::Planned => format!("Dry run: {url} can be upgraded; nothing was changed.\n"),
         LegacyState::Upgraded => format!("Upgraded: {url}\n"),
     };
@@ -147,7 +147,7 @@ pub(crate) fn status(context: &Context) -> Result<ExitCode, CliError> {
     let json = json!({ "store": shown, "backend": backend, "status": status });
     let mut out = format!("{HEAD}store{HEAD:#}    {}\n{HEAD}backend{HEAD:#}  {backend}\n", printable(&shown));
     match status {
-        None => out.push_str("\nThere is none yet: it is made when something is written.\n"),
+        None => out.push_str("\nThe store does not exist yet; the first write creates it.\n"),
         Some(status) => {
             let _ = writeln!(out, "{HEAD}schema{HEAD:#}   {} ({})", status.schema, status.schema_name);
             let _ = writeln!(out, "{HEAD}size{HEAD:#}     {}\n", size(status.bytes));

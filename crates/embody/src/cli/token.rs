@@ -16,7 +16,7 @@ use crate::{store, time};
 
 const EXAMPLES: &str = "Examples:
   embody token add --user ann --scope mcp --label laptop
-  embody token add --user owner --scope mcp --may-approve    forms in your own host approve, also over HTTP
+  embody token add --user owner --scope mcp --may-approve    forms in your own host count, also over HTTP
   embody token add --user ann --scope chat --expires 30d
   embody token list
   embody token revoke 019a8b3e-…";
@@ -24,47 +24,47 @@ const EXAMPLES: &str = "Examples:
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum TokenCommand {
-    /// Makes a token and prints its secret, this once
+    /// Create a token and print its secret, once
     Add(AddArgs),
-    /// Lists tokens; their secrets are not kept
+    /// List tokens; secrets are not stored
     List,
-    /// Revokes a token: refused within 100 ms, and its sessions, streams and waiting calls end within a second
+    /// Revoke a token (takes effect within 100 ms; its sessions, streams and waiting calls end within a second)
     Revoke {
-        /// Its id, as `token list` shows it
+        /// The token's id, see `token list`
         id: String,
     },
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct AddArgs {
-    /// The user that it names
+    /// The user of the token
     #[arg(long)]
     user: String,
-    /// What it may do: mcp (speak MCP), chat, or operate (approvals, audit, configuration)
+    /// What the token allows: mcp (MCP), chat (web chat), or operate (approvals, audit, status, metrics)
     #[arg(long, value_parser = ["mcp", "chat", "operate"])]
     scope: String,
-    /// What it is for
+    /// A label, shown by `token list`
     #[arg(long, default_value = "")]
     label: String,
-    /// When it ends: a time span such as 30d or 12h, or an RFC 3339 time
+    /// The expiry: a duration such as 30d or 12h, or an RFC 3339 time
     #[arg(long, value_name = "WHEN", value_parser = ending)]
     expires: Option<Timestamp>,
-    /// Approvals that are asked for in a form of the host count as yours. Only for the owner, with the scope mcp: the
-    /// person or program that answers forms there approves the calls of that host
+    /// Answers to approval forms in this host count as the owner's. Only for the owner, with the scope mcp: whoever
+    /// answers forms in that host approves its calls
     #[arg(long)]
     may_approve: bool,
 }
 
 /// A timestamp, or a duration from now. Days are 24 hours.
 fn ending(text: &str) -> Result<Timestamp, String> {
-    const WRONG: &str = "write a span such as 30d or 12h, or a time such as 2027-01-31T00:00:00Z";
+    const WRONG: &str = "write a duration such as 30d or 12h, or a time such as 2027-01-31T00:00:00Z";
     let span = |days: &str| Some(SignedDuration::from_hours(days.parse::<i64>().ok()?.checked_mul(24)?));
     let at = match text.strip_suffix('d').and_then(span).or_else(|| text.parse().ok()) {
         Some(span) => Timestamp::now().checked_add(span).map_err(|_| WRONG)?,
         None => text.parse().map_err(|_| WRONG)?,
     };
     if at <= Timestamp::now() {
-        return Err(format!("`{text}` is over already"));
+        return Err(format!("`{text}` is in the past"));
     }
     Ok(at)
 }
@@ -83,7 +83,7 @@ fn check_right(args: &AddArgs) -> Result<(), CliError> {
     if args.may_approve && args.user != owner {
         let message = format!("`--may-approve` is for the owner `{owner}`, not for `{}`", args.user);
         return Err(CliError::usage(message).hint(
-            "leave it out: the owner decides about the calls of other users. EMBODY_USER names another owner",
+            "leave it out: the owner decides about the calls of other users. EMBODY_USER sets the owner",
         ));
     }
     if args.may_approve && args.scope != TokenScope::Mcp.name() {
@@ -98,7 +98,7 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, CliError> {
     let new = NewToken {
         user: args.user.clone(),
         scope: TokenScope::from_name(&args.scope)
-            .ok_or_else(|| CliError::usage(format!("there is no scope `{}`", args.scope)))?,
+            .ok_or_else(|| CliError::usage(format!("unknown scope `{}`", args.scope)))?,
         label: args.label.clone(),
         expires_at: args.expires.map(Timestamp::as_microsecond),
         may_approve: args.may_approve,
@@ -116,7 +116,7 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, CliError> {
         }))?;
     } else {
         output::plain(&format!("{}\n", secret.expose()))?;
-        output::stderr_line(&format!("token {}: keep the secret, it is not shown again", token.id));
+        output::stderr_line(&format!("token {}: store the secret now, it is not shown again", token.id));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -25,24 +25,24 @@ use crate::web::{self, LoginSessions, WebState};
 use crate::{output, pidfile, store};
 
 const EXAMPLES: &str = "Examples:
-  embody up                                 opens at http://127.0.0.1:7717; the first line is the address to open
+  embody up                                 listens on 127.0.0.1:7717; the first line is the URL to open
   embody up --listen 127.0.0.1:0            on a free port
-  embody up --agent writer                  the same with another agent
+  embody up --agent writer                  with another agent
   embody up --listen 0.0.0.0:80 --allow-remote --host agent.example.com
-  kill -USR1 PID                            on a terminal: prints another address to open";
+  kill -USR1 PID                            prints another URL to open, on a terminal only";
 
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UpArgs {
-    /// The address, port 0 for a free one
+    /// The address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7717")]
     listen: String,
-    /// Listen beyond this machine, with TLS in front of it
+    /// Allow an address that other machines can reach; put TLS in front of it
     #[arg(long)]
     allow_remote: bool,
-    /// A name that this machine is reached by, besides localhost; may be repeated
+    /// A host name that clients use to reach this machine, besides localhost; may be repeated
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
     #[command(flatten)]
@@ -95,7 +95,9 @@ async fn serve(
     let router = http::router(broker, options, ending.clone()).merge(web::router(Arc::clone(web)));
     let printing = print_again(Arc::clone(web), base.clone());
     output::plain(&format!("{base}/#code={}\n", web.logins.new_code()?))?;
-    output::stderr_line(&format!("open it in a browser; hosts find {base}/mcp with a token for `mcp`"));
+    output::stderr_line(&format!(
+        "open this URL in a browser; MCP hosts connect to {base}/mcp with a token of scope `mcp`"
+    ));
     if !web.agent.has_model() {
         let (message, hint) = app::no_model_error(&web.prompts.context().config).summary();
         output::stderr_line(&format!("{message}; {hint}"));
@@ -142,7 +144,7 @@ fn print_again(web: Arc<WebState>, base: String) -> JoinHandle<()> {
         while signals.recv().await.is_some() {
             if !std::io::stdout().is_terminal() {
                 output::stderr_line(
-                    "another address is printed to a terminal only; start `embody up` again, or use a token",
+                    "a new sign-in URL is printed to a terminal only; restart `embody up`, or use a token",
                 );
             } else if let Ok(code) = web.logins.new_code() {
                 let _ = output::plain(&format!("{base}/#code={code}\n"));

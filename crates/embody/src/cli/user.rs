@@ -15,23 +15,23 @@ use crate::{store, time};
 
 const EXAMPLES: &str = "Examples:
   embody user list
-  embody user disable ann      none of her tokens counts, and what is open with them ends within a second
-  embody user enable ann       the tokens that were not revoked count again";
+  embody user disable ann      reject her tokens, and end her open sessions within a second
+  embody user enable ann       accept her tokens again, except revoked ones";
 
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum UserCommand {
-    /// Lists the users that have tokens or were set up
+    /// List the users that have tokens or are stored
     List,
-    /// Locks a user out: none of their tokens counts
+    /// Disable a user: all their tokens are rejected
     Disable(UserArgs),
-    /// Lets a user in again
+    /// Enable a user again
     Enable(UserArgs),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct UserArgs {
-    /// The user, as `user list` shows it
+    /// The user, see `user list`
     #[arg(value_name = "USER")]
     name: String,
 }
@@ -52,7 +52,7 @@ fn list(context: &Context) -> Result<ExitCode, CliError> {
 
 fn set(user: &str, disabled: bool, context: &Context) -> Result<ExitCode, CliError> {
     let unknown =
-        || CliError::new(format!("there is no user `{user}`")).hint("`embody user list` shows their names");
+        || CliError::new(format!("there is no user `{user}`")).hint("`embody user list` lists the users");
     let known = store::with_existing(context, async |store| {
         if !store.users().list().await?.iter().any(|known| known.id == user) {
             return Ok(false);

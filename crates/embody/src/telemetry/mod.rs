@@ -35,7 +35,7 @@ impl Telemetry {
             if non_empty(OTLP_ENDPOINT).is_some() {
                 tracing::debug!(
                     variable = OTLP_ENDPOINT,
-                    "no traces are sent: it is turned off, or cannot be used"
+                    "no traces are sent: the exporter is off or its settings cannot be used"
                 );
             }
             return Ok(Self { meter: Arc::default(), exporting: None });
@@ -94,7 +94,7 @@ impl Exporter {
     fn new(config: &Config, address: &Address, spans: Spans) -> Result<Self, CliError> {
         let (settings, proxies) = (&config.telemetry, config.proxies.clone());
         let wrong =
-            |error: &dyn Error| CliError::usage("`telemetry.otlp_url` is no address").caused_by(error);
+            |error: &dyn Error| CliError::usage("`telemetry.otlp_url` is not a valid URL").caused_by(error);
         let mut url = Url::parse(address.expose()).map_err(|error| wrong(&error))?;
         let path = url.path().trim_end_matches('/').to_owned();
         if !path.ends_with(PATH) {
@@ -192,7 +192,7 @@ impl Exporter {
         if status.is_success() {
             return Ok(());
         }
-        let reason = format!("the collector answers {}", status.as_u16());
+        let reason = format!("the collector returned {}", status.as_u16());
         // The codes that OTLP declares retryable.
         let is_retryable = matches!(
             status,
@@ -212,7 +212,11 @@ impl Exporter {
     /// Logs the first failure only.
     fn warn_once(&mut self, reason: &str) {
         if !self.is_failing {
-            tracing::warn!(collector = self.display_url, reason, "traces cannot be sent; calls go on");
+            tracing::warn!(
+                collector = self.display_url,
+                reason,
+                "traces cannot be sent; calls are not affected"
+            );
         }
         self.is_failing = true;
     }

@@ -89,11 +89,11 @@ pub(super) async fn prompt(
     Query(query): Query<PromptQuery>,
 ) -> Result<Json<Value>, ApiError> {
     if caller.require_operator()? != web.scope.user() {
-        return Err(ApiError::forbidden("only the owner of this workspace sees its prompt"));
+        return Err(ApiError::forbidden("only the owner of this workspace can read its prompt"));
     }
     let known = ["body", "full", "tagged", "channel"];
     if let Some(layout) = query.layout.as_deref().filter(|layout| !known.contains(layout)) {
-        return Err(ApiError::bad_request(format!("`{layout}` is no layout")).hint(known.join(", ")));
+        return Err(ApiError::bad_request(format!("unknown layout `{layout}`")).hint(known.join(", ")));
     }
     let scope = ScopeArgs { user: Some(caller.user), agent: Some(web.scope.agent().to_owned()) };
     let channel = query.channel.or_else(|| Some("web".to_owned()));

@@ -47,7 +47,7 @@ impl ApiCaller {
             TokenScope::Chat => (true, false),
             TokenScope::Operate => (false, true),
             TokenScope::Mcp => {
-                let message = "this token is for `mcp`; a token for `chat` or `operate` is needed";
+                let message = "this token has the scope `mcp`; the scope `chat` or `operate` is required";
                 return Err(ApiError::forbidden(message));
             }
         };
@@ -65,7 +65,9 @@ impl ApiCaller {
     /// The scope of the caller's conversations.
     pub(super) fn chat_scope(&self, web: &WebState) -> Result<Scope, ApiError> {
         if !self.may_chat {
-            return Err(ApiError::forbidden("this token is for `operate`; a token for `chat` is needed"));
+            return Err(ApiError::forbidden(
+                "this token has the scope `operate`; the scope `chat` is required",
+            ));
         }
         Ok(Scope::new(&self.user, web.scope.agent())?)
     }
@@ -73,7 +75,9 @@ impl ApiCaller {
     /// The user whose approvals and records the caller may access.
     pub(super) fn require_operator(&self) -> Result<&str, ApiError> {
         if !self.may_operate {
-            return Err(ApiError::forbidden("this token is for `chat`; a token for `operate` is needed"));
+            return Err(ApiError::forbidden(
+                "this token has the scope `chat`; the scope `operate` is required",
+            ));
         }
         Ok(&self.user)
     }
@@ -87,8 +91,8 @@ impl FromRequestParts<Arc<WebState>> for ApiCaller {
             return Self::with_token(&web.store, bearer).await;
         }
         let session = web.logins.find(&parts.headers).ok_or_else(|| {
-            ApiError::unauthorized("a token is needed, or a browser that has signed in").hint(
-                "open the address that `embody up` printed, or make a token with `embody token add --user NAME --scope SCOPE`: \
+            ApiError::unauthorized("a token or a signed-in browser is required").hint(
+                "open the URL that `embody up` printed, or create a token with `embody token add --user NAME --scope SCOPE`: \
                  `chat` for conversations, `operate` for everything else",
             )
         })?;
@@ -105,8 +109,8 @@ impl FromRequestParts<Arc<WebState>> for ApiCaller {
 async fn principal(store: &Store, secret: &str) -> Result<ValidToken, ApiError> {
     let known = store.tokens().authenticate(secret).await?;
     known.ok_or_else(|| {
-        ApiError::unauthorized("nobody has this token, or it is over")
-            .hint("ask the owner for another; `embody token add --user NAME --scope chat` makes one")
+        ApiError::unauthorized("the token is unknown, revoked or expired")
+            .hint("ask the owner for another; `embody token add --user NAME --scope chat` creates one")
     })
 }
 
@@ -133,13 +137,20 @@ fn is_from_our_page(parts: &Parts) -> Result<(), ApiError> {
 pub(super) async fn json<T: DeserializeOwned>(request: Request) -> Result<T, ApiError> {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
-        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be `application/json`"));
+        return Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "the request body must be `application/json`",
+        ));
     }
     let body = tokio::time::timeout(BODY_TIMEOUT, to_bytes(request.into_body(), MAX_BODY_BYTES)).await;
-    let body = body.map_err(|_| ApiError::new(StatusCode::REQUEST_TIMEOUT, "the body took too long"))?;
+    let body =
+        body.map_err(|_| ApiError::new(StatusCode::REQUEST_TIMEOUT, "the request body took too long"))?;
     let body = body.map_err(|_| {
-        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {MAX_BODY_BYTES} bytes"))
+        ApiError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the request body has more than {MAX_BODY_BYTES} bytes"),
+        )
     })?;
     serde_json::from_slice(&body)
-        .map_err(|error| ApiError::bad_request(format!("the body is wrong: {error}")))
+        .map_err(|error| ApiError::bad_request(format!("invalid request body: {error}")))
 }

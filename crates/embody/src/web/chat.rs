@@ -64,12 +64,12 @@ pub(super) async fn begin(
     let ChatRequest { thread, text, task, location } = auth::json(request).await?;
     facts.location = location.as_deref().and_then(fact);
     if text.trim().is_empty() {
-        return Err(ApiError::bad_request("there is nothing to say: `text` is empty"));
+        return Err(ApiError::bad_request("`text` is empty"));
     }
     if text.len() > MAX_MESSAGE_BYTES {
         return Err(ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the message has {} bytes; at most {MAX_MESSAGE_BYTES} are taken", text.len()),
+            format!("the message has {} bytes; the limit is {MAX_MESSAGE_BYTES}", text.len()),
         ));
     }
     // Without a model no thread is created.
@@ -125,13 +125,13 @@ pub(super) async fn cancel(
         return Ok(StatusCode::ACCEPTED);
     }
     if web.turns.find(scope.user(), &id).is_some() {
-        return Err(ApiError::conflict("this turn is over already"));
+        return Err(ApiError::conflict("this turn has already ended"));
     }
     Err(no_turn())
 }
 
 fn no_turn() -> ApiError {
-    ApiError::not_found("there is no such turn")
+    ApiError::not_found("unknown turn")
 }
 
 fn busy(busy: Busy) -> ApiError {
@@ -148,7 +148,10 @@ async fn writable(store: &Store, scope: &Scope, id: &str) -> Result<Thread, ApiE
     if thread.channel == WEB {
         return Ok(thread);
     }
-    Err(ApiError::conflict(format!("this conversation is on `{}`; it goes on there", thread.channel)))
+    Err(ApiError::conflict(format!(
+        "this conversation belongs to the channel `{}`; continue it there",
+        thread.channel
+    )))
 }
 
 fn titled(text: &str) -> NewThread {
@@ -200,8 +203,8 @@ async fn stored_end(store: &Store, scope: &Scope, thread: &str, first: i64) -> R
             End::Done(Done { reply: Some(text).filter(|text| !text.trim().is_empty()), ..Done::default() })
         }
         _ => End::Failed {
-            message: "there was no reply: the agent kept silent, or the turn was broken off".to_owned(),
-            hint: Some("what was done by then is done".to_owned()),
+            message: "no reply: the agent did not answer, or the turn was stopped".to_owned(),
+            hint: Some("calls that were made before stay made".to_owned()),
         },
     }))
 }
@@ -372,7 +375,7 @@ impl PartialReply {
 /// Distinguishes turns that start at the same message, when the first one failed.
 fn salt() -> Result<String, &'static str> {
     let mut bytes = [0u8; 4];
-    getrandom::fill(&mut bytes).map_err(|_| "the system gives no random bytes")?;
+    getrandom::fill(&mut bytes).map_err(|_| "the system returned no random bytes")?;
     Ok(format!("{:08x}", u32::from_le_bytes(bytes)))
 }
 

@@ -43,7 +43,7 @@ impl ApiError {
     }
 
     pub(super) fn method_not_allowed() -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "this address does not take this method")
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed for this path")
     }
 
     pub(super) fn conflict(message: impl Into<String>) -> Self {
@@ -77,7 +77,7 @@ impl From<embody_store::Error> for ApiError {
             embody_store::ErrorKind::NotFound => Self::not_found(error.to_string()),
             _ => {
                 tracing::error!(reason = %error, "the store failed");
-                Self::unavailable("the store does not answer").hint("`embody doctor` says what is wrong")
+                Self::unavailable("the store does not answer").hint("run `embody doctor`")
             }
         }
     }

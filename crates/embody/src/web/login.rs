@@ -112,8 +112,8 @@ impl LoginSessions {
         let secure = if self.is_secure { "; Secure" } else { "" };
         let (name, age) = (&self.cookie, age.as_secs());
         let text = format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
-        let mut value =
-            HeaderValue::from_str(&text).map_err(|_| ApiError::unavailable("no cookie can be made"))?;
+        let mut value = HeaderValue::from_str(&text)
+            .map_err(|_| ApiError::unavailable("the cookie cannot be created"))?;
         value.set_sensitive(true);
         Ok(value)
     }
@@ -141,14 +141,16 @@ pub(super) async fn login(State(web): State<Arc<WebState>>, request: Request) ->
     let headers = request.headers();
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     if headers.contains_key(ORIGIN) && !is_same_origin(text(ORIGIN), text(HOST)) {
-        return Err(ApiError::forbidden("signing in is possible on the console's own page only"));
+        return Err(ApiError::forbidden("sign-in is only possible on the console's own page"));
     }
     let before = headers.clone();
     let (session, caller) = match auth::json(request).await? {
         Login { code: Some(code), token: None } => {
             if !web.logins.use_code(&code) {
-                return Err(ApiError::unauthorized("this code was used before, or its ten minutes are over")
-                    .hint("look at the terminal where embody runs"));
+                return Err(ApiError::unauthorized(
+                    "this code was used already, or is older than ten minutes",
+                )
+                .hint("get a new code from the terminal where embody runs"));
             }
             (Session::Owner, ApiCaller::owner(web.scope.user()))
         }
@@ -217,7 +219,7 @@ pub(super) fn is_same_origin(origin: Option<&str>, host: Option<&str>) -> bool {
 
 fn random() -> Result<String, &'static str> {
     let mut bytes = [0u8; 32];
-    getrandom::fill(&mut bytes).map_err(|_| "the system gives no random bytes")?;
+    getrandom::fill(&mut bytes).map_err(|_| "the system returned no random bytes")?;
     Ok(Hash::from_bytes(bytes).to_hex().to_string())
 }
 

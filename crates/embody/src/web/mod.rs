@@ -72,7 +72,7 @@ pub(crate) fn router(web: Arc<WebState>) -> Router {
         .route("/api/openapi.json", get(audit::openapi))
         .route("/metrics", get(monitoring::metrics))
         .merge(console())
-        .fallback(async || ApiError::not_found("there is nothing at this address"))
+        .fallback(async || ApiError::not_found("not found"))
         .method_not_allowed_fallback(async || ApiError::method_not_allowed())
         .layer(middleware::from_fn_with_state(Arc::clone(&web), origin_check))
         .with_state(web);

@@ -70,16 +70,21 @@ pub(super) async fn metrics(
     let approvals = web.store.approvals().list(user, ApprovalFilter::Pending, APPROVALS).await?.len();
     let mut page = page_for(user, &web.prompts);
     put_metrics(&mut page, &web.broker, &web.store, web.since).await?;
-    let running = "Turns of the web channel that go on.";
+    let running = "Turns of the web channel in progress.";
     page.number("embody_turns_running", Kind::Gauge, running, turns.running);
-    let over = "Turns of the web channel that are over.";
+    let over = "Turns of the web channel that ended.";
     let mut family = page.family("embody_turns_total", Kind::Counter, over);
     for (end, count) in [("done", turns.done), ("failed", turns.failed), ("cancelled", turns.cancelled)] {
         family.sample(&[("end", end)], count);
     }
-    page.number("embody_approvals_pending", Kind::Gauge, "Calls that wait for you.", approvals);
+    page.number("embody_approvals_pending", Kind::Gauge, "Calls that wait for approval.", approvals);
     let observations = web.store.outbox().pending(user).await?.count;
-    page.number("embody_observations_waiting", Kind::Gauge, "What the mind has not heard.", observations);
+    page.number(
+        "embody_observations_waiting",
+        Kind::Gauge,
+        "Observations not yet delivered to the mind.",
+        observations,
+    );
     Ok(response(page))
 }
 
@@ -111,8 +116,8 @@ async fn standalone_metrics(
 ) -> Result<Response, ApiError> {
     state.origin_guard.check(&headers).map_err(ApiError::forbidden)?;
     let token = bearer(&headers).ok_or_else(|| {
-        ApiError::unauthorized("a token is needed")
-            .hint("make one with `embody token add --user NAME --scope operate`")
+        ApiError::unauthorized("a token is required")
+            .hint("create one with `embody token add --user NAME --scope operate`")
     })?;
     let caller = ApiCaller::with_token(&state.store, token).await?;
     let mut page = page_for(caller.require_operator()?, &state.prompts);
@@ -136,16 +141,16 @@ async fn put_metrics(
     store: &Store,
     since: Instant,
 ) -> embody_store::Result<()> {
-    page.family("embody_build_info", Kind::Gauge, "Which version runs.")
+    page.family("embody_build_info", Kind::Gauge, "The running version.")
         .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
-    let up = "How long it has been running.";
+    let up = "Time since the start of the process.";
     page.number("embody_up_seconds", Kind::Gauge, up, since.elapsed().as_secs());
     broker.metrics(page);
     let waiting = store.outbox().pending_total().await?;
     page.number(
         "embody_outbox_observations",
         Kind::Gauge,
-        "What the mind has not heard yet, of all users.",
+        "Observations not yet delivered to the mind, of all users.",
         waiting.count,
     );
     let now = jiff::Timestamp::now().as_microsecond();
@@ -153,7 +158,7 @@ async fn put_metrics(
     page.number(
         "embody_outbox_oldest_seconds",
         Kind::Gauge,
-        "For how long the oldest of it has been waiting.",
+        "Age of the oldest undelivered observation.",
         std::time::Duration::from_micros(oldest_us.unsigned_abs()).as_secs_f64(),
     );
     put_process(page, since);
@@ -171,16 +176,16 @@ fn put_process(page: &mut Page, since: Instant) {
             page.number(name, kind, help, value);
         }
     };
-    put("process_resident_memory_bytes", Kind::Gauge, "Memory that it holds.", bytes(&status, "VmRSS"));
-    put("process_virtual_memory_bytes", Kind::Gauge, "Addresses that it holds.", bytes(&status, "VmSize"));
-    put("process_cpu_seconds_total", Kind::Counter, "Processor time that it took.", cpu_seconds(&stat));
+    put("process_resident_memory_bytes", Kind::Gauge, "Resident memory.", bytes(&status, "VmRSS"));
+    put("process_virtual_memory_bytes", Kind::Gauge, "Virtual memory.", bytes(&status, "VmSize"));
+    put("process_cpu_seconds_total", Kind::Counter, "CPU time used.", cpu_seconds(&stat));
     let open = fs::read_dir("/proc/self/fd").ok().map(|entries| number(entries.count()));
-    put("process_open_fds", Kind::Gauge, "Files and sockets that are open.", open);
+    put("process_open_fds", Kind::Gauge, "Open file descriptors.", open);
     let most = getrlimit(Resource::Nofile).current.and_then(|most| usize::try_from(most).ok());
-    put("process_max_fds", Kind::Gauge, "So many may be open.", most.map(number));
-    put("process_threads", Kind::Gauge, "Threads that it has.", field(&status, "Threads").map(number));
+    put("process_max_fds", Kind::Gauge, "Limit of open file descriptors.", most.map(number));
+    put("process_threads", Kind::Gauge, "Threads.", field(&status, "Threads").map(number));
     let started = jiff::Timestamp::now().as_duration().as_secs_f64() - since.elapsed().as_secs_f64();
-    put("process_start_time_seconds", Kind::Gauge, "When it began, in seconds since 1970.", Some(started));
+    put("process_start_time_seconds", Kind::Gauge, "Start time, in seconds since 1970.", Some(started));
 }
 
 /// A line like `VmRSS:     1234 kB`.

@@ -88,7 +88,7 @@ pub(super) async fn show(
 /// The thread with this id, if it belongs to this user and agent.
 pub(super) async fn find(store: &Store, scope: &Scope, id: &str) -> Result<Thread, ApiError> {
     let thread = store.threads().get(scope.user(), id).await?.filter(|thread| thread.agent == scope.agent());
-    thread.ok_or_else(|| ApiError::not_found("you have no such conversation"))
+    thread.ok_or_else(|| ApiError::not_found("unknown conversation"))
 }
 
 fn thread_json(web: &WebState, scope: &Scope, thread: &Thread) -> Value {

@@ -212,7 +212,7 @@ fn the_doctor_shows_the_proxy_and_an_invalid_one_is_a_configuration_error() {
     let world = World::new().env("HTTPS_PROXY", "http://me:hunter2@proxy.example:3128");
     let checks = world.run(&["doctor", "--json"]).ok().json()["checks"].clone();
     let proxy = checks.as_array().unwrap().iter().find(|check| check["name"] == "proxy").unwrap();
-    assert_eq!(proxy["message"], "https through proxy.example:3128; this machine and NO_PROXY without");
+    assert_eq!(proxy["message"], "https through proxy.example:3128; not for this machine and NO_PROXY");
     assert!(!checks.to_string().contains("hunter2"), "{checks}");
     let checks = World::new().run(&["doctor", "--json"]).ok().json()["checks"].clone();
     assert!(checks.as_array().unwrap().iter().all(|check| check["name"] != "proxy"), "{checks}");

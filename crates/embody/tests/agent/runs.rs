@@ -107,7 +107,7 @@ fn an_empty_answer_after_a_tool_is_silence_and_without_one_is_a_failure() {
         assert_eq!(model.requests().len(), 2);
         let done = world.run(&["run", "say nothing"]);
         assert_eq!(done.code, Some(1));
-        assert!(done.stderr.contains("error: the model gave an empty answer"), "{}", done.stderr);
+        assert!(done.stderr.contains("error: the model returned an empty response"), "{}", done.stderr);
     }
 }
 

@@ -13,12 +13,9 @@ fn the_own_agents_session_has_its_contract_in_the_prompt_and_may_have_ended() {
     let _model = Model::start(&world, WireFormat::OpenAi, &json!([rule("hello", 0, says("Good morning."))]));
     world.run(&["run", "hello"]).ok();
     let text = world.run(&["status"]).ok().stdout;
-    assert!(
-        text.contains("1 heard of in the last minute; those that have ended since are among them"),
-        "{text}"
-    );
-    assert!(text.contains("contract in its prompts, last heard of "), "{text}");
-    assert!(text.contains("`embody up` does not run on this workspace"), "{text}");
+    assert!(text.contains("1 active in the last minute (may include sessions that just ended)"), "{text}");
+    assert!(text.contains("contract in the prompt, last active "), "{text}");
+    assert!(text.contains("`embody up` is not running on this workspace"), "{text}");
     let status = world.run(&["status", "--json"]).ok().json();
     assert_eq!((&status["sessions"][0]["contract_delivered"], &status["up"]), (&Value::Null, &Value::Null));
 }

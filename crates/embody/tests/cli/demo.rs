@@ -16,14 +16,14 @@ use crate::support::world::World;
 /// The time limit of a demo.
 const MINUTE: Duration = Duration::from_secs(60);
 const TITLES: [&str; 8] = [
-    "1  A host connects and learns who the agent is",
-    "2  A read goes straight through",
-    "3  A write that comes too early bounces",
-    "4  The same call again: now a person is asked",
-    "5  It is sent, once, and on record",
-    "6  The mind hears of it",
-    "7  The mind goes away, and comes back",
-    "8  The record is whole",
+    "1  A host connects and gets the contract",
+    "2  A read is forwarded at once",
+    "3  A write before the contract bounces",
+    "4  The same call again needs approval",
+    "5  The message is sent once and recorded",
+    "6  The mind is informed",
+    "7  The mind fails and recovers",
+    "8  The audit chain is intact",
 ];
 
 /// A world whose temporary folder is its own.
@@ -73,14 +73,14 @@ fn the_demo_prints_every_step_and_removes_its_folder() {
             "→ runtime_bootstrap {}",
             "│ These rules come first and always hold.",
             "│ Your name is Nova",
-            "it remembers 1 thing",
+            "1 memory, nothing degraded",
             r#""title":"Tell Ann that the workshop moves to Thursday""#,
             "← bounce: this call arrived before the session contract was delivered",
             "│ body: embody",
             "│ tool: send_message",
             "│ Send message to ann@example.com and demo? 28 characters, embody/send_message",
             r#"│   "text": "The workshop is on Thursday.""#,
-            "the script answers for you: yes",
+            "the script approves for you",
             r#""state":"waiting""#,
             "│ to ann@example.com: The workshop is on Thursday.",
             "decision  bounce",
@@ -89,12 +89,12 @@ fn the_demo_prints_every_step_and_removes_its_folder() {
             "before  only 1 call was seen so far",
             "now     only 2 calls were seen so far",
             "← degraded: mind_unavailable",
-            "1 task, as before: reads go on",
+            "1 task: reads still work",
             "← blocked: the mind does not answer",
             "← nothing is degraded",
-            "← task 2, open: writes go on, too",
+            "← task 2, open: writes work again",
             "│ intact  chain ",
-            "The folder is gone.",
+            "The temporary folder is removed.",
         ],
     );
     assert!(!text.contains('\u{1b}'), "{text}");
@@ -142,7 +142,7 @@ fn without_a_terminal_the_demo_needs_yes() {
         let done = world
             .run_bare(arguments)
             .ended(2)
-            .says(&["error: the demo asks a person", "hint: `embody demo --yes`"]);
+            .says(&["error: the demo asks for an approval", "hint: `embody demo --yes`"]);
         assert_eq!(done.stdout, "");
     }
     left_nothing(&world);
@@ -169,10 +169,10 @@ fn a_no_at_the_terminal_denies_the_call() {
     says(
         &text,
         &[
-            "5  It is not sent, and that is on record",
+            "5  The message is not sent, and that is recorded",
             "← deny: the owner declined it in this host",
             "decision  deny",
-            "6  The mind has nothing to hear of",
+            "6  The mind is not informed of a call that was not sent",
             "now     only 1 call was seen so far",
             TITLES[6],
             "│ intact  chain ",
@@ -190,7 +190,7 @@ fn a_yes_at_the_terminal_sends_and_colours_are_shown_there() {
     terminal.write("y\n");
     let (status, text) = terminal.end();
     assert!(status.success(), "{text}");
-    says(&text, &["It is sent, once, and on record", "to ann@example.com: The workshop", "\u{1b}["]);
+    says(&text, &["The message is sent once and recorded", "to ann@example.com: The workshop", "\u{1b}["]);
     left_nothing(&world);
 }
 
@@ -203,7 +203,7 @@ fn an_interrupted_demo_leaves_nothing() {
     terminal.signal(Signal::INT);
     let (status, text) = terminal.end();
     assert_eq!(status.code(), Some(1), "{text}");
-    says(&text, &["\nerror: the demo was broken off"]);
+    says(&text, &["\nerror: the demo was interrupted"]);
     left_nothing(&world);
 }
 
@@ -211,7 +211,7 @@ fn an_interrupted_demo_leaves_nothing() {
 #[test]
 fn the_readme_shows_what_is_printed() {
     let readme = include_str!("../../../../README.md");
-    let after = readme.split_once("\n## See it at work\n").expect("the README shows the demo").1;
+    let after = readme.split_once("\n## What you see\n").expect("the README shows the demo").1;
     let shown = after.split_once("```text\n").unwrap().1.split_once("\n```").unwrap().0;
     let printed = newcomer().run_bare(&["demo", "--yes"]).ok().stdout;
     let mut rest = printed.lines().map(steady);
@@ -226,7 +226,7 @@ fn the_readme_shows_what_is_printed() {
         assert_eq!(found.as_ref(), Some(&line), "the README is not what the demo prints:\n{printed}");
         (may_skip, count) = (false, count + 1);
     }
-    assert!(count > 20, "the README shows little of it");
+    assert!(count > 15, "the README shows little of it");
 }
 
 /// A line without what differs from run to run, or with every change of the templates: ids, times, lengths.

@@ -173,7 +173,7 @@ fn status_counts_what_there_is(stored: &StoreFixture) {
 fn status_makes_nothing() {
     let world = World::new();
     let text = world.run(&["store", "status"]).ok().stdout;
-    assert!(text.contains("There is none yet"), "{text}");
+    assert!(text.contains("The store does not exist yet"), "{text}");
     assert_eq!(world.run(&["store", "status", "--json"]).ok().json()["status"], json!(null));
     assert!(!world.path("embody.db").exists());
 }

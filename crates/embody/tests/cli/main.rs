@@ -12,6 +12,7 @@ mod body;
 mod config;
 mod demo;
 mod docs;
+mod documented_commands;
 mod hardening;
 mod json;
 mod layouts;

@@ -97,8 +97,8 @@ fn export_and_import_lose_nothing(stored: &StoreFixture) {
     stored.world.file("memories.jsonl", &exported);
     let file = stored.world.path("memories.jsonl");
     let import = ["memory", "import", file.to_str().unwrap(), "--user", "ann"];
-    assert_eq!(stored.run(&import).ok().stdout, "2 added, 0 were there already\n");
-    assert_eq!(stored.run(&import).ok().stdout, "0 added, 2 were there already\n");
+    assert_eq!(stored.run(&import).ok().stdout, "2 added, 0 unchanged\n");
+    assert_eq!(stored.run(&import).ok().stdout, "0 added, 2 unchanged\n");
     assert_eq!(stored.run(&["memory", "export", "--user", "ann"]).ok().stdout, exported);
     assert_eq!(texts(stored, &["search", "answer", "--user", "ann"]), ["an answer"]);
 }
@@ -131,7 +131,7 @@ fn a_broken_import_changes_nothing(stored: &StoreFixture) {
     stored.run(&["memory", "import", file.to_str().unwrap(), "--user", "ann"]).ended(1).says(&[
         &format!("error: `{}` cannot be imported", file.display()),
         "caused by: line 2 is not a memory\ncaused by: ",
-        "hint: it takes the lines that `embody memory export` writes",
+        "hint: the file must be the output of `embody memory export`",
     ]);
     assert_eq!(texts(stored, &["list", "--user", "ann"]), [""; 0]);
     stored.run(&["memory", "import", "nowhere.jsonl"]).ended(1).says(&["`nowhere.jsonl` cannot be read"]);
@@ -163,7 +163,7 @@ fn a_text_comes_from_stdin_too(stored: &StoreFixture) {
 fn a_repeated_memory_is_reported(stored: &StoreFixture) {
     let first = stored.run(&["memory", "add", "one"]).ok();
     let again = stored.run(&["memory", "add", "one"]).ok();
-    assert_eq!((first.stderr.as_str(), again.stderr.as_str()), ("", "it was there already\n"));
+    assert_eq!((first.stderr.as_str(), again.stderr.as_str()), ("", "the memory exists already\n"));
     assert_eq!(first.stdout, again.stdout);
 }
 
@@ -178,7 +178,7 @@ fn an_invalid_time_is_reported_with_an_example() {
 
 // spec: N-14
 fn operators_actions_are_on_record(stored: &StoreFixture) {
-    assert!(stored.run(&["audit", "verify"]).ok().stdout.contains("Nothing is on record yet"));
+    assert!(stored.run(&["audit", "verify"]).ok().stdout.contains("The audit chain has no records yet"));
     let secret = stored.run(&["token", "add", "--user", "ann", "--scope", "operate"]).ok().stdout;
     assert!(stored.run(&["audit", "verify"]).ok().stdout.contains(", 1 record since "));
     stored.run(&["audit", "export"]).ok().says(&["1 record\n"]);
@@ -252,7 +252,7 @@ fn a_database_without_its_files_is_noticed() {
     stored
         .run(&["audit", "verify"])
         .ended(1)
-        .says(&["is gone, but the key or the head of its audit chain is there", "hint:"]);
+        .says(&["is missing, but the key or the head of its audit chain exists", "hint:"]);
     assert!(!database.exists());
     std::fs::rename(&aside, &database).unwrap();
     stored.run(&["audit", "verify"]).ok();

@@ -72,7 +72,7 @@ fn listed(stored: &StoreFixture, arguments: &[&str]) -> Vec<Value> {
 
 // spec: N-10
 fn an_approval_is_shown_whole_and_given(stored: &StoreFixture) {
-    assert_eq!(stored.run(&["approvals", "list"]).ok().stdout, "No call waits for an approval.\n");
+    assert_eq!(stored.run(&["approvals", "list"]).ok().stdout, "No call waits for approval.\n");
     let approval = asked(stored, ApprovalRequest { policy: policy(stored, "elicitation,cli"), ..ask() });
     let waiting = listed(stored, &[]);
     assert_eq!(waiting.len(), 1);
@@ -119,7 +119,7 @@ fn an_approval_is_shown_whole_and_given(stored: &StoreFixture) {
     stored
         .run(&["approvals", "deny", &approval.id])
         .ended(1)
-        .says(&["was given by `cli` already", "cannot be taken back"]);
+        .says(&["was already approved by `cli`", "cannot be withdrawn"]);
     let record = stored.run(&["audit", "tail", "--json"]).ok().stdout;
     assert!(record.contains("approval_granted") && record.contains(&approval.id), "{record}");
     let shown = stored.run(&["audit", "tail"]).ok().stdout;
@@ -133,7 +133,7 @@ fn an_approval_is_denied(stored: &StoreFixture) {
     assert!(denied.ends_with(&format!("\ndenied {}\n", approval.id)), "{denied}");
     assert_eq!(status(stored, &approval.id), (ApprovalStatus::Denied, Some("cli".into())));
     stored.run(&["approvals", "deny", &approval.id]).ok();
-    stored.run(&["approvals", "approve", &approval.id]).ended(1).says(&["was denied by `cli` already"]);
+    stored.run(&["approvals", "approve", &approval.id]).ended(1).says(&["was already denied by `cli`"]);
     assert_eq!(status(stored, &approval.id).0, ApprovalStatus::Denied);
 }
 
@@ -175,7 +175,7 @@ fn used_approvals_are_rejected(stored: &StoreFixture) {
         assert!(matches!(store.approvals().consume(used).await.unwrap(), ApprovalUse::Used(_)));
     });
     for word in ["approve", "deny"] {
-        stored.run(&["approvals", word, &id]).ended(1).says(&["was given by `console` and used at 2"]);
+        stored.run(&["approvals", word, &id]).ended(1).says(&["was approved by `console` and made at 2"]);
     }
 }
 
@@ -189,7 +189,7 @@ fn the_rules_determine_the_approval_channels(stored: &StoreFixture) {
     stored
         .run(&["approvals", "approve", &approval.id])
         .ended(1)
-        .says(&["do not let the terminal approve this call, only: telegram"]);
+        .says(&["do not allow approval of this call by the terminal, only by: telegram"]);
     assert_eq!(status(stored, &approval.id).0, ApprovalStatus::Pending);
     stored.run(&["approvals", "deny", &approval.id]).ok();
     // Under another policy the approval channels are unknown.
@@ -197,7 +197,7 @@ fn the_rules_determine_the_approval_channels(stored: &StoreFixture) {
     stored
         .run(&["approvals", "approve", &other.id])
         .ended(1)
-        .says(&["under another policy", "hint: use the configuration that the broker runs with"]);
+        .says(&["under a different policy", "hint: use the configuration that the broker runs with"]);
     assert_eq!(status(stored, &other.id).0, ApprovalStatus::Pending);
     stored.run(&["approvals", "deny", &other.id]).ok();
 }
@@ -232,10 +232,10 @@ fn pins(stored: &StoreFixture) -> Vec<Value> {
 }
 
 fn a_changed_tool_is_shown_and_accepted(stored: &StoreFixture) {
-    assert_eq!(stored.run(&["pins", "list"]).ok().stdout, "No tool was seen so far.\n");
+    assert_eq!(stored.run(&["pins", "list"]).ok().stdout, "No tool is known yet.\n");
     see(stored, "mail", OLD, true);
     assert!(stored.run(&["pins", "list", "--all"]).ok().stdout.starts_with("pinned      mail/send  "));
-    let none = "No definition waits for you. Seen so far: 1 definition; `--all` lists them.\n";
+    let none = "No definition needs your decision. Known: 1 definition; `--all` lists them.\n";
     assert_eq!(stored.run(&["pins", "list"]).ok().stdout, none);
     assert_eq!(stored.run(&["--json", "pins", "list"]).ok().json(), json!({"pins": []}));
     stored.run(&["pins", "accept", "mail/send"]).ok().says(&["there is nothing to accept"]);
@@ -290,7 +290,7 @@ fn only_what_was_shown_is_accepted(stored: &StoreFixture) {
         stored
             .run(&["pins", "accept", "mail/send", "--hash", hash])
             .ended(1)
-            .says(&["by now, not", "it was not accepted"]);
+            .says(&["is now `", "it was not accepted"]);
     }
     assert_eq!(pins(stored)[0]["state"], "changed");
     let now = pins(stored)[0]["hash"].as_str().unwrap().to_owned();
@@ -311,7 +311,7 @@ fn all_tools_of_a_body_are_accepted_at_once(stored: &StoreFixture) {
     };
     assert_eq!(states(stored), ["held", "pinned", "held"]);
     accept("mail/*").ok().says(&["there is nothing to accept"]);
-    accept("desk/*").ended(1).says(&["no tool `desk/*` was ever seen"]);
+    accept("desk/*").ended(1).says(&["unknown tool `desk/*`"]);
     stored.run(&["pins", "accept", "*/*", "--hash", "5f0c2a91"]).ended(2).says(&["`--hash` is for one tool"]);
     let rest = stored.run(&["--json", "pins", "accept", "*", "se??"]).ok().json();
     assert_eq!(rest["pins"].as_array().unwrap().len(), 2);
@@ -328,5 +328,5 @@ fn a_tool_is_named_in_many_ways(stored: &StoreFixture) {
     }
     see(stored, "chat", OLD, true);
     stored.run(&["pins", "accept", "send"]).ended(2).says(&["more than one body has `send`: chat, mail"]);
-    stored.run(&["pins", "accept", "mail/nothing"]).ended(1).says(&["no tool `mail/nothing` was ever seen"]);
+    stored.run(&["pins", "accept", "mail/nothing"]).ended(1).says(&["unknown tool `mail/nothing`"]);
 }

@@ -345,7 +345,7 @@ fn doctor_warns_about_an_unavailable_persona() {
     let world = World::with_body("RULES\n").env("PERSONA_SATI_MCP_URL", &well.url("/mcp"));
     world.file("SOUL.md", "Calm.\n");
     let done = world.run(&["doctor"]).ok();
-    assert!(done.stdout.contains("is never asked: `persona.token_command` is not set"), "{}", done.stdout);
+    assert!(done.stdout.contains("is not used: `persona.token_command` is not set"), "{}", done.stdout);
     let done = world_at(&server.url("/mcp")).run(&["doctor"]).ok();
     assert!(done.stdout.contains("gone fishing") && done.stdout.contains("hint:"), "{}", done.stdout);
 }

@@ -75,10 +75,10 @@ fn policy_test_prints_class_gate_channels_and_matching_rules() {
         "via    console, cli",
         "reason mail leaves the building",
         "policy.rule[0] ",
-        " holds, and sets the gate\n",
+        " holds, sets the gate\n",
         "when args.to.endsWith(\"@example.com\")\n",
         " does not hold\n",
-        "this tool was never seen",
+        "this tool is not known yet",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
@@ -146,7 +146,7 @@ fn the_embedded_body_and_the_mind_are_bodies_too() {
             "{arguments:?}"
         );
         assert_eq!((&said["class"], &said["gate"]), (&json!("write"), &json!("deny")), "{arguments:?}");
-        assert_eq!(said["class_because"], "the embedded body says so");
+        assert_eq!(said["class_because"], "annotation of the embedded body");
         assert_eq!(said["rules"][0]["key"], "policy.rule[0]");
         assert_eq!(said["is_seen"], true);
     }
@@ -188,10 +188,10 @@ fn the_embedded_tools_have_the_classes_of_the_page() {
 fn an_unknown_body_is_rejected() {
     let stored = stored();
     for arguments in [&["filez/read"][..], &["read", "--body", "filez"]] {
-        stored
-            .run(&[&["policy", "test"], arguments].concat())
-            .ended(2)
-            .says(&["error: there is no body `filez`", "hint: there are `embody`, `mind`, `mail`, `far`"]);
+        stored.run(&[&["policy", "test"], arguments].concat()).ended(2).says(&[
+            "error: there is no body `filez`",
+            "hint: known bodies: `embody`, `mind`, `mail`, `far`",
+        ]);
     }
     // A tool's own name may have a slash.
     see(&stored, "far", "repos/list", &json!({}));
@@ -207,7 +207,7 @@ fn wrong_arguments_and_conditions_are_reported() {
         stored
             .run(&["policy", "test", "x", "--args", args])
             .ended(2)
-            .says(&["error: `--args` is no JSON object"]);
+            .says(&["error: `--args` is not a JSON object"]);
     }
     stored
         .world

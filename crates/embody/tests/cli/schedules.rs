@@ -26,7 +26,7 @@ fn id(schedule: &Value) -> &str {
 }
 
 fn one_is_added_listed_paused_resumed_and_removed(stored: &StoreFixture) {
-    assert_eq!(stored.run(&["schedule", "list"]).ok().stdout, "Nothing is scheduled.\n");
+    assert_eq!(stored.run(&["schedule", "list"]).ok().stdout, "No schedules.\n");
     let done = stored.run(&[
         "schedule",
         "add",
@@ -58,7 +58,7 @@ fn one_is_added_listed_paused_resumed_and_removed(stored: &StoreFixture) {
     assert_eq!((&listed(stored)[0]["enabled"], &listed(stored)[0]["next_at"]), (&false.into(), &Value::Null));
     assert!(stored.run(&["schedule", "list"]).ok().stdout.contains("  paused\n"));
     let run = stored.run(&["schedule", "resume", id(&all[0])]).ok().stdout;
-    assert!(run.contains("goes on\ndue "), "{run}");
+    assert!(run.starts_with("resumed ") && run.contains("\ndue "), "{run}");
     assert_eq!(listed(stored)[0]["next_at"], all[0]["next_at"]);
     stored.run(&["schedule", "remove", id(&all[0])]).ok();
     assert_eq!(listed(stored).len(), 1);
@@ -71,7 +71,7 @@ fn one_is_added_listed_paused_resumed_and_removed(stored: &StoreFixture) {
 
 fn its_runs_are_shown(stored: &StoreFixture) {
     let schedule = add(stored, &["--cron", "@daily", "Hello."]);
-    assert_eq!(stored.run(&["schedule", "runs", id(&schedule)]).ok().stdout, "It has not run yet.\n");
+    assert_eq!(stored.run(&["schedule", "runs", id(&schedule)]).ok().stdout, "No runs yet.\n");
     stored.directly(async |store| {
         store.schedules().enable("owner", id(&schedule), Some(1_793_001_600_000_000 / 2)).await.unwrap();
         let lease = Lease { owner: "test".into(), duration: std::time::Duration::from_secs(60) };
@@ -91,7 +91,7 @@ fn its_runs_are_shown(stored: &StoreFixture) {
     assert_eq!(json["runs"][0]["outcome"], "failed");
     assert_eq!(listed(stored)[0]["last"]["outcome"], "failed");
     let list = stored.run(&["schedule", "list"]).ok().stdout;
-    assert!(list.contains("  over\n") && list.contains("last failed, due "), "{list}");
+    assert!(list.contains("  finished\n") && list.contains("last failed, due "), "{list}");
     // What has been run outlives the schedule.
     stored.run(&["schedule", "remove", id(&schedule)]).ok();
     assert!(stored.run(&["schedule", "runs", id(&schedule)]).ok().stdout.contains("failed"));
@@ -109,11 +109,11 @@ fn users_see_only_their_own_schedules(stored: &StoreFixture) {
 fn a_wrong_command_is_reported_and_stores_nothing() {
     let world = World::new();
     for (args, words) in [
-        (&["--cron", "61 * * * *", "x"][..], "error: `61` is no minute; allowed are 0 to 59"),
-        (&["--cron", "0 0 30 2 *", "x"], "`0 0 30 2 *` never comes"),
-        (&["--cron", "@daily", "--timezone", "Mars/Base", "x"], "there is no time zone `Mars/Base`"),
-        (&["--cron", "@daily", " "], "there is nothing to tell the agent"),
-        (&["--in", "0s", "x"], "write a span up to a year"),
+        (&["--cron", "61 * * * *", "x"][..], "error: invalid minute `61`; allowed: 0 to 59"),
+        (&["--cron", "0 0 30 2 *", "x"], "`0 0 30 2 *` never occurs"),
+        (&["--cron", "@daily", "--timezone", "Mars/Base", "x"], "unknown time zone `Mars/Base`"),
+        (&["--cron", "@daily", " "], "the message is empty"),
+        (&["--in", "0s", "x"], "write a duration of up to a year"),
         (&["--in", "1h", "--at", "2027-01-01T00:00:00Z", "x"], "cannot be used with"),
         (&["x"], "--cron"),
         (&["--cron", "@daily", "--misfire", "never", "x"], "skip, once, all"),
@@ -124,7 +124,7 @@ fn a_wrong_command_is_reported_and_stores_nothing() {
         assert!(!world.path("embody.db").exists(), "{args:?}");
     }
     for (at, words) in
-        [("2020-01-01 09:00", "`2020-01-01 09:00` is over already"), ("soon", "`soon` is no moment")]
+        [("2020-01-01 09:00", "`2020-01-01 09:00` is in the past"), ("soon", "invalid date or time `soon`")]
     {
         let done = world.run(&["schedule", "add", "--at", at, "x"]);
         assert_eq!(done.code, Some(2));
@@ -140,8 +140,8 @@ fn an_unknown_time_zone_in_the_workspace_is_rejected_with_its_file() {
     for when in [&["--cron", "@daily"][..], &["--at", "2037-01-31 09:00"], &["--in", "20m"]] {
         let done = world.run(&[&["schedule", "add"], when, &["x"]].concat()).ended(2);
         done.says(&[
-            "error: there is no time zone `Europa/Berlin`, which USER.md names",
-            "hint: write a name like Europe/Berlin, America/New_York or UTC there, or pass `--timezone`",
+            "error: unknown time zone `Europa/Berlin` in USER.md",
+            "hint: write a name such as Europe/Berlin, America/New_York or UTC there, or pass `--timezone`",
         ]);
     }
     assert_eq!(world.run(&["schedule", "list", "--json"]).ok().json()["schedules"], serde_json::json!([]));

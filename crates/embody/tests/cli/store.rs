@@ -73,7 +73,7 @@ fn a_stale_version_is_refused(stored: &StoreFixture) {
     stored
         .run(&["instructions", "set", "two", "--expected-version", "0"])
         .ended(1)
-        .says(&["error: the instructions have version `1` by now; nothing was changed", "hint:"]);
+        .says(&["error: the instructions are now at version `1`; nothing was changed", "hint:"]);
     assert_eq!(instructions(stored, &["show"]), "one");
 }
 
@@ -184,7 +184,7 @@ fn wrong_input_is_reported(stored: &StoreFixture) {
     stored
         .run(&["token", "add", "--user", "ann", "--scope", "mcp", "--expires", "soon"])
         .ended(2)
-        .says(&["write a span such as 30d or 12h"]);
+        .says(&["write a duration such as 30d or 12h"]);
     stored
         .run(&["agent", "set", "coach", "--identity", "Ada"])
         .ended(2)

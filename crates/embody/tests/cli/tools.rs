@@ -321,7 +321,7 @@ fn doctor_tells_warnings_from_failures() {
     let nothing = World::new();
     let done = nothing.run(&["doctor"]).ok();
     assert!(
-        done.stdout.contains("warn  body") && done.stdout.contains("hint: run `embody init`"),
+        done.stdout.contains("warn  rules") && done.stdout.contains("hint: run `embody init`"),
         "{}",
         done.stdout
     );
@@ -333,7 +333,7 @@ fn doctor_tells_warnings_from_failures() {
     let file = nothing.path("notes.txt");
     let done = nothing.run_bare(&["doctor", "--workspace", file.to_str().unwrap()]).ended(2);
     let words = format!("error: the workspace `{}` is a file, not a folder", file.display());
-    done.says(&[&words, "hint: name a folder with `--workspace`"]);
+    done.says(&[&words, "hint: pass a folder with `--workspace`"]);
 
     let world = initialized();
     world.file("memories.json", "[");
@@ -345,7 +345,7 @@ fn doctor_tells_warnings_from_failures() {
     fs::remove_file(world.path("memories.json")).unwrap();
     world.file("prompts/agent_system.md", " \n");
     let done = world.run(&["doctor"]).ok();
-    assert!(done.stdout.contains("warn  body") && done.stdout.contains("empty"), "{}", done.stdout);
+    assert!(done.stdout.contains("warn  rules") && done.stdout.contains("empty"), "{}", done.stdout);
     world.file("embody.toml", "[prompt]\nbudget_tokens = 256\n");
     world.file("prompts/agent_system.md", "Rules. ".repeat(600));
     assert!(world.run(&["doctor"]).stdout.contains("warn  size"));

@@ -68,7 +68,7 @@ fn unknown_outcomes_are_listed(stored: &StoreFixture) {
         lost_messages(store, "bob").await;
     });
     let none = stored.run(&["status", "--user", "ann"]).ok().stdout;
-    assert!(none.contains("lost       nothing\n"), "{none}");
+    assert!(none.contains("unknown    none\n"), "{none}");
     stored.directly(async |store| {
         lost_messages(store, "ann").await;
         lost_run(store).await;
@@ -85,9 +85,9 @@ fn unknown_outcomes_are_listed(stored: &StoreFixture) {
         lost.iter().map(|one| (one["kind"].as_str().unwrap(), one["about"].as_str().unwrap())).collect();
     assert_eq!(seen, [("run", "due 1970-01-01T00:00:01Z"), ("incoming", "chat of ann"), ("outgoing", "77")]);
     let text = stored.run(&["status", "--user", "ann"]).ok().stdout;
-    assert!(text.contains("lost       3: nobody knows how they ended"), "{text}");
+    assert!(text.contains("unknown    3 messages or runs with an unknown outcome"), "{text}");
     assert!(text.contains("incoming  telegram  chat of ann  "), "{text}");
     assert!(!text.contains("chat of bob"), "{text}");
     let doctor = stored.run(&["doctor"]).ok().stdout;
-    assert!(doctor.contains("lost       5 messages or runs of which nobody knows"), "{doctor}");
+    assert!(doctor.contains("unknown    5 messages or runs with an unknown outcome"), "{doctor}");
 }

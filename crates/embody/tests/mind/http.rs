@@ -125,7 +125,7 @@ fn an_address_that_others_reach_is_refused() {
         .run(&["mind", "--listen", "0.0.0.0:0"])
         .ended(2)
         .says(&["reachable from other machines", "--allow-remote"]);
-    world.run(&["mind", "--listen", "nowhere"]).ended(2).says(&["`nowhere` is no address to listen on"]);
+    world.run(&["mind", "--listen", "nowhere"]).ended(2).says(&["invalid address `nowhere`"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

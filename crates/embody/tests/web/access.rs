@@ -42,20 +42,22 @@ fn everything_but_health_and_the_page_needs_authentication() {
     let world = World::new();
     let served = Served::start(&world);
     for path in GUARDED {
-        let answer = served.ask(&format!("GET {path}"), &[], None).refused(401, "a token is needed");
+        let answer = served
+            .ask(&format!("GET {path}"), &[], None)
+            .refused(401, "a token or a signed-in browser is required");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
         let hint = answer.json()["error"]["hint"].as_str().unwrap().to_owned();
         assert!(
             hint.contains("`embody token add --user NAME --scope SCOPE`: `chat` for conversations"),
             "{hint}"
         );
-        served.get(path, "embody_0000").refused(401, "nobody has this token");
+        served.get(path, "embody_0000").refused(401, "the token is unknown");
     }
     for line in ["POST /api/chat", "POST /api/approvals", "POST /api/logout", "DELETE /api/chat/x.1.y"] {
-        served.ask(line, &[], Some(&json!({}))).refused(401, "a token is needed");
+        served.ask(line, &[], Some(&json!({}))).refused(401, "a token or a signed-in browser is required");
     }
     assert_eq!(served.ask("POST /mcp", &[], Some(&json!({}))).status, 401);
-    served.ask("GET /api/nowhere", &[], None).refused(404, "nothing at this address");
+    served.ask("GET /api/nowhere", &[], None).refused(404, "not found");
     served.ask("PUT /api/chat", &[], None).refused(405, "does not take this method");
 }
 
@@ -64,15 +66,15 @@ fn a_token_opens_what_it_is_for_and_nothing_else() {
     let world = World::new();
     let [mcp, chat, operate] = ["mcp", "chat", "operate"].map(|scope| token(&world, "owner", scope));
     let served = Served::start(&world);
-    served.get("/api/threads", &mcp).refused(403, "this token is for `mcp`");
+    served.get("/api/threads", &mcp).refused(403, "this token has the scope `mcp`");
     assert_eq!(served.get("/api/threads", &chat).status, 200);
-    served.get("/api/threads", &operate).refused(403, "a token for `chat` is needed");
+    served.get("/api/threads", &operate).refused(403, "the scope `chat` is required");
     for path in ["/api/approvals", "/api/audit", "/api/status", "/api/prompt", "/metrics"] {
-        served.get(path, &chat).refused(403, "a token for `operate` is needed");
+        served.get(path, &chat).refused(403, "the scope `operate` is required");
         assert_eq!(served.get(path, &operate).status, 200, "{path}");
     }
     let decide = json!({"id": "x", "decision": "approve"});
-    served.post("/api/approvals", &chat, &decide).refused(403, "a token for `operate` is needed");
+    served.post("/api/approvals", &chat, &decide).refused(403, "the scope `operate` is required");
     // A host is let in by a token for hosts alone.
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
@@ -91,14 +93,14 @@ fn a_code_works_once() {
     let code = served.code.clone();
     served.sign_in(&code);
     let used =
-        served.ask("POST /api/login", &[], Some(&json!({"code": code}))).refused(401, "was used before");
+        served.ask("POST /api/login", &[], Some(&json!({"code": code}))).refused(401, "was used already");
     // An unauthenticated caller is not told how to get another code: it may be the agent.
     let page = served.ask("GET /", &[], None);
     for answer in [used, page] {
-        assert!(answer.body.contains("look at the terminal where embody runs"), "{answer:?}");
+        assert!(answer.body.contains("terminal where embody runs"), "{answer:?}");
         assert!(!answer.body.contains("USR1"), "{answer:?}");
     }
-    served.ask("POST /api/login", &[], Some(&json!({"code": ""}))).refused(401, "was used before");
+    served.ask("POST /api/login", &[], Some(&json!({"code": ""}))).refused(401, "was used already");
     served.ask("POST /api/login", &[], Some(&json!({}))).refused(400, "`code` or `token`");
 }
 
@@ -119,7 +121,7 @@ fn a_signal_prints_no_code_to_a_pipe() {
     let world = World::new();
     let mut served = Served::start_overheard(&world);
     served.signal("-USR1");
-    served.expect_stderr("another address is printed to a terminal only");
+    served.expect_stderr("a new sign-in URL is printed to a terminal only");
     served.signal("-TERM");
     let mut rest = String::new();
     served.stdout.read_to_string(&mut rest).unwrap();
@@ -137,9 +139,9 @@ fn a_session_of_a_token_may_do_what_the_token_may_and_ends_with_it() {
     let cookie = answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
     let get = |path: &str| served.ask(&format!("GET {path}"), &[("cookie", &cookie)], None);
     assert_eq!(get("/api/threads").status, 200);
-    get("/api/approvals").refused(403, "`operate` is needed");
+    get("/api/approvals").refused(403, "`operate` is required");
     world.run(&["token", "revoke", made["id"].as_str().unwrap()]).ok();
-    get("/api/threads").refused(401, "nobody has this token");
+    get("/api/threads").refused(401, "the token is unknown");
 }
 
 #[test]
@@ -169,7 +171,9 @@ fn a_page_from_elsewhere_can_do_nothing() {
     get(&[("host", "evil.example")]).refused(403, "`evil.example` is not served here");
     served.ask("GET /", &[("host", "evil.example")], None).refused(403, "is not served here");
     let login = [("origin", "http://127.0.0.1:3000")];
-    served.ask("POST /api/login", &login, Some(&json!({"code": "x"}))).refused(403, "own page only");
+    served
+        .ask("POST /api/login", &login, Some(&json!({"code": "x"})))
+        .refused(403, "only possible on the console's own page");
 }
 
 #[test]
@@ -192,8 +196,10 @@ fn oversized_and_invalid_requests_are_rejected() {
     let chat = token(&world, "owner", "chat");
     let served = Served::start(&world);
     let big = json!({"text": "x".repeat(600_000)});
-    served.post("/api/chat", &chat, &big).refused(413, "at most");
-    served.post("/api/chat", &chat, &json!({"text": "x".repeat(300_000)})).refused(413, "at most 262144");
+    served.post("/api/chat", &chat, &big).refused(413, "more than");
+    served
+        .post("/api/chat", &chat, &json!({"text": "x".repeat(300_000)}))
+        .refused(413, "the limit is 262144");
     served.post("/api/chat", &chat, &json!({"text": " \n "})).refused(400, "`text` is empty");
     served.post("/api/chat", &chat, &json!({"txt": "x"})).refused(400, "unknown field `txt`");
     served.post("/api/chat", &chat, &json!([])).refused(400, "the body is wrong");
@@ -206,11 +212,11 @@ fn an_address_that_is_taken_or_open_to_others_is_refused() {
     world.run(&["up", "--listen", &served.host]).ended(1).says(&[
         "cannot listen on",
         &served.host,
-        "another program has this port",
+        "another program uses this port",
     ]);
     world
         .run(&["up", "--listen", "0.0.0.0:0"])
         .ended(2)
         .says(&["reachable from other machines", "--allow-remote"]);
-    world.run(&["up", "--listen", "nowhere"]).ended(2).says(&["`nowhere` is no address to listen on"]);
+    world.run(&["up", "--listen", "nowhere"]).ended(2).says(&["invalid address `nowhere`"]);
 }

@@ -180,7 +180,7 @@ fn one_turn_at_a_time_in_a_thread_and_it_can_be_broken_off() {
     let (turn, thread) = (turn(&first), first.data["thread"].clone());
     going.until("text");
     let again = json!({"text": "now", "thread": thread});
-    let busy = served.post("/api/chat", &chat, &again).refused(409, "still answers");
+    let busy = served.post("/api/chat", &chat, &again).refused(409, "still answering");
     assert_eq!(busy.json()["error"]["turn"], json!(turn));
     let listed = served.get("/api/threads", &chat).json();
     assert_eq!(listed["threads"][0]["turn"]["id"], json!(turn));
@@ -189,7 +189,7 @@ fn one_turn_at_a_time_in_a_thread_and_it_can_be_broken_off() {
     };
     assert_eq!(cancel(&chat).status, 202);
     going.until("cancelled");
-    cancel(&chat).refused(409, "is over already");
+    cancel(&chat).refused(409, "has already ended");
     let events = served.begin_post("/api/chat", &chat, &again).events();
     assert_eq!(events.last().unwrap().data["reply"], "I listen.");
 }
@@ -204,13 +204,13 @@ fn users_cannot_read_or_cancel_turns_of_others() {
     let first = going.event().unwrap();
     let (turn, thread) = (turn(&first), first.data["thread"].as_str().unwrap().to_owned());
     going.until("text");
-    served.get(&format!("/api/chat/{turn}"), &bob).refused(404, "no such turn");
-    served.get(&format!("/api/threads/{thread}"), &bob).refused(404, "no such conversation");
+    served.get(&format!("/api/chat/{turn}"), &bob).refused(404, "unknown turn");
+    served.get(&format!("/api/threads/{thread}"), &bob).refused(404, "unknown conversation");
     served
         .post("/api/chat", &bob, &json!({"text": "hi", "thread": thread}))
-        .refused(404, "no such conversation");
+        .refused(404, "unknown conversation");
     let stop = format!("DELETE /api/chat/{turn}");
-    served.ask(&stop, &[("authorization", &bearer(&bob))], None).refused(404, "no such turn");
+    served.ask(&stop, &[("authorization", &bearer(&bob))], None).refused(404, "unknown turn");
     assert_eq!(served.get("/api/threads", &bob).json(), json!({"threads": [], "waiting": []}));
     going.until("text");
     assert_eq!(served.ask(&stop, &[("authorization", &bearer(&ann))], None).status, 202);
@@ -248,7 +248,7 @@ fn a_call_waits_for_approval_at_the_console() {
     assert_eq!(decided["decided_by"], "console");
     assert_eq!(going.until("tool_done").data["is_error"], false);
     assert_eq!(going.until("done").data["reply"], "Told.");
-    served.post("/api/approvals", &operate, &word("deny")).refused(409, "used at");
+    served.post("/api/approvals", &operate, &word("deny")).refused(409, "made at");
 }
 
 // spec: N-10
@@ -278,7 +278,7 @@ fn the_owner_decides_about_everybodys_calls_that_are_left_to_the_console() {
     let (thread, bobs) = asked("tell bob");
     let (_, eves) = asked("tell eve");
     // Whoever waits sees that they do, in the list and in the conversation, and nothing that decides.
-    served.get("/api/approvals", &ann).refused(403, "`operate` is needed");
+    served.get("/api/approvals", &ann).refused(403, "`operate` is required");
     let listed = served.get("/api/threads", &ann).json();
     let waits = |approval: &Value| json!({"approval": approval, "channel": "web", "body": "embody", "tool": "send_message"});
     assert_eq!(listed["waiting"], json!([waits(&eves), waits(&bobs)]));
@@ -324,7 +324,9 @@ fn the_rules_determine_whether_the_console_may_approve() {
     let pending = events.iter().find(|event| event.name == "tool_done").unwrap();
     assert_eq!(pending.data["decision"], "pending", "{pending:?}");
     let word = json!({"id": pending.data["approval"], "decision": "approve"});
-    served.post("/api/approvals", &operate, &word).refused(403, "do not let the console approve");
+    served
+        .post("/api/approvals", &operate, &word)
+        .refused(403, "do not allow approval of this call by the console");
 }
 
 // spec: N-10
@@ -455,7 +457,7 @@ fn a_revoked_token_ends_its_turn_and_its_stream() {
     while let Some(event) = reading.event() {
         assert!(!matches!(event.name.as_str(), "done" | "failed"), "{event:?}");
     }
-    // The same user comes with another token, and finds that it was broken off.
+    // The same user comes with another token, and finds that interrupted.
     let chat = token(&world, "ann", "chat");
     let path = format!("GET /api/chat/{}", turn(&begun));
     let events = served.begin(&path, &[("authorization", &bearer(&chat))], None).events();

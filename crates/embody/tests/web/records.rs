@@ -29,7 +29,7 @@ fn the_prompt_is_the_one_that_the_command_shows() {
     let shown = served.get("/api/prompt?layout=body", &owner).json();
     assert_eq!(shown["text"], world.show(&["--layout", "body"]));
     assert_eq!(served.get("/api/prompt", &owner).json()["layout"], "channel");
-    served.get("/api/prompt?layout=none", &owner).refused(400, "`none` is no layout");
+    served.get("/api/prompt?layout=none", &owner).refused(400, "unknown layout `none`");
     served.get("/api/prompt", &ann).refused(403, "only the owner");
 }
 

@@ -95,7 +95,7 @@ pub(super) async fn by_ids(conn: &mut Conn, scope: &Scope, ids: Vec<String>) -> 
 
 pub(super) fn missing(id: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no memory `{id}`"))
-        .hint("`embody memory list` shows the ids; `--user` and `--agent` say whose")
+        .hint("`embody memory list` shows the ids; `--user` and `--agent` select the user and the agent")
 }
 
 /// A number of the scope, which the table stores as a wider type.

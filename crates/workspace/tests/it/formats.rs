@@ -151,7 +151,7 @@ fn a_stored_identity_that_is_no_object_is_a_note() {
         let mut request = fixture.request();
         request.stored.identity = Some((json.parse().unwrap(), Source::fixed("store")));
         let loaded = load(&request).unwrap();
-        let expected = "bad_format store the stored identity is not used: it is no JSON object";
+        let expected = "bad_format store the stored identity is not used: it is not a JSON object";
         assert_eq!(notes(&loaded), if noted { vec![expected.to_owned()] } else { Vec::new() }, "{json}");
         assert!(text(&loaded, Layout::FULL).contains("Nova"), "{json}");
     }

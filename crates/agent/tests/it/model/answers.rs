@@ -177,15 +177,12 @@ fn settings_that_cannot_work_are_refused_before_anything_is_sent() {
     let good = settings(Provider::Anthropic, "http://127.0.0.1:9");
     let why = |settings: ModelSettings| ChatModel::new(settings).unwrap_err().to_string();
     let ftp = ModelSettings { base_url: Url::parse("ftp://me:hunter22@h/x").unwrap(), ..good.clone() };
-    assert_eq!(
-        why(ftp),
-        "the model's settings cannot be used: `base_url` `ftp://h/x` is not an http or https URL"
-    );
+    assert_eq!(why(ftp), "invalid model settings: `base_url` `ftp://h/x` is not an http or https URL");
     let unnamed = ModelSettings { model: " ".to_owned(), ..good.clone() };
-    assert_eq!(why(unnamed), "the model's settings cannot be used: `model` is empty");
+    assert_eq!(why(unnamed), "invalid model settings: `model` is empty");
     let key = ModelSettings { api_key: Some(Secret::new("sk-\nx")), ..good };
     assert_eq!(
         why(key),
-        "the model's settings cannot be used: the key has characters that a header cannot carry"
+        "invalid model settings: the key contains characters that are not allowed in a header"
     );
 }

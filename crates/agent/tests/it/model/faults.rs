@@ -90,7 +90,7 @@ fn why(answer: Result<ChatResponse, ModelError>) -> String {
 async fn a_stream_without_its_end_mark_is_an_error_and_not_asked_again() {
     let (url, asked) = raw(format!("{HEAD}{SAID}"), end).await;
     let (result, told) = answer(&url).await;
-    assert_eq!(why(result), "the stream ended before the answer was whole");
+    assert_eq!(why(result), "the stream ended before the response was complete");
     assert_eq!(text_of(&told), "Hel");
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 
@@ -104,7 +104,7 @@ async fn a_stream_without_its_end_mark_is_an_error_and_not_asked_again() {
     let server = Scripted::start(&json!([{"reply": {"text": "half of it", "cut": true}}]));
     for provider in [Provider::OpenAi, Provider::Anthropic] {
         let (result, told) = request(settings(provider, &server.url), &[user("hi")], &[]).await;
-        assert_eq!(why(result), "the stream ended before the answer was whole");
+        assert_eq!(why(result), "the stream ended before the response was complete");
         assert_eq!(text_of(&told), "half of it");
     }
     assert_eq!(server.log().len(), 2);
@@ -191,7 +191,7 @@ async fn an_answer_without_end_is_not_kept() {
 async fn a_page_is_no_answer() {
     let page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 5\r\n\r\n<html";
     let (url, _) = raw(page.to_owned(), end).await;
-    assert_eq!(why(answer(&url).await.0), "it comes as `text/html` and not as a stream of events");
+    assert_eq!(why(answer(&url).await.0), "its content type is `text/html`, not an event stream");
 }
 
 #[tokio::test]

@@ -145,8 +145,8 @@ async fn a_run_that_fails_says_why() {
     for (schedule, words, goes_on) in [
         (&refused, "no model: @hourly\u{fffd}", true),
         (&broken, "the run broke off: it panicked", true),
-        (&unreadable, "the schedule cannot be run: `61` is no minute; allowed are 0 to 59", false),
-        (&odd, "the schedule cannot be run: there is no misfire policy `sometimes`", false),
+        (&unreadable, "the schedule cannot be run: invalid minute `61`; allowed: 0 to 59", false),
+        (&odd, "the schedule cannot be run: unknown misfire policy `sometimes`", false),
     ] {
         settled(&store, schedule).await;
         let runs = runs(&store, schedule).await;

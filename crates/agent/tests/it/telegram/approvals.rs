@@ -95,7 +95,7 @@ async fn a_call_is_shown_exactly_and_a_press_decides() {
         ]))
         .await;
     let told = answers(&world, 5).await;
-    assert!(told[..3].iter().all(|told| told == "This is not yours to decide."), "{told:?}");
+    assert!(told[..3].iter().all(|told| told == "You cannot decide about this call."), "{told:?}");
     assert_eq!(status(&world, &approval).await, (ApprovalStatus::Pending, None));
     world.updates(json!([press(OWNER, OWNER, &approve, &text)])).await;
     assert_eq!(answers(&world, 6).await[5], "✅ Approved by telegram:11.");
@@ -126,7 +126,7 @@ async fn the_owner_decides_about_the_calls_of_guests_and_what_is_decided_elsewhe
             press(OWNER, OWNER, &deny, &text),
         ]))
         .await;
-    let not_yours = "This is not yours to decide.";
+    let not_yours = "You cannot decide about this call.";
     assert_eq!(answers(&world, 3).await, [not_yours, not_yours, "⛔ Denied by telegram:11."]);
     assert_eq!(status(&world, &ann).await, (ApprovalStatus::Denied, Some("telegram:11".to_owned())));
     let guest = ask(&world, "guest", "telegram", &json!({"to": "y"})).await;

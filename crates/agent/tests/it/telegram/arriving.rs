@@ -175,7 +175,7 @@ async fn commands_are_answered_without_the_agent_and_new_begins_another_thread()
     bot.stop().await;
     assert!(texts[0].starts_with("Hello!") && texts[2].starts_with("A new conversation"), "{texts:?}");
     assert_eq!(texts[4..7], ["You said: three", "You said: four", "You said: /weather"]);
-    assert_eq!(texts[7], "I can read only text so far.");
+    assert_eq!(texts[7], "I can only read text.");
     let threads: Vec<String> = world.asked.lock().unwrap().iter().map(|input| input.thread.clone()).collect();
     assert!(threads[0] != threads[1] && threads[1] != threads[2], "{threads:?}");
     assert!(threads[2] == threads[3] && threads[3] == threads[4], "{threads:?}");
@@ -287,7 +287,7 @@ async fn whoever_was_taken_off_the_list_has_no_turn() {
         let reason = one.reason.as_deref();
         assert_eq!(
             (one.state, reason),
-            (IncomingState::Failed, Some("whoever said it is not in `allow_users` any more"))
+            (IncomingState::Failed, Some("the sender is no longer in `allow_users`"))
         );
     }
     assert_eq!(world.asked.lock().unwrap().len(), 1);

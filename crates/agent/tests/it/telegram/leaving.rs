@@ -94,7 +94,7 @@ async fn who_has_blocked_the_bot_gets_nothing_and_the_reason_is_kept() {
     let words = "Forbidden: bot was blocked by the user";
     let faults = json!([{"method": "sendMessage", "chat": OWNER, "status": 403, "description": words}]);
     let (state, reason) = sent_over(&world, "hello", faults).await;
-    assert_eq!((state, reason), (OutgoingState::Failed, format!("Telegram says 403: {words}")));
+    assert_eq!((state, reason), (OutgoingState::Failed, format!("Telegram returned 403: {words}")));
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn what_may_have_been_sent_is_never_sent_again() {
         let world = World::new().await;
         let (state, reason) = sent_over(&world, "hello", json!([fault])).await;
         assert_eq!(state, OutgoingState::Unknown, "{fault}");
-        assert!(reason.starts_with("nobody knows whether Telegram has taken it"), "{reason}");
+        assert!(reason.starts_with("it is unknown whether Telegram accepted it"), "{reason}");
         assert_eq!(world.texts(OWNER).await.len(), sent, "{fault}");
         assert_eq!(world.store.outgoing().list_unknown(10).await.unwrap().len(), 1);
     }
@@ -118,7 +118,7 @@ async fn what_is_no_message_fails_at_once_and_holds_nothing_up() {
     let world = World::new().await;
     let lost = NewOutgoing { to: "ann".to_owned(), ..outgoing("x") };
     world.store.outgoing().enqueue(lost).await.unwrap();
-    assert_eq!(sent_over(&world, "\u{200b}", json!([])).await.1, "there is nothing to see in it");
+    assert_eq!(sent_over(&world, "\u{200b}", json!([])).await.1, "the message has no visible text");
     assert_eq!(sent_over(&world, "hello", json!([])).await.0, OutgoingState::Sent);
     let all = world.store.outgoing().list("owner", 10).await.unwrap();
     let wrong = all.iter().find(|one| one.to == "ann").unwrap();

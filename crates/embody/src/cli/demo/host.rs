@@ -45,15 +45,14 @@ impl Host {
         };
         // Notifications are ignored.
         let (notifications, _) = mpsc::channel(1);
-        let link = Link::open(&options, notifications).await.context("the broker does not open a session")?;
+        let link = Link::open(&options, notifications).await.context("the broker did not open a session")?;
         Ok(Self { link })
     }
 
     /// Calls a tool that must not ask a person.
     pub(super) async fn call(&self, tool: &str, arguments: &Value) -> Result<Value, CliError> {
         let call = self.send_call(tool, arguments, async |question: &str| {
-            Err(CliError::new(format!("a person was asked about `{tool}`, which was not expected"))
-                .hint(question))
+            Err(CliError::new(format!("unexpected approval request for `{tool}`")).hint(question))
         });
         timeout(CALL_TIMEOUT, call).await.map_err(|_| {
             CliError::new(format!("`{tool}` was not answered within {} s", CALL_TIMEOUT.as_secs()))
@@ -164,11 +163,11 @@ impl Approver<'_> {
         self.transcript.quote(question)?;
         match self.source {
             AnswerSource::Script => {
-                self.transcript.narrate("You passed `--yes`, so the script answers for you: yes.")?;
+                self.transcript.narrate("You passed `--yes`, so the script approves for you.")?;
                 Ok(Answer::Yes)
             }
             AnswerSource::Terminal => {
-                self.transcript.narrate("You are the owner now. The demo goes on with either answer.")?;
+                self.transcript.narrate("You are the owner. The demo continues with either answer.")?;
                 self.wait().await
             }
         }
@@ -181,7 +180,7 @@ impl Approver<'_> {
             let line = timeout(ANSWER_TIMEOUT, tokio::task::spawn_blocking(read_line)).await;
             let Ok(read) = line else {
                 self.transcript.line("")?;
-                self.transcript.narrate("Nobody answered within ten minutes. That is a no.")?;
+                self.transcript.narrate("No answer within ten minutes counts as no.")?;
                 return Ok(Answer::No);
             };
             let read = read.context("the terminal cannot be read")?;

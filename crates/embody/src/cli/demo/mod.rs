@@ -40,10 +40,10 @@ use crate::prompt_service::PromptService;
 use crate::{broker_setup, log, output, serve, store};
 
 const EXAMPLES: &str = "Examples:
-  embody demo          you are asked, as an owner is
-  embody demo --yes    the script says yes for you
+  embody demo          asks you for one approval
+  embody demo --yes    approves by itself
 
-It has a workspace of its own in a temporary folder, which it removes. Yours is neither read nor written.";
+The demo uses its own workspace in a temporary folder and removes it. It does not read or write your workspace.";
 
 const USER: &str = "owner";
 const AGENT: &str = "assistant";
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &DemoArgs, global: Global) -> Result<ExitCode, CliError>
             () = ending.cancelled() => {
                 // The error starts on a new line after a question.
                 output::stderr_line("");
-                Err(CliError::new("the demo was broken off"))
+                Err(CliError::new("the demo was interrupted"))
             }
         };
         runtime.close().await;
@@ -110,12 +110,12 @@ fn answer_source(args: &DemoArgs, global: &Global) -> Result<AnswerSource, CliEr
     if args.yes {
         return Ok(AnswerSource::Script);
     }
-    let hint = "`embody demo --yes` answers for you";
+    let hint = "`embody demo --yes` approves by itself";
     if global.json {
-        return Err(CliError::usage("the demo asks a person something, which is no JSON").hint(hint));
+        return Err(CliError::usage("the demo asks for an approval, which `--json` cannot show").hint(hint));
     }
     if !stdin().is_terminal() || !stdout().is_terminal() {
-        return Err(CliError::usage("the demo asks a person something, and there is no terminal").hint(hint));
+        return Err(CliError::usage("the demo asks for an approval, and there is no terminal").hint(hint));
     }
     Ok(AnswerSource::Terminal)
 }
@@ -203,13 +203,13 @@ struct Folder(PathBuf);
 impl Folder {
     fn new() -> Result<Self, CliError> {
         let mut bytes = [0; 8];
-        getrandom::fill(&mut bytes).map_err(|_| CliError::new("the system gives no random bytes"))?;
+        getrandom::fill(&mut bytes).map_err(|_| CliError::new("the system returned no random bytes"))?;
         let path = std::env::temp_dir().join(format!("embody-demo-{:016x}", u64::from_ne_bytes(bytes)));
         // Fails if it exists; only the owner may read it.
         DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
             CliError::new(format!("the folder `{}` could not be made", path.display()))
                 .caused_by(&error)
-                .hint("the variable TMPDIR says where temporary folders are made")
+                .hint("TMPDIR sets the folder for temporary files")
         })?;
         Ok(Self(path))
     }
@@ -224,7 +224,7 @@ impl Folder {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 Err(CliError::new(format!("the folder `{}` could not be removed", self.0.display()))
                     .caused_by(&error)
-                    .hint("nothing in it is needed any more: remove it by hand"))
+                    .hint("it is no longer needed; remove it by hand"))
             }
             _ => Ok(()),
         }

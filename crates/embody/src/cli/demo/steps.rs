@@ -22,16 +22,16 @@ const EXCERPT_LINES: usize = 2;
 const QUOTE_CHARS: usize = 90;
 
 pub(super) const WELCOME: &str = "\
-This is embody at work. The mind remembers and notices, the body acts, and the broker between them
-and the host decides which call may happen. All three are real. Only the host is scripted: it stands
-where your coding agent or your chat would, and no model is behind it. Everything happens in a
-temporary folder, which is removed at the end. Nothing leaves this machine.
+This demo runs the real broker, mind and body. Only the host is scripted: it takes the place of your
+coding agent or chat program, without a model. The mind stores persona and memory, the body sends
+messages, and the broker decides about every call. All files are in a temporary folder that is
+removed at the end. Nothing leaves this machine.
 
   →  what the host calls      ←  what it gets      │  quoted";
 
 /// Steps 1 and 2.
 pub(super) async fn introduce(runtime: &DemoRuntime, transcript: &mut Transcript) -> Result<(), CliError> {
-    transcript.step("A host connects and learns who the agent is")?;
+    transcript.step("A host connects and gets the contract")?;
     let host = Host::connect(&runtime.broker).await?;
     transcript.sent("runtime_bootstrap", &json!({}))?;
     let packet = host.call("runtime_bootstrap", &json!({})).await?;
@@ -50,7 +50,7 @@ pub(super) async fn introduce(runtime: &DemoRuntime, transcript: &mut Transcript
     transcript.check(rules && !name.is_empty(), "the contract has no rules or no name", &packet)?;
     transcript.check(remembers_one, "the mind does not know its one memory", &json!(packet_text))?;
     transcript.received(&format!(
-        "the contract, {} characters: the rules of the body first, then who the agent is",
+        "the contract, {} characters: first the rules, then the agent's identity",
         contract.chars().count()
     ))?;
     for line in contract.lines().filter(|line| !line.is_empty()).take(EXCERPT_LINES) {
@@ -64,12 +64,11 @@ pub(super) async fn introduce(runtime: &DemoRuntime, transcript: &mut Transcript
         "something is missing",
         &packet,
     )?;
-    transcript.received("from the mind: it remembers 1 thing, and nothing is missing")?;
+    transcript.received("from the mind: 1 memory, nothing degraded")?;
     transcript.narrate(
-        "This is how the agent is the same everywhere: whatever host it runs in, the first call tells it \
-         its rules, its name, its voice and what it remembers.",
+        "Every host gets the same text, so the agent has the same rules, name and manner everywhere.",
     )?;
-    transcript.step("A read goes straight through")?;
+    transcript.step("A read is forwarded at once")?;
     transcript.sent("list_tasks", &json!({}))?;
     let listed = data(host.call("list_tasks", &json!({})).await?);
     transcript.check(text(&listed, "/tasks/0/title") == TASK, "the task is not on the list", &listed)?;
@@ -77,14 +76,16 @@ pub(super) async fn introduce(runtime: &DemoRuntime, transcript: &mut Transcript
     let [id, title] = ["id", "title"].map(member);
     transcript.received(&format!(r#"{{"tasks":[{{"id":{id},"title":{title}, …}}]}}"#))?;
     wait_until_observed(transcript, &host).await?;
-    transcript.narrate("Reading changes nothing, so nobody is asked. It is on record all the same, and the mind has heard of it.")?;
+    transcript.narrate(
+        "A read changes nothing, so it needs no approval. It is recorded, and the mind is informed.",
+    )?;
     host.close().await;
     Ok(())
 }
 
 /// Waits until the mind has observed the last call of this session.
 async fn wait_until_observed(transcript: &Transcript, host: &Host) -> Result<(), CliError> {
-    wait_for_status(transcript, host, "the mind has not heard of the call", |status| {
+    wait_for_status(transcript, host, "the mind was not informed of the call", |status| {
         text(status, "/last_cognition/what") == "observe after"
             && status.pointer("/last_cognition/failure") == Some(&Value::Null)
     })
@@ -115,7 +116,7 @@ pub(super) async fn verify(
     runtime: &DemoRuntime,
     transcript: &mut Transcript,
 ) -> Result<AuditReport, CliError> {
-    transcript.step("The record is whole")?;
+    transcript.step("The audit chain is intact")?;
     runtime.broker.end().await;
     let report = runtime.store.audit().verify().await?;
     let seen = serde_json::to_value(&report).unwrap_or_default();
@@ -126,22 +127,22 @@ pub(super) async fn verify(
         "the chain is broken",
         &seen,
     )?;
-    transcript.narrate("What `embody audit verify` says of this demo's own chain:")?;
+    transcript.narrate("The output of `embody audit verify` for this demo:")?;
     transcript.quote(&anstream::adapter::strip_str(&report_text(&report)).to_string())?;
     transcript.narrate(
-        "Each record carries the keyed hash of the one before it. Whoever changes one, cuts some off or \
-         puts old ones back is found out.",
+        "Each record contains a keyed hash of the record before it. Changed, removed or restored records \
+         break the chain.",
     )?;
     Ok(report)
 }
 
 pub(super) fn closing_text(took: Duration) -> String {
     format!(
-        "\nThat was all of it, in {:.1} s. What was told was checked as it happened. The folder is gone.\n\n\
-         Yours next:\n  \
-         embody init    a workspace with rules, a name and a voice to edit\n  \
-         embody mcp     the one entry for your host, with your own servers behind it\n  \
-         embody up      the same agent in the browser\n",
+        "\nDone in {:.1} s. Each step was checked while it ran. The temporary folder is removed.\n\n\
+         Next steps:\n  \
+         embody init    create a workspace: rules, identity, soul, configuration\n  \
+         embody mcp     the MCP server for your host, with your other servers behind it\n  \
+         embody up      the agent in the browser\n",
         took.as_secs_f64()
     )
 }
@@ -169,10 +170,10 @@ pub(super) async fn mind_outage(
     host: &Host,
 ) -> Result<(), CliError> {
     let task = json!({"title": "Book a room for Thursday"});
-    transcript.step("The mind goes away, and comes back")?;
-    transcript.narrate("The connection to the mind is cut, and new ones are not answered.")?;
+    transcript.step("The mind fails and recovers")?;
+    transcript.narrate("The connection to the mind is cut, and new connections fail.")?;
     runtime.mind.disconnect();
-    wait_for_status(transcript, host, "the broker does not say that the mind is away", |status| {
+    wait_for_status(transcript, host, "the broker does not report that the mind is unavailable", |status| {
         is_mind(status, "unavailable") && status.get("degraded_modes") == Some(&json!([MIND_UNAVAILABLE]))
     })
     .await?;
@@ -181,14 +182,15 @@ pub(super) async fn mind_outage(
     transcript.sent("list_tasks", &json!({}))?;
     let listed = data(host.call("list_tasks", &json!({})).await?);
     let count = listed.get("tasks").and_then(Value::as_array).map(Vec::len);
-    transcript.check(count == Some(1), "a read does not go on", &listed)?;
-    transcript.received("1 task, as before: reads go on")?;
+    transcript.check(count == Some(1), "a read failed", &listed)?;
+    transcript.received("1 task: reads still work")?;
     transcript.sent("create_task", &task)?;
     let blocked = host.call("create_task", &task).await?;
     let decided = decision(&blocked);
     transcript.check(text(&decided, "/decision") == "blocked", "a write was not blocked", &blocked)?;
     transcript.received(&format!("blocked: {}", text(&decided, "/reason")))?;
-    transcript.narrate("The mind is let back in. Nothing is restarted; the same session goes on.")?;
+    transcript
+        .narrate("The mind accepts connections again. Nothing is restarted; the session is the same.")?;
     runtime.mind.restore();
     let since = Instant::now();
     wait_for_status(transcript, host, "the mind is not back", |status| {
@@ -197,14 +199,12 @@ pub(super) async fn mind_outage(
     .await?;
     let took = since.elapsed().as_millis();
     transcript.sent("runtime_status", &json!({}))?;
-    transcript.received(&format!(
-        "nothing is degraded: the broker has found the mind by itself, after {took} ms"
-    ))?;
+    transcript.received(&format!("nothing is degraded: the broker reconnected after {took} ms"))?;
     transcript.sent("create_task", &task)?;
     let made = data(host.call("create_task", &task).await?);
     transcript.check(text(&made, "/title") == text(&task, "/title"), "the task was not made", &made)?;
     transcript.received(&format!(
-        "task {}, {}: writes go on, too",
+        "task {}, {}: writes work again",
         text(&made, "/id"),
         text(&made, "/status")
     ))
@@ -245,8 +245,9 @@ pub(super) async fn send(
 }
 
 async fn bounce(runtime: &DemoRuntime, transcript: &mut Transcript, host: &Host) -> Result<(), CliError> {
-    transcript.step("A write that comes too early bounces")?;
-    transcript.narrate("A second host connects. Its model skips the start and sends a message at once.")?;
+    transcript.step("A write before the contract bounces")?;
+    transcript
+        .narrate("A second host connects. Its model does not bootstrap and sends a message at once.")?;
     transcript.sent(TOOL, &message())?;
     let bounced = host.call(TOOL, &message()).await?;
     let decided = decision(&bounced);
@@ -258,10 +259,10 @@ async fn bounce(runtime: &DemoRuntime, transcript: &mut Transcript, host: &Host)
     transcript.check(outbox.is_empty(), "something was sent", &json!(outbox.len()))?;
     transcript.received(&format!("bounce: {}", text(&decided, "/reason")))?;
     transcript.received(&format!("next: {}", text(&decided, "/required_next_action")))?;
-    transcript.received(&format!("and below it the contract, {contract} characters"))?;
+    transcript.received(&format!("followed by the contract, {contract} characters"))?;
     transcript.narrate(
-        "Nothing was sent. The refusal brings the rules along, so that the model has read them before its \
-         first write, also in a host that never shows them.",
+        "Nothing was sent. The result contains the rules, so the model reads them before its first write, \
+         even in a host that does not show server instructions.",
     )
 }
 
@@ -270,51 +271,51 @@ async fn ask(
     host: &Host,
     source: AnswerSource,
 ) -> Result<(Value, Answer), CliError> {
-    transcript.step("The same call again: now a person is asked")?;
+    transcript.step("The same call again needs approval")?;
     transcript.sent(TOOL, &message())?;
     transcript.narrate(
-        "Other people will see this, so it waits for the owner. The broker has the host show this form:",
+        "Other people will see this message, so the owner must approve it. The host shows this form:",
     )?;
     let mut approver = Approver { source, transcript };
     let (result, answer) = host.call_with_approval(TOOL, &message(), &mut approver).await?;
     match answer {
         Some(answer) => Ok((result, answer)),
         None => {
-            transcript.check(false, "nobody was asked", &result)?;
+            transcript.check(false, "no approval was requested", &result)?;
             Ok((result, Answer::No))
         }
     }
 }
 
 async fn sent(runtime: &DemoRuntime, transcript: &mut Transcript, result: Value) -> Result<(), CliError> {
-    transcript.step("It is sent, once, and on record")?;
+    transcript.step("The message is sent once and recorded")?;
     let result = data(result);
     let id = text(&result, "/id").to_owned();
     transcript.check(text(&result, "/channel") == CHANNEL && !id.is_empty(), "it was not sent", &result)?;
     transcript.received(&result.to_string())?;
     let message = deliver(runtime, transcript, &id).await?;
     transcript.narrate(
-        "It waited in the outbox for its channel, which has it now. That of this demo reaches nobody:",
+        "The message was in the outbox until its channel took it. The demo's channel only prints it:",
     )?;
     transcript.quote(&message)?;
     let records = wait_for_records(runtime, transcript, &["bounce", "send_message", "done"]).await?;
-    transcript.narrate("On record, in this order:")?;
+    transcript.narrate("The audit chain has, in this order:")?;
     transcript.quote(&records)?;
     transcript.narrate(
-        "The intent was on disk before the message left, and your consent is used up by it. To send the \
-         same text again, the agent would have to ask again.",
+        "The intent was on disk before the message was sent, and the approval is used up. To send the same \
+         text again, the agent needs another approval.",
     )
 }
 
 async fn denied(runtime: &DemoRuntime, transcript: &mut Transcript, result: &Value) -> Result<(), CliError> {
-    transcript.step("It is not sent, and that is on record")?;
+    transcript.step("The message is not sent, and that is recorded")?;
     let decided = decision(result);
     transcript.check(text(&decided, "/decision") == "deny", "it was not denied", result)?;
     transcript.received(&format!("deny: {}", text(&decided, "/reason")))?;
     let outbox = runtime.store.outgoing().list(USER, 1).await?;
     transcript.check(outbox.is_empty(), "something was sent", &json!(outbox.len()))?;
     let records = wait_for_records(runtime, transcript, &["bounce", "deny"]).await?;
-    transcript.narrate("You said no. The outbox is empty. On record, in this order:")?;
+    transcript.narrate("You declined. The outbox is empty. The audit chain has, in this order:")?;
     transcript.quote(&records)
 }
 
@@ -332,7 +333,7 @@ async fn deliver(runtime: &DemoRuntime, transcript: &Transcript, id: &str) -> Re
     transcript.check(is_it, "another message is in the outbox", &json!(outgoing.text))?;
     let is_ours = runtime.store.outgoing().begin_part(claim, 0).await? == LeaseStatus::Kept
         && runtime.store.outgoing().finish(claim, OutgoingEnd::Sent).await? == LeaseStatus::Kept;
-    transcript.check(is_ours, "the message was taken by somebody else", &seen)?;
+    transcript.check(is_ours, "another process took the message", &seen)?;
     Ok(format!("to {}: {}", outgoing.to, outgoing.text))
 }
 
@@ -384,10 +385,10 @@ async fn compare_views(
 ) -> Result<(), CliError> {
     match answer {
         Answer::Yes => {
-            transcript.step("The mind hears of it")?;
+            transcript.step("The mind is informed")?;
             wait_until_observed(transcript, host).await?;
         }
-        Answer::No => transcript.step("The mind has nothing to hear of")?,
+        Answer::No => transcript.step("The mind is not informed of a call that was not sent")?,
     }
     let after = view(transcript, host).await?;
     let seen = json!([before, after]);
@@ -397,13 +398,15 @@ async fn compare_views(
             transcript.check(before == after, "the mind has learned from a call that was not made", &seen)?;
         }
     }
-    transcript.narrate("What the mind makes of such a message, before you were asked and now:")?;
+    transcript.narrate("The mind's view of such a message, before the approval and now:")?;
     transcript.quote(&format!("before  {before}\nnow     {after}"))?;
     match answer {
         Answer::Yes => transcript.narrate(
-            "It counts what is usual: which tools, to whom, at what hour. It is asked before every \
-                 message, and what is unusual, or against a rule you gave, is held for you.",
+            "The mind counts which tools are used, for which recipients and at what hour. The broker asks it \
+             before every message. An unusual message, or one that touches a rule of yours, needs approval.",
         ),
-        Answer::No => transcript.narrate("A call that was not made teaches it nothing about what is usual."),
+        Answer::No => {
+            transcript.narrate("A call that was not sent does not change what the mind considers usual.")
+        }
     }
 }

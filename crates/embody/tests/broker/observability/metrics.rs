@@ -166,10 +166,10 @@ fn a_standalone_broker_serves_metrics_to_operators() {
     let server = Listening::start(&mut command);
     let host = server.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     let get = |headers: &[(&str, &str)]| begin(host, "GET /metrics", headers, None).whole();
-    let refused = get(&[]).refused(401, "a token is needed");
+    let refused = get(&[]).refused(401, "a token is required");
     assert!(refused.body.contains("`embody token add --user NAME --scope operate`"), "{}", refused.body);
-    get(&[("authorization", "Bearer nobody's")]).refused(401, "nobody has this token");
-    get(&[("authorization", &format!("Bearer {mcp}"))]).refused(403, "this token is for `mcp`");
+    get(&[("authorization", "Bearer nobody's")]).refused(401, "the token is unknown");
+    get(&[("authorization", &format!("Bearer {mcp}"))]).refused(403, "this token has the scope `mcp`");
     let bearer = format!("Bearer {operate}");
     get(&[("authorization", &bearer), ("host", "evil.example")]).refused(403, "");
     let mut guest = Client::initialize(host, mcp);
