@@ -1,18 +1,23 @@
-//! A relative link in a document leads to a tracked file, and so does a path in backticks in the pages for contributors. URLs
-//! and anchors are not checked.
+//! A relative link in a document leads to a tracked file and its anchor to a heading there. A path in backticks in the pages
+//! for contributors leads to a tracked file. URLs are not checked.
 
 use super::Tracked;
 
 pub(super) fn check(files: &[Tracked], breaches: &mut Vec<String>) {
     for file in files.iter().filter(|file| is_document(&file.path)) {
         let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        for (number, target) in links(&file.text) {
-            let Some(path) = resolved(folder, target) else {
+        for (number, Link { target, anchor }) in links(&file.text) {
+            let path = if target.is_empty() { Some(file.path.clone()) } else { resolved(folder, target) };
+            let Some(path) = path else {
                 breaches.push(format!("{}:{number}: `{target}` leads out of the repository", file.path));
                 continue;
             };
             if !path.is_empty() && !is_tracked(files, &path) {
                 breaches.push(format!("{}:{number}: `{target}` leads to no file", file.path));
+            }
+            let page = files.iter().find(|file| file.path == path && path.ends_with(".md"));
+            if !anchor.is_empty() && page.is_some_and(|page| !has_heading(&page.text, anchor)) {
+                breaches.push(format!("{}:{number}: `{target}#{anchor}` leads to no heading", file.path));
             }
         }
     }
@@ -64,9 +69,25 @@ fn is_document(path: &str) -> bool {
     path.ends_with(".md") && (!path.contains('/') || path.starts_with("docs/"))
 }
 
-/// The relative targets with their lines, without the anchor. Code is not a link.
-fn links(text: &str) -> Vec<(usize, &str)> {
-    prose(text).flat_map(|(number, line)| targets(line).map(move |target| (number, target))).collect()
+/// A relative link. An empty target is the page itself.
+struct Link<'a> {
+    target: &'a str,
+    anchor: &'a str,
+}
+
+/// The relative links with their lines. Code is not a link.
+fn links(text: &str) -> Vec<(usize, Link<'_>)> {
+    prose(text).flat_map(|(number, line)| targets(line).map(move |link| (number, link))).collect()
+}
+
+/// Whether a heading has this anchor, as GitHub makes it: lower case, spaces as hyphens, no other punctuation.
+fn has_heading(text: &str, anchor: &str) -> bool {
+    let slug = |heading: &str| -> String {
+        let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect()
+    };
+    let headings = prose(text).filter(|(_, line)| line.starts_with('#'));
+    headings.into_iter().any(|(_, line)| slug(line.trim_start_matches('#')) == anchor)
 }
 
 /// The lines outside fenced code, with their numbers.
@@ -79,13 +100,14 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-fn targets(line: &str) -> impl Iterator<Item = &str> {
+fn targets(line: &str) -> impl Iterator<Item = Link<'_>> {
     line.match_indices("](").filter_map(move |(at, mark)| {
         let (before, after) = (line.get(..at)?, line.get(at + mark.len()..)?);
-        // The title of an image may follow the target; an anchor alone stays on the page.
-        let target = after.split([')', ' ', '#']).next()?;
+        // The title of an image may follow the target.
+        let whole = after.split([')', ' ']).next()?;
+        let (target, anchor) = whole.split_once('#').unwrap_or((whole, ""));
         let is_in_code = before.matches('`').count() % 2 == 1;
-        (!is_in_code && !target.is_empty() && !target.contains(':')).then_some(target)
+        (!is_in_code && !whole.is_empty() && !target.contains(':')).then_some(Link { target, anchor })
     })
 }
 
@@ -125,14 +147,14 @@ mod tests {
 
     #[test]
     fn a_link_to_nothing_is_a_breach() {
-        let text = "[a](a.md) ![b](img/b.svg \"t\") [c](../README.md#top)\n[`d`](img) `[e](gone)` [f](#g)\n\
-             [h](https://h.example/gone) [i](mailto:i@h.example)\n```\n[j](gone)\n```\n\
-             [k](gone.md) [l](../../l) [m](../docs/gone/../gone.md#x)\n";
+        let text = "[a](a.md) ![b](img/b.svg \"t\") [c](../README.md#the-top)\n[`d`](img) `[e](gone)` [f](#g-h)\n\
+             [h](https://h.example/gone#x) [i](mailto:i@h.example)\n```\n[j](gone)\n# No heading\n```\n\
+             [k](gone.md) [l](../../l) [m](../docs/gone/../gone.md#x)\n## G: `h`\n[n](#no-heading) [o](../README.md#h)\n";
         let file = |path: &str, text: &str| Tracked { path: path.into(), text: text.into() };
         let files = [
             file("docs/a.md", text),
             file("docs/img/b.svg", ""),
-            file("README.md", "[a](docs/a.md) [b](docs) [c](/docs/img/)"),
+            file("README.md", "# The top\n[a](docs/a.md) [b](docs) [c](/docs/img/)"),
             file("crates/prompt/tests/c.md", "[a](gone)"),
         ];
         let mut breaches = Vec::new();
@@ -140,9 +162,11 @@ mod tests {
         assert_eq!(
             breaches,
             [
-                "docs/a.md:7: `gone.md` leads to no file",
-                "docs/a.md:7: `../../l` leads out of the repository",
-                "docs/a.md:7: `../docs/gone/../gone.md` leads to no file",
+                "docs/a.md:8: `gone.md` leads to no file",
+                "docs/a.md:8: `../../l` leads out of the repository",
+                "docs/a.md:8: `../docs/gone/../gone.md` leads to no file",
+                "docs/a.md:10: `#no-heading` leads to no heading",
+                "docs/a.md:10: `../README.md#h` leads to no heading",
             ]
         );
     }

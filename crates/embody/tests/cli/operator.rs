@@ -197,7 +197,7 @@ fn the_rules_determine_the_approval_channels(stored: &StoreFixture) {
     stored
         .run(&["approvals", "approve", &other.id])
         .ended(1)
-        .says(&["under a different policy", "hint: use the configuration that the broker runs with"]);
+        .says(&["under a different policy", "hint: use the configuration of the broker"]);
     assert_eq!(status(stored, &other.id).0, ApprovalStatus::Pending);
     stored.run(&["approvals", "deny", &other.id]).ok();
 }

@@ -18,7 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 const MEASURED: [&str; 4] = ["uptime_s", "pid", "elapsed_us", "since"];
 
 /// Words before such a number.
-const MEASURED_TEXT: [&str; 1] = ["last heard of "];
+const MEASURED_TEXT: [&str; 1] = ["last active "];
 
 /// Before a time for people, which ends with an offset.
 const WEEKDAYS: [&str; 7] = ["Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "];

@@ -58,7 +58,7 @@ fn everything_but_health_and_the_page_needs_authentication() {
     }
     assert_eq!(served.ask("POST /mcp", &[], Some(&json!({}))).status, 401);
     served.ask("GET /api/nowhere", &[], None).refused(404, "not found");
-    served.ask("PUT /api/chat", &[], None).refused(405, "does not take this method");
+    served.ask("PUT /api/chat", &[], None).refused(405, "method not allowed");
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn oversized_and_invalid_requests_are_rejected() {
         .refused(413, "the limit is 262144");
     served.post("/api/chat", &chat, &json!({"text": " \n "})).refused(400, "`text` is empty");
     served.post("/api/chat", &chat, &json!({"txt": "x"})).refused(400, "unknown field `txt`");
-    served.post("/api/chat", &chat, &json!([])).refused(400, "the body is wrong");
+    served.post("/api/chat", &chat, &json!([])).refused(400, "invalid request body");
 }
 
 #[test]

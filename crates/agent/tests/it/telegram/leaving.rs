@@ -122,7 +122,7 @@ async fn what_is_no_message_fails_at_once_and_holds_nothing_up() {
     assert_eq!(sent_over(&world, "hello", json!([])).await.0, OutgoingState::Sent);
     let all = world.store.outgoing().list("owner", 10).await.unwrap();
     let wrong = all.iter().find(|one| one.to == "ann").unwrap();
-    assert_eq!(wrong.reason.as_deref(), Some("`ann` is not the number of a Telegram chat"));
+    assert_eq!(wrong.reason.as_deref(), Some("`ann` is not a Telegram chat id"));
 }
 
 /// Breaks the store with this statement until both messages have hit the error.
