@@ -1,4 +1,5 @@
-//! `embody init [DIR]`: writes a workspace. Never overwrites a file; lists the files that it left unchanged.
+//! `embody init [DIR]`: writes a workspace. Never overwrites a file; lists the files that it left unchanged. Adds the keys that a new
+//! workspace sets to an `embody.toml` that lacks them, and changes no value.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -10,7 +11,8 @@ use clap::Args;
 use embody_prompt::DEFAULT_SOUL;
 use serde_json::json;
 
-use crate::config::TEMPLATE;
+use crate::config::complete::add_missing_keys;
+use crate::config::{FILE_NAME, TEMPLATE};
 use crate::error::{CliError, ErrorContext};
 use crate::output;
 
@@ -40,7 +42,7 @@ fn files() -> [(&'static str, String); 11] {
         template!("AGENTS.md"),
         template!("TOOLS.md"),
         template!("skills/daily-review/SKILL.md"),
-        ("embody.toml", TEMPLATE.to_owned()),
+        (FILE_NAME, TEMPLATE.to_owned()),
     ]
 }
 
@@ -49,13 +51,23 @@ pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<Exi
         None => workspace,
         Some(dir) => std::path::absolute(dir).usage_context(format!("`{}` is no path", dir.display()))?,
     };
-    let WrittenFiles { written, kept } = write(&folder)?;
+    let WrittenFiles { written, mut kept } = write(&folder)?;
+    let mut added = Vec::new();
+    if kept.contains(&FILE_NAME) {
+        let path = folder.join(FILE_NAME);
+        added = add_missing_keys(&path).context(format!("`{}` could not be changed", path.display()))?;
+        kept.retain(|name| *name != FILE_NAME || added.is_empty());
+    }
     if json {
-        output::json(
-            &json!({ "workspace": folder.display().to_string(), "written": written, "left_alone": kept }),
-        )?;
+        output::json(&json!({
+            "workspace": folder.display().to_string(),
+            "written": written,
+            "left_alone": kept,
+            "added_keys": added,
+        }))?;
     } else {
-        output::plain(&report(&folder, &flag(args.dir.as_deref(), &folder), &written, &kept))?;
+        let flag = flag(args.dir.as_deref(), &folder);
+        output::plain(&report(&folder, &flag, &written, &kept, &added))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -80,11 +92,12 @@ pub(super) fn write(folder: &Path) -> Result<WrittenFiles, CliError> {
     Ok(all)
 }
 
-fn report(folder: &Path, flag: &str, written: &[&str], kept: &[&str]) -> String {
+fn report(folder: &Path, flag: &str, written: &[&str], kept: &[&str], added: &[String]) -> String {
     let mut out = format!("Workspace: {}\n", folder.display());
     written.iter().for_each(|name| out.push_str(&format!("  wrote       {name}\n")));
     kept.iter().for_each(|name| out.push_str(&format!("  left alone  {name}\n")));
-    if written.is_empty() {
+    added.iter().for_each(|key| out.push_str(&format!("  added       {key} to {FILE_NAME}\n")));
+    if written.is_empty() && added.is_empty() {
         return out + "\nNothing was missing.\n";
     }
     out + &format!("\nNext:\n  edit IDENTITY.md, SOUL.md and USER.md\n  embody{flag} prompt explain\n")

@@ -5,6 +5,7 @@
 //! (tree to `settings`), `validate` (keys that depend on each other). Runs no command and opens no connection.
 
 mod check;
+pub(crate) mod complete;
 pub(crate) mod env;
 mod error;
 pub(crate) mod mask;

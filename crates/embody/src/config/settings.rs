@@ -15,7 +15,7 @@ use embody_prompt::{Kind, Sandbox};
 use embody_wire::{Proxies, Secret};
 use embody_workspace::Audiences;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smart_default::SmartDefault;
 
 use super::mask::Address;
@@ -398,7 +398,7 @@ pub(crate) struct Telegram {
     /// The Telegram user ids that may write. Each becomes user `telegram:ID` unless `users` names another.
     pub(crate) allow_users: Vec<i64>,
     /// Telegram user id to the name of a user of embody.
-    #[serde(deserialize_with = "user_ids")]
+    #[serde(deserialize_with = "user_ids", serialize_with = "ids_as_text")]
     #[schemars(with = "BTreeMap<String, String>")]
     pub(crate) users: BTreeMap<i64, String>,
 }
@@ -407,6 +407,11 @@ pub(crate) struct Telegram {
 fn user_ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<i64, String>, D::Error> {
     let users = BTreeMap::<String, String>::deserialize(deserializer)?;
     Ok(users.into_iter().filter_map(|(id, name)| Some((user_id(&id)?, name))).collect())
+}
+
+/// TOML has only texts as keys.
+fn ids_as_text<S: Serializer>(users: &BTreeMap<i64, String>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(users.iter().map(|(id, name)| (id.to_string(), name)))
 }
 
 /// `7` and `07` would be one user with two names.
