@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::arguments::Arguments;
+use crate::arguments::ARGUMENTS_MAX_BYTES;
 use crate::degraded::Degraded;
 use crate::pipeline::parse::CallParams;
 use crate::pipeline::respond::{Refusal, raw, rejected, tool_result};
@@ -151,7 +151,7 @@ pub(crate) async fn call(
     tool: BuiltinTool,
     params: &CallParams,
 ) -> Outcome {
-    let arguments = match Arguments::read(params.raw_arguments.as_deref()) {
+    let arguments = match params.arguments(ARGUMENTS_MAX_BYTES) {
         Ok(arguments) => arguments,
         Err(error) => return rejected(&broker.config, code::INVALID_PARAMS, error.to_string()),
     };
@@ -267,8 +267,10 @@ async fn reflect(
         ));
     }
     let kind = args.kind.as_deref().unwrap_or("user_statement");
-    let params = CallParams::new("reflect", &json!({"observation": args.text, "kind": kind}));
-    pipeline::run(broker, session, request, params).await
+    match CallParams::new("reflect", &json!({"observation": args.text, "kind": kind})) {
+        Ok(params) => pipeline::run(broker, session, request, params).await,
+        Err(outcome) => outcome,
+    }
 }
 
 /// Rejects unknown arguments by name.

@@ -130,8 +130,8 @@ pub(crate) async fn run(
     let Some(tool) = resolve::tool(&catalogue, upstream, &params) else {
         return respond::unknown_tool(config, session, &params.name);
     };
-    let arguments = match params.arguments(upstream.spec().role.arguments_max_bytes()) {
-        Ok(arguments) => Arc::new(arguments),
+    let arguments = match params.arguments_with_extra(upstream.spec().role.arguments_max_bytes()) {
+        Ok(arguments) => arguments,
         Err(error) => return respond::rejected(config, code::INVALID_PARAMS, error.to_string()),
     };
     if let Some(message) = resolve::header_mismatch(request, tool, &arguments) {

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::task_state::TaskState;
 use super::{TaskHandle, is_unknown, request_outcome};
 use crate::Broker;
-use crate::arguments::Members;
+use crate::json::Members;
 use crate::pipeline::respond::raw;
 use crate::session::Session;
 use crate::stateless::era_meta::member;
