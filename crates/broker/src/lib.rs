@@ -28,6 +28,7 @@
 
 pub mod approval;
 pub mod arguments;
+mod auth_cache;
 mod broker;
 mod builtin_tools;
 pub mod catalogue;
@@ -48,7 +49,6 @@ mod server_requests;
 mod session;
 mod sessions;
 mod stateless;
-mod token_cache;
 mod trace_context;
 pub mod upstream;
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::arguments::ARGUMENTS_MAX_BYTES;
 use crate::degraded::Degraded;
 use crate::pipeline::parse::CallParams;
-use crate::pipeline::respond::{Refusal, raw, rejected, tool_result};
+use crate::pipeline::respond::{CallRefusal, raw, rejected, tool_result};
 use crate::session::Session;
 use crate::session::contract::{BootstrapResult, bootstrap_result};
 use crate::session::delivery::Carrier;
@@ -157,7 +157,7 @@ pub(crate) async fn call(
     };
     // Listing tools is allowed in a shared conversation too.
     if session.host.principal.shared_conversation.is_some() && tool != BuiltinTool::Find {
-        return Refusal::in_a_shared_conversation().in_session(session).outcome();
+        return CallRefusal::in_a_shared_conversation().in_session(session).outcome();
     }
     let answered = answer(broker, session, request, tool, arguments.value()).await;
     answered.unwrap_or_else(|outcome| outcome)
@@ -223,7 +223,7 @@ async fn bootstrap(
     let booted = session.bootstrap(config, session_id).await;
     let contract = match session.contract(config).await {
         Ok(contract) => contract,
-        Err(reason) => return Refusal::failed(reason).in_session(session).outcome(),
+        Err(reason) => return CallRefusal::failed(reason).in_session(session).outcome(),
     };
     let degraded: Vec<String> = session
         .degraded()

@@ -344,8 +344,8 @@ impl ListFetch {
         match result.unwrap_or(CallResult::TimedOut) {
             CallResult::Answered(Outcome::Result(result)) => {
                 let mut page = read_page(&result, member).ok_or_else(|| {
-                    let words = format!("`{}` answers `{method}` with something else", spec.name);
-                    CallResult::Answered(failure(code::INTERNAL_ERROR, words))
+                    let message = format!("`{}` answers `{method}` with something else", spec.name);
+                    CallResult::Answered(failure(code::INTERNAL_ERROR, message))
                 })?;
                 page.items.retain(|item| is_visible(upstream, member, item));
                 Ok(page)

@@ -17,7 +17,7 @@ use super::printable;
 use super::route::HostRequest;
 use crate::arguments::Arguments;
 use crate::catalogue::CatalogTool;
-use crate::gate::{ApprovalState, Decision, Mind, MindDown, Permit, Pin, Situation, decide};
+use crate::gate::{ApprovalCheck, Decision, Mind, MindDown, Permit, Pin, Situation, decide};
 use crate::json::Members;
 use crate::meter::Timing;
 use crate::params::{with_known_meta, without_meta};
@@ -76,7 +76,7 @@ pub(crate) fn permit(
         is_contract_delivered: true,
         mind: Mind::Calm,
         mind_down: MindDown::Warn,
-        approval: ApprovalState::None,
+        approval: ApprovalCheck::None,
     };
     match decide(&situation) {
         Decision::Permit(permit) => Some(permit),
