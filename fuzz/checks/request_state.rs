@@ -138,9 +138,9 @@ impl World {
     fn check(&self, case: &Case) {
         self.now.store(START, Ordering::SeqCst);
         let giver = &self.hosts[case.giver];
-        let sealed = self.brokers[case.given_before].seal(giver, &case.given_for, &case.ticket);
+        let sealed = self.brokers[case.given_before].sign_state(giver, &case.given_for, &case.ticket);
         let sealed = self.runtime.block_on(sealed);
-        let other = self.runtime.block_on(self.brokers[0].seal(
+        let other = self.runtime.block_on(self.brokers[0].sign_state(
             &self.hosts[0],
             &Request { id: 1.into(), method: "tools/call".to_owned(), params: None },
             "other",
@@ -160,7 +160,7 @@ impl World {
         };
         self.now.store(START.saturating_add(case.later), Ordering::SeqCst);
         let bringer = &self.hosts[case.bringer];
-        let opened = self.brokers[case.brought_before].unseal(bringer, &case.brought_for, &brought);
+        let opened = self.brokers[case.brought_before].verify_state(bringer, &case.brought_for, &brought);
         let opened = self.runtime.block_on(opened);
         let is_in_time = case.later <= LIFE;
         let is_theirs = case.bringer == case.giver && case.brought_before == case.given_before;

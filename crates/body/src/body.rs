@@ -38,7 +38,7 @@ pub struct BodyConfig {
     /// When something is due next, from a timetable, its time zone and the current time in microseconds since 1970; or why the
     /// timetable is invalid.
     pub due: Box<Due>,
-    /// The default time zone of a user; or why there is none.
+    /// The default time zone of a user, or why it is unknown.
     pub zone: Box<Zone>,
     /// The time, in microseconds since 1970.
     pub clock: Box<dyn Fn() -> i64 + Send + Sync>,

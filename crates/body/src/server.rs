@@ -9,7 +9,6 @@ use embody_mcp::{
     input_schema, output_schema, read_arguments, single_page,
 };
 use embody_prompt::escaped_json;
-use embody_store::tokens::TokenScope;
 use embody_store::{Principal, Store};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -69,23 +68,11 @@ impl ServerHandler for BodyHandler {
     }
 
     async fn authenticate(&self, credentials: Credentials) -> Result<Principal, AuthError> {
-        let Some(token) = credentials.bearer else {
-            return Err(AuthError::Unknown(
-                "a token is required: `embody token add --user NAME --scope mcp` creates one".to_owned(),
-            ));
+        let look_up = async |token: Secret| {
+            let known = self.body.store.tokens().authenticate(token.expose()).await;
+            known.inspect_err(|error| tracing::error!(reason = %error, "a token could not be looked up"))
         };
-        let known = self.body.store.tokens().authenticate(token.expose()).await.map_err(|error| {
-            tracing::error!(reason = %error, "a token could not be looked up");
-            AuthError::Unavailable("tokens cannot be looked up now".to_owned())
-        })?;
-        let known =
-            known.ok_or_else(|| AuthError::Unknown("the token is unknown, revoked or expired".to_owned()))?;
-        if known.scope != TokenScope::Mcp {
-            let name = known.scope.name();
-            return Err(AuthError::Forbidden(format!(
-                "this token is for `{name}`; a token for `mcp` is needed"
-            )));
-        }
+        let known = credentials.check(look_up, |known| known.scope.name()).await?;
         Principal::host(&known.user, &self.agent).map_err(|error| AuthError::Unavailable(error.to_string()))
     }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::tokens::TokenScope;
 use embody_store::{Principal, Scope};
 use embody_wire::server::{
     AuthError, Call, Credentials, Era, Host, MultiRoundService, ReplicatedService, Service, code, failure,
@@ -17,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::approval::Approvals;
+use crate::auth_cache::AuthCache;
 use crate::in_process::{InProcessClient, InProcessError};
 use crate::outbox::Outbox;
 use crate::pipeline::observe::ObservationQueue;
@@ -26,7 +26,6 @@ use crate::replicas::Replicas;
 use crate::session::Session;
 use crate::session::instructions::ServerInstructions;
 use crate::stateless::RequestStateSigner;
-use crate::token_cache::TokenCache;
 use crate::{BrokerConfig, Sessions, builtin_tools, forward, pipeline, replicas, stateless};
 
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -49,7 +48,7 @@ pub struct Broker {
     pub(crate) post_calls: PostCallQueue,
     pub(crate) observations: ObservationQueue,
     outbox: Arc<Outbox>,
-    token_cache: TokenCache,
+    auth_cache: AuthCache,
     work: Vec<JoinHandle<()>>,
 }
 
@@ -70,7 +69,7 @@ impl Broker {
         let post_calls = PostCallQueue::start(Arc::clone(&config), news);
         let (replicas, observations) =
             (Replicas::new(config.store.clone()), ObservationQueue::start(&config));
-        let (signer, token_cache) = (RequestStateSigner::default(), TokenCache::default());
+        let (signer, auth_cache) = (RequestStateSigner::default(), AuthCache::default());
         Self {
             config,
             approvals,
@@ -80,13 +79,13 @@ impl Broker {
             post_calls,
             observations,
             outbox,
-            token_cache,
+            auth_cache,
             work,
         }
     }
 
     /// Ends every session and its processes. Drains the outbox first, while the connection to the mind is open.
-    pub async fn end(&self) {
+    pub async fn shutdown(&self) {
         self.replicas.shutdown();
         self.drain(&self.sessions.scopes()).await;
         let mut ends = tokio::task::JoinSet::new();
@@ -226,7 +225,10 @@ impl Broker {
     }
 
     /// Opens a session for an embody agent.
-    pub async fn local(self: &Arc<Self>, principal: Principal) -> Result<InProcessClient, InProcessError> {
+    pub async fn open_in_process(
+        self: &Arc<Self>,
+        principal: Principal,
+    ) -> Result<InProcessClient, InProcessError> {
         InProcessClient::open(self, principal).await
     }
 
@@ -286,24 +288,11 @@ impl Service for Broker {
     type Principal = Principal;
 
     async fn authenticate(&self, credentials: Credentials) -> Result<Principal, AuthError> {
-        let Some(token) = credentials.bearer else {
-            return Err(AuthError::Unknown(
-                "a token is required: `embody token add --user NAME --scope mcp` creates one".to_owned(),
-            ));
+        let look_up = async |token: Secret| {
+            let known = self.auth_cache.principal(&self.config.store, token.expose()).await;
+            known.inspect_err(|error| tracing::error!(reason = %error, "cannot look up a token"))
         };
-        let known =
-            self.token_cache.principal(&self.config.store, token.expose()).await.map_err(|error| {
-                tracing::error!(reason = %error, "cannot look up a token");
-                AuthError::Unavailable("tokens cannot be looked up now".to_owned())
-            })?;
-        let known =
-            known.ok_or_else(|| AuthError::Unknown("the token is unknown, revoked or expired".to_owned()))?;
-        if known.scope != TokenScope::Mcp {
-            let name = known.scope.name();
-            return Err(AuthError::Forbidden(format!(
-                "this token is for `{name}`; a token for `mcp` is needed"
-            )));
-        }
+        let known = credentials.check(look_up, |known| known.scope.name()).await?;
         let may_approve = known.may_approve && known.user == self.config.owner;
         let principal = Principal::host(&known.user, &self.config.agent)
             .map_err(|error| AuthError::Unavailable(error.to_string()))?;

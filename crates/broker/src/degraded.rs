@@ -116,7 +116,7 @@ pub(crate) fn with_meta(object: &RawValue, key: &str, value: &Value) -> Option<B
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> String {
+    fn with_degraded(text: &str) -> String {
         let degraded = [Degraded::MindUnavailable { reason: "away".to_owned() }, Degraded::HostPromptMissing];
         add_to_result(RawValue::from_string(text.to_owned()).unwrap(), &degraded).get().to_owned()
     }
@@ -125,16 +125,16 @@ mod tests {
     #[test]
     fn one_key_is_added_and_nothing_else_changes() {
         let key = r#""embody/degraded":["mind_unavailable: the mind does not answer"]"#;
-        assert_eq!(told(r#"{"content":[ ]}"#), format!(r#"{{"_meta":{{{key}}},"content":[ ]}}"#));
-        assert_eq!(told("{}"), format!(r#"{{"_meta":{{{key}}}}}"#));
+        assert_eq!(with_degraded(r#"{"content":[ ]}"#), format!(r#"{{"_meta":{{{key}}},"content":[ ]}}"#));
+        assert_eq!(with_degraded("{}"), format!(r#"{{"_meta":{{{key}}}}}"#));
         assert_eq!(
-            told(r#"{ "a":1.0,"_meta" : {"x":{"_meta":1}}, "z":null}"#),
+            with_degraded(r#"{ "a":1.0,"_meta" : {"x":{"_meta":1}}, "z":null}"#),
             format!(r#"{{ "a":1.0,"_meta" : {{{key},"x":{{"_meta":1}}}}, "z":null}}"#)
         );
-        assert_eq!(told(r#"{"_meta":{}}"#), format!(r#"{{"_meta":{{{key}}}}}"#));
+        assert_eq!(with_degraded(r#"{"_meta":{}}"#), format!(r#"{{"_meta":{{{key}}}}}"#));
         // These have no valid place for it.
         for text in ["[]", "null", r#"{"_meta":null}"#, r#"{"_meta":[1]}"#] {
-            assert_eq!(told(text), text);
+            assert_eq!(with_degraded(text), text);
         }
     }
 

@@ -9,6 +9,7 @@
 //! | `broker` | construction, shutdown, and the entry point of every request |
 //! | `pipeline` | the path of a tool call, one file per stage; the only sender of tool calls |
 //! | [`arguments`] | a call's arguments, parsed once and rejected when two parsers could read them differently |
+//! | `json` | JSON text as a tree that keeps the text of every value |
 //! | `params` | other parameters as raw text; the keys of `_meta` that reach a server |
 //! | [`policy`] | the class of a tool, and the operator's rules about a call |
 //! | [`approval`] | asking the owner |
@@ -27,6 +28,7 @@
 
 pub mod approval;
 pub mod arguments;
+mod auth_cache;
 mod broker;
 mod builtin_tools;
 pub mod catalogue;
@@ -34,6 +36,7 @@ mod config;
 mod degraded;
 mod forward;
 mod in_process;
+mod json;
 pub mod meter;
 mod orphan_recovery;
 mod outbox;
@@ -46,7 +49,6 @@ mod server_requests;
 mod session;
 mod sessions;
 mod stateless;
-mod token_cache;
 mod trace_context;
 pub mod upstream;
 

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::arguments::Members;
 use crate::forward::printable;
+use crate::json::Members;
 use crate::trace_context::{is_baggage, is_traceparent, is_tracestate};
 
 /// The longest progress token, in bytes. The broker replaces it with its own.
@@ -53,58 +53,69 @@ pub(crate) fn with_cursor(params: Option<&RawValue>, cursor: Option<&str>) -> Op
 /// The parameters with these members only, and with the known members of `_meta`; unchanged if they have no others.
 pub(crate) fn only(params: &RawValue, names: &[&str]) -> Option<Box<RawValue>> {
     let Members(members) = serde_json::from_str(params.get()).ok()?;
-    retain(params, &members, |name| names.contains(&name))
+    let members: Vec<(&str, &str)> = members.iter().map(|(name, value)| (&**name, value.get())).collect();
+    match retain(&members, |name| names.contains(&name)) {
+        None => Some(params.to_owned()),
+        Some(kept) => object(&kept),
+    }
 }
 
-/// The parameters, which have these members, with only the known members of `_meta`; no other byte changes.
-pub(crate) fn with_known_meta(params: &RawValue, members: &[(String, &RawValue)]) -> Box<RawValue> {
-    retain(params, members, |_| true).unwrap_or_else(|| params.to_owned())
+/// The parameters, which have these members, with only the known members of `_meta`; no other byte changes. Also returns the
+/// offset of the value of `name` in them.
+pub(crate) fn with_known_meta(params: &RawValue, members: &[(&str, &str)]) -> (Box<RawValue>, Option<usize>) {
+    let kept = retain(members, |_| true);
+    let Some((kept, rebuilt)) = kept.and_then(|kept| object(&kept).map(|rebuilt| (kept, rebuilt))) else {
+        let name = members.iter().find(|(name, _)| *name == "name");
+        return (params.to_owned(), name.and_then(|(_, value)| splice::offset(params.get(), value)));
+    };
+    let key = "\"name\":";
+    let index = kept.iter().position(|member| member.starts_with(key));
+    let before = |index| kept.iter().take(index).map(|member| member.len() + ",".len()).sum::<usize>();
+    (rebuilt, index.map(|index| "{".len() + before(index) + key.len()))
 }
 
 /// The parameters without `_meta`, for display and audit; `None` if they have no `_meta`.
-pub(crate) fn without_meta(members: &[(String, &RawValue)]) -> Option<Box<RawValue>> {
-    let others = members.iter().filter(|(name, _)| name != "_meta");
-    let has_meta = members.iter().any(|(name, _)| name == "_meta");
-    if has_meta { object(others.map(|(name, value)| member(name, value.get()))) } else { None }
+pub(crate) fn without_meta(members: &[(&str, &str)]) -> Option<Box<RawValue>> {
+    let others = members.iter().filter(|(name, _)| *name != "_meta");
+    let others: Vec<String> = others.map(|(name, value)| member(name, value)).collect();
+    if others.len() < members.len() { object(&others) } else { None }
 }
 
 pub(crate) fn member(name: &str, value: &str) -> String {
     format!("{}:{value}", Value::from(name))
 }
 
-fn object(members: impl Iterator<Item = String>) -> Option<Box<RawValue>> {
-    RawValue::from_string(format!("{{{}}}", members.collect::<Vec<_>>().join(","))).ok()
+fn object(members: &[String]) -> Option<Box<RawValue>> {
+    RawValue::from_string(format!("{{{}}}", members.join(","))).ok()
 }
 
-fn retain(
-    params: &RawValue,
-    members: &[(String, &RawValue)],
-    is_wanted: impl Fn(&str) -> bool,
-) -> Option<Box<RawValue>> {
-    let is_kept = |(name, value): &(String, &RawValue)| match &**name {
+/// The wanted members, and the known ones of `_meta`, as JSON; `None` if all are kept.
+fn retain(members: &[(&str, &str)], is_wanted: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+    let is_kept = |(name, value): &(&str, &str)| match *name {
         "_meta" => is_known_whole(value),
         name => is_wanted(name),
     };
     if members.iter().all(is_kept) {
-        return Some(params.to_owned());
+        return None;
     }
-    object(members.iter().filter_map(|(name, value)| match &**name {
+    let kept = members.iter().filter_map(|(name, value)| match *name {
         "_meta" => known_meta(value).map(|meta| member(name, &meta)),
-        _ => is_wanted(name).then(|| member(name, value.get())),
-    }))
+        _ => is_wanted(name).then(|| member(name, value)),
+    });
+    Some(kept.collect())
 }
 
 /// The known members as JSON text; `None` if there are none, or if a key is repeated: parsers disagree on which of them
 /// counts.
-fn known_meta(meta: &RawValue) -> Option<String> {
-    let Members(members) = serde_json::from_str(meta.get()).ok()?;
+fn known_meta(meta: &str) -> Option<String> {
+    let Members(members) = serde_json::from_str(meta).ok()?;
     let known = members.iter().filter(|(key, value)| is_known(key, value));
     let known: Vec<String> = known.map(|(key, value)| member(key, value.get())).collect();
     (!known.is_empty() && !has_repeated_keys(&members)).then(|| format!("{{{}}}", known.join(",")))
 }
 
-fn is_known_whole(meta: &RawValue) -> bool {
-    let members = serde_json::from_str::<Members<'_>>(meta.get());
+fn is_known_whole(meta: &str) -> bool {
+    let members = serde_json::from_str::<Members<'_>>(meta);
     members.is_ok_and(|Members(members)| {
         members.iter().all(|(key, value)| is_known(key, value)) && !has_repeated_keys(&members)
     })
@@ -190,10 +201,10 @@ mod tests {
     #[test]
     fn only_known_keys_with_values_of_their_grammar_reach_a_server() {
         let trace = r#""traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01""#;
-        let meta = raw(&format!(r#"{{"progressToken":1.0,"x/y":{{"a":[1.0]}},{trace},"callId":"t"}}"#));
+        let meta = format!(r#"{{"progressToken":1.0,"x/y":{{"a":[1.0]}},{trace},"callId":"t"}}"#);
         assert_eq!(known_meta(&meta).unwrap(), format!(r#"{{"progressToken":1.0,{trace}}}"#));
         let meta = r#"{"baggage":"a=1.0,b=%20","tracestate":"a=1"}"#;
-        assert_eq!(known_meta(&raw(meta)).unwrap(), meta);
+        assert_eq!(known_meta(meta).unwrap(), meta);
         // An unknown key with the protocol's prefix is unknown, and so is a key that only resembles a known one.
         let long = format!(r#"{{"baggage":"a={}"}}"#, "x".repeat(1_024));
         for text in [
@@ -214,16 +225,21 @@ mod tests {
             r#"{"progressToken":"blind copy to eve","progressToken":1}"#,
             r#"{"progressToken":1,"progress\u0054oken":2}"#,
         ] {
-            assert_eq!(known_meta(&raw(text)), None, "{text}");
-            assert!(!is_known_whole(&raw(text)), "{text}");
+            assert_eq!(known_meta(text), None, "{text}");
+            assert!(!is_known_whole(text), "{text}");
         }
     }
 
     #[test]
     fn parameters_keep_every_byte_but_the_unknown_keys() {
         let known = |text: &str| {
-            let Members(members) = serde_json::from_str(text).unwrap();
-            with_known_meta(&raw(text), &members).get().to_owned()
+            let params = raw(text);
+            let Members(members) = serde_json::from_str(params.get()).unwrap();
+            let members: Vec<(&str, &str)> =
+                members.iter().map(|(name, value)| (&**name, value.get())).collect();
+            let (params, name_at) = with_known_meta(&params, &members);
+            assert!(params.get()[name_at.unwrap()..].starts_with("\"x\""), "{params}");
+            params.get().to_owned()
         };
         let text = r#"{"name":"x", "_meta":{"callId":"t","progressToken":1.0},"n":1.0}"#;
         assert_eq!(known(text), r#"{"name":"x","_meta":{"progressToken":1.0},"n":1.0}"#);

@@ -71,7 +71,7 @@ impl ObservedResult {
         match self {
             Self::Outcome(outcome) => result_for_mind(outcome),
             Self::Cut(text) => json!({"value": text, "is_cut": true}),
-            Self::Failed(kind, words) => json!({"error": words, "error_type": kind}),
+            Self::Failed(kind, message) => json!({"error": message, "error_type": kind}),
         }
     }
 }

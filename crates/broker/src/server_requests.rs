@@ -17,7 +17,8 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::approval::{form_fits, lines_of};
-use crate::arguments::{Members, canonical};
+use crate::arguments::canonical;
+use crate::json::Members;
 use crate::policy::Kind;
 use crate::session::Session;
 use crate::upstream::{RequestPermit, Role, Roots};

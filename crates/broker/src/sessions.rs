@@ -87,17 +87,17 @@ impl Sessions {
         if let Some(session) = sessions.get(id) {
             return Ok((InUse::new(session), None));
         }
-        let alone = || sessions.values().filter(|session| session.is_stateless());
-        let own = || alone().filter(|session| session.host.principal == *principal);
+        let stateless = || sessions.values().filter(|session| session.is_stateless());
+        let own = || stateless().filter(|session| session.host.principal == *principal);
         let mut leaves = None;
         if own().count() >= STATELESS_PER_PRINCIPAL_MAX {
             leaves = Some(
                 evicted(own().map(EvictionCandidate::of))
                     .ok_or_else(|| too_many(STATELESS_PER_PRINCIPAL_MAX))?,
             );
-        } else if alone().count() >= STATELESS_MAX {
+        } else if stateless().count() >= STATELESS_MAX {
             leaves =
-                Some(evicted(alone().map(EvictionCandidate::of)).ok_or_else(|| too_many(STATELESS_MAX))?);
+                Some(evicted(stateless().map(EvictionCandidate::of)).ok_or_else(|| too_many(STATELESS_MAX))?);
         }
         let session = open().map_err(|error| error.to_string())?;
         let left = leaves.and_then(|id| sessions.remove(&id));
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_has_no_task_and_was_unused_for_longest_makes_room() {
+    fn the_least_recently_used_session_without_a_task_is_evicted() {
         let start = Instant::now();
         let stay = |id: &str, is_in_use, is_busy, second| EvictionCandidate {
             id: id.to_owned(),

@@ -55,7 +55,7 @@ impl App {
         let Self { store, prompts, broker, agent, telemetry } = self;
         agent.close_sessions().await;
         drop(agent);
-        broker.end().await;
+        broker.shutdown().await;
         drop(broker);
         telemetry.end().await;
         drop(prompts);

@@ -106,9 +106,8 @@ pub(crate) fn upstream<S: Service<Principal = Principal>>(
 ) -> UpstreamFactory {
     UpstreamFactory::new(move |principal: &Principal| {
         let (principal, availability) = (admit(principal), availability.clone());
-        let server = InProcessServer::new(Arc::clone(&service), move || {
-            Some((principal.clone(), availability.ending()))
-        });
+        let server =
+            InProcessServer::new(Arc::clone(&service), move || (principal.clone(), availability.ending()));
         Arc::new(spec(Route::InProcess(server)))
     })
 }

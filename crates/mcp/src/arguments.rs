@@ -1,5 +1,4 @@
-//! From the JSON that a host sends to a tool's typed arguments. Owns the words for what is wrong with them; what they mean is
-//! each tool's own business.
+//! Parses the JSON arguments of a tool into its typed arguments, and describes what is wrong with them.
 
 use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
@@ -12,7 +11,7 @@ pub struct ArgumentsError {
     pub problem: String,
 }
 
-/// Reads a tool's arguments. Unknown and missing ones and wrong types are refused by name, all of them at once.
+/// Parses a tool's arguments. Reports all unknown and missing arguments and wrong types by name, at once.
 pub fn read_arguments<T>(tool: &'static str, given: &Value) -> Result<T, ArgumentsError>
 where
     T: DeserializeOwned + JsonSchema,
@@ -45,7 +44,7 @@ fn whole(value: &Value) -> Value {
     }
 }
 
-/// Everything that is wrong with the arguments, as far as the schema says.
+/// Everything that the schema forbids about the arguments.
 fn problems(given: &Map<String, Value>, schema: &Value) -> Vec<String> {
     let none = Map::new();
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
@@ -125,7 +124,7 @@ fn with_article(name: &str) -> &'static str {
     }
 }
 
-/// A name that somebody made up, short enough for a message.
+/// An untrusted name, shortened for a message.
 fn shown(name: &str) -> String {
     let mut shown: String = name.chars().take(40).collect::<String>().escape_debug().to_string();
     if name.chars().nth(40).is_some() {

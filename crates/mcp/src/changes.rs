@@ -1,4 +1,4 @@
-//! Who is told that a list or a resource has changed: sessions by notification, the stateless era on its
+//! Notifies hosts that a list or a resource has changed: sessions by notification, stateless hosts on their
 //! `subscriptions/listen` streams.
 
 use std::collections::{HashMap, HashSet};
@@ -13,7 +13,7 @@ use crate::context::LogLevel;
 use crate::era::raw;
 use crate::handler::Capabilities;
 
-/// Changes that a slow listener may be behind before it is told that everything may have changed.
+/// A listener that is further behind is notified that everything may have changed.
 const MAX_LAG: usize = 256;
 const MAX_SUBSCRIPTIONS: usize = 1024;
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
@@ -24,7 +24,7 @@ pub enum Change {
     Prompts,
     Resources,
     Resource(String),
-    /// One task, which is now as this text says: what `tasks/get` would say of it.
+    /// `state` is the result of `tasks/get`, as JSON.
     Task {
         id: String,
         state: String,
@@ -42,7 +42,7 @@ struct Session<P> {
     host: Arc<Host<P>>,
     subscribed: HashSet<String>,
     level: LogLevel,
-    /// What it was not told yet because it does not read.
+    /// Changes that were not sent because the host does not read.
     missed: HashSet<Change>,
     is_sending_missed: bool,
 }
@@ -58,8 +58,8 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
         lock(&self.sessions)
     }
 
-    /// Tells everybody of a change, or only the hosts of one principal. Waits for nobody: a host that does not read
-    /// hears of it, once, when it reads again.
+    /// Notifies all hosts of a change, or only those of one principal. Does not wait: a host that does not read is
+    /// notified once when it reads again.
     pub fn notify(&self, change: &Change, only: Option<&P>) {
         let _ = self.sender.send((change.clone(), only.cloned()));
         let mut sessions = self.sessions();
@@ -69,7 +69,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
             .filter(|(_, session)| match change {
                 Change::Resource(uri) => session.subscribed.contains(uri),
                 Change::Tools | Change::Prompts | Change::Resources => true,
-                // Sessions have no such tasks.
+                // Hosts with a session have no such tasks.
                 Change::Task { .. } => false,
             });
         for (id, session) in concerned {
@@ -77,7 +77,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
                 if session.host.try_notify(notification(change, None)) {
                     continue;
                 }
-                // Outside a runtime nothing is served, and so nobody is left to be told.
+                // Outside a runtime no host is served.
                 let Ok(runtime) = tokio::runtime::Handle::try_current() else { continue };
                 session.is_sending_missed = true;
                 runtime.spawn(send_missed(Arc::clone(&self.sessions), Arc::clone(id)));
@@ -86,16 +86,16 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
         }
     }
 
-    /// A session that has greeted is told of changes from now on.
+    /// Notifies an initialized session of changes from now on.
     pub(crate) fn add_session(&self, host: &Arc<Host<P>>) {
         self.with(host, |_| ());
     }
 
-    /// A host's session; it is entered if it was not.
-    fn with<T>(&self, host: &Arc<Host<P>>, act: impl FnOnce(&mut Session<P>) -> T) -> Option<T> {
+    /// Updates a host's session, and adds it if it is missing.
+    fn with<T>(&self, host: &Arc<Host<P>>, update: impl FnOnce(&mut Session<P>) -> T) -> Option<T> {
         let id = Arc::clone(host.session.as_ref()?);
         let mut sessions = self.sessions();
-        // Looked at under the lock: once it has left, nobody would take it out again.
+        // Checked under the lock: the session of a host that has disconnected would never be removed.
         if host.is_disconnected() {
             return None;
         }
@@ -106,7 +106,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
             missed: HashSet::new(),
             is_sending_missed: false,
         });
-        Some(act(session))
+        Some(update(session))
     }
 
     pub(crate) fn remove_session(&self, host: &Host<P>) {
@@ -115,7 +115,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
         }
     }
 
-    /// A session wants to hear of a resource, or no longer. `false` if it watches too many.
+    /// Subscribes a session to a resource, or unsubscribes it. Returns `false` if it has too many subscriptions.
     pub(crate) fn set_subscribed(&self, host: &Arc<Host<P>>, uri: &str, on: bool) -> bool {
         let watch = |session: &mut Session<P>| {
             if !on {
@@ -131,7 +131,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
         self.with(host, watch).unwrap_or(true)
     }
 
-    /// The least severe log message that a session wants.
+    /// The lowest log level that a session receives.
     pub(crate) fn level(&self, host: &Host<P>) -> Option<LogLevel> {
         let id = host.session.as_ref()?;
         Some(self.sessions().get(id).map_or(LogLevel::Info, |session| session.level))
@@ -141,8 +141,8 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
         self.with(host, |session| session.level = level);
     }
 
-    /// Serves a `subscriptions/listen` call until it is cancelled or the server ends. What the server does not have is
-    /// not agreed to.
+    /// Serves a `subscriptions/listen` call until it is cancelled or the server shuts down. Acknowledges only what the
+    /// server supports.
     pub(crate) async fn listen(
         &self,
         call: &Call<P>,
@@ -167,7 +167,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
                             call.notify(notification(&change, Some(&id))).await;
                         }
                     }
-                    // What was missed is not known: everything may have changed.
+                    // The missed changes are unknown: everything may have changed.
                     Err(broadcast::error::RecvError::Lagged(_)) => {
                         for change in filter.everything() {
                             call.notify(notification(&change, Some(&id))).await;
@@ -191,7 +191,7 @@ fn lock<P>(sessions: &Mutex<Sessions<P>>) -> MutexGuard<'_, Sessions<P>> {
     sessions.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells a session what it has missed, as fast as it reads.
+/// Sends a session the changes that it has missed, as fast as it reads.
 async fn send_missed<P>(sessions: Arc<Mutex<Sessions<P>>>, id: Arc<str>) {
     loop {
         let (host, change) = {
@@ -201,7 +201,7 @@ async fn send_missed<P>(sessions: Arc<Mutex<Sessions<P>>>, id: Arc<str>) {
                 session.is_sending_missed = false;
                 return;
             };
-            // Taken out before it is said: whatever changes from here on is news again.
+            // Removed before it is sent: a change from here on must be sent again.
             session.missed.remove(&change);
             (Arc::clone(&session.host), change)
         };
@@ -262,7 +262,7 @@ impl Filter {
         }
     }
 
-    /// How tasks are is not known here: whoever wants to know asks.
+    /// Without tasks, whose state is unknown here: a host reads it with `tasks/get`.
     fn everything(&self) -> Vec<Change> {
         let lists = [Change::Tools, Change::Prompts, Change::Resources];
         let resources = self.uris.iter().cloned().map(Change::Resource);

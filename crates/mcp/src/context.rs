@@ -31,12 +31,12 @@ pub struct RequestContext<P> {
     level: Option<LogLevel>,
 }
 
-/// What came of asking the person behind the host.
+/// The outcome of a request to the host.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElicitOutcome {
-    /// The host's answer: `action`, and `content` if it was accepted.
+    /// The host's response: `action`, and `content` if it was accepted.
     Answer(Value),
-    /// The host must be asked by this result; it will call again.
+    /// The call must return this result; the host then calls again with the answer.
     InputRequired(Map<String, Value>),
 }
 
@@ -62,19 +62,19 @@ impl<P> RequestContext<P> {
         &self.call
     }
 
-    /// What the caller put into `_meta` under this key. It is the caller's word.
+    /// The value under this key of the caller's `_meta`, which is not verified.
     #[must_use]
     pub fn meta(&self, key: &str) -> Option<&Value> {
         self.meta.get(key)
     }
 
-    /// What the host gave in answer to an `input_required` result, by its key (stateless era).
+    /// The host's answer to an `input_required` result, by its key (stateless era).
     #[must_use]
     pub fn input(&self, key: &str) -> Option<&Value> {
         self.inputs.get(key)
     }
 
-    /// The state that the host carried back. Anybody may have written it.
+    /// The state that the host returned. It is not verified.
     #[must_use]
     pub fn state(&self) -> Option<&str> {
         self.state.as_deref()
@@ -103,7 +103,7 @@ impl<P> RequestContext<P> {
         self.notify("notifications/progress", &params).await;
     }
 
-    /// Logs something, if the host wants to hear it.
+    /// Sends a log message, if the host's level includes it.
     pub async fn log(&self, level: LogLevel, data: Value) {
         if self.level.is_some_and(|least| level >= least) {
             self.notify("notifications/message", &json!({"level": level, "data": data})).await;
@@ -114,8 +114,8 @@ impl<P> RequestContext<P> {
         self.call.notify(Notification { method: method.to_owned(), params: Some(raw(params)) }).await;
     }
 
-    /// Asks the host, in the way of its era: by a request, or by a result that makes it call again. `key` tells several
-    /// questions of one call apart.
+    /// Asks the host as its era requires: with a request, or with a result after which it calls again. `key` distinguishes
+    /// several requests of one call.
     pub async fn ask(&self, key: &str, method: &str, params: Value) -> Result<ElicitOutcome, RequestError> {
         let capability = match method {
             "sampling/createMessage" => "sampling",

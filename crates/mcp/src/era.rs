@@ -1,4 +1,4 @@
-//! What a result must carry in the stateless era, and what a failure is called in each.
+//! The members of a result in the stateless era, and the error codes of both eras.
 
 use embody_wire::message::Outcome;
 use embody_wire::server::{Era, code, failure, failure_with};
@@ -9,14 +9,14 @@ use crate::handler::{ClientRequest, RequestError, ServerInfo};
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// How long a host may believe a list, in milliseconds. Changes are also announced.
+/// How long a host may cache a list, in milliseconds. Changes are also notified.
 const LIST_TTL_MS: u64 = 60_000;
 
 pub(crate) fn implementation(info: &ServerInfo) -> Value {
     json!({"name": info.name, "title": info.title, "version": info.version})
 }
 
-/// Whether hosts may keep the answer, and for how long.
+/// Whether hosts may cache the result, and for how long.
 pub(crate) fn ttl_ms(request: &ClientRequest) -> Option<u64> {
     match request {
         ClientRequest::Tools { .. }
@@ -31,7 +31,7 @@ pub(crate) fn ttl_ms(request: &ClientRequest) -> Option<u64> {
     }
 }
 
-/// Adds to a result what the stateless era wants.
+/// Adds the members of the stateless era to a result.
 pub(crate) fn add_era_meta(
     mut result: Map<String, Value>,
     info: &ServerInfo,
@@ -82,7 +82,7 @@ pub(crate) fn error_outcome(why: RequestError, method: &str, era: Era) -> Outcom
     }
 }
 
-/// A value as raw text. A [`Value`] can always be written.
+/// A value as raw text. A [`Value`] can always be serialized.
 pub(crate) fn raw(value: &Value) -> Box<RawValue> {
     to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

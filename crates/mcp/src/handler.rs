@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 use crate::context::RequestContext;
 
 pub trait ServerHandler: Send + Sync + 'static {
-    /// Who calls, once they are let in.
+    /// The authenticated caller.
     type Principal: Clone + PartialEq + Send + Sync + 'static;
 
     fn server_info(&self) -> ServerInfo;
 
     fn capabilities(&self) -> Capabilities;
 
-    /// Lets somebody in who came over HTTP, or does not.
+    /// Authenticates a caller over HTTP.
     fn authenticate(
         &self,
         credentials: Credentials,
@@ -25,7 +25,7 @@ pub trait ServerHandler: Send + Sync + 'static {
         std::future::ready(vec![true; bearers.len()])
     }
 
-    /// Answers a question with the `result` of its method, without what the era adds.
+    /// Returns the `result` of the method, without the members that the era adds.
     fn handle(
         &self,
         request: ClientRequest,
@@ -38,11 +38,11 @@ pub struct ServerInfo {
     pub name: String,
     pub title: String,
     pub version: String,
-    /// How it wants to be used. Hosts may cut it or hide it.
+    /// How to use the server. Hosts may truncate or hide it.
     pub instructions: String,
 }
 
-/// What a server can do. What is left out is answered with «no such method».
+/// Requests outside these capabilities fail with "method not found".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Capabilities {
     pub tools: bool,
@@ -50,7 +50,7 @@ pub struct Capabilities {
     pub resources: bool,
     pub completions: bool,
     pub logging: bool,
-    /// Calls that go on as tasks, for hosts of the stateless era that declare that extension.
+    /// Calls that continue as tasks, for stateless hosts that declare the extension.
     pub tasks: bool,
 }
 
@@ -73,13 +73,13 @@ pub enum ClientRequest {
     /// `completion/complete`
     Completion { reference: Value, argument: Value },
     /// `tasks/get`, `tasks/update` or `tasks/cancel`
-    Task { id: String, act: TaskRequest },
+    Task { id: String, request: TaskRequest },
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskRequest {
     Get,
-    /// These are answers to what it asks, by their keys.
+    /// Answers to its input requests, by key.
     Update(Map<String, Value>),
     Cancel,
 }
@@ -95,15 +95,15 @@ pub enum RequestError {
     MethodNotFound,
     InvalidParams(String),
     ResourceNotFound(String),
-    /// The host would have to be able to do this, and did not say so.
+    /// The host does not declare this capability.
     MissingCapability(&'static str),
-    /// The host would have to have declared this extension of the protocol.
+    /// The host does not declare this extension.
     MissingExtension(&'static str),
     HeaderMismatch(String),
     Internal(String),
 }
 
-/// A list that has but one page, as the `result` of its method.
+/// A list with one page, as the `result` of its method.
 pub fn single_page(
     cursor: Option<String>,
     name: &str,

@@ -1,17 +1,17 @@
-//! What makes a service an MCP server: initialization, tools, resources, prompts, completions, changes, in both protocol eras.
+//! MCP servers: initialization, tools, resources, prompts, completions and changes, in both protocol eras.
 //!
-//! A [`ServerHandler`] answers typed requests; [`Server`] puts it on the wire. The mind, the body and the test fixtures are
-//! handlers. The broker is not: what it forwards must stay raw, so it uses `wire` directly.
+//! A [`ServerHandler`] answers typed requests; [`Server`] serves it over `wire`. The mind, the body and the test fixtures are
+//! handlers. The broker is not: it forwards raw text, so it uses `wire` directly.
 //!
 //! | module | owns |
 //! |---|---|
 //! | `handler` | the trait, and the closed set of requests that it answers |
-//! | `server` | methods to requests, answers to results |
-//! | `era` | what a result must carry in the stateless era |
-//! | `context` | what an answer may do on its way: progress, logs, asking the host |
+//! | `server` | maps methods to requests, and results to outcomes |
+//! | `era` | the members of a result in the stateless era |
+//! | `context` | what a handler may do during a call: progress, logs, requests to the host |
 //! | `tool` | definitions and results of tools |
 //! | `schema` | schemas of tools, from the types of their functions |
-//! | `arguments` | a tool's typed arguments, and what is wrong with them |
+//! | `arguments` | a tool's typed arguments, and their errors |
 //! | `changes` | notifies sessions that a list or a resource has changed |
 
 mod arguments;

@@ -24,7 +24,7 @@ pub fn output_schema<R: JsonSchema>() -> Value {
     generate::<R>(SchemaSettings::default().for_serialize())
 }
 
-/// A schema without what tells a model nothing: hosts put every token of it into each request.
+/// A schema without the parts that a model does not need: hosts send every token of it in each request.
 fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
     let settings = settings
         .with_transform(RecursiveTransform(remove_number_format))
@@ -60,7 +60,7 @@ fn shorten_enum(schema: &mut schemars::Schema) {
     }
 }
 
-/// An argument that may be left out need not also be null. Arguments that are null are accepted all the same.
+/// An optional argument is not also declared as nullable. `null` is accepted all the same.
 fn remove_null(property: &mut Value) {
     let Some(members) = property.as_object_mut() else { return };
     members.retain(|name, value| !(name == "default" && value.is_null()));

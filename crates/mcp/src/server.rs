@@ -1,4 +1,4 @@
-//! Methods to requests, answers to results: a [`ServerHandler`] as a service on the wire.
+//! A [`ServerHandler`] as a service: maps methods to typed requests, and their results to outcomes.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct Server<H: ServerHandler> {
 }
 
 impl<H: ServerHandler> Server<H> {
-    /// Puts an offer on the wire. Who tells of changes shares `changes` with it.
+    /// `changes` is shared with the code that reports changes.
     #[must_use]
     pub fn new(handler: Arc<H>, changes: Arc<ChangeNotifier<H::Principal>>) -> Self {
         Self { handler, changes }
@@ -116,7 +116,7 @@ impl<H: ServerHandler> Server<H> {
     fn level(&self, host: &Host<H::Principal>, era: Era) -> Option<LogLevel> {
         match era {
             Era::Session(_) => self.changes.level(host),
-            // Whoever does not say that they want to hear, do not.
+            // A host without a level receives no log messages.
             Era::Stateless => host
                 .initialize_params()
                 .log_level
@@ -125,7 +125,7 @@ impl<H: ServerHandler> Server<H> {
         }
     }
 
-    /// A parameter that headers mirror must say the same in both.
+    /// A parameter that a header mirrors must have the same value in both.
     async fn check_headers(
         &self,
         request: &ClientRequest,
@@ -222,22 +222,25 @@ fn parse_request(
             argument: params.get("argument").cloned().unwrap_or_default(),
         },
         "tasks/get" if can.tasks => {
-            ClientRequest::Task { id: text(&params, "taskId")?, act: TaskRequest::Get }
+            ClientRequest::Task { id: text(&params, "taskId")?, request: TaskRequest::Get }
         }
         "tasks/update" if can.tasks => {
             let answers = params.get("inputResponses").and_then(Value::as_object);
             let answers = answers
                 .ok_or_else(|| RequestError::InvalidParams("`inputResponses` is not an object".to_owned()))?;
-            ClientRequest::Task { id: text(&params, "taskId")?, act: TaskRequest::Update(answers.clone()) }
+            ClientRequest::Task {
+                id: text(&params, "taskId")?,
+                request: TaskRequest::Update(answers.clone()),
+            }
         }
         "tasks/cancel" if can.tasks => {
-            ClientRequest::Task { id: text(&params, "taskId")?, act: TaskRequest::Cancel }
+            ClientRequest::Task { id: text(&params, "taskId")?, request: TaskRequest::Cancel }
         }
         _ => return Err(RequestError::MethodNotFound),
     })
 }
 
-/// Whoever says nothing of tasks has none.
+/// Fails unless the host declares the extension for tasks.
 fn require_tasks<P>(call: &Call<P>) -> Result<(), RequestError> {
     if call.host.initialize_params().has_extension(TASKS) {
         Ok(())

@@ -59,7 +59,7 @@ impl ToolResult {
         Self { structured: Some(data), ..Self::text(text) }
     }
 
-    /// What went wrong, in words that the model can act on.
+    /// An error that the model can act on.
     #[must_use]
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }

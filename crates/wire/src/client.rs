@@ -67,9 +67,6 @@ impl Client {
     }
 
     /// Calls a method and returns its outcome as raw JSON, a result or a JSON-RPC error.
-    ///
-    /// # Errors
-    /// When there is no response.
     pub async fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Outcome, Error> {
         let what = || format!("the answer to `{method}`");
         within(self.limits.request_timeout, what, self.answer(OutgoingCall { method, params })).await

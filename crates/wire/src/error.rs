@@ -90,11 +90,11 @@ pub enum Error {
     Rpc { code: i64, message: String },
     #[error("cannot start `{program}`")]
     Start { program: String, source: std::io::Error },
-    #[error("the server's process ended: {how}{}", Words(words))]
+    #[error("the server's process ended: {how}{}", LastLine(last_line))]
     Ended {
         how: String,
         /// The last line that it wrote to stderr, truncated; may be empty.
-        words: String,
+        last_line: String,
     },
     /// The server needs a token, and the source supplied none.
     #[error("no token for the server: {reason}")]
@@ -234,9 +234,9 @@ impl fmt::Display for Detail<'_> {
     }
 }
 
-struct Words<'a>(&'a str);
+struct LastLine<'a>(&'a str);
 
-impl fmt::Display for Words<'_> {
+impl fmt::Display for LastLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() { Ok(()) } else { write!(f, ", saying `{}`", self.0) }
     }

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::limits::Limits;
 use crate::message::{self, ErrorObject, Message, Outcome};
 use crate::proxies::Proxies;
-use crate::secret::{Redactor, Secret, place};
+use crate::secret::{Redactor, Secret, bare_url};
 use crate::send_receipt::{MessageBody, SendNotifier};
 use crate::sse::{End, Event, Parser, SseError};
 use crate::upstream::{ConnectOptions, Freshness, TokenSource, is_web};
@@ -39,7 +39,7 @@ pub(crate) struct HttpRequest<'a> {
     pub(crate) text: Option<Bytes>,
     pub(crate) sent: Option<SendNotifier>,
     /// Whether an error status may carry the response: in the stateless era some errors have their own status.
-    pub(crate) hears_refusals: bool,
+    pub(crate) reads_error_body: bool,
 }
 
 pub(crate) enum Body {
@@ -50,7 +50,7 @@ pub(crate) enum Body {
 impl HttpClient {
     pub(crate) fn new(url: &Url, options: &ConnectOptions) -> Result<Self, Error> {
         if !is_web(url) {
-            return Err(Error::Url { url: place(url) });
+            return Err(Error::Url { url: bare_url(url) });
         }
         let (proxies, tokens, limits) =
             (options.proxies.clone(), options.tokens.clone(), options.limits.clone());
@@ -90,7 +90,7 @@ impl HttpClient {
         }
         let is_json = || media_type(&response).eq_ignore_ascii_case("application/json");
         let is_error = matches!(response.status(), StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND);
-        if request.hears_refusals && is_error && is_json() {
+        if request.reads_error_body && is_error && is_json() {
             return Ok(response);
         }
         self.check_status(response).await
@@ -145,7 +145,7 @@ impl HttpClient {
         }
         if let Some(location) = response.headers().get(LOCATION).filter(|_| status.is_redirection()) {
             let location = String::from_utf8_lossy(location.as_bytes());
-            let location = self.redactor.quote_place(response.url(), &location);
+            let location = self.redactor.quote_url(response.url(), &location);
             return Err(Error::Redirect { status: status.as_u16(), location });
         }
         Err(Error::Status { status: status.as_u16(), detail: self.detail(response).await })
@@ -183,12 +183,12 @@ impl HttpClient {
         if !is_json {
             return self.redactor.quote(&String::from_utf8_lossy(&bytes));
         }
-        Message::parse(&bytes, &self.limits).map_or_else(|_| String::new(), |said| self.reason(&said))
+        Message::parse(&bytes, &self.limits).map_or_else(|_| String::new(), |message| self.reason(&message))
     }
 
     /// The message of an error response; empty for any other message.
-    pub(crate) fn reason(&self, said: &Message) -> String {
-        let Message::Response(message::Response { outcome: Outcome::Error(object), .. }) = said else {
+    pub(crate) fn reason(&self, message: &Message) -> String {
+        let Message::Response(message::Response { outcome: Outcome::Error(object), .. }) = message else {
             return String::new();
         };
         serde_json::from_str::<ErrorObject>(object.get())
@@ -246,7 +246,7 @@ impl EventStream {
 
 impl EventStream {
     /// Where to resume once all received events are read.
-    pub(crate) fn place(&self) -> &ResumePoint {
+    pub(crate) fn resume_point(&self) -> &ResumePoint {
         &self.place
     }
 }

@@ -331,8 +331,11 @@ mod tests {
             let proxy = Proxy::parse(text).unwrap();
             assert_eq!(proxy.to_string(), shown);
             let proxies = Proxies::new(Some(proxy.clone()), None, "");
-            let told = format!("{proxy:?} {proxies:?}");
-            assert!(told.contains(shown) && !told.contains("hunter2") && !told.contains("user"), "{told}");
+            let printed = format!("{proxy:?} {proxies:?}");
+            assert!(
+                printed.contains(shown) && !printed.contains("hunter2") && !printed.contains("user"),
+                "{printed}"
+            );
         }
         for text in [
             "",

@@ -105,21 +105,21 @@ impl Redactor {
     }
 
     /// The URL that a server refers to from `base`, prepared for an error.
-    pub(crate) fn quote_place(&self, base: &Url, reference: &str) -> String {
+    pub(crate) fn quote_url(&self, base: &Url, reference: &str) -> String {
         // Masked before it is parsed: parsing lowers the host and escapes the path, which would hide a secret.
         let reference = self.redact(reference);
-        let shown = base.join(&reference).map_or_else(|_| place_of_text(&reference), |url| place(&url));
+        let shown = base.join(&reference).map_or_else(|_| bare_url_text(&reference), |url| bare_url(&url));
         self.quote(&shown)
     }
 
     /// A URL's scheme, host, port and path.
-    pub(crate) fn place(&self, url: &Url) -> String {
-        self.redact(&place(url))
+    pub(crate) fn bare_url(&self, url: &Url) -> String {
+        self.redact(&bare_url(url))
     }
 }
 
 /// A URL without user, password, query and fragment.
-pub(crate) fn place(url: &Url) -> String {
+pub(crate) fn bare_url(url: &Url) -> String {
     let mut bare = url.clone();
     bare.set_query(None);
     bare.set_fragment(None);
@@ -130,7 +130,7 @@ pub(crate) fn place(url: &Url) -> String {
 }
 
 /// The same for text that may not be a valid URL, as a best effort.
-pub(crate) fn place_of_text(text: &str) -> String {
+pub(crate) fn bare_url_text(text: &str) -> String {
     let address = text.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = address.split_once("://").map_or(("", address), |(scheme, rest)| (scheme, rest));
     let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
@@ -163,10 +163,10 @@ mod tests {
     #[test]
     fn a_place_has_no_user_query_or_fragment() {
         let url = Url::parse("https://me:pass@h.example:8443/a/tok-123/b?token=abcdef#x").unwrap();
-        assert_eq!(place(&url), "https://h.example:8443/a/tok-123/b");
-        assert_eq!(redactor(url.as_str()).place(&url), "https://h.example:8443/a/[secret]/b");
-        assert_eq!(place_of_text("me:pass@h/a?token=x"), "h/a");
-        assert_eq!(place_of_text("ftp://me:p@ss@h/a?token=x"), "ftp://h/a");
+        assert_eq!(bare_url(&url), "https://h.example:8443/a/tok-123/b");
+        assert_eq!(redactor(url.as_str()).bare_url(&url), "https://h.example:8443/a/[secret]/b");
+        assert_eq!(bare_url_text("me:pass@h/a?token=x"), "h/a");
+        assert_eq!(bare_url_text("ftp://me:p@ss@h/a?token=x"), "ftp://h/a");
     }
 
     #[test]
@@ -182,9 +182,9 @@ mod tests {
         let base = Url::parse("http://h/a/b").unwrap();
         let redactor = Redactor::new(&base);
         redactor.learn(&Secret::new("Tok 1"));
-        assert_eq!(redactor.quote_place(&base, "c/Tok 1?x=y"), "http://h/a/c/[secret]");
-        assert_eq!(redactor.quote_place(&base, "//me:p@Tok 1.example/x?y"), "[secret].example/x");
-        assert_eq!(redactor.quote_place(&base, "https://o.example/x?y"), "https://o.example/x");
+        assert_eq!(redactor.quote_url(&base, "c/Tok 1?x=y"), "http://h/a/c/[secret]");
+        assert_eq!(redactor.quote_url(&base, "//me:p@Tok 1.example/x?y"), "[secret].example/x");
+        assert_eq!(redactor.quote_url(&base, "https://o.example/x?y"), "https://o.example/x");
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl SendReceipt {
     ) -> Option<Result<Result<(), Error>, oneshot::error::RecvError>> {
         tokio::select! {
             biased;
-            told = &mut self.0 => Some(told),
+            sent = &mut self.0 => Some(sent),
             () = given_up => {
                 // It may have been sent since the last poll; after this it cannot be.
                 self.0.close();
@@ -40,19 +40,19 @@ pub(crate) struct SendNotifier(Arc<Mutex<Option<ReceiptSender>>>);
 
 impl SendNotifier {
     pub(crate) fn new() -> (Self, SendReceipt) {
-        let (told, heard) = oneshot::channel();
-        (Self(Arc::new(Mutex::new(Some(told)))), SendReceipt(heard))
+        let (sender, receiver) = oneshot::channel();
+        (Self(Arc::new(Mutex::new(Some(sender)))), SendReceipt(receiver))
     }
 
     /// Reports that the message is being sent; returns `false` if the caller has left.
     pub(crate) fn went_out(&self) -> bool {
-        self.take().is_none_or(|told| told.send(Ok(())).is_ok())
+        self.take().is_none_or(|sender| sender.send(Ok(())).is_ok())
     }
 
     /// Reports a failure. Returns the error if the message was already sent; otherwise passes it to the caller.
     pub(crate) fn failed(&self, error: Error) -> Option<Error> {
-        let Some(told) = self.take() else { return Some(error) };
-        let _ = told.send(Err(error));
+        let Some(sender) = self.take() else { return Some(error) };
+        let _ = sender.send(Err(error));
         None
     }
 
@@ -103,15 +103,15 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_given_up_never_goes_out_and_what_went_out_is_not_given_up() {
-        let (sent, heard) = SendNotifier::new();
-        assert!(heard.unless(std::future::ready(())).await.is_none());
+        let (sent, receiver) = SendNotifier::new();
+        assert!(receiver.unless(std::future::ready(())).await.is_none());
         assert!(!sent.went_out(), "nobody waits for it");
 
         // The message is sent just as it is cancelled: after the last poll.
-        let (sent, heard) = SendNotifier::new();
+        let (sent, receiver) = SendNotifier::new();
         let given_up = async {
             assert!(sent.went_out());
         };
-        assert!(matches!(heard.unless(given_up).await, Some(Ok(Ok(())))));
+        assert!(matches!(receiver.unless(given_up).await, Some(Ok(Ok(())))));
     }
 }

@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn what_is_told_on_a_request_says_on_which() {
-        let told = |id: &str| {
+        let id_of = |id: &str| {
             subscription_id(&raw(&format!(
                 r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#
             )))
         };
-        assert_eq!((told("7"), told("\"7\""), told("-7"), told("null")), (Some(7), None, None, None));
+        assert_eq!((id_of("7"), id_of("\"7\""), id_of("-7"), id_of("null")), (Some(7), None, None, None));
         assert_eq!(subscription_id(&raw("{}")), None);
     }
 

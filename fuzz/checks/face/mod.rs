@@ -121,7 +121,7 @@ impl World {
     /// Ends the broker: whatever it has begun ends with it.
     fn end(self) {
         self.runtime.block_on(async {
-            timeout(SOON, self.broker.end()).await.expect("the broker does not end");
+            timeout(SOON, self.broker.shutdown()).await.expect("the broker does not end");
             drop(self.broker);
             self.desk.close();
             let all = async {

@@ -186,7 +186,7 @@ pub(super) fn body(
             Step::User(texts) => messages.push(Message::User { content: joined(&texts) }),
             Step::Assistant { texts, calls } => messages.push(Message::Assistant {
                 content: (!texts.is_empty()).then(|| joined(&texts)),
-                tool_calls: calls.into_iter().map(|call| ToolCall::new(call, names)).collect(),
+                tool_calls: calls.into_iter().map(|call| ModelToolCall::new(call, names)).collect(),
             }),
             Step::Results(results) => messages.extend(
                 results
@@ -270,7 +270,7 @@ enum Message<'a> {
         // `null` instead of absent: older servers require the key, others drop the calls next to a string.
         content: Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<ToolCall<'a>>,
+        tool_calls: Vec<ModelToolCall<'a>>,
     },
     Tool {
         tool_call_id: &'a str,
@@ -279,7 +279,7 @@ enum Message<'a> {
 }
 
 #[derive(Serialize)]
-struct ToolCall<'a> {
+struct ModelToolCall<'a> {
     id: &'a str,
     #[serde(rename = "type")]
     kind: &'static str,
@@ -292,7 +292,7 @@ struct FunctionCall<'a> {
     arguments: &'a str,
 }
 
-impl<'a> ToolCall<'a> {
+impl<'a> ModelToolCall<'a> {
     fn new(call: &'a ToolRequest, names: &'a Names) -> Self {
         // Servers parse the arguments of old messages again, and reject the request if they are invalid.
         let arguments = if as_json_object(&call.arguments).is_some() { &call.arguments } else { "{}" };

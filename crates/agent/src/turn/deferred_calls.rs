@@ -247,7 +247,7 @@ impl Agent {
         let DeferredCall { input, call } = deferred;
         let _lock = self.0.thread_locks.lock(&input.thread).await;
         let prepared = self.prepare(input).await?;
-        let Some(local) = prepared.session.local() else { return Err(TurnError::Empty) };
+        let Some(local) = prepared.session.client() else { return Err(TurnError::Empty) };
         // As late as possible: nothing is awaited between this and the record of the call.
         if !self.store().calls_awaiting_approval().claim(input.scope.user(), approval).await? {
             return Ok(None);

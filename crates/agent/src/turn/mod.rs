@@ -140,7 +140,7 @@ impl Agent {
         let loading = History::load(&setup.store, &input.scope, &input.thread);
         let (PreparedTurn { session, tools, prompt }, mut history) =
             tokio::try_join!(self.prepare(&input), loading)?;
-        let Some(local) = session.local() else { return Err(TurnError::Empty) };
+        let Some(local) = session.client() else { return Err(TurnError::Empty) };
         let message = ChatMessage::User { text: input.text.clone() };
         history.push(message.clone());
         let store_input = async {
@@ -164,12 +164,12 @@ impl Agent {
             Audience::Group | Audience::Public => principal.in_shared_conversation(&input.thread),
         };
         let session = sessions.acquire(&setup.broker, principal, &input.thread).await?;
-        let Some(local) = session.local() else { return Err(TurnError::Empty) };
+        let Some(local) = session.client() else { return Err(TurnError::Empty) };
         let tools = list_tools(local).await;
         let servers = setup.broker.server_instructions(local).await;
         let request = prompt_request(input, tools.clone(), servers);
         let prompt = setup.prompt_source.call(request).await.map_err(TurnError::Compose)?;
-        local.prompted(&prompt.text);
+        local.set_prompt(&prompt.text);
         Ok(PreparedTurn { session, tools, prompt })
     }
 

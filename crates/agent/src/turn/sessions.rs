@@ -41,7 +41,7 @@ pub(super) struct SessionGuard<'a> {
 }
 
 impl SessionGuard<'_> {
-    pub(super) fn local(&self) -> Option<&InProcessClient> {
+    pub(super) fn client(&self) -> Option<&InProcessClient> {
         self.cell.get()
     }
 }
@@ -79,7 +79,7 @@ impl Sessions {
         if !too_many.is_empty() {
             tokio::spawn(end(too_many));
         }
-        cell.get_or_try_init(|| broker.local(principal)).await?;
+        cell.get_or_try_init(|| broker.open_in_process(principal)).await?;
         Ok(SessionGuard { cell, key, sessions: self })
     }
 
@@ -123,7 +123,7 @@ fn take_idle(open: &mut HashMap<Key, Slot>, now: Instant) -> Vec<Cell> {
 async fn end(cells: Vec<Cell>) {
     let mut ends = tokio::task::JoinSet::new();
     for local in cells.into_iter().filter_map(|cell| Arc::into_inner(cell)?.into_inner()) {
-        ends.spawn(local.end());
+        ends.spawn(local.close());
     }
     let all = async { while ends.join_next().await.is_some() {} };
     if tokio::time::timeout(END_TIMEOUT, all).await.is_err() {

@@ -7,8 +7,9 @@
 //! Arguments cannot imitate the broker's part of a line: a value that is not one plain word is quoted.
 
 use super::form::{COLUMNS, MARK, columns, cut};
-use super::overview::{Meaning, Named, Overview, Value, is_address, is_runner, plain};
-use super::text::{ApprovalView, Part, quoted, without_middle, word};
+use super::overview::{Argument, Meaning, Named, Overview, Value, is_address, is_runner, plain};
+use super::text::{ApprovalView, quoted, without_middle, word};
+use crate::json::{Node, NodeValue};
 use crate::policy::Class;
 use crate::visible;
 
@@ -263,8 +264,8 @@ fn attachments(overview: &Overview<'_>) -> Option<String> {
     };
     let attached = overview.arguments.iter().enumerate().filter(|(index, _)| is_attached(*index));
     let count: usize = attached
-        .map(|(_, argument)| match Part::read(argument.json) {
-            Some(Part::Array(items)) => items.len(),
+        .map(|(_, argument)| match &argument.node.value {
+            NodeValue::Array(items) => items.len(),
             _ => 1,
         })
         .sum();
@@ -294,9 +295,8 @@ fn others(overview: &Overview<'_>, choice: &Choice<'_>) -> (Vec<String>, usize) 
     });
     let shown = |index: &usize| {
         // A longer one cannot fit.
-        let argument =
-            overview.arguments.get(*index).filter(|argument| argument.json.len() <= 4 * OTHER_COLUMNS)?;
-        Some(format!("{}: {}", quoted(&argument.key), visible::line(argument.json)))
+        let Argument { key, node: Node { json, .. }, .. } = overview.arguments.get(*index)?;
+        (json.len() <= 4 * OTHER_COLUMNS).then(|| format!("{}: {}", quoted(key), visible::line(json)))
     };
     let mut all: Vec<String> = indices.iter().filter_map(shown).collect();
     all.retain(|other| columns(other) <= OTHER_COLUMNS);
@@ -326,7 +326,8 @@ mod tests {
     }
 
     fn lines(subject: &ApprovalView<'_>) -> [String; 3] {
-        let overview = Overview::read(subject.args, subject.declared);
+        let args = Node::parse(subject.args).unwrap();
+        let overview = Overview::new(Some(&args), subject.declared);
         let Headline { action, text, reason, .. } =
             headline(subject, &overview, &super::super::overview::named(&overview));
         [action, text, reason]
@@ -537,7 +538,7 @@ mod tests {
         }
         let long = "x".repeat(100);
         let cut =
-            headline(&ApprovalView { reason: &long, ..subject("x", "{}") }, &Overview::read("{}", &[]), &[]);
+            headline(&ApprovalView { reason: &long, ..subject("x", "{}") }, &Overview::new(None, &[]), &[]);
         assert!(
             !cut.is_reason_whole && cut.reason == format!("Asked because: {}…", "x".repeat(64)),
             "{}",

@@ -2,7 +2,8 @@
 //! and the recipients that they name, at any depth. A heuristic that only decides what is shown first: a body may reach others
 //! that no argument names.
 
-use super::text::{Part, quoted, quoted_recipient};
+use super::text::{quoted, quoted_recipient};
+use crate::json::{Node, NodeValue};
 use crate::visible;
 
 /// Keys that describe a recipient besides the address.
@@ -17,7 +18,7 @@ pub(super) struct Overview<'a> {
 
 pub(super) struct Argument<'a> {
     pub(super) key: String,
-    pub(super) json: &'a str,
+    pub(super) node: &'a Node<'a>,
     is_declared: bool,
 }
 
@@ -48,13 +49,13 @@ struct Context<'k> {
 }
 
 impl<'a> Overview<'a> {
-    /// Parses canonical arguments. `declared` are the keys that the tool's schema declares; empty if unknown.
-    pub(super) fn read(args: &'a str, declared: &[String]) -> Self {
+    /// `declared` are the keys that the tool's schema declares; empty if unknown.
+    pub(super) fn new(args: Option<&'a Node<'a>>, declared: &[String]) -> Self {
         let mut overview = Self { arguments: Vec::new(), values: Vec::new(), has_declared: false };
-        if let Some(Part::Object(members)) = Part::read(args) {
+        if let Some(NodeValue::Object(members)) = args.map(|args| &args.value) {
             for (key, value) in members {
-                let is_declared = declared.contains(&key);
-                overview.read_member(&key, value.get(), &Context::at_top(is_declared), false);
+                let is_declared = declared.iter().any(|name| *name == **key);
+                overview.add_member(key, value, &Context::at_top(is_declared), false);
             }
         }
         overview.has_declared = overview
@@ -69,30 +70,30 @@ impl<'a> Overview<'a> {
         !self.has_declared || self.arguments.get(argument).is_some_and(|argument| argument.is_declared)
     }
 
-    fn read_member<'k>(&mut self, key: &'k str, json: &'a str, outer: &Context<'k>, has_address: bool) {
-        let mut context = outer.of_member(key, has_address.then_some(json));
-        if context.argument.is_none() && !json.starts_with('{') {
+    fn add_member<'k>(&mut self, key: &'k str, node: &'a Node<'a>, outer: &Context<'k>, has_address: bool) {
+        let mut context = outer.of_member(key, has_address.then_some(node));
+        if context.argument.is_none() && !node.json.starts_with('{') {
             context.argument = Some(self.arguments.len());
-            self.arguments.push(Argument { key: key.to_owned(), json, is_declared: context.is_declared });
+            self.arguments.push(Argument { key: key.to_owned(), node, is_declared: context.is_declared });
         }
-        self.read_value(json, &context);
+        self.add_value(node, &context);
     }
 
-    fn read_value(&mut self, json: &'a str, context: &Context<'_>) {
-        let (text, is_string) = match Part::read(json) {
-            Some(Part::Object(members)) => {
-                let has_address = members.iter().any(|(_, value)| is_address_text(value.get()));
+    fn add_value(&mut self, node: &'a Node<'a>, context: &Context<'_>) {
+        let (text, is_string) = match &node.value {
+            NodeValue::Object(members) => {
+                let has_address = members.iter().any(|(_, value)| is_address_node(value));
                 for (key, value) in members {
-                    self.read_member(&key, value.get(), context, has_address);
+                    self.add_member(key, value, context, has_address);
                 }
                 return;
             }
-            Some(Part::Array(items)) => {
-                return items.into_iter().for_each(|item| self.read_value(item.get(), context));
+            NodeValue::Array(items) => {
+                return items.iter().for_each(|item| self.add_value(item, context));
             }
-            Some(Part::Text(text)) if !text.is_empty() => (text, true),
-            Some(Part::Plain(plain)) if plain != "null" => (plain.to_owned(), false),
-            Some(Part::Text(_) | Part::Plain(_)) | None => return,
+            NodeValue::Text(text) if !text.is_empty() => (text.to_string(), true),
+            NodeValue::Plain(plain) if plain.get() != "null" => (plain.get().to_owned(), false),
+            NodeValue::Text(_) | NodeValue::Plain(_) | NodeValue::Unreadable => return,
         };
         let Some(argument) = context.argument else { return };
         let is_truth_value = !is_string && matches!(&*text, "true" | "false");
@@ -118,7 +119,7 @@ impl<'k> Context<'k> {
 
     /// The context of a member. The meaning applies to everything below, unless a key below is more specific;
     /// `beside_address` is the value, if an address is next to it.
-    fn of_member(&self, key: &'k str, beside_address: Option<&str>) -> Self {
+    fn of_member(&self, key: &'k str, beside_address: Option<&Node<'_>>) -> Self {
         let own = Meaning::of(key);
         let is_kept = match self.meaning {
             Meaning::Recipient => true,
@@ -128,7 +129,7 @@ impl<'k> Context<'k> {
             Meaning::Attachment => !own.is_named(),
             _ => false,
         };
-        let is_label_of = |json: &str| LABELS.contains(&plain(key).as_str()) && !is_address_text(json);
+        let is_label_of = |node: &Node<'_>| LABELS.contains(&plain(key).as_str()) && !is_address_node(node);
         Self {
             argument: self.argument,
             key: if is_kept && self.meaning.is_named() { self.key } else { key },
@@ -141,8 +142,8 @@ impl<'k> Context<'k> {
     }
 }
 
-fn is_address_text(json: &str) -> bool {
-    matches!(Part::read(json), Some(Part::Text(text)) if is_address(&text))
+fn is_address_node(node: &Node<'_>) -> bool {
+    matches!(&node.value, NodeValue::Text(text) if is_address(text))
 }
 
 const SEPARATORS: [char; 9] = [',', ';', '\n', '\r', '\t', '|', '，', '；', '、'];
@@ -316,7 +317,7 @@ const RUNNERS: [&str; 12] = [
 
 impl Meaning {
     pub(super) fn of(key: &str) -> Self {
-        let words = words(key);
+        let words = split_words(key);
         let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
         let is_at_end = |wanted: &str| [words.first(), words.last()].contains(&Some(&wanted.to_owned()));
         let is_shared = has(&["share", "shared"]) && has(&["with"]);
@@ -356,11 +357,11 @@ impl Meaning {
 
 /// Whether a key is the form of a name: `id`, `emailAddress`.
 fn is_form_of_name(key: &str) -> bool {
-    words(key).last().is_some_and(|word| FORMS.contains(&word.as_str()))
+    split_words(key).last().is_some_and(|word| FORMS.contains(&word.as_str()))
 }
 
 pub(super) fn is_runner(tool: &str) -> bool {
-    words(tool).iter().any(|word| RUNNERS.contains(&word.as_str()))
+    split_words(tool).iter().any(|word| RUNNERS.contains(&word.as_str()))
 }
 
 /// A key without case and punctuation.
@@ -370,7 +371,7 @@ pub(super) fn plain(key: &str) -> String {
 }
 
 /// The words of a key in lower case; known ones in the singular.
-fn words(key: &str) -> Vec<String> {
+fn split_words(key: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = ' ';
     for c in key.chars() {
@@ -389,12 +390,12 @@ fn words(key: &str) -> Vec<String> {
 /// Splits a word into known words; leaves any other unchanged.
 fn separated(word: String) -> Vec<String> {
     fn split(rest: &str, most: usize) -> Option<Vec<String>> {
-        if let Some(known) = known(rest) {
+        if let Some(known) = singular(rest) {
             return Some(vec![known]);
         }
         // Longest first: `bccemails` has no `b` before its `cc`.
         (2..rest.len()).rev().filter(|_| most > 0).find_map(|length| {
-            let (start, end) = (known(rest.get(..length)?)?, rest.get(length..)?);
+            let (start, end) = (singular(rest.get(..length)?)?, rest.get(length..)?);
             let mut words = split(end, most - 1)?;
             words.insert(0, start);
             Some(words)
@@ -406,7 +407,7 @@ fn separated(word: String) -> Vec<String> {
 }
 
 /// The singular of a known word.
-fn known(word: &str) -> Option<String> {
+fn singular(word: &str) -> Option<String> {
     let lists: [&[&str]; 9] =
         [&RECIPIENTS, &PLACES, &PEOPLE, &ATTACHMENTS, &CODE, &TEXTS, &FORMS, &LIMITS, &JOINTS];
     let is_known = |word: &&str| lists.iter().any(|list| list.contains(word));
@@ -438,7 +439,9 @@ mod tests {
             (r#"{"email":{"to":"bob","body":"Hi","subject":"x"}}"#, &[r#"to: "bob""#]),
             (r#"{"requests":[{"user":{"bcc":"eve"}}]}"#, &[r#"bcc: "eve""#]),
         ] {
-            let shown: Vec<String> = named(&Overview::read(args, &[])).iter().map(Named::shown).collect();
+            let args_node = Node::parse(args).unwrap();
+            let shown: Vec<String> =
+                named(&Overview::new(Some(&args_node), &[])).iter().map(Named::shown).collect();
             assert_eq!(shown, expected, "{args}");
         }
     }

@@ -4,14 +4,15 @@
 //! model, a body or a mind is made visible and cannot start a line. Strings are quoted and continued lines start with a bar, so
 //! that nothing can pass for another argument. In recipients and addresses, look-alike letters are shown as codes.
 
+use std::borrow::Cow;
+
 use embody_store::approvals::{Approval, ApprovalRequest};
 use embody_text::look_alike;
-use serde_json::value::RawValue;
 
 use super::form::columns;
 use super::headline::{Headline, headline};
 use super::overview::{Meaning, Named, Overview, named};
-use crate::arguments::Members;
+use crate::json::{Node, NodeValue};
 use crate::visible;
 
 pub(crate) const APPROVAL_TEXT_BYTES: usize = 16 * 1024;
@@ -60,7 +61,8 @@ pub fn approval_text(view: &ApprovalView<'_>) -> Result<String, TooLong> {
     let flagged: usize = view.flags.iter().map(String::len).sum();
     // The visible form is never shorter, so a huge text is rejected before it is built.
     within(view.args.len() + view.reason.len() + flagged)?;
-    let overview = Overview::read(view.args, view.declared);
+    let args = Node::parse_for_display(view.args);
+    let overview = Overview::new(args.as_ref(), view.declared);
     let named = named(&overview);
     let Headline { action, text, reason, is_reason_whole } = headline(view, &overview, &named);
     let mut out = format!("{action}\n{text}\n{reason}\n");
@@ -83,7 +85,13 @@ pub fn approval_text(view: &ApprovalView<'_>) -> Result<String, TooLong> {
         write("who will see it, by its arguments", &named.join(", "));
     }
     out.push_str("arguments, exactly:\n");
-    show_members(view.args, "  ", &mut out);
+    match &args {
+        Some(args) => show_members(args, "  ", &mut out),
+        None => {
+            out.push_str("  ");
+            quote(view.args, "  ", false, &mut out);
+        }
+    }
     out.push('\n');
     if !view.flags.is_empty() {
         out.push_str("flagged:\n");
@@ -117,83 +125,69 @@ fn unnamed(class: &str) -> &'static str {
     }
 }
 
-/// One value of the arguments, one level deep. Numbers stay as written.
-pub(super) enum Part<'a> {
-    Object(Vec<(String, &'a RawValue)>),
-    Array(Vec<&'a RawValue>),
-    Text(String),
-    Plain(&'a str),
-}
-
-impl<'a> Part<'a> {
-    pub(super) fn read(text: &'a str) -> Option<Self> {
-        let text = text.trim();
-        Some(match text.as_bytes().first()? {
-            b'{' => Self::Object(serde_json::from_str::<Members<'a>>(text).ok()?.0),
-            b'[' => Self::Array(serde_json::from_str(text).ok()?),
-            b'"' => Self::Text(serde_json::from_str(text).ok()?),
-            _ => Self::Plain(serde_json::from_str::<&RawValue>(text).ok()?.get()),
-        })
-    }
-}
-
-/// Any JSON text, made visible: one line per value, members sorted by key.
+/// Any JSON text, made visible: one line per value, members sorted by key. Other text is shown as a string.
 pub fn shown(text: &str) -> String {
     let mut out = String::new();
-    show(text, "", false, &mut out);
+    match Node::parse_for_display(text) {
+        Some(node) => show(&node, "", false, &mut out),
+        None => quote(text, "", false, &mut out),
+    }
     out
 }
 
-/// Writes JSON text with one line per value, indented by `indent` and two spaces per level. Invalid JSON is shown as a
-/// string.
-pub(super) fn show(text: &str, indent: &str, is_recipient: bool, out: &mut String) {
+/// Writes a value with one line per value, indented by `indent` and two spaces per level, members sorted by key.
+fn show(node: &Node<'_>, indent: &str, is_recipient: bool, out: &mut String) {
     let inner = format!("{indent}  ");
-    match Part::read(text) {
-        Some(Part::Object(mut members)) if !members.is_empty() => {
-            members.sort_by(|(one, _), (other, _)| one.cmp(other));
+    match &node.value {
+        NodeValue::Object(members) if !members.is_empty() => {
             out.push('{');
-            for (number, (key, value)) in members.into_iter().enumerate() {
+            for (number, (key, value)) in sorted(members).into_iter().enumerate() {
                 start(number, &inner, out);
-                quote(&key, &inner, false, out);
+                quote(key, &inner, false, out);
                 out.push_str(": ");
-                show(value.get(), &inner, is_recipient || Meaning::of(&key).is_named(), out);
+                show(value, &inner, is_recipient || Meaning::of(key).is_named(), out);
             }
             end('}', indent, out);
         }
-        Some(Part::Array(items)) if !items.is_empty() => {
+        NodeValue::Array(items) if !items.is_empty() => {
             out.push('[');
-            for (number, item) in items.into_iter().enumerate() {
+            for (number, item) in items.iter().enumerate() {
                 start(number, &inner, out);
-                show(item.get(), &inner, is_recipient, out);
+                show(item, &inner, is_recipient, out);
             }
             end(']', indent, out);
         }
-        Some(Part::Object(_)) => out.push_str("{}"),
-        Some(Part::Array(_)) => out.push_str("[]"),
-        Some(Part::Text(string)) => quote(&string, indent, is_recipient, out),
-        Some(Part::Plain(plain)) => out.push_str(&visible::line(plain)),
-        None => quote(text, indent, is_recipient, out),
+        NodeValue::Object(_) => out.push_str("{}"),
+        NodeValue::Array(_) => out.push_str("[]"),
+        NodeValue::Text(string) => quote(string, indent, is_recipient, out),
+        NodeValue::Plain(plain) => out.push_str(&visible::line(plain.get())),
+        NodeValue::Unreadable => quote(node.json, indent, is_recipient, out),
     }
 }
 
 /// The members of an object with one line per value, indented by `indent`; anything else as [`show`] does.
-fn show_members(text: &str, indent: &str, out: &mut String) {
-    match Part::read(text) {
-        Some(Part::Object(mut members)) if !members.is_empty() => {
-            members.sort_by(|(one, _), (other, _)| one.cmp(other));
-            for (number, (key, value)) in members.into_iter().enumerate() {
+fn show_members(node: &Node<'_>, indent: &str, out: &mut String) {
+    match &node.value {
+        NodeValue::Object(members) if !members.is_empty() => {
+            for (number, (key, value)) in sorted(members).into_iter().enumerate() {
                 out.push_str(if number > 0 { "\n" } else { "" });
                 out.push_str(indent);
-                quote(&key, indent, false, out);
+                quote(key, indent, false, out);
                 out.push_str(": ");
-                show(value.get(), indent, Meaning::of(&key).is_named(), out);
+                show(value, indent, Meaning::of(key).is_named(), out);
             }
         }
         _ => {
             out.push_str(indent);
-            show(text, indent, false, out);
+            show(node, indent, false, out);
         }
     }
+}
+
+fn sorted<'n, 'a>(members: &'n [(Cow<'a, str>, Node<'a>)]) -> Vec<&'n (Cow<'a, str>, Node<'a>)> {
+    let mut sorted: Vec<_> = members.iter().collect();
+    sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
+    sorted
 }
 
 pub(super) fn quoted(string: &str) -> String {
@@ -414,8 +408,11 @@ mod tests {
                 "{\n  \"a\": {\n    \"c\": 2,\n    \"d\": 1\n  },\n  \"b\": 1\n}",
             ),
             ("not\njson", "\"not⏎\n│ json\""),
+            (r#"{"a":"\ud800","b":1}"#, "{\n  \"a\": \"\\\"\\\\ud800\\\"\",\n  \"b\": 1\n}"),
         ] {
             assert_eq!(shown(text), seen, "{text}");
         }
+        let text = approval_text(&subject("not\njson", &[])).unwrap();
+        assert!(text.contains("arguments, exactly:\n  \"not⏎\n  │ json\"\n"), "{text}");
     }
 }

@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::arguments::Arguments;
+use crate::arguments::ARGUMENTS_MAX_BYTES;
 use crate::degraded::Degraded;
 use crate::pipeline::parse::CallParams;
-use crate::pipeline::respond::{Refusal, raw, rejected, tool_result};
+use crate::pipeline::respond::{CallRefusal, raw, rejected, tool_result};
 use crate::session::Session;
 use crate::session::contract::{BootstrapResult, bootstrap_result};
 use crate::session::delivery::Carrier;
@@ -151,13 +151,13 @@ pub(crate) async fn call(
     tool: BuiltinTool,
     params: &CallParams,
 ) -> Outcome {
-    let arguments = match Arguments::read(params.raw_arguments.as_deref()) {
+    let arguments = match params.arguments(ARGUMENTS_MAX_BYTES) {
         Ok(arguments) => arguments,
         Err(error) => return rejected(&broker.config, code::INVALID_PARAMS, error.to_string()),
     };
     // Listing tools is allowed in a shared conversation too.
     if session.host.principal.shared_conversation.is_some() && tool != BuiltinTool::Find {
-        return Refusal::in_a_shared_conversation().in_session(session).outcome();
+        return CallRefusal::in_a_shared_conversation().in_session(session).outcome();
     }
     let answered = answer(broker, session, request, tool, arguments.value()).await;
     answered.unwrap_or_else(|outcome| outcome)
@@ -223,7 +223,7 @@ async fn bootstrap(
     let booted = session.bootstrap(config, session_id).await;
     let contract = match session.contract(config).await {
         Ok(contract) => contract,
-        Err(reason) => return Refusal::failed(reason).in_session(session).outcome(),
+        Err(reason) => return CallRefusal::failed(reason).in_session(session).outcome(),
     };
     let degraded: Vec<String> = session
         .degraded()
@@ -267,8 +267,10 @@ async fn reflect(
         ));
     }
     let kind = args.kind.as_deref().unwrap_or("user_statement");
-    let params = CallParams::new("reflect", &json!({"observation": args.text, "kind": kind}));
-    pipeline::run(broker, session, request, params).await
+    match CallParams::new("reflect", &json!({"observation": args.text, "kind": kind})) {
+        Ok(params) => pipeline::run(broker, session, request, params).await,
+        Err(outcome) => outcome,
+    }
 }
 
 /// Rejects unknown arguments by name.

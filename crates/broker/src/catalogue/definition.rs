@@ -10,7 +10,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::definition_scan::Part;
-use crate::arguments::{Members, SchemaContext, canonical, canonical_in};
+use crate::arguments::{canonical, canonical_in};
+use crate::json::{Members, SchemaContext};
 use crate::policy::{Annotations, Kind};
 
 const DEFINITION_BYTES: usize = 256 * 1024;

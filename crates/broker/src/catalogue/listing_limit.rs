@@ -127,8 +127,8 @@ mod tests {
         wanted.sort();
         assert_eq!(listed, wanted);
         assert_eq!(names(&shown)[builtin_tools::NAMES.len() - 1], "find_tools");
-        let told = shown.own.last().unwrap().get();
-        assert!(told.contains("9 more tools"), "{told}");
+        let definition = shown.own.last().unwrap().get();
+        assert!(definition.contains("9 more tools"), "{definition}");
     }
 
     #[test]

@@ -305,7 +305,7 @@ mod tests {
         catalogue.find(query, 5).tools.iter().map(|tool| &*tool.name).collect()
     }
 
-    fn house() -> Catalogue {
+    fn example() -> Catalogue {
         catalogue(&[
             (
                 "git",
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_tool_is_found_by_its_name_its_words_and_its_arguments() {
-        let house = house();
+        let house = example();
         for (query, best) in [
             ("create an issue", "create_issue"),
             ("list pull requests", "listPullRequests"),
@@ -351,8 +351,8 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_is_not_found_and_the_order_is_always_the_same() {
-        let house = house();
+    fn unknown_words_find_nothing_and_the_order_is_stable() {
+        let house = example();
         for query in ["", "   ", "quantum chromodynamics", "!?", "\u{0}"] {
             let none = house.find(query, 5);
             assert_eq!((none.tools.len(), none.matched, none.searched), (0, 0, 9), "{query}");
@@ -360,7 +360,7 @@ mod tests {
         let once = found(&house, "lamp");
         assert_eq!(once.len(), 3, "{once:?}");
         for _ in 0..20 {
-            assert_eq!(found(&self::house(), "lamp"), once);
+            assert_eq!(found(&self::example(), "lamp"), once);
         }
         let few = house.find("lamp", 1);
         assert_eq!((few.tools.len(), few.matched), (1, 3));

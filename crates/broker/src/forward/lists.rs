@@ -23,8 +23,8 @@ use super::read_gate::{denied, is_listed, permit};
 use super::resources::status_resource;
 use super::route::{HostRequest, declares, is_reachable, outcome_for_host};
 use super::{RoutingTable, printable};
-use crate::arguments::Members;
 use crate::gate::Permit;
+use crate::json::Members;
 use crate::params;
 use crate::pipeline::respond::raw;
 use crate::pipeline::send::{CallResult, UpstreamCall, call_upstream};
@@ -344,8 +344,8 @@ impl ListFetch {
         match result.unwrap_or(CallResult::TimedOut) {
             CallResult::Answered(Outcome::Result(result)) => {
                 let mut page = read_page(&result, member).ok_or_else(|| {
-                    let words = format!("`{}` answers `{method}` with something else", spec.name);
-                    CallResult::Answered(failure(code::INTERNAL_ERROR, words))
+                    let message = format!("`{}` answers `{method}` with something else", spec.name);
+                    CallResult::Answered(failure(code::INTERNAL_ERROR, message))
                 })?;
                 page.items.retain(|item| is_visible(upstream, member, item));
                 Ok(page)

@@ -15,9 +15,10 @@ use serde_json::{Value, json};
 
 use super::printable;
 use super::route::HostRequest;
-use crate::arguments::{Arguments, Members};
+use crate::arguments::Arguments;
 use crate::catalogue::CatalogTool;
-use crate::gate::{ApprovalState, Decision, Mind, MindDown, Permit, Pin, Situation, decide};
+use crate::gate::{ApprovalCheck, Decision, Mind, MindDown, Permit, Pin, Situation, decide};
+use crate::json::Members;
 use crate::meter::Timing;
 use crate::params::{with_known_meta, without_meta};
 use crate::pipeline;
@@ -75,7 +76,7 @@ pub(crate) fn permit(
         is_contract_delivered: true,
         mind: Mind::Calm,
         mind_down: MindDown::Warn,
-        approval: ApprovalState::None,
+        approval: ApprovalCheck::None,
     };
     match decide(&situation) {
         Decision::Permit(permit) => Some(permit),
@@ -98,6 +99,7 @@ pub(super) async fn send(
     let HostRequest { broker, session, call } = request;
     let members = params.map(|params| serde_json::from_str::<Members<'_>>(params.get()));
     let members = members.and_then(Result::ok).map(|Members(members)| members).unwrap_or_default();
+    let members: Vec<(&str, &str)> = members.iter().map(|(name, value)| (&**name, value.get())).collect();
     let shown = without_meta(&members);
     let max_bytes = upstream.spec().role.arguments_max_bytes();
     let arguments = Arguments::read_within(shown.as_deref().or(params), max_bytes).map_err(|error| {
@@ -114,7 +116,7 @@ pub(super) async fn send(
             Err(away) => return Ok(CallResult::Unavailable(away.to_string())),
         },
     };
-    let sent = params.map(|params| with_known_meta(params, &members));
+    let sent = params.map(|params| with_known_meta(params, &members).0);
     let now = Instant::now();
     let call = pipeline::ToolCall {
         session,

@@ -156,8 +156,8 @@ async fn send<'a>(
         several => match request.read_in_turn(several, &item, params).await {
             Some(read) => read,
             None => {
-                let words = format!("there is no resource `{}`{}", printable(uri), request.absent().await);
-                (failure_with(code::RESOURCE_NOT_FOUND, words, Some(json!({"uri": uri}))), None)
+                let message = format!("there is no resource `{}`{}", printable(uri), request.absent().await);
+                (failure_with(code::RESOURCE_NOT_FOUND, message, Some(json!({"uri": uri}))), None)
             }
         },
     }

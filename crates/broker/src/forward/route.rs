@@ -132,7 +132,7 @@ impl<'a> HostRequest<'a> {
 
     /// Lists the upstreams that were not asked, with reasons; empty if all were asked. May quote an upstream.
     pub(super) async fn absent(self) -> String {
-        let mut words = String::new();
+        let mut text = String::new();
         for upstream in self.session.upstreams().filter(|upstream| !is_reachable(upstream)) {
             let name = &upstream.spec().name;
             let reason = match upstream.status().reason {
@@ -142,9 +142,9 @@ impl<'a> HostRequest<'a> {
                 }
                 None => CONNECTING.to_owned(),
             };
-            words += &format!("; `{name}` is unavailable: {reason}");
+            text += &format!("; `{name}` is unavailable: {reason}");
         }
-        words
+        text
     }
 }
 
@@ -168,10 +168,10 @@ pub(super) async fn first_not_started(
 pub(super) fn not_started(body: &Upstream, item: &str) -> Outcome {
     let (name, item) = (&body.spec().name, printable(item));
     // Without the reason, which may quote the server; `runtime_status` has it.
-    let words = format!(
+    let message = format!(
         "`{name}` has not started yet, and `{item}` may be its own; try again later, or see runtime_status"
     );
-    failure(code::INTERNAL_ERROR, words)
+    failure(code::INTERNAL_ERROR, message)
 }
 
 pub(super) fn is_connected(upstream: &Upstream) -> bool {

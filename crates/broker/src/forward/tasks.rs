@@ -5,7 +5,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use embody_store::audit::{Arguments as Kept, Event, Outcome as Ended, Record, TaskMessage, TaskMessageKind};
+use embody_store::audit::{
+    Arguments as AuditedArguments, Event, Outcome as AuditOutcome, Record, TaskMessage, TaskMessageKind,
+};
 use embody_wire::Outcome;
 use embody_wire::server::{code, failure};
 use serde::Deserialize;
@@ -102,9 +104,9 @@ pub(super) async fn answer(request: HostRequest<'_>) -> Outcome {
         }
         None => {
             let shown = printable(&task_id);
-            let words =
+            let message =
                 format!("no server has given a task `{shown}` to this session; `tasks/list` shows all");
-            failure(code::INVALID_PARAMS, words)
+            failure(code::INVALID_PARAMS, message)
         }
     }
 }
@@ -122,7 +124,7 @@ fn has_ended(method: &str, outcome: &Outcome) -> bool {
 
 pub(crate) struct TaskAudit {
     kind: TaskMessageKind,
-    answers: Option<Kept>,
+    answers: Option<AuditedArguments>,
 }
 
 pub(crate) struct TaskTarget<'a> {
@@ -147,7 +149,7 @@ impl TaskAudit {
                 let given = params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
                 let answers = given.map(|Params { input_responses }| {
                     let text = input_responses.get();
-                    Kept::of(canonical(text).as_deref().unwrap_or(text))
+                    AuditedArguments::of(canonical(text).as_deref().unwrap_or(text))
                 });
                 Some(Self { kind: TaskMessageKind::Update, answers })
             }
@@ -161,7 +163,7 @@ impl TaskAudit {
         config: &BrokerConfig,
         session: &Session,
         to: TaskTarget<'_>,
-        (outcome, detail): (Ended, Option<String>),
+        (outcome, detail): (AuditOutcome, Option<String>),
     ) {
         let TaskTarget { body, task, call } = to;
         let (call_id, tool) = call.unzip();
@@ -287,7 +289,7 @@ impl RoutingTable {
 
     pub(crate) fn stop_task(&self, upstream: &str, task: &str, is_requested: bool) {
         self.with(upstream, |UpstreamRoutes { tasks, .. }| {
-            tasks.begun.get_mut(task).into_iter().for_each(|begun| begun.is_told_to_stop = is_requested);
+            tasks.begun.get_mut(task).into_iter().for_each(|begun| begun.is_cancel_requested = is_requested);
         });
     }
 
@@ -329,10 +331,10 @@ mod tests {
         assert!(TaskAudit::read("tasks/result", Some(&params)).is_none());
         let stop = TaskAudit::read("tasks/cancel", Some(&params)).unwrap();
         assert!(stop.kind == TaskMessageKind::Cancel && stop.answers.is_none());
-        let told = TaskAudit::read("tasks/update", Some(&params)).unwrap().answers.unwrap();
-        assert_eq!(told.excerpt().to_string(), r#"{"a":1,"b":{"token":"[redacted]"}}"#);
+        let answers = TaskAudit::read("tasks/update", Some(&params)).unwrap().answers.unwrap();
+        assert_eq!(answers.excerpt().to_string(), r#"{"a":1,"b":{"token":"[redacted]"}}"#);
         // The order of members does not matter.
-        assert_eq!(told, Kept::of(r#"{"a":1,"b":{"token":"secret"}}"#));
+        assert_eq!(answers, AuditedArguments::of(r#"{"a":1,"b":{"token":"secret"}}"#));
         assert!(TaskAudit::read("tasks/update", None).unwrap().answers.is_none());
     }
 }

@@ -88,8 +88,8 @@ impl Timing {
     }
 
     /// Waits for another party and counts the time, even if the wait is cancelled.
-    pub(crate) async fn aside<T>(&self, waiting: impl Future<Output = T>) -> T {
-        let _aside = OtherWait { timing: self, began: Instant::now() };
+    pub(crate) async fn exclude_wait<T>(&self, waiting: impl Future<Output = T>) -> T {
+        let _wait = OtherWait { timing: self, began: Instant::now() };
         waiting.await
     }
 }
@@ -131,7 +131,7 @@ impl Bodies {
             .map_or(&self.others, |body| body)
     }
 
-    pub(super) fn seen(&self) -> impl Iterator<Item = &Body> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Body> {
         let others = Some(&self.others).filter(|_| self.slots.iter().all(|slot| slot.get().is_some()));
         self.slots.iter().filter_map(OnceLock::get).map(|body| &**body).chain(others)
     }
@@ -353,11 +353,11 @@ mod tests {
         );
         assert_eq!((desk.upstream.read().count, desk.overhead.read().count), (1, 1));
         assert_eq!(bodies.of("lamp").decisions(Class::Read, DecisionKind::Bounce), 1);
-        assert_eq!(bodies.seen().map(|body| &*body.name).collect::<Vec<_>>(), ["desk", "lamp"]);
+        assert_eq!(bodies.all().map(|body| &*body.name).collect::<Vec<_>>(), ["desk", "lamp"]);
         for number in 0..2 * BODIES_MAX {
             bodies.of(&format!("b{number}")).finish(Class::Read, None, &timing);
         }
-        let names: Vec<&str> = bodies.seen().map(|body| &*body.name).collect();
+        let names: Vec<&str> = bodies.all().map(|body| &*body.name).collect();
         assert_eq!((names.len(), names.last()), (BODIES_MAX + 1, Some(&OTHERS)));
         assert_eq!(bodies.of("one more").outcomes(Class::Read, None), (BODIES_MAX + 2) as u64);
         assert_eq!(bodies.of("one more").upstream.read().count, 0);

@@ -194,7 +194,7 @@ pub(crate) fn write_metrics(broker: &Broker, page: &mut Page) {
 fn calls(meter: &Meter, page: &mut Page) {
     let mut family =
         page.family("embody_calls_total", Kind::Counter, "Tool calls that are over, by how they ended.");
-    for body in meter.bodies.seen() {
+    for body in meter.bodies.all() {
         for class in Class::ALL {
             for outcome in OUTCOMES {
                 let labels =
@@ -205,7 +205,7 @@ fn calls(meter: &Meter, page: &mut Page) {
     }
     let mut family =
         page.family("embody_decisions_total", Kind::Counter, "What was decided about tool calls.");
-    for body in meter.bodies.seen() {
+    for body in meter.bodies.all() {
         for class in Class::ALL {
             for decision in DecisionKind::ALL {
                 let labels = [("body", &*body.name), ("class", class.name()), ("decision", decision.name())];
@@ -224,7 +224,7 @@ fn calls(meter: &Meter, page: &mut Page) {
         Kind::Histogram,
         "How long tool calls that were sent took in their server.",
     );
-    for body in meter.bodies.seen() {
+    for body in meter.bodies.all() {
         family.histogram(&[("body", &body.name)], &body.upstream);
     }
     let mut family = page.family(
@@ -232,7 +232,7 @@ fn calls(meter: &Meter, page: &mut Page) {
         Kind::Histogram,
         "How long tool calls took besides: not in their server, nor while a person or the mind was waited for.",
     );
-    for body in meter.bodies.seen() {
+    for body in meter.bodies.all() {
         family.histogram(&[("body", &body.name)], &body.overhead);
     }
 }
@@ -281,7 +281,7 @@ fn sessions(meter: &Meter, open: &[std::sync::Arc<Session>], page: &mut Page) {
             family.sample(&[("body", body), ("state", state)], count);
         }
     }
-    let restarts = meter.bodies.seen().map(|body| (&*body.name, body.restarts.get()));
+    let restarts = meter.bodies.all().map(|body| (&*body.name, body.restarts.get()));
     page.family("embody_upstream_restarts_total", Kind::Counter, "How often servers were connected again.")
         .sample_each("body", restarts);
     page.family("embody_bootstraps_total", Kind::Counter, "How often the mind was asked for its packet.")

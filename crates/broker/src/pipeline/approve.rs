@@ -10,9 +10,9 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::ToolCall;
-use super::gate::{self, ApprovalState, Decision, Mind, Permit, Pin, Reason, Situation};
+use super::gate::{self, ApprovalCheck, Decision, Mind, Permit, Pin, Reason, Situation};
 use super::observe::MindView;
-use super::respond::{self, Refusal, raw};
+use super::respond::{self, CallRefusal, raw};
 use crate::Broker;
 use crate::approval::{Answer, ApprovalPrompt, bound_policy, flag_text};
 use crate::catalogue::Texts;
@@ -30,7 +30,7 @@ pub(super) async fn ask_and_decide(
     view: &MindView,
     situation: Situation,
     reason: Reason,
-) -> Result<(Permit, String), Refusal> {
+) -> Result<(Permit, String), CallRefusal> {
     decide_with_answer(broker, call, view, situation, reason).await.map_err(|refusal| match &call.lasting {
         Some(lasting) => refusal.origins(lasting.origins.clone()),
         None => refusal,
@@ -43,25 +43,25 @@ async fn decide_with_answer(
     view: &MindView,
     mut situation: Situation,
     reason: Reason,
-) -> Result<(Permit, String), Refusal> {
+) -> Result<(Permit, String), CallRefusal> {
     let answer = tokio::select! {
         biased;
         // A call that the host has cancelled is not sent, even if the owner approves it later.
-        () = call.request.until_cancelled_or_shutdown() => return Err(Refusal::cancelled()),
-        answer = call.timing.aside(ask(broker, call, reason, view)) => answer?,
+        () = call.request.until_cancelled_or_shutdown() => return Err(CallRefusal::cancelled()),
+        answer = call.timing.exclude_wait(ask(broker, call, reason, view)) => answer?,
     };
     let mut asked_on = Vec::new();
     let (approval, id) = match answer {
-        Answer::Approved { id } => (ApprovalState::Given, id),
-        Answer::Denied { id, by } => return Err(Refusal::denied(&by).approval(id)),
-        Answer::TimedOut { id } => return Err(Refusal::expired().approval(id)),
-        Answer::Lapsed { id, .. } => return Err(Refusal::lapsed().approval(id)),
+        Answer::Approved { id } => (ApprovalCheck::Given, id),
+        Answer::Denied { id, by } => return Err(CallRefusal::denied(&by).approval(id)),
+        Answer::TimedOut { id } => return Err(CallRefusal::expired().approval(id)),
+        Answer::Lapsed { id, .. } => return Err(CallRefusal::lapsed().approval(id)),
         Answer::Pending { id, channels } => {
             asked_on = channels;
-            (ApprovalState::Pending, id)
+            (ApprovalCheck::Pending, id)
         }
-        Answer::Full => return Err(Refusal::too_many_approvals()),
-        Answer::Unshowable(reason) => return Err(Refusal::unshowable(reason)),
+        Answer::Full => return Err(CallRefusal::too_many_approvals()),
+        Answer::Unshowable(reason) => return Err(CallRefusal::unshowable(reason)),
     };
     // The situation may have changed while the owner decided: evaluate it again.
     situation.approval = approval;
@@ -88,7 +88,7 @@ async fn ask(
     call: &ToolCall<'_>,
     reason: Reason,
     view: &MindView,
-) -> Result<Answer, Refusal> {
+) -> Result<Answer, CallRefusal> {
     let (session, via) = (call.session, &*call.ruling.via);
     let principal = &session.host.principal;
     if !principal.may_approve && *via == [Via::Elicitation] {
@@ -124,7 +124,7 @@ async fn ask(
     }
     asked.map_err(|error| {
         tracing::error!(call = call.id, session = session.id, reason = %error, "cannot ask the owner");
-        Refusal::failed("the owner cannot be asked: the store does not answer")
+        CallRefusal::failed("the owner cannot be asked: the store does not answer")
     })
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ToolCall;
 use super::observe::MindView;
-use super::respond::Refusal;
+use super::respond::CallRefusal;
 use crate::BrokerConfig;
 use crate::policy::{Class, Gate};
 use crate::session::delivery::Arrival;
@@ -27,7 +27,7 @@ pub(crate) struct Situation {
     pub(crate) is_contract_delivered: bool,
     pub(crate) mind: Mind,
     pub(crate) mind_down: MindDown,
-    pub(crate) approval: ApprovalState,
+    pub(crate) approval: ApprovalCheck,
 }
 
 /// How a tool compares with its pinned definition.
@@ -63,7 +63,7 @@ pub enum MindDown {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ApprovalState {
+pub enum ApprovalCheck {
     None,
     Pending,
     /// Valid for exactly this call.
@@ -136,10 +136,10 @@ pub(crate) fn decide(situation: &Situation) -> Decision {
     });
     match (alarm.or(asked), approval) {
         // A denial stays in force, whatever has changed since.
-        (_, ApprovalState::Refused) => Decision::Deny(Reason::Person),
+        (_, ApprovalCheck::Refused) => Decision::Deny(Reason::Person),
         (None, _) => Decision::Permit(Permit { uses_approval: false, _only_here: () }),
-        (Some(_), ApprovalState::Given) => Decision::Permit(Permit { uses_approval: true, _only_here: () }),
-        (Some(reason), ApprovalState::None | ApprovalState::Pending) => Decision::Ask(reason),
+        (Some(_), ApprovalCheck::Given) => Decision::Permit(Permit { uses_approval: true, _only_here: () }),
+        (Some(reason), ApprovalCheck::None | ApprovalCheck::Pending) => Decision::Ask(reason),
     }
 }
 
@@ -153,7 +153,7 @@ pub(super) async fn situation(
     config: &Arc<BrokerConfig>,
     call: &ToolCall<'_>,
     view: &MindView,
-) -> Result<Situation, Refusal> {
+) -> Result<Situation, CallRefusal> {
     Ok(Situation {
         class: call.ruling.class,
         gate: call.ruling.gate,
@@ -162,7 +162,7 @@ pub(super) async fn situation(
         is_contract_delivered: is_contract_delivered(config, call).await?,
         mind: view.mind,
         mind_down: config.mind_down,
-        approval: ApprovalState::None,
+        approval: ApprovalCheck::None,
     })
 }
 
@@ -170,14 +170,16 @@ pub(super) async fn situation(
 pub(super) async fn is_contract_delivered(
     config: &Arc<BrokerConfig>,
     call: &ToolCall<'_>,
-) -> Result<bool, Refusal> {
+) -> Result<bool, CallRefusal> {
     if call.upstream.spec().role.is_mind() || call.is_read() {
         return Ok(true);
     }
-    let contract = Box::pin(call.session.contract(config)).await.map_err(Refusal::failed)?;
+    let contract = Box::pin(call.session.contract(config)).await.map_err(CallRefusal::failed)?;
     let body = &call.tool.upstream;
     if let (Ok(_), Some(reason)) = (&call.link, contract.lacks_rules_of(body)) {
-        return Err(Refusal::failed(format!("the rules of `{body}` belong to the contract, but {reason}")));
+        return Err(CallRefusal::failed(format!(
+            "the rules of `{body}` belong to the contract, but {reason}"
+        )));
     }
     let arrival = || Arrival { number: call.request.number(), at: call.began, digest: call.digest() };
     let share = |conversation| call.session.share_contract_read(config, conversation, &contract.hash);
@@ -197,7 +199,7 @@ mod tests {
         let minds = [Mind::Calm, Mind::Alarmed, Mind::Silent, Mind::Away];
         let downs = [MindDown::Block, MindDown::Warn];
         let approvals =
-            [ApprovalState::None, ApprovalState::Pending, ApprovalState::Given, ApprovalState::Refused];
+            [ApprovalCheck::None, ApprovalCheck::Pending, ApprovalCheck::Given, ApprovalCheck::Refused];
         Class::ALL.into_iter().flat_map(move |class| {
             Gate::ALL.into_iter().flat_map(move |gate| {
                 bools.into_iter().flat_map(move |is_body_up| {
@@ -243,7 +245,7 @@ mod tests {
                 assert!(!permits(&s), "{s:?}");
             }
             let is_asked = s.gate == Gate::Ask || s.class.is_observed_first() && s.mind == Mind::Alarmed;
-            if s.approval == ApprovalState::Refused || is_asked && s.approval != ApprovalState::Given {
+            if s.approval == ApprovalCheck::Refused || is_asked && s.approval != ApprovalCheck::Given {
                 assert!(!permits(&s), "{s:?}");
             }
         }
@@ -252,14 +254,14 @@ mod tests {
     // spec: N-11
     #[test]
     fn a_read_that_no_rule_stops_always_passes_while_the_body_is_there() {
-        let unasked = |s: &Situation| s.gate == Gate::Allow && s.approval == ApprovalState::None;
+        let unasked = |s: &Situation| s.gate == Gate::Allow && s.approval == ApprovalCheck::None;
         for s in situations().filter(|s| s.class == Class::Read && unasked(s)) {
             assert_eq!(permits(&s), s.is_body_up && s.pin != Pin::Suspicious, "{s:?}");
         }
     }
 
     #[test]
-    fn an_approval_is_used_only_where_somebody_had_to_be_asked() {
+    fn an_approval_is_used_only_where_one_is_required() {
         for s in situations() {
             if let Decision::Permit(permit) = decide(&s) {
                 let is_asked = s.gate == Gate::Ask || s.class.is_observed_first() && s.mind == Mind::Alarmed;

@@ -28,7 +28,7 @@ use self::gate::Permit;
 use self::observe::MindView;
 use self::parse::CallParams;
 use self::resolve::Target;
-use self::respond::Refusal;
+use self::respond::CallRefusal;
 use self::send::CallResult;
 use crate::Broker;
 use crate::arguments::Arguments;
@@ -130,8 +130,8 @@ pub(crate) async fn run(
     let Some(tool) = resolve::tool(&catalogue, upstream, &params) else {
         return respond::unknown_tool(config, session, &params.name);
     };
-    let arguments = match params.arguments(upstream.spec().role.arguments_max_bytes()) {
-        Ok(arguments) => Arc::new(arguments),
+    let arguments = match params.arguments_with_extra(upstream.spec().role.arguments_max_bytes()) {
+        Ok(arguments) => arguments,
         Err(error) => return respond::rejected(config, code::INVALID_PARAMS, error.to_string()),
     };
     if let Some(message) = resolve::header_mismatch(request, tool, &arguments) {
@@ -181,7 +181,7 @@ async fn execute(broker: &Broker, call: &ToolCall<'_>) -> Outcome {
     }
     if session.needs_bootstrap() {
         let booting = session.bootstrap_before_call(config, call.is_read());
-        call.timing.aside(Box::pin(booting)).await;
+        call.timing.exclude_wait(Box::pin(booting)).await;
     }
     let view = observe::before(broker, call).await;
     match authorize_and_send(broker, call, &view).await {
@@ -218,7 +218,7 @@ async fn authorize_and_send(
     broker: &Broker,
     call: &ToolCall<'_>,
     view: &MindView,
-) -> Result<(CallResult, AuditOutcome), Refusal> {
+) -> Result<(CallResult, AuditOutcome), CallRefusal> {
     let situation = gate::situation(&broker.config, call, view).await?;
     let (permit, approval) = match gate::decide(&situation) {
         gate::Decision::Permit(permit) => (permit, None),
@@ -242,10 +242,10 @@ async fn write(
     call: &ToolCall<'_>,
     permit: Permit,
     approval: Option<String>,
-) -> Result<(CallResult, AuditOutcome), Refusal> {
+) -> Result<(CallResult, AuditOutcome), CallRefusal> {
     let _open_write = record::OpenWrite::new(call.session);
     if call.request.is_cancelled() {
-        return Err(Refusal::cancelled());
+        return Err(CallRefusal::cancelled());
     }
     let approval = approval.filter(|_| permit.uses_approval());
     let intent = record::intent(&broker.config, call, approval).await?;

@@ -74,7 +74,7 @@ pub(super) async fn before(broker: &Broker, call: &ToolCall<'_>) -> MindView {
         return MindView::unasked(call.session);
     }
     let asking = ask_mind(&broker.config, call.session, &call.tool.tool, &call.arguments);
-    call.timing.aside(Box::pin(asking)).await
+    call.timing.exclude_wait(Box::pin(asking)).await
 }
 
 async fn ask_mind(config: &BrokerConfig, session: &Session, tool: &str, args: &Arguments) -> MindView {

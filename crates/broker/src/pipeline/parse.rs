@@ -1,24 +1,30 @@
 //! Parse: the parameters of `tools/call`. Rejects input that two parsers could read differently, and keeps the exact bytes.
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
-use embody_wire::Outcome;
 use embody_wire::server::{code, failure};
+use embody_wire::{Outcome, off_runtime, splice};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::respond::raw;
-use crate::arguments::{Arguments, InvalidArguments, Members, fold};
+use crate::arguments::{Arguments, InvalidArguments, check_length, check_object, fold};
 use crate::catalogue::{CatalogTool, Catalogue};
+use crate::json::{Members, ParamsMembers};
 use crate::params::{self, member};
 
 #[derive(Debug)]
 pub(crate) struct CallParams {
     pub(crate) began: Instant,
     pub(crate) name: String,
-    pub(crate) raw_arguments: Option<Box<RawValue>>,
+    arguments: Result<Arc<Arguments>, InvalidArguments>,
+    arguments_bytes: usize,
     /// The parameters that are sent, except for the name; `_meta` contains only known members.
     params: Box<RawValue>,
+    /// The name in `params`, as JSON.
+    name_at: Range<usize>,
     /// Members sent to the server besides the arguments, as JSON text: `task`, and members that the protocol does not define.
     extra: Option<String>,
     pub(crate) wants_task: bool,
@@ -31,8 +37,8 @@ const KNOWN: [&str; 4] = ["name", "arguments", "_meta", "task"];
 
 #[derive(Deserialize)]
 struct Params<'a> {
-    #[serde(borrow)]
-    name: &'a RawValue,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
     #[serde(rename = "_meta", borrow, default)]
     meta: Option<&'a RawValue>,
 }
@@ -44,37 +50,54 @@ impl CallParams {
             failure(code::INVALID_PARAMS, format!("no tool can be called with these parameters: {error}"))
         };
         let params = params.ok_or_else(|| wrong("there are none".to_owned()))?;
-        let Members(members) =
-            serde_json::from_str(params.get()).map_err(|error| wrong(error.to_string()))?;
+        off_runtime(params.get().len(), || Self::read(params, began)).map_err(wrong)
+    }
+
+    /// Reads the members and the arguments in one pass.
+    fn read(params: &RawValue, began: Instant) -> Result<Self, String> {
+        let Some(ParamsMembers { members, arguments: parsed }) = ParamsMembers::parse(params.get()) else {
+            let error = serde_json::from_str::<Members<'_>>(params.get()).err();
+            return Err(error.map_or_else(|| "they are not JSON".to_owned(), |error| error.to_string()));
+        };
         let is_other = |key: &str, folded: &str| KNOWN.iter().any(|known| folded == *known && key != *known);
         if let Some((key, _)) = members.iter().find(|(key, _)| is_other(key, &fold(key))) {
             let shown: String = key.chars().take(40).collect();
-            return Err(wrong(format!(
+            return Err(format!(
                 "a reader that does not tell capital letters apart reads `{shown}` otherwise"
-            )));
+            ));
         }
         let mut known_members = [None; KNOWN.len()];
         for (key, value) in &members {
             let slot = KNOWN.iter().zip(&mut known_members).find(|(known, _)| *known == key);
             // Two parsers could choose different values of a repeated member.
             if slot.is_some_and(|(_, slot)| slot.replace(*value).is_some()) {
-                return Err(wrong(format!("duplicate field `{key}`")));
+                return Err(format!("duplicate field `{key}`"));
             }
         }
         let [name, arguments, _, task] = known_members;
-        let name = name.ok_or_else(|| wrong("missing field `name`".to_owned()))?;
+        let name_json = name.ok_or_else(|| "missing field `name`".to_owned())?;
         let name: String =
-            serde_json::from_str(name.get()).map_err(|_| wrong("the name is not a string".to_owned()))?;
-        let given = |value: &&RawValue| value.get() != "null";
+            serde_json::from_str(name_json).map_err(|_| "the name is not a string".to_owned())?;
+        let given = |value: &&str| *value != "null";
         let task = task.filter(given);
         let others = members.iter().filter(|(key, _)| !KNOWN.contains(&&**key));
-        let others = others.map(|(key, value)| member(key, value.get()));
-        let extra: Vec<String> = others.chain(task.map(|task| member("task", task.get()))).collect();
+        let others = others.map(|(key, value)| member(key, value));
+        let extra: Vec<String> = others.chain(task.map(|task| member("task", task))).collect();
+        let arguments_json = arguments.filter(given);
+        let arguments = match arguments_json.zip(parsed) {
+            Some((json, parsed)) => check_object(json).and(parsed).and_then(Arguments::from_node),
+            None => Arguments::read(None),
+        };
+        let members: Vec<(&str, &str)> = members.iter().map(|(key, value)| (&**key, *value)).collect();
+        let (params, name_at) = params::with_known_meta(params, &members);
+        let name_at = name_at.unwrap_or_default();
         Ok(Self {
             began,
             name,
-            raw_arguments: arguments.filter(given).map(ToOwned::to_owned),
-            params: params::with_known_meta(params, &members),
+            arguments: arguments.map(Arc::new),
+            arguments_bytes: arguments_json.map_or(0, str::len),
+            params,
+            name_at: name_at..name_at + name_json.len(),
             extra: (!extra.is_empty()).then(|| format!("{{{}}}", extra.join(","))),
             wants_task: task.is_some(),
             is_inner: false,
@@ -101,30 +124,32 @@ impl CallParams {
         let wrong = |error: String| {
             failure(code::INVALID_PARAMS, format!("the arguments of `body_tool` are wrong: {error}"))
         };
-        let arguments = self.raw_arguments.as_deref().ok_or_else(|| wrong("there are none".to_owned()))?;
+        let outer: Params<'_> =
+            serde_json::from_str(self.params.get()).map_err(|error| wrong(error.to_string()))?;
+        let arguments = outer.arguments.ok_or_else(|| wrong("there are none".to_owned()))?;
         let inner: Inner<'_> =
             serde_json::from_str(arguments.get()).map_err(|error| wrong(error.to_string()))?;
-        let read: Params<'_> =
-            serde_json::from_str(self.params.get()).map_err(|error| wrong(error.to_string()))?;
-        let params = raw(&InnerParams { name: &inner.name, arguments: inner.args, meta: read.meta });
-        let raw_arguments = inner.args.map(ToOwned::to_owned);
-        let (began, name) = (self.began, inner.name);
-        Ok(Self { began, name, raw_arguments, params, extra: None, wants_task: false, is_inner: true })
+        let params = raw(&InnerParams { name: &inner.name, arguments: inner.args, meta: outer.meta });
+        let inner = Self::read(&params, self.began).map_err(wrong)?;
+        Ok(Self { is_inner: true, ..inner })
     }
 
     /// A call that the broker makes on behalf of the host.
-    pub(crate) fn new(name: &str, arguments: &serde_json::Value) -> Self {
-        let params = raw(&serde_json::json!({"name": name, "arguments": arguments}));
-        let raw_arguments = Some(raw(arguments));
-        let (began, name) = (Instant::now(), name.to_owned());
-        Self { began, name, raw_arguments, params, extra: None, wants_task: false, is_inner: false }
+    pub(crate) fn new(name: &str, arguments: &serde_json::Value) -> Result<Self, Outcome> {
+        Self::parse(Some(&raw(&serde_json::json!({"name": name, "arguments": arguments}))))
     }
 
-    /// The arguments together with the extra members. Fails unless every parser reads them alike.
-    pub(crate) fn arguments(&self, max_bytes: usize) -> Result<Arguments, InvalidArguments> {
-        let arguments = Arguments::read_within(self.raw_arguments.as_deref(), max_bytes)?;
+    /// The arguments. Fails unless every parser reads them alike.
+    pub(crate) fn arguments(&self, max_bytes: usize) -> Result<Arc<Arguments>, InvalidArguments> {
+        check_length(self.arguments_bytes, max_bytes)?;
+        self.arguments.clone()
+    }
+
+    /// The arguments together with the extra members.
+    pub(crate) fn arguments_with_extra(&self, max_bytes: usize) -> Result<Arc<Arguments>, InvalidArguments> {
+        let arguments = self.arguments(max_bytes)?;
         match &self.extra {
-            Some(extra) => arguments.beside(extra, max_bytes),
+            Some(extra) => Arguments::clone(&arguments).beside(extra, max_bytes).map(Arc::new),
             None => Ok(arguments),
         }
     }
@@ -151,8 +176,9 @@ impl CallParams {
     /// The parameters with the upstream's own name of the tool; no other byte changes.
     pub(crate) fn for_upstream(&self, tool: &str) -> Box<RawValue> {
         let renamed = || {
-            let read: Params<'_> = serde_json::from_str(self.params.get()).ok()?;
-            params::replace_text(&self.params, read.name, tool)
+            let name = self.params.get().get(self.name_at.clone())?;
+            let by = serde_json::Value::from(tool).to_string();
+            RawValue::from_string(splice::replace(self.params.get(), name, &by)?).ok()
         };
         let renamed = if self.name == tool { None } else { renamed() };
         renamed.unwrap_or_else(|| self.params.clone())

@@ -14,7 +14,7 @@ use embody_wire::message::may_contain;
 use serde_json::value::RawValue;
 
 use super::ToolCall;
-use super::respond::Refusal;
+use super::respond::CallRefusal;
 use super::send::CallResult;
 use crate::approval::bound_policy;
 use crate::policy::Class;
@@ -44,7 +44,7 @@ pub(super) async fn intent(
     config: &BrokerConfig,
     call: &ToolCall<'_>,
     approval: Option<String>,
-) -> Result<RecordedIntent, Refusal> {
+) -> Result<RecordedIntent, CallRefusal> {
     let intent = Intent { call: audited(call), approval: approval.clone() };
     let actor = &call.session.identity.actor;
     let begun = match approval {
@@ -64,12 +64,12 @@ pub(super) async fn intent(
         Ok(Err(reason)) => {
             let session = &call.session.id;
             tracing::info!(call = call.id, session, why = ?reason, "the approval does not cover its call any more");
-            Err(Refusal::approval_spent())
+            Err(CallRefusal::approval_spent())
         }
         Err(error) => {
             config.meter.unrecorded.add(1);
             tracing::error!(call = call.id, session = call.session.id, reason = %error, "a write is not sent: cannot write its audit record");
-            Err(Refusal::failed("its audit record cannot be written, and nothing is sent without one"))
+            Err(CallRefusal::failed("its audit record cannot be written, and nothing is sent without one"))
         }
     }
 }

@@ -53,24 +53,25 @@ pub(super) fn forward(call: &ToolCall<'_>, result: CallResult) -> Outcome {
             return Outcome::Result(degraded::add_to_result(result, &degraded));
         }
         CallResult::Answered(error) => return error,
-        CallResult::Unavailable(reason) => Refusal::unavailable(body, reason),
-        CallResult::NotSent(error) => Refusal::unavailable(body, error),
-        CallResult::Lost(error) if error.was_not_executed() => Refusal::unavailable(body, error),
+        CallResult::Unavailable(reason) => CallRefusal::unavailable(body, reason),
+        CallResult::NotSent(error) => CallRefusal::unavailable(body, error),
+        CallResult::Lost(error) if error.was_not_executed() => CallRefusal::unavailable(body, error),
         CallResult::Lost(error @ Error::Protocol(_)) => {
-            Refusal::unknown(format!("the answer of `{body}` could not be read")).detail(error)
+            CallRefusal::unknown(format!("the answer of `{body}` could not be read")).detail(error)
         }
         CallResult::Lost(error) => {
-            Refusal::unknown(format!("the connection to `{body}` was lost before it answered")).detail(error)
+            CallRefusal::unknown(format!("the connection to `{body}` was lost before it answered"))
+                .detail(error)
         }
-        CallResult::TimedOut => Refusal::unknown(format!("`{body}` did not answer in time")),
-        CallResult::CancelledUnsent => Refusal::cancelled(),
-        CallResult::Cancelled => Refusal::unknown("the host cancelled it after it was sent"),
+        CallResult::TimedOut => CallRefusal::unknown(format!("`{body}` did not answer in time")),
+        CallResult::CancelledUnsent => CallRefusal::cancelled(),
+        CallResult::Cancelled => CallRefusal::unknown("the host cancelled it after it was sent"),
     };
     refusal.response(call)
 }
 
 /// Builds the response to a call that was not sent, and records the refusal.
-pub(super) async fn refuse(broker: &Broker, call: &ToolCall<'_>, refusal: Refusal) -> Outcome {
+pub(super) async fn refuse(broker: &Broker, call: &ToolCall<'_>, refusal: CallRefusal) -> Outcome {
     let session = call.session;
     count_decision(call, refusal.decision);
     record::decision(&broker.config, call, refusal.decision, refusal.on_record()).await;
@@ -94,40 +95,40 @@ pub(super) async fn refusal(
     decision: &Decision,
     view: &MindView,
     asked_on: &[Via],
-) -> Refusal {
+) -> CallRefusal {
     let refusal = match decision {
-        Decision::Permit(_) => Refusal::failed("the decision changed while it was made"),
+        Decision::Permit(_) => CallRefusal::failed("the decision changed while it was made"),
         Decision::Bounce => match call.session.contract(&broker.config).await {
-            Ok(contract) if call.session.delivery.is_written(&contract.hash) => Refusal::bounce_again(),
-            Ok(contract) => Refusal::bounce(contract),
-            Err(reason) => return Refusal::failed(reason),
+            Ok(contract) if call.session.delivery.is_written(&contract.hash) => CallRefusal::bounce_again(),
+            Ok(contract) => CallRefusal::bounce(contract),
+            Err(reason) => return CallRefusal::failed(reason),
         },
         Decision::Ask(reason) => {
             let decision = if *reason == Reason::Mind { DecisionKind::Held } else { DecisionKind::Pending };
             match asked_on {
-                [] => Refusal::pending_in_a_form(decision),
-                channels => Refusal::pending(decision, &where_asked(channels)),
+                [] => CallRefusal::pending_in_a_form(decision),
+                channels => CallRefusal::pending(decision, &where_asked(channels)),
             }
         }
-        Decision::Deny(Reason::Person) => Refusal::denied(""),
+        Decision::Deny(Reason::Person) => CallRefusal::denied(""),
         Decision::Deny(_) => {
             let reasons = call.ruling.reasons.join("; ");
             match &*reasons {
-                "" => Refusal::forbidden("a rule of the operator forbids it"),
-                builtin_tools::SHARED_CONVERSATION => Refusal::in_a_shared_conversation(),
-                _ => Refusal::forbidden(reasons),
+                "" => CallRefusal::forbidden("a rule of the operator forbids it"),
+                builtin_tools::SHARED_CONVERSATION => CallRefusal::in_a_shared_conversation(),
+                _ => CallRefusal::forbidden(reasons),
             }
         }
         Decision::Blocked(Reason::Pin) => {
             let reason = call.tool.quarantine_reason().unwrap_or(QuarantineReason::Changed);
             Box::pin(call.session.mark_quoted(call.tool, &reason)).await;
-            Refusal::quarantined(reason.to_string())
+            CallRefusal::quarantined(reason.to_string())
         }
         Decision::Blocked(Reason::BodyDown) => {
             let reason = call.link.as_ref().err().cloned().unwrap_or_else(|| "it has gone".to_owned());
-            Refusal::unavailable(&call.tool.upstream, reason)
+            CallRefusal::unavailable(&call.tool.upstream, reason)
         }
-        Decision::Blocked(_) => Refusal::mind_unavailable(),
+        Decision::Blocked(_) => CallRefusal::mind_unavailable(),
     };
     refusal.flags(view.flags.clone())
 }
@@ -163,7 +164,7 @@ pub(super) fn unknown_tool(config: &BrokerConfig, session: &Session, name: &str)
     config.meter.rejected.add(1);
     let reason =
         format!("unknown tool `{shown}`, and some servers are unavailable: {}", unavailable.join("; "));
-    Refusal::failed(reason).in_session(session).outcome()
+    CallRefusal::failed(reason).in_session(session).outcome()
 }
 
 /// Called once per call.
@@ -180,7 +181,7 @@ pub(super) fn count_end(call: &ToolCall<'_>, outcome: Option<AuditOutcome>) {
 
 /// A result that replaces the upstream's.
 #[derive(Debug, Serialize)]
-pub(crate) struct Refusal {
+pub(crate) struct CallRefusal {
     pub(crate) decision: DecisionKind,
     pub(crate) reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -209,7 +210,7 @@ pub(crate) struct Refusal {
     pub(crate) detail: Option<String>,
 }
 
-impl Refusal {
+impl CallRefusal {
     pub(crate) fn new(decision: DecisionKind, reason: impl Into<String>) -> Self {
         Self {
             decision,
@@ -334,7 +335,7 @@ impl Refusal {
 }
 
 /// One constructor per situation: the texts of `docs/results.md`.
-impl Refusal {
+impl CallRefusal {
     pub(crate) fn bounce(contract: Contract) -> Self {
         Self {
             contract_hash: Some(contract.hash),

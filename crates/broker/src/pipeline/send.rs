@@ -318,9 +318,9 @@ pub(crate) async fn call_mind(
                 CallEvent::Lost(error) => return Err(error.to_string()),
                 CallEvent::Notification(_) => {}
                 CallEvent::Request(request) => {
-                    let nobody =
+                    let no_receiver =
                         Response::failure(request.id, code::METHOD_NOT_FOUND, "nobody can be asked here");
-                    let _ = link.answer(nobody).await;
+                    let _ = link.answer(no_receiver).await;
                 }
             }
         }

@@ -71,8 +71,8 @@ impl Session {
     pub(crate) async fn bootstrap_before_call(self: &Arc<Self>, config: &Arc<BrokerConfig>, is_read: bool) {
         let waits = !self.bootstrap_state.has_waited.swap(true, Ordering::AcqRel) || !is_read;
         let booting = self.bootstrap(config, None);
-        let patience = if waits { FIRST_CALL_WAIT } else { Duration::ZERO };
-        let _ = timeout(patience, booting).await;
+        let limit = if waits { FIRST_CALL_WAIT } else { Duration::ZERO };
+        let _ = timeout(limit, booting).await;
     }
 
     /// The contract in force; without a packet, only the body rules. The error is the reason as text.

@@ -7,8 +7,8 @@ use serde_json::Value;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::arguments::Members;
 use crate::broker;
+use crate::json::Members;
 pub(super) use crate::params::member;
 use crate::params::meta_without;
 

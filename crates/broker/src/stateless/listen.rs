@@ -213,14 +213,14 @@ pub(super) async fn listen(broker: &Broker, session: &Arc<Session>, call: &Arc<C
     let copy = async {
         loop {
             // Earlier events are not replayed: watched tasks are polled from the start.
-            let heard = tokio::select! {
-                heard = news.recv() => heard,
+            let notification = tokio::select! {
+                notification = news.recv() => notification,
                 came = watch.next(call) => {
                     tasks::notify_watcher(broker, &mut watch, came, call, &id).await;
                     continue;
                 }
             };
-            match heard {
+            match notification {
                 Ok(ListenEvent::Change(change)) if filter.wants(&change) => {
                     call.notify(tagged(change, &id)).await;
                 }

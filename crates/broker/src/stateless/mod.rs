@@ -6,13 +6,13 @@
 //! - `era_meta`: strips and adds the members of the era
 //! - `listen`: `subscriptions/listen`
 //! - `request_state`: signs and verifies `requestState`
-//! - `rounds`: requests to stateless servers, with their input requests
+//! - `multi_round`: requests to stateless servers, with their input requests
 //! - `tasks`: calls that continue as tasks
 
 mod era_meta;
 mod listen;
+mod multi_round;
 mod request_state;
-mod rounds;
 mod session_key;
 mod tasks;
 
@@ -26,9 +26,9 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 pub(crate) use self::listen::Listeners;
+pub(crate) use self::multi_round::call_upstream;
 pub(crate) use self::request_state::{RequestStateSigner, sign_parts, verify_parts};
 use self::request_state::{sign_request_state, verify_request_state};
-pub(crate) use self::rounds::call_upstream;
 pub(crate) use self::tasks::{TaskCall, register_task};
 use crate::pipeline::respond::raw;
 use crate::session::Session;
@@ -59,7 +59,7 @@ impl MultiRoundService<Principal> for Broker {
         Box::pin(self.replicas.claim(host, request, ticket))
     }
 
-    fn seal<'a>(
+    fn sign_state<'a>(
         &'a self,
         host: &'a Host<Principal>,
         request: &'a Request,
@@ -68,7 +68,7 @@ impl MultiRoundService<Principal> for Broker {
         Box::pin(sign_request_state(self, host, request, ticket))
     }
 
-    fn unseal<'a>(
+    fn verify_state<'a>(
         &'a self,
         host: &'a Host<Principal>,
         request: &'a Request,

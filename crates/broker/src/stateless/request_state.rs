@@ -89,11 +89,14 @@ fn is_key_id(id: &str) -> bool {
 
 /// The hash of these parts for this principal; only a holder of the key can compute it.
 pub(super) fn keyed_hash(key: &SigningKey, whose: &Principal, form: &str, parts: &[&str]) -> String {
-    let Principal { scope, channel, shared_conversation: room, .. } = whose;
+    let Principal { scope, channel, shared_conversation: conversation, .. } = whose;
     let mut hasher = blake3::Hasher::new_keyed(&key.key);
     // A shared conversation without a name differs from none.
-    let room = room.as_ref().map(|room| format!("#{room}")).unwrap_or_default();
-    for part in [form, scope.user(), scope.agent(), channel, &room].into_iter().chain(parts.iter().copied()) {
+    let conversation =
+        conversation.as_ref().map(|conversation| format!("#{conversation}")).unwrap_or_default();
+    for part in
+        [form, scope.user(), scope.agent(), channel, &conversation].into_iter().chain(parts.iter().copied())
+    {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
@@ -248,7 +251,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_names_keys_that_are_not_there_changes_nothing() {
+    async fn unknown_keys_change_nothing() {
         let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let signer = RequestStateSigner::default();
         let key = signer.current_key(&store).await.unwrap();

@@ -20,20 +20,21 @@ fn digest(
     connection: Option<&str>,
     token: Option<&str>,
 ) -> String {
-    let Principal { scope, channel, shared_conversation: room, may_approve, .. } = principal;
+    let Principal { scope, channel, shared_conversation: conversation, may_approve, .. } = principal;
     // The same members in another order, or with other whitespace, mean the same host.
     let alike = |raw: &Option<Box<RawValue>>| {
         let value = raw.as_deref().and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         value.unwrap_or_default().to_string()
     };
     let (client, capabilities) = (alike(&params.client_info), alike(&params.capabilities));
-    let (room, connection) = (room.as_deref().unwrap_or_default(), connection.unwrap_or_default());
+    let (conversation, connection) =
+        (conversation.as_deref().unwrap_or_default(), connection.unwrap_or_default());
     let mut hasher = blake3::Hasher::new();
     for part in [
         scope.user(),
         scope.agent(),
         channel,
-        room,
+        conversation,
         &client,
         &capabilities,
         connection,
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn one_host_has_one_session_and_nobody_else_has_it() {
+    fn a_session_key_belongs_to_exactly_one_host() {
         let ann = Principal::host("ann", "assistant").unwrap();
         let known =
             digest(&ann, &params(r#"{"name":"h","version":"1"}"#, r#"{"elicitation":{}}"#), None, None);

@@ -120,22 +120,22 @@ mod tests {
 
     #[test]
     fn sampling_is_told_only_to_those_who_may() {
-        let told = |text: &str, role: &Role| {
+        let capabilities = |text: &str, role: &Role| {
             let host = InitializeParams { capabilities: Some(raw(text)), ..InitializeParams::default() };
             let params = params_for_upstream(&host, role, true);
             params.capabilities.map(|capabilities| capabilities.get().to_owned())
         };
         let may = Role::Body(BodySpec { sampling: true, ..BodySpec::default() });
         let all = r#"{ "sampling":{}, "roots":{"listChanged":true}, "x":1.0}"#;
-        assert_eq!(told(all, &may).as_deref(), Some(all));
+        assert_eq!(capabilities(all, &may).as_deref(), Some(all));
         let less = r#"{"roots":{"listChanged":true},"x":1.0}"#;
         for role in [Role::Mind, Role::Body(BodySpec::default())] {
-            assert_eq!(told(all, &role).as_deref(), Some(less));
+            assert_eq!(capabilities(all, &role).as_deref(), Some(less));
             assert_eq!(
-                told(r#"{ "x":{"sampling":{}} }"#, &role).as_deref(),
+                capabilities(r#"{ "x":{"sampling":{}} }"#, &role).as_deref(),
                 Some(r#"{ "x":{"sampling":{}} }"#)
             );
-            assert_eq!(told("[]", &role), None);
+            assert_eq!(capabilities("[]", &role), None);
         }
     }
 
@@ -143,13 +143,16 @@ mod tests {
     fn tasks_are_told_only_of_hosts_that_have_them_and_not_to_a_mind() {
         let all = r#"{ "extensions":{"io.modelcontextprotocol/tasks":{}, "x/y":{"n":1.0}}}"#;
         let host = InitializeParams { capabilities: Some(raw(all)), ..InitializeParams::default() };
-        let told = |role: &Role, is_stateless| {
+        let capabilities = |role: &Role, is_stateless| {
             params_for_upstream(&host, role, is_stateless).capabilities.unwrap().get().to_owned()
         };
         let body = Role::Body(BodySpec::default());
-        assert_eq!(told(&body, true), all);
+        assert_eq!(capabilities(&body, true), all);
         let less = r#"{"extensions":{"x/y":{"n":1.0}}}"#;
-        assert_eq!((told(&body, false), told(&Role::Mind, true)), (less.to_owned(), less.to_owned()));
+        assert_eq!(
+            (capabilities(&body, false), capabilities(&Role::Mind, true)),
+            (less.to_owned(), less.to_owned())
+        );
     }
 
     #[test]

@@ -70,19 +70,22 @@ mod tests {
 
     #[test]
     fn a_body_is_told_of_roots_only_where_it_may_ask_for_them() {
-        let told = |roots: &Roots, host: Option<&str>| {
+        let capabilities = |roots: &Roots, host: Option<&str>| {
             let host = host.map(raw);
-            roots.capabilities(host.as_deref()).map(|told| told.get().to_owned())
+            roots.capabilities(host.as_deref()).map(|capabilities| capabilities.get().to_owned())
         };
         let all = r#"{ "roots":{"listChanged":true}, "x":1.0}"#;
         let replace = Roots::Replace(vec!["/a".into()]);
-        assert_eq!(told(&Roots::Forward, Some(all)).as_deref(), Some(all));
-        assert_eq!(told(&Roots::Withhold, Some(all)).as_deref(), Some(r#"{"x":1.0}"#));
-        assert_eq!(told(&replace, Some(all)).as_deref(), Some(r#"{"roots":{},"x":1.0}"#));
+        assert_eq!(capabilities(&Roots::Forward, Some(all)).as_deref(), Some(all));
+        assert_eq!(capabilities(&Roots::Withhold, Some(all)).as_deref(), Some(r#"{"x":1.0}"#));
+        assert_eq!(capabilities(&replace, Some(all)).as_deref(), Some(r#"{"roots":{},"x":1.0}"#));
         let none = r#"{ "x":1.0 }"#;
-        assert_eq!(told(&Roots::Withhold, Some(none)).as_deref(), Some(none));
-        assert_eq!(told(&replace, None).as_deref(), Some(r#"{"roots":{}}"#));
-        assert_eq!((told(&Roots::Withhold, None), told(&Roots::Withhold, Some("[]"))), (None, None));
+        assert_eq!(capabilities(&Roots::Withhold, Some(none)).as_deref(), Some(none));
+        assert_eq!(capabilities(&replace, None).as_deref(), Some(r#"{"roots":{}}"#));
+        assert_eq!(
+            (capabilities(&Roots::Withhold, None), capabilities(&Roots::Withhold, Some("[]"))),
+            (None, None)
+        );
     }
 
     #[test]

@@ -174,12 +174,12 @@ impl UpstreamState {
 }
 
 pub(super) fn error_text(error: &embody_wire::Error) -> String {
-    let mut words = error.to_string();
+    let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        words.push_str(": ");
-        words.push_str(&error.to_string());
+        text.push_str(": ");
+        text.push_str(&error.to_string());
         cause = error.source();
     }
-    words.chars().map(|c| if c.is_control() { ' ' } else { c }).take(REASON_MAX_CHARS).collect()
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(REASON_MAX_CHARS).collect()
 }

@@ -198,15 +198,15 @@ impl Supervisor {
         messages: mpsc::Sender<ServerMessage>,
         inbox: mpsc::Receiver<ServerMessage>,
     ) -> Disconnect {
-        let greeting = InitializeResult::read(link.initialize_result());
-        if greeting.is_broker() {
+        let initialized = InitializeResult::read(link.initialize_result());
+        if initialized.is_broker() {
             link.close().await;
             return Disconnect::Permanent(
                 "it is this broker itself, or one like it: that would never end".to_owned(),
             );
         }
-        let has_tools = greeting.has_tools();
-        self.connected(&link, &messages, greeting);
+        let has_tools = initialized.has_tools();
+        self.connected(&link, &messages, initialized);
         let relist = Notify::new();
         let disconnect = tokio::select! {
             error = link.until_closed() => Disconnect::Lost(error_text(&error)),
@@ -227,14 +227,14 @@ impl Supervisor {
         &self,
         link: &Arc<Link>,
         messages: &mpsc::Sender<ServerMessage>,
-        greeting: InitializeResult,
+        initialized: InitializeResult,
     ) {
         tracing::info!(upstream = &*self.upstream, transport = link.transport(), "the server is connected");
         self.uses.touch();
         self.state.send_modify(|state| {
             (state.link, state.messages) = (Some(Arc::clone(link)), Some(messages.clone()));
-            state.instructions = greeting.instructions();
-            state.capabilities = Some(greeting.into_capabilities());
+            state.instructions = initialized.instructions();
+            state.capabilities = Some(initialized.into_capabilities());
             state.opened = state.opened.saturating_add(1);
             state.checked_at = None;
             (state.is_trying, state.is_wanted) = (false, false);
@@ -352,8 +352,8 @@ impl Supervisor {
             };
             // The receiver is gone: keep reading, so that the server is not blocked.
             if let Err(SendError(UpstreamEvent::Request { request, .. })) = self.events.send(events).await {
-                let nobody = Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked");
-                self.refuse(link, nobody).await;
+                let no_receiver = Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked");
+                self.refuse(link, no_receiver).await;
             }
         }
     }

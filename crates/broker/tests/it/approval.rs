@@ -9,8 +9,8 @@ use embody_broker::approval::{Answer, ApprovalPrompt, Approvals, bound_policy};
 use embody_broker::arguments::Arguments;
 use embody_broker::policy::{Class, Via};
 use embody_store::approvals::{
-    Answer as Said, Approval, ApprovalFilter, ApprovalRequest, ApprovalStatus, ApprovalUse, AskOutcome,
-    DecideApproval, DecideOutcome, UseApproval,
+    Answer as StoredAnswer, Approval, ApprovalFilter, ApprovalRequest, ApprovalStatus, ApprovalUse,
+    AskOutcome, DecideApproval, DecideOutcome, UseApproval,
 };
 use embody_store::audit::{Actor, Arguments as Audited, AuditedCall, Intent};
 use embody_store::{DatabaseUrl, Scope, Store};
@@ -64,7 +64,7 @@ async fn open(folder: &TempDir) -> Store {
     Store::open(DatabaseUrl::File(folder.path().join("embody.db"))).await.unwrap()
 }
 
-async fn decide(store: &Store, approval: &Approval, answer: Said) {
+async fn decide(store: &Store, approval: &Approval, answer: StoredAnswer) {
     let (user, id) = (approval.user.clone(), approval.id.clone());
     let decided =
         store.approvals().decide(DecideApproval { user, id, answer, by: "cli".into() }).await.unwrap();
@@ -204,23 +204,23 @@ async fn the_hosts_no_stands() {
 // spec: N-10
 #[tokio::test]
 async fn another_process_answers_whatever_the_host_does() {
-    for said in ["nothing", "not asked", "no host"] {
+    for answered_with in ["nothing", "not asked", "no host"] {
         let world = World::new().await;
         let call = Call::new();
-        let elicit = async |_| match said {
+        let elicit = async |_| match answered_with {
             "nothing" => pending().await,
             _ => None,
         };
         let approvals = world.approvals(LONG);
-        let asking = approvals.ask(call.prompt(), (said != "no host").then_some(elicit));
+        let asking = approvals.ask(call.prompt(), (answered_with != "no host").then_some(elicit));
         let deciding = async {
             let approval = world.pending().await;
             assert_eq!(approval.args, "{\"body\":\"Hi\u{202e}\",\"to\":\"bob@example.com\"}");
-            decide(&world.other, &approval, Said::Approve).await;
+            decide(&world.other, &approval, StoredAnswer::Approve).await;
             approval.id
         };
         let (answer, approved) = tokio::join!(asking, deciding);
-        assert_eq!(answer.unwrap(), Answer::Approved { id: approved }, "{said}");
+        assert_eq!(answer.unwrap(), Answer::Approved { id: approved }, "{answered_with}");
     }
 }
 
@@ -228,17 +228,17 @@ async fn another_process_answers_whatever_the_host_does() {
 #[tokio::test]
 async fn a_form_that_was_dismissed_leaves_the_approval_open_and_the_call_returns_at_once() {
     for is_suspended in [false, true] {
-        for said in [action("cancel"), failed(), action("later"), answered("decline", FAST)] {
+        for answered_with in [action("cancel"), failed(), action("later"), answered("decline", FAST)] {
             let world = World::new().await;
             let call = Call::new();
             let wanted = || ApprovalPrompt { is_suspended, ..call.prompt() };
             let approvals = world.approvals(LONG);
-            let answer = soon(approvals.ask(wanted(), Some(async |_| said.clone()))).await.unwrap();
-            let Answer::Pending { id, channels } = &answer else { panic!("{said:?}: {answer:?}") };
+            let answer = soon(approvals.ask(wanted(), Some(async |_| answered_with.clone()))).await.unwrap();
+            let Answer::Pending { id, channels } = &answer else { panic!("{answered_with:?}: {answer:?}") };
             assert_eq!(channels, &[Via::Console, Via::Cli, Via::Telegram]);
             assert_eq!(status(&world.other, id).await, ApprovalStatus::Pending);
             // Another channel may still answer, and a repeated call finds the answer without another form.
-            decide(&world.other, &world.pending().await, Said::Approve).await;
+            decide(&world.other, &world.pending().await, StoredAnswer::Approve).await;
             let elicit = async |_| panic!("the form is shown again");
             let again = approvals.ask(wanted(), Some(elicit)).await.unwrap();
             assert_eq!(again, Answer::Approved { id: id.clone() });
@@ -252,7 +252,7 @@ async fn what_another_channel_decided_while_the_form_was_dismissed_counts() {
     let world = World::new().await;
     let call = Call::new();
     let elicit = async |_| {
-        decide(&world.other, &world.pending().await, Said::Approve).await;
+        decide(&world.other, &world.pending().await, StoredAnswer::Approve).await;
         action("cancel")
     };
     let answer = world.approvals(LONG).ask(call.prompt(), Some(elicit)).await.unwrap();
@@ -311,7 +311,7 @@ async fn what_does_not_fit_a_form_is_asked_on_the_other_channels() {
     let asked = world.approvals(SHORT).ask(long.prompt(), Some(elicit)).await.unwrap();
     let Answer::Pending { channels, .. } = &asked else { panic!("{asked:?}") };
     assert_eq!(channels, &[Via::Console, Via::Cli, Via::Telegram]);
-    decide(&world.other, &world.pending().await, Said::Approve).await;
+    decide(&world.other, &world.pending().await, StoredAnswer::Approve).await;
     let approved = world.approvals(SHORT).ask(long.prompt(), Some(elicit)).await.unwrap();
     assert!(matches!(approved, Answer::Approved { .. }), "{approved:?}");
     // If only a form may answer, the call is denied with this reason.
@@ -323,11 +323,11 @@ async fn what_does_not_fit_a_form_is_asked_on_the_other_channels() {
 
 // spec: N-10
 #[tokio::test]
-async fn whoever_is_first_has_decided() {
+async fn the_first_answer_decides() {
     let world = World::new().await;
     let call = Call::new();
     let elicit = async |_| {
-        decide(&world.other, &world.pending().await, Said::Deny).await;
+        decide(&world.other, &world.pending().await, StoredAnswer::Deny).await;
         action("accept")
     };
     let answer = world.approvals(LONG).ask(call.prompt(), Some(elicit)).await.unwrap();
@@ -361,7 +361,7 @@ async fn a_call_that_waited_long_enough_is_pending_and_takes_its_question_back()
 // spec: N-10
 #[tokio::test]
 async fn the_same_call_picks_the_answer_up_after_a_restart() {
-    for (said, is_yes) in [(Said::Approve, true), (Said::Deny, false)] {
+    for (answered_with, is_yes) in [(StoredAnswer::Approve, true), (StoredAnswer::Deny, false)] {
         let World { store, other, folder } = World::new().await;
         let call = Call::new();
         let approvals = Approvals::new(store, SHORT);
@@ -369,7 +369,7 @@ async fn the_same_call_picks_the_answer_up_after_a_restart() {
         assert!(matches!(first, Answer::Pending { .. }), "{first:?}");
         drop(approvals);
         let approval = other.approvals().get("ann", id(&first)).await.unwrap().unwrap();
-        decide(&other, &approval, said).await;
+        decide(&other, &approval, answered_with).await;
         let reborn = Approvals::new(open(&folder).await, SHORT);
         let elicit = async |_| panic!("nobody is asked again");
         let again = reborn.ask(call.prompt(), Some(elicit)).await.unwrap();
@@ -404,18 +404,18 @@ async fn a_time_out_is_a_denial_that_is_told_once() {
 
 // spec: N-10
 #[tokio::test]
-async fn a_yes_that_nobody_used_is_told_as_such_once() {
+async fn an_unused_approval_is_reported_once() {
     let world = World::new().await;
     let call = Call::new();
     let brief = ApprovalRequest { timeout: Duration::from_secs(2), ..call.ask() };
     let AskOutcome::New(given) = world.other.approvals().ask(brief).await.unwrap().asked else { panic!() };
-    decide(&world.other, &given, Said::Approve).await;
+    decide(&world.other, &given, StoredAnswer::Approve).await;
     while status(&world.other, &given.id).await != ApprovalStatus::Expired {
         tokio::task::yield_now().await;
     }
     world.other.approvals().expire(10).await.unwrap();
-    let told = world.approvals(SHORT).ask(call.prompt(), NO_HOST).await.unwrap();
-    assert_eq!(told, Answer::Lapsed { id: given.id, by: "cli".into() });
+    let reported = world.approvals(SHORT).ask(call.prompt(), NO_HOST).await.unwrap();
+    assert_eq!(reported, Answer::Lapsed { id: given.id, by: "cli".into() });
     let anew = world.approvals(SHORT).ask(call.prompt(), NO_HOST).await.unwrap();
     assert!(matches!(anew, Answer::Pending { .. }), "{anew:?}");
 }
@@ -430,7 +430,7 @@ async fn what_the_mind_flags_afterwards_is_asked_about_anew() {
             panic!()
         };
         if is_given {
-            decide(&world.other, &shown, Said::Approve).await;
+            decide(&world.other, &shown, StoredAnswer::Approve).await;
         }
         let flags = vec!["first time".into(), "never mail Bob".into()];
         let more = || call.flagged(flags.clone());
@@ -440,7 +440,7 @@ async fn what_the_mind_flags_afterwards_is_asked_about_anew() {
         assert_eq!(status(&world.other, &shown.id).await, ApprovalStatus::Expired);
         let approval = world.other.approvals().get("ann", id(&anew)).await.unwrap().unwrap();
         assert_eq!(approval.flags, flags);
-        decide(&world.other, &approval, Said::Approve).await;
+        decide(&world.other, &approval, StoredAnswer::Approve).await;
         // Fewer flags than were shown are covered.
         for wanted in [more(), call.prompt(), call.flagged(Vec::new())] {
             let answer = world.approvals(SHORT).ask(wanted, NO_HOST).await.unwrap();
@@ -457,7 +457,7 @@ async fn an_approval_is_for_its_class_and_its_ways() {
     let AskOutcome::New(given) = world.other.approvals().ask(call.ask()).await.unwrap().asked else {
         panic!()
     };
-    decide(&world.other, &given, Said::Approve).await;
+    decide(&world.other, &given, StoredAnswer::Approve).await;
     for other in
         [Call { class: Class::Destructive, ..Call::new() }, Call { via: vec![Via::Telegram], ..Call::new() }]
     {
@@ -481,7 +481,7 @@ async fn the_host_is_not_asked_about_what_destroys_nor_against_the_rules() {
 }
 
 #[tokio::test]
-async fn nobody_waits_where_only_the_host_may_answer_and_does_not() {
+async fn a_call_does_not_wait_if_only_the_host_may_answer_and_does_not() {
     let call = Call { via: vec![Via::Elicitation], ..Call::new() };
     let world = World::new().await;
     let dismissed = world.approvals(LONG).ask(call.prompt(), Some(async |_| action("cancel"))).await.unwrap();
@@ -501,7 +501,7 @@ async fn an_answer_that_another_call_used_is_asked_for_anew() {
         let call = Call::new();
         let used = async |_| {
             let approval = world.pending().await;
-            decide(&world.other, &approval, Said::Approve).await;
+            decide(&world.other, &approval, StoredAnswer::Approve).await;
             use_up(&world.other, &approval).await;
             None
         };
@@ -522,7 +522,7 @@ async fn an_answer_that_another_call_used_is_asked_for_anew() {
             } => Some(second),
         };
         let Some(second) = second else { continue };
-        decide(&world.other, &second, Said::Approve).await;
+        decide(&world.other, &second, StoredAnswer::Approve).await;
         assert_eq!(asking.await.unwrap(), Answer::Approved { id: second.id });
         return;
     }

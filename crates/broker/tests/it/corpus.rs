@@ -3,17 +3,17 @@
 use std::fs;
 use std::path::Path;
 
-#[path = "../../../../fuzz/checks/face/mod.rs"]
-mod face;
 #[path = "../../../../fuzz/checks/judged/mod.rs"]
 mod judged;
 #[path = "../../../../fuzz/checks/request_state.rs"]
 mod request_state;
+#[path = "../../../../fuzz/checks/face/mod.rs"]
+mod server;
 
 #[test]
 fn every_host_of_the_corpus_is_answered() {
-    run("face", face::check);
-    face::finish();
+    run("face", server::check);
+    server::finish();
 }
 
 // spec: N-10
@@ -75,16 +75,16 @@ proptest::proptest! {
         ),
     ) {
         // `initialize`, and the contract.
-        let mut said = vec![0x01, 0x10, 0x1a];
+        let mut input = vec![0x01, 0x10, 0x1a];
         for (number, (method, params, has_id, rest)) in messages.into_iter().enumerate() {
             let id = if has_id { format!(r#""id":{},"#, number + 100) } else { String::new() };
-            said.extend(format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}","params":{params}}}"#).bytes());
-            said.push(b'\n');
+            input.extend(format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}","params":{params}}}"#).bytes());
+            input.push(b'\n');
             if rest == 0 {
-                said.push(0x1a);
+                input.push(0x1a);
             }
         }
-        judged::check(&said);
+        judged::check(&input);
     }
 }
 

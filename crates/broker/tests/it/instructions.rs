@@ -98,7 +98,7 @@ async fn a_write_waits_for_rules_that_come_late() {
     let bodies = [(&early, spec(InstructionsMode::Rules)), (&late, spec(InstructionsMode::Rules))];
     let times = Timeouts { list: Duration::from_millis(50), ..crate::stage::times() };
     let made = setup(&mind(), &bodies).await;
-    let host = Host::greeted(Broker::start(BrokerConfig { times, ..made })).await;
+    let host = Host::initialized(Broker::start(BrokerConfig { times, ..made })).await;
     let packet = call(&host, "runtime_bootstrap").await;
     assert!(words(&packet).contains("## Rules of `late`: missing"), "{packet}");
     assert!(!words(&packet).contains("Rules of `early`"), "it has none: {packet}");
@@ -118,7 +118,7 @@ async fn rules_that_hide_something_block_writes_until_they_are_accepted() {
     let desk = desk("desk", &text("Never on\u{200b} Sundays."));
     let made = setup(&mind(), &[(&desk, spec(InstructionsMode::Rules))]).await;
     let store = made.store.clone();
-    let host = Host::greeted(Broker::start(made)).await;
+    let host = Host::initialized(Broker::start(made)).await;
     let packet = call(&host, "runtime_bootstrap").await;
     assert!(words(&packet).contains("the operator has to accept them first"), "{packet}");
     assert!(!words(&packet).contains("Sundays"), "{packet}");
@@ -144,10 +144,11 @@ async fn a_changed_text_is_not_used_before_it_is_accepted() {
         let store = made.store.clone();
         let broker = Arc::new(Broker::start(made));
         let contract = async || {
-            let local = broker.local(Principal::new("owner", "default", "web").unwrap()).await.unwrap();
+            let local =
+                broker.open_in_process(Principal::new("owner", "default", "web").unwrap()).await.unwrap();
             local.tools().await;
             let contract = local.call("runtime_bootstrap", "{}").await.text;
-            local.end().await;
+            local.close().await;
             contract
         };
         assert!(contract().await.contains("The first text."));
@@ -164,7 +165,7 @@ async fn a_changed_text_is_not_used_before_it_is_accepted() {
         assert!(contract().await.contains("The second text."));
         accept(&store, "desk").await;
         assert!(!contract().await.contains("second"));
-        broker.end().await;
+        broker.shutdown().await;
     }
 }
 
@@ -180,7 +181,7 @@ async fn descriptions_stand_last_and_suspicious_or_dropped_ones_nowhere() {
     ];
     let made = setup(&mind(), &bodies).await;
     let store = made.store.clone();
-    let host = Host::greeted(Broker::start(made)).await;
+    let host = Host::initialized(Broker::start(made)).await;
     host.result("tools/list", "{}").await;
     let packet = call(&host, "runtime_bootstrap").await;
     let words = words(&packet);
@@ -203,17 +204,17 @@ async fn one_of_our_own_agents_needs_the_rules_in_its_prompt() {
     let (desk, files) = (desk("desk", &text("Never on Sundays.")), desk("files", &text("Relative.")));
     let bodies = [(&desk, spec(InstructionsMode::Rules)), (&files, spec(InstructionsMode::Data))];
     let broker = Arc::new(Broker::start(setup(&mind(), &bodies).await));
-    let local = broker.local(Principal::new("owner", "default", "web").unwrap()).await.unwrap();
+    let local = broker.open_in_process(Principal::new("owner", "default", "web").unwrap()).await.unwrap();
     local.tools().await;
     let servers = broker.server_instructions(&local).await;
     assert_eq!(servers.descriptions()[0].text, "Relative.");
     let rules = servers.rules_text();
     assert!(rules.contains("Never on Sundays."), "{rules}");
-    local.prompted(&format!("be kind\n\n{rules}\n\n## Identity\nYou are Ada."));
+    local.set_prompt(&format!("be kind\n\n{rules}\n\n## Identity\nYou are Ada."));
     assert!(!local.call("note_desk", "{}").await.is_error);
-    local.prompted("be kind\n\n## Identity\nYou are Ada.");
+    local.set_prompt("be kind\n\n## Identity\nYou are Ada.");
     let bounced = local.call("note_desk", "{}").await;
     assert_eq!(bounced.decision.as_deref(), Some("bounce"), "{}", bounced.text);
     assert!(bounced.text.contains("Never on Sundays."), "{}", bounced.text);
-    broker.end().await;
+    broker.shutdown().await;
 }

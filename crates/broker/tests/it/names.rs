@@ -38,7 +38,7 @@ async fn session(store: &Store, bodies: &[&Server], list: Duration) -> Host {
     let bodies: Vec<_> = bodies.iter().map(|server| (*server, body())).collect();
     let setup = setup(&Server::silent("mind"), &bodies).await;
     let times = Timeouts { list, ..crate::stage::times() };
-    Host::greeted(Broker::start(BrokerConfig { store: store.clone(), times, ..setup })).await
+    Host::initialized(Broker::start(BrokerConfig { store: store.clone(), times, ..setup })).await
 }
 
 const PATIENT: Duration = Duration::from_secs(30);
@@ -95,7 +95,10 @@ async fn the_first_list_has_the_tools_of_a_body_that_is_still_starting() {
     };
     assert_eq!(tokio::join!(call, start).0, "desk");
     assert_eq!(listed(&host).await, before);
-    assert!(!host.has_heard().await.iter().any(|heard| heard == CHANGED), "it is the list that it was");
+    assert!(
+        !host.received_methods().await.iter().any(|method| method == CHANGED),
+        "it is the list that it was"
+    );
     host.end().await;
 }
 
@@ -190,7 +193,7 @@ async fn a_name_that_was_listed_keeps_its_tool_when_another_body_comes_with_the_
     assert!(has(&first, "look") && !has(&first, "lamp__look"), "{first:?}");
     assert_eq!(answers(&host, "look", json!({})).await, "lamp", "it does not wait for anybody");
     desk.listen(true);
-    host.hears_of(CHANGED).await;
+    host.receive_until(CHANGED).await;
     for (name, whose) in [("look", "lamp"), ("lamp__look", "lamp"), ("desk__look", "desk")] {
         assert_eq!(answers(&host, name, json!({})).await, whose, "{name}");
     }
@@ -214,7 +217,7 @@ async fn of_two_bodies_that_were_never_seen_neither_has_a_bare_name_by_being_fas
             assert!(has(&first, &full) && !has(&first, "look"), "{first:?}");
             assert_eq!(answers(&host, &full, json!({})).await, fast);
             late.listen(true);
-            host.hears_of(CHANGED).await;
+            host.receive_until(CHANGED).await;
             let second = listed(&host).await;
             assert_eq!(has(&second, "look"), !is_shared, "{second:?}");
             assert_eq!(answers(&host, &full, json!({})).await, fast);
@@ -234,7 +237,7 @@ async fn a_name_does_not_lead_to_another_body_while_one_that_never_started_may_h
     let desk = server("desk", &["look"]).closed();
     let narrow = BodySpec { allow: vec![Glob::new("lo*")], ..body() };
     let setup = setup(&Server::silent("mind"), &[(&desk, narrow), (&lamp, body())]).await;
-    let host = Host::greeted(Broker::start(BrokerConfig { store: store.clone(), ..setup })).await;
+    let host = Host::initialized(Broker::start(BrokerConfig { store: store.clone(), ..setup })).await;
     host.until("desk", "unavailable").await;
     host.until("lamp", "connected").await;
     let list = listed(&host).await;
@@ -354,10 +357,10 @@ async fn nothing_is_said_to_have_changed_before_the_first_list() {
     host.until("desk", "connected").await;
     desk.say(r#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#);
     desk.say(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"last"}}"#);
-    let before = host.hears_of("notifications/message").await;
+    let before = host.receive_until("notifications/message").await;
     assert_eq!(before, [""; 0], "before the host has asked for anything");
     assert!(has(&listed(&host).await, "look"));
-    assert_eq!(host.hears_of("notifications/prompts/list_changed").await, [""; 0], "what was held back");
+    assert_eq!(host.receive_until("notifications/prompts/list_changed").await, [""; 0], "what was held back");
     host.end().await;
 }
 
@@ -368,7 +371,7 @@ async fn a_host_that_never_lists_again_finds_what_came_later_and_calls_it() {
     let list = listed(&host).await;
     assert!(has(&list, "find_tools") && has(&list, "body_tool") && !has(&list, "take_a_look"), "{list:?}");
     desk.listen(true);
-    host.hears_of(CHANGED).await;
+    host.receive_until(CHANGED).await;
     for query in ["take_a_look", "desk__take_a_look"] {
         let found = answers(&host, "find_tools", json!({"query": query})).await;
         let found: Value = serde_json::from_str(&found).unwrap();
@@ -388,6 +391,6 @@ async fn a_body_that_lists_in_another_order_than_it_is_remembered_is_no_news() {
     listed(&host).await;
     desk.listen(true);
     assert_eq!(answers(&host, "look", json!({})).await, "desk");
-    assert!(!host.has_heard().await.iter().any(|heard| heard == CHANGED));
+    assert!(!host.received_methods().await.iter().any(|method| method == CHANGED));
     host.end().await;
 }

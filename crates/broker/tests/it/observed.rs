@@ -157,7 +157,7 @@ async fn old_receipts_are_deleted() {
             assert!(Instant::now() < deadline, "the receipt is still there");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        broker.end().await;
+        broker.shutdown().await;
         assert_eq!(count().await, usize::from(is_kept));
     }
 }

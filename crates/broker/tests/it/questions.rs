@@ -32,8 +32,8 @@ fn finish(server: &Server) {
     }
 }
 
-async fn heard(host: &Host, params: &str) {
-    assert_eq!(host.hears().await, ("x/ask".to_owned(), params.to_owned()));
+async fn received(host: &Host, params: &str) {
+    assert_eq!(host.next_notification().await, ("x/ask".to_owned(), params.to_owned()));
 }
 
 /// Forty requests: eight reach the host, the others are rejected, and another server still gets through.
@@ -45,10 +45,10 @@ async fn floods(host: &Host, loud: &Server, calm: &Server) {
         assert!(refused.contains("too many questions of this server are open"), "{refused}");
     }
     for _ in 0..8 {
-        assert_eq!(host.hears().await.0, "x/ask");
+        assert_eq!(host.next_notification().await.0, "x/ask");
     }
     calm.say(&question(77));
-    heard(host, r#"{"n":77}"#).await;
+    received(host, r#"{"n":77}"#).await;
     // A server may send another request after a response.
     host.answer(1, r#"{"is":"so"}"#);
     let answered = loud.saw(ANSWER, 33).await;
@@ -58,7 +58,7 @@ async fn floods(host: &Host, loud: &Server, calm: &Server) {
         let seen = loud.seen(ANSWER).len();
         loud.say(&question(78));
         tokio::select! {
-            next = host.hears() => {
+            next = host.next_notification() => {
                 assert_eq!(next, ("x/ask".to_owned(), r#"{"n":78}"#.to_owned()));
                 return;
             }
@@ -94,13 +94,13 @@ async fn an_answer_goes_only_where_it_was_asked_for() {
     let a = Server::new("a", "{}", |method, _| (method == "x/do").then(|| Reply::Result("{}".to_owned())));
     let host = host(&[&a]).await;
     a.say(&question(7));
-    heard(&host, r#"{"n":7}"#).await;
+    received(&host, r#"{"n":7}"#).await;
     a.close();
     host.until("a", "unavailable").await;
     a.open();
     host.until("a", "connected").await;
     a.say(&question(7));
-    heard(&host, r#"{"n":7}"#).await;
+    received(&host, r#"{"n":7}"#).await;
     host.answer(1, r#"{"is":"old"}"#);
     // An error in the first response would show by now.
     for _ in 0..10 {
@@ -143,7 +143,7 @@ async fn a_call_that_waits_for_the_host_has_time() {
     let asking = async {
         a.saw("x/do", 1).await;
         a.say(&question(1));
-        heard(&host, r#"{"n":1}"#).await;
+        received(&host, r#"{"n":1}"#).await;
         tokio::time::sleep(limit + limit / 2).await;
         host.answer(1, r#"{"is":"so"}"#);
         a.saw(ANSWER, 1).await;
@@ -170,8 +170,8 @@ async fn a_call_is_cancelled_although_its_host_reads_nothing() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     host.notify("notifications/cancelled", r#"{"requestId":5000,"reason":"the user pressed \"stop\""}"#);
-    let told = a.saw("notifications/cancelled", 1).await;
-    assert!(told[0].contains(r#""reason":"the user pressed \"stop\"""#), "{told:?}");
+    let cancelled = a.saw("notifications/cancelled", 1).await;
+    assert!(cancelled[0].contains(r#""reason":"the user pressed \"stop\"""#), "{cancelled:?}");
     host.listen(true);
     host.end().await;
 }

@@ -259,15 +259,15 @@ fn of(seen: &[(String, String)], method: &str) -> Vec<String> {
 }
 
 /// The ids of received requests, as written.
-type Asked = Arc<Mutex<Vec<String>>>;
+type Questions = Arc<Mutex<Vec<String>>>;
 
 /// A host with a broker.
 pub(crate) struct Host {
     out: mpsc::UnboundedSender<String>,
     answers: Arc<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>,
-    heard: tokio::sync::Mutex<mpsc::UnboundedReceiver<(String, String)>>,
+    received: tokio::sync::Mutex<mpsc::UnboundedReceiver<(String, String)>>,
     /// The ids of the requests that it has received.
-    asked: Asked,
+    asked: Questions,
     last: Mutex<u64>,
     /// Whether it reads.
     listens: watch::Sender<bool>,
@@ -324,11 +324,11 @@ impl Host {
     }
 
     pub(crate) async fn with(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Self {
-        Self::greeted(Broker::start(setup(mind, bodies).await)).await
+        Self::initialized(Broker::start(setup(mind, bodies).await)).await
     }
 
     /// A host with an initialized session.
-    pub(crate) async fn greeted(broker: Broker) -> Self {
+    pub(crate) async fn initialized(broker: Broker) -> Self {
         let host = Self::connect(Arc::new(broker), "owner");
         let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}"#;
         host.result("initialize", hello).await;
@@ -337,12 +337,12 @@ impl Host {
     }
 
     /// A stateless host: every request carries its client info.
-    pub(crate) fn alone(broker: &Arc<Broker>) -> Self {
-        Self::alone_as("owner", broker)
+    pub(crate) fn stateless(broker: &Arc<Broker>) -> Self {
+        Self::stateless_as("owner", broker)
     }
 
     /// The same for this user.
-    pub(crate) fn alone_as(user: &str, broker: &Arc<Broker>) -> Self {
+    pub(crate) fn stateless_as(user: &str, broker: &Arc<Broker>) -> Self {
         Self::connect(Arc::clone(broker), user)
     }
 
@@ -362,12 +362,12 @@ impl Host {
             }
         });
         let answers = Arc::<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>::default();
-        let (hears, heard) = mpsc::unbounded_channel();
-        let asked = Asked::default();
+        let (sender, received) = mpsc::unbounded_channel();
+        let asked = Questions::default();
         let listens = watch::Sender::new(true);
-        tokio::spawn(read(input, Arc::clone(&answers), (hears, Arc::clone(&asked)), listens.subscribe()));
-        let heard = tokio::sync::Mutex::new(heard);
-        Self { out, answers, heard, asked, last: Mutex::default(), listens, broker, _switch: switch }
+        tokio::spawn(read(input, Arc::clone(&answers), (sender, Arc::clone(&asked)), listens.subscribe()));
+        let received = tokio::sync::Mutex::new(received);
+        Self { out, answers, received, asked, last: Mutex::default(), listens, broker, _switch: switch }
     }
 
     /// Sends a request with raw parameters (or none); returns the raw outcome.
@@ -422,16 +422,16 @@ impl Host {
     }
 
     /// The received notifications and requests that no other call has taken.
-    pub(crate) async fn has_heard(&self) -> Vec<String> {
-        let mut heard = self.heard.lock().await;
-        std::iter::from_fn(|| heard.try_recv().ok()).map(|(method, _)| method).collect()
+    pub(crate) async fn received_methods(&self) -> Vec<String> {
+        let mut received = self.received.lock().await;
+        std::iter::from_fn(|| received.try_recv().ok()).map(|(method, _)| method).collect()
     }
 
     /// Waits for this notification; returns the earlier ones.
-    pub(crate) async fn hears_of(&self, method: &str) -> Vec<String> {
-        let (mut heard, mut before) = (self.heard.lock().await, Vec::new());
+    pub(crate) async fn receive_until(&self, method: &str) -> Vec<String> {
+        let (mut received, mut before) = (self.received.lock().await, Vec::new());
         loop {
-            let next = tokio::time::timeout(SOON, heard.recv()).await;
+            let next = tokio::time::timeout(SOON, received.recv()).await;
             let (next, _) = next.unwrap_or_else(|_| panic!("no `{method}` after {before:?}")).unwrap();
             if next == method {
                 return before;
@@ -441,10 +441,10 @@ impl Host {
     }
 
     /// The next notification or request that is not about tools.
-    pub(crate) async fn hears(&self) -> (String, String) {
-        let mut heard = self.heard.lock().await;
+    pub(crate) async fn next_notification(&self) -> (String, String) {
+        let mut received = self.received.lock().await;
         loop {
-            let next = tokio::time::timeout(SOON, heard.recv()).await.expect("nothing was heard").unwrap();
+            let next = tokio::time::timeout(SOON, received.recv()).await.expect("nothing was heard").unwrap();
             if next.0 != "notifications/tools/list_changed" {
                 return next;
             }
@@ -475,14 +475,14 @@ impl Host {
     }
 
     pub(crate) async fn end(self) {
-        self.broker.end().await;
+        self.broker.shutdown().await;
     }
 }
 
 async fn read(
     input: impl tokio::io::AsyncRead + Unpin,
     answers: Arc<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>,
-    (hears, asked): (mpsc::UnboundedSender<(String, String)>, Asked),
+    (sender, asked): (mpsc::UnboundedSender<(String, String)>, Questions),
     mut listens: watch::Receiver<bool>,
 ) {
     let mut input = BufReader::new(input).lines();
@@ -492,7 +492,7 @@ async fn read(
         if let Some(method) = message.method {
             let params = message.params.map(|params| params.get().to_owned()).unwrap_or_default();
             asked.lock().unwrap().extend(message.id.map(|id| id.get().to_owned()));
-            let _ = hears.send((method, params));
+            let _ = sender.send((method, params));
             continue;
         }
         // An error about an invalid line has no id.

@@ -38,7 +38,7 @@ async fn broker_before(server: &Server) -> (Arc<Broker>, embody_store::Store) {
 }
 
 /// Parameters as a stateless host sends them.
-fn said(params: Value, capabilities: Value) -> String {
+fn with_era_meta(params: Value, capabilities: Value) -> String {
     let mut params = params;
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -49,7 +49,7 @@ fn said(params: Value, capabilities: Value) -> String {
 }
 
 async fn call(host: &Host, params: Value, capabilities: Value) -> Value {
-    serde_json::from_str(&host.result("tools/call", &said(params, capabilities)).await).unwrap()
+    serde_json::from_str(&host.result("tools/call", &with_era_meta(params, capabilities)).await).unwrap()
 }
 
 fn decision(result: &Value) -> &str {
@@ -61,12 +61,13 @@ fn decision(result: &Value) -> &str {
 async fn the_contract_is_read_once_in_each_conversation() {
     let desk = desk();
     let (broker, store) = broker_before(&desk).await;
-    let host = Host::alone(&broker);
+    let host = Host::stateless(&broker);
     let found: Value =
-        serde_json::from_str(&host.result("server/discover", &said(json!({}), json!({}))).await).unwrap();
+        serde_json::from_str(&host.result("server/discover", &with_era_meta(json!({}), json!({}))).await)
+            .unwrap();
     assert_eq!(found["supportedVersions"][0], "2026-07-28");
     let listed: Value =
-        serde_json::from_str(&host.result("tools/list", &said(json!({}), json!({}))).await).unwrap();
+        serde_json::from_str(&host.result("tools/list", &with_era_meta(json!({}), json!({}))).await).unwrap();
     assert!(listed["ttlMs"].is_number() && listed["resultType"] == "complete");
     let write = || json!({"name": "note_down", "arguments": {"x": 1}});
     let bounced = call(&host, write(), json!({})).await;
@@ -87,7 +88,7 @@ async fn the_contract_is_read_once_in_each_conversation() {
     let second =
         BrokerConfig { store: store.clone(), ..setup(&Server::silent("mind"), &[(&desk, body())]).await };
     let second = Arc::new(Broker::start(second));
-    let elsewhere = Host::alone(&second);
+    let elsewhere = Host::stateless(&second);
     assert_eq!(decision(&call(&elsewhere, write(), json!({})).await), "bounce");
     assert_eq!(call(&elsewhere, write(), json!({})).await["content"][0]["text"], "done");
     elsewhere.end().await;
@@ -99,7 +100,7 @@ async fn the_contract_is_read_once_in_each_conversation() {
 async fn an_approval_is_asked_by_the_answer_and_given_by_the_next_request() {
     let desk = desk();
     let (broker, _) = broker_before(&desk).await;
-    let host = Host::alone(&broker);
+    let host = Host::stateless(&broker);
     let forms = || json!({"elicitation": {}});
     let send = || json!({"name": "send_mail", "arguments": {"to": "bob", "text": "hi"}});
     assert_eq!(decision(&call(&host, send(), forms()).await), "bounce");
@@ -112,7 +113,7 @@ async fn an_approval_is_asked_by_the_answer_and_given_by_the_next_request() {
     let again = |mut call: Value, state: &str, action: &str| {
         call["requestState"] = state.into();
         call["inputResponses"] = json!({key.as_str(): {"action": action, "content": {}}});
-        said(call, forms())
+        with_era_meta(call, forms())
     };
     // It is valid only for this call, unchanged.
     let forged = state.replace(['0', 'a'], "b");
@@ -144,7 +145,7 @@ async fn an_approval_is_asked_by_the_answer_and_given_by_the_next_request() {
 async fn a_dismissed_form_answers_pending_at_once_and_leaves_the_approval_open() {
     let desk = desk();
     let (broker, store) = broker_before(&desk).await;
-    let host = Host::alone(&broker);
+    let host = Host::stateless(&broker);
     let forms = || json!({"elicitation": {}});
     let send = |number: usize| json!({"name": "send_mail", "arguments": {"to": "bob", "number": number}});
     assert_eq!(decision(&call(&host, send(0), forms()).await), "bounce");
@@ -182,7 +183,7 @@ async fn a_dismissed_form_answers_pending_at_once_and_leaves_the_approval_open()
 async fn a_server_with_sessions_asks_a_host_without() {
     let asks = asking();
     let (broker, _) = broker_before(&asks).await;
-    let host = Arc::new(Host::alone(&broker));
+    let host = Arc::new(Host::stateless(&broker));
     let forms = || json!({"elicitation": {}});
     let look = || json!({"name": "look", "arguments": {}, "_meta": {}});
     let waiting = tokio::spawn({
@@ -211,18 +212,22 @@ async fn a_server_with_sessions_asks_a_host_without() {
     // The ids of its calls are the broker's: `initialize`, the list, the call.
     asks.say(r#"{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"hello Ann"}]}}"#);
     assert_eq!(waiting.await.unwrap()["content"][0]["text"], "hello Ann");
-    broker.end().await;
+    broker.shutdown().await;
 }
 
 #[tokio::test]
 async fn what_only_sessions_have_is_not_there() {
     let desk = desk();
     let (broker, _) = broker_before(&desk).await;
-    let host = Host::alone(&broker);
+    let host = Host::stateless(&broker);
     for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe"] {
-        assert_eq!(host.error(method, &said(json!({"uri": "x"}), json!({}))).await.0, -32601, "{method}");
+        assert_eq!(
+            host.error(method, &with_era_meta(json!({"uri": "x"}), json!({}))).await.0,
+            -32601,
+            "{method}"
+        );
     }
-    let missing = said(json!({"uri": "test://nothing"}), json!({}));
+    let missing = with_era_meta(json!({"uri": "test://nothing"}), json!({}));
     assert_eq!(host.error("resources/read", &missing).await.0, -32602, "the code of this era");
     host.end().await;
 }
@@ -238,36 +243,36 @@ async fn a_listener_is_told_of_no_change_before_the_first_list() {
     });
     desk.listen(false);
     let (broker, _) = broker_before(&desk).await;
-    let host = Arc::new(Host::alone(&broker));
+    let host = Arc::new(Host::stateless(&broker));
     let filter = json!({"notifications": {"toolsListChanged": true}});
     let listening = tokio::spawn({
-        let (host, filter) = (Arc::clone(&host), said(filter, json!({})));
+        let (host, filter) = (Arc::clone(&host), with_era_meta(filter, json!({})));
         async move { host.call("subscriptions/listen", &filter).await }
     });
-    host.hears_of("notifications/subscriptions/acknowledged").await;
+    host.receive_until("notifications/subscriptions/acknowledged").await;
     desk.listen(true);
     // Its tools are listed by now, and the listener has not requested the list: no notification is needed.
     call(&host, json!({"name": "look", "arguments": {}}), json!({})).await;
-    assert_eq!(host.has_heard().await, [""; 0]);
-    let answer = host.result("tools/list", &said(json!({}), json!({}))).await;
+    assert_eq!(host.received_methods().await, [""; 0]);
+    let answer = host.result("tools/list", &with_era_meta(json!({}), json!({}))).await;
     assert!(answer.contains("note_down"), "{answer}");
     // A later change is notified.
     *list.lock().unwrap() = r#"{"tools":[{"name":"new","inputSchema":{"type":"object"}}]}"#;
     desk.say(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
-    host.hears_of("notifications/tools/list_changed").await;
-    broker.end().await;
+    host.receive_until("notifications/tools/list_changed").await;
+    broker.shutdown().await;
     listening.abort();
 }
 
 // spec: N-13
 #[tokio::test]
-async fn whoever_calls_itself_otherwise_each_time_does_not_get_ever_more() {
+async fn a_host_with_changing_names_gets_a_bounded_number_of_sessions() {
     let desk = desk();
     let (broker, _) = broker_before(&desk).await;
-    let host = Host::alone(&broker);
+    let host = Host::stateless(&broker);
     for number in 1..=70 {
         let capabilities = json!({"experimental": {"number": number}});
-        let listed = host.result("tools/list", &said(json!({}), capabilities)).await;
+        let listed = host.result("tools/list", &with_era_meta(json!({}), capabilities)).await;
         assert!(listed.contains("note_down"), "{listed}");
     }
     desk.saw("initialize", 70).await;
@@ -277,23 +282,23 @@ async fn whoever_calls_itself_otherwise_each_time_does_not_get_ever_more() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     // The first session is new again, and the last one is still open.
-    host.result("tools/list", &said(json!({}), json!({"experimental": {"number": 70}}))).await;
+    host.result("tools/list", &with_era_meta(json!({}), json!({"experimental": {"number": 70}}))).await;
     assert_eq!(desk.seen("initialize").len(), 70);
-    host.result("tools/list", &said(json!({}), json!({"experimental": {"number": 1}}))).await;
+    host.result("tools/list", &with_era_meta(json!({}), json!({"experimental": {"number": 1}}))).await;
     desk.saw("initialize", 71).await;
     host.end().await;
 }
 
 #[tokio::test]
 async fn between_two_sides_with_sessions_these_words_say_nothing() {
-    let said = r#"{"resultType":"task","taskId":"t","content":[]}"#;
+    let task_result = r#"{"resultType":"task","taskId":"t","content":[]}"#;
     let desk = Server::new("desk", r#"{"tools":{}}"#, move |method, _| match method {
         "tools/list" => result(WRITES),
-        "tools/call" => result(said),
+        "tools/call" => result(task_result),
         _ => None,
     });
     let (broker, store) = broker_before(&desk).await;
-    let host = Host::alone(&broker);
+    let host = Host::stateless(&broker);
     let hello =
         r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}"#;
     host.result("initialize", hello).await;
@@ -308,16 +313,16 @@ async fn between_two_sides_with_sessions_these_words_say_nothing() {
 
 // spec: N-13
 #[tokio::test]
-async fn many_hosts_of_many_users_keep_nobody_out() {
+async fn many_hosts_of_many_users_lock_out_no_host() {
     let desk = desk();
     let (broker, _) = broker_before(&desk).await;
     let mut hosts = Vec::new();
     // More than the limit for all principals, but below the limit for each.
     for user in 0..17 {
-        let host = Host::alone_as(&format!("user-{user}"), &broker);
+        let host = Host::stateless_as(&format!("user-{user}"), &broker);
         for number in 0..61 {
             let capabilities = json!({"experimental": {"number": number}});
-            let listed = host.result("resources/list", &said(json!({}), capabilities)).await;
+            let listed = host.result("resources/list", &with_era_meta(json!({}), capabilities)).await;
             assert!(listed.contains("resources"), "{listed}");
         }
         hosts.push(host);
@@ -327,7 +332,7 @@ async fn many_hosts_of_many_users_keep_nobody_out() {
         assert!(std::time::Instant::now() < deadline, "{} connections", desk.connected());
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    broker.end().await;
+    broker.shutdown().await;
 }
 
 // spec: N-10
@@ -342,14 +347,14 @@ async fn a_server_neither_asks_nor_makes_tasks_past_the_broker() {
         _ => None,
     });
     let (broker, _) = broker_before(&sly).await;
-    let host = Host::alone(&broker);
+    let host = Host::stateless(&broker);
     let able = || json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
     let asked = call(&host, json!({"name": "ask", "arguments": {}}), able()).await;
     assert_eq!(asked["resultType"], "complete", "{asked}");
     let made = call(&host, json!({"name": "make", "arguments": {}}), able()).await;
     assert_eq!((&made["resultType"], decision(&made)), (&json!("complete"), "timeout"), "{made}");
     assert_eq!(made["_meta"]["embody/decision"]["outcome_unknown"], true, "{made}");
-    let (code, words) = host.error("tasks/get", &said(json!({"taskId": "t"}), able())).await;
+    let (code, words) = host.error("tasks/get", &with_era_meta(json!({"taskId": "t"}), able())).await;
     assert!(code == -32602 && words.contains("`t`"), "{words}");
     assert!(sly.seen("tasks/get").is_empty());
     host.end().await;

@@ -72,7 +72,7 @@ pub(crate) fn run(args: &ServeArgs, context: Context) -> Result<ExitCode, CliErr
                 serve_stdio(Arc::clone(&broker), principal, &store, is_shared, ending).await
             }
         };
-        broker.end().await;
+        broker.shutdown().await;
         drop(broker);
         telemetry.end().await;
         drop(prompts);

@@ -75,17 +75,17 @@ impl Pipe {
         self.input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
-    async fn hear(&mut self) -> Value {
+    async fn receive(&mut self) -> Value {
         let line = tokio::time::timeout(SOON, self.output.next_line()).await.expect("silence").unwrap();
         serde_json::from_str(&line.expect("the end")).unwrap()
     }
 
     async fn ask(&mut self, method: &str, params: Value) -> Value {
         self.say(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await;
-        self.hear().await
+        self.receive().await
     }
 
-    async fn greet(&mut self, capabilities: Value) {
+    async fn initialize(&mut self, capabilities: Value) {
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities});
         assert_eq!(self.ask("initialize", hello).await["result"]["protocolVersion"], "2025-11-25");
         self.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
@@ -108,34 +108,34 @@ async fn a_change_reaches_the_hosts_of_its_principal() {
     let (mut ann, mut also_ann, mut bob) =
         (pipe("ann", &changes), pipe("ann", &changes), pipe("bob", &changes));
     for pipe in [&mut ann, &mut also_ann, &mut bob] {
-        pipe.greet(json!({})).await;
+        pipe.initialize(json!({})).await;
     }
     changes.notify(&Change::Resources, Some(&"ann"));
     changes.notify(&Change::Tools, None);
     for pipe in [&mut ann, &mut also_ann] {
-        assert_eq!(pipe.hear().await["method"], "notifications/resources/list_changed");
-        assert_eq!(pipe.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(pipe.receive().await["method"], "notifications/resources/list_changed");
+        assert_eq!(pipe.receive().await["method"], "notifications/tools/list_changed");
     }
-    assert_eq!(bob.hear().await["method"], "notifications/tools/list_changed");
+    assert_eq!(bob.receive().await["method"], "notifications/tools/list_changed");
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_read_holds_up_nobody_and_is_told_later() {
+async fn a_host_that_does_not_read_delays_no_one_and_is_notified_later() {
     let changes = Shared::default();
     let (mut reads, mut sleeps) = (pipe("ann", &changes), pipe("bob", &changes));
-    reads.greet(json!({})).await;
-    sleeps.greet(json!({})).await;
+    reads.initialize(json!({})).await;
+    sleeps.initialize(json!({})).await;
     for _ in 0..2000 {
         changes.notify(&Change::Tools, None);
-        assert_eq!(reads.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(reads.receive().await["method"], "notifications/tools/list_changed");
     }
     changes.notify(&Change::Resources, None);
     // Of what it slept through it hears less often than it happened, but of everything.
-    let mut heard = 1;
-    while sleeps.hear().await["method"] == "notifications/tools/list_changed" {
-        heard += 1;
+    let mut count = 1;
+    while sleeps.receive().await["method"] == "notifications/tools/list_changed" {
+        count += 1;
     }
-    assert!(heard < 2000, "{heard}");
+    assert!(count < 2000, "{count}");
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn a_resource_is_watched_by_those_who_asked_even_before_they_say_that_they
     hasty.ask("ping", json!({})).await;
     changes.notify(&Change::Resource("a:2".to_owned()), None);
     changes.notify(&Change::Resource("a:1".to_owned()), None);
-    assert_eq!(hasty.hear().await["params"]["uri"], "a:1");
+    assert_eq!(hasty.receive().await["params"]["uri"], "a:1");
 }
 
 #[tokio::test]
@@ -157,12 +157,12 @@ async fn a_host_is_asked_only_what_it_can_be() {
     let changes = Shared::default();
     let call = || json!({"name": "any"});
     let mut unable = pipe("ann", &changes);
-    unable.greet(json!({"sampling": {}})).await;
+    unable.initialize(json!({"sampling": {}})).await;
     assert_eq!(unable.ask("tools/call", call()).await["error"]["code"], -32021);
     let answer = unable.ask("tools/call", modern(&json!({}), call())).await;
     assert_eq!(answer["error"]["data"]["requiredCapabilities"], json!({"elicitation": {}}));
     let mut able = pipe("ann", &changes);
-    able.greet(json!({"elicitation": {}})).await;
+    able.initialize(json!({"elicitation": {}})).await;
     assert_eq!(able.ask("tools/call", call()).await["method"], "elicitation/create");
 }
 
@@ -195,7 +195,7 @@ async fn what_a_server_does_not_have_is_not_agreed_to() {
 }
 
 #[tokio::test]
-async fn whoever_listens_is_told_when_the_server_ends() {
+async fn a_listener_is_notified_when_the_server_shuts_down() {
     let changes = Shared::default();
     let mut pipe = pipe("ann", &changes);
     let wanted = json!({"notifications": {"toolsListChanged": true}});
@@ -204,11 +204,11 @@ async fn whoever_listens_is_told_when_the_server_ends() {
     changes.notify(&Change::Tools, Some(&"bob"));
     changes.notify(&Change::Tools, None);
     let id = json!({"io.modelcontextprotocol/subscriptionId": 1});
-    let told = pipe.hear().await;
-    assert_eq!(told["method"], "notifications/tools/list_changed");
-    assert_eq!(told["params"]["_meta"], id);
+    let notification = pipe.receive().await;
+    assert_eq!(notification["method"], "notifications/tools/list_changed");
+    assert_eq!(notification["params"]["_meta"], id);
     pipe.switch.cancel();
-    let last = pipe.hear().await;
+    let last = pipe.receive().await;
     assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!(1), &json!("complete")));
     assert_eq!(last["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
 }

@@ -34,8 +34,8 @@ impl Client {
         let lines = BufReader::new(input).lines();
         let mut client = Self { lines, output, requests: 0, tools: Vec::new() };
         let info = json!({"name": "test", "version": "1"});
-        let greeting = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
-        client.request("initialize", greeting).await;
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
+        client.request("initialize", params).await;
         client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         let listed = client.request("tools/list", json!({})).await;
         client.tools = listed["tools"].as_array().unwrap().clone();

@@ -13,7 +13,6 @@ use embody_mcp::{
     AuthError, Capabilities, Change, ChangeNotifier, ClientRequest, Credentials, RequestContext,
     RequestError, Secret, Server, ServerHandler, ServerInfo,
 };
-use embody_store::tokens::TokenScope;
 use embody_store::{Principal, Scope, Store};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -83,24 +82,11 @@ impl ServerHandler for MindHandler {
     }
 
     async fn authenticate(&self, credentials: Credentials) -> Result<Principal, AuthError> {
-        let Some(token) = credentials.bearer else {
-            return Err(AuthError::Unknown(
-                "a token is required: `embody token add --user NAME --scope mcp` creates one".to_owned(),
-            ));
+        let look_up = async |token: Secret| {
+            let known = self.mind.store().tokens().authenticate(token.expose()).await;
+            known.inspect_err(|error| tracing::error!(reason = %error, "a token could not be looked up"))
         };
-        let known = self.mind.store().tokens().authenticate(token.expose()).await;
-        let known = known.map_err(|error| {
-            tracing::error!(reason = %error, "a token could not be looked up");
-            AuthError::Unavailable("tokens cannot be looked up now".to_owned())
-        })?;
-        let known =
-            known.ok_or_else(|| AuthError::Unknown("the token is unknown, revoked or expired".to_owned()))?;
-        if known.scope != TokenScope::Mcp {
-            return Err(AuthError::Forbidden(format!(
-                "this token is for `{}`; a token for `mcp` is needed",
-                known.scope.name()
-            )));
-        }
+        let known = credentials.check(look_up, |known| known.scope.name()).await?;
         Principal::host(&known.user, &self.agent).map_err(|error| AuthError::Unavailable(error.to_string()))
     }
 

@@ -164,7 +164,7 @@ impl<S: Service> Connection<S> {
     }
 
     /// Cancels all running calls and notifies the service that the host has disconnected.
-    pub(crate) async fn end(&self) {
+    pub(crate) async fn close(&self) {
         self.running.cancel_all();
         self.host.server_requests.close();
         self.service.on_disconnect(Arc::clone(&self.host)).await;
@@ -181,14 +181,14 @@ impl<S: Service> Connection<S> {
 
     /// Ends a connection with its own shutdown signal, whose host cannot come back: calls that only wait stop, and the
     /// others get a grace period, if any.
-    pub(crate) async fn shut_down(&self, grace: Option<Duration>) {
+    pub(crate) async fn shutdown(&self, grace: Option<Duration>) {
         self.shutdown.cancel();
         self.host.server_requests.close();
         self.suspended.close();
         if let Some(grace) = grace {
             self.wait_idle(grace).await;
         }
-        self.end().await;
+        self.close().await;
     }
 }
 

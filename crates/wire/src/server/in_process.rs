@@ -37,8 +37,8 @@ pub(crate) trait ServerEnd: Send + Sync {
     /// Takes the response to a request of the server.
     fn answer(&self, response: Response);
 
-    /// See [`InProcessConnection::shut_down`].
-    fn shut_down(self: Arc<Self>) -> BoxFuture<'static, ()>;
+    /// See [`InProcessConnection::shutdown`].
+    fn shutdown(self: Arc<Self>) -> BoxFuture<'static, ()>;
 }
 
 /// The connection of one host in this process to a service.
@@ -87,7 +87,7 @@ impl<S: Service> InProcessConnection<S> {
     }
 
     /// Ends the connection: calls that only wait stop, and the others get a grace period. Does so once.
-    pub async fn shut_down(&self) {
+    pub async fn shutdown(&self) {
         if self.shutdown.is_cancelled() {
             return;
         }
@@ -164,8 +164,8 @@ impl<S: Service> ServerEnd for InProcessConnection<S> {
         let _ = self.host.server_requests.answer(response);
     }
 
-    fn shut_down(self: Arc<Self>) -> BoxFuture<'static, ()> {
-        Box::pin(async move { Self::shut_down(&self).await })
+    fn shutdown(self: Arc<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move { Self::shutdown(&self).await })
     }
 }
 
@@ -210,7 +210,7 @@ impl RunningCall {
 impl Drop for RunningCall {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
-        self.cancel.cancel(Some(UNWANTED.to_owned()));
+        self.cancel.cancel(Some(CALLER_LEFT.to_owned()));
         // Outside a runtime nothing runs any more.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(work);
@@ -230,10 +230,10 @@ impl CancelOnDrop {
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if let Some(cancel) = self.0.take() {
-            cancel.cancel(Some(UNWANTED.to_owned()));
+            cancel.cancel(Some(CALLER_LEFT.to_owned()));
         }
     }
 }
 
 /// The reason for cancelling a call that its caller has dropped.
-pub(crate) const UNWANTED: &str = "nobody waits for it";
+pub(crate) const CALLER_LEFT: &str = "nobody waits for it";

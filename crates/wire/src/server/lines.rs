@@ -36,9 +36,6 @@ const AT_ONCE: usize = 8 * 1024;
 pub(super) const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves one host until it closes its end or the server shuts down.
-///
-/// # Errors
-/// When a stream fails.
 pub async fn serve<S, R, W>(
     service: Arc<S>,
     principal: S::Principal,
@@ -60,19 +57,19 @@ where
     let connection = Connection::new(service, host, limits.clone(), CancellationToken::new());
     let budget = Budget::new(&limits);
     let mut input = Lines::new(input, limits);
-    let mut is_deaf = false;
+    let mut is_output_closed = false;
     // Handling a line may wait for a host that does not read; the end of input and shutdown must not.
     let read = tokio::select! {
         read = take_all(&mut input, &connection, &outbound, &budget) => read,
         () = shutdown.cancelled() => Ok(()),
         written = &mut writer => {
-            is_deaf = true;
+            is_output_closed = true;
             written.unwrap_or(Ok(()))
         }
     };
     // The calls of a host that does not read cannot be answered.
-    connection.shut_down((!is_deaf).then_some(GRACE)).await;
-    if is_deaf {
+    connection.shutdown((!is_output_closed).then_some(GRACE)).await;
+    if is_output_closed {
         return read;
     }
     drop((connection, outbound));

@@ -1,6 +1,6 @@
 //! Calls of the stateless era that ask their host for input (`input_required`). The host sends another request with the answers
 //! and the state it was given; until then the call waits in [`SuspendedCalls`] for a bounded time. Each state is valid for one
-//! request of the call's owner. The service decides how to seal a state.
+//! request of the call's owner. The service decides how to sign a state.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -117,9 +117,9 @@ impl MultiRoundCall {
             answers.push(receiver);
             // Only a request with a key chosen by the service can have been answered in advance; a request that a
             // person must see, only if the call was restarted for exactly this request.
-            let said = |raw: &Option<Box<RawValue>>| raw.as_deref().map(RawValue::get).map(str::to_owned);
+            let text = |raw: &Option<Box<RawValue>>| raw.as_deref().map(RawValue::get).map(str::to_owned);
             let is_known =
-                !must_be_seen || resume_data.is_some() && said(&resume_data) == said(&self.resume_data);
+                !must_be_seen || resume_data.is_some() && text(&resume_data) == text(&self.resume_data);
             if let Some(early) = key.as_ref().filter(|_| is_known).and_then(|key| state.early.remove(key)) {
                 let _ = answer.send(HostResponse { outcome: Outcome::Result(early), after: None });
                 continue;
@@ -279,7 +279,7 @@ pub(crate) fn request_state(request: &Request) -> Result<Option<String>, Outcome
 
 /// The calls of one server that wait for their hosts.
 pub(crate) struct SuspendedCalls<P> {
-    waiting: Mutex<HashMap<String, SuspendedCall<P>>>,
+    waiting: Mutex<HashMap<String, SuspendedEntry<P>>>,
 }
 
 /// The owner of a suspended call.
@@ -291,13 +291,13 @@ pub(crate) struct Owner<P> {
 }
 
 /// A suspended call and its expiry task, which is aborted when the call is taken.
-struct SuspendedCall<P> {
+struct SuspendedEntry<P> {
     owner: Owner<P>,
     rounds: Arc<MultiRoundCall>,
     giving_up: AbortHandle,
 }
 
-impl<P> Drop for SuspendedCall<P> {
+impl<P> Drop for SuspendedEntry<P> {
     fn drop(&mut self) {
         self.giving_up.abort();
     }
@@ -310,7 +310,7 @@ impl<P> Default for SuspendedCalls<P> {
 }
 
 impl<P: PartialEq + Send + 'static> SuspendedCalls<P> {
-    fn waiting(&self) -> MutexGuard<'_, HashMap<String, SuspendedCall<P>>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<String, SuspendedEntry<P>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -340,7 +340,7 @@ impl<P: PartialEq + Send + 'static> SuspendedCalls<P> {
             }
         });
         let (rounds, giving_up) = (Arc::clone(rounds), giving_up.abort_handle());
-        waiting.insert(ticket.to_owned(), SuspendedCall { owner, rounds, giving_up });
+        waiting.insert(ticket.to_owned(), SuspendedEntry { owner, rounds, giving_up });
         true
     }
 
@@ -368,7 +368,7 @@ impl<P: PartialEq + Send + 'static> SuspendedCalls<P> {
 
     /// Cancels the suspended calls of a token.
     pub(crate) fn cancel_of(&self, bearer: &Secret) {
-        let of_token = |_: &String, one: &mut SuspendedCall<P>| one.owner.bearer.as_ref() == Some(bearer);
+        let of_token = |_: &String, one: &mut SuspendedEntry<P>| one.owner.bearer.as_ref() == Some(bearer);
         let cancelled: Vec<_> = self.waiting().extract_if(of_token).map(|(_, one)| one).collect();
         cancelled.iter().for_each(|one| one.rounds.cancel.cancel());
     }

@@ -81,7 +81,7 @@ pub(crate) struct Disconnected;
 pub(crate) enum Outbound {
     Pipe(mpsc::Sender<OutboundMessage>),
     Buffer(Arc<ReplayBuffer>),
-    /// The current request of a call that takes several. Messages are dropped while there is none.
+    /// The current request of a call that takes several. Messages are dropped between two requests.
     MultiRound(Arc<MultiRoundCall>),
     /// A client in this process, with the number of the call that the messages belong to.
     InProcess(Arc<dyn ClientEnd>, Option<u64>),

@@ -23,7 +23,7 @@ pub(crate) struct ReplayBuffer {
     state: Mutex<State>,
     /// Signals a new message, or the end.
     news: Notify,
-    room: Notify,
+    freed: Notify,
 }
 
 #[derive(Default)]
@@ -64,7 +64,7 @@ impl Reader {
 impl ReplayBuffer {
     pub(crate) fn new(capacity: Capacity) -> Self {
         let state = State { first: 1, ..State::default() };
-        Self { capacity, state: Mutex::new(state), news: Notify::new(), room: Notify::new() }
+        Self { capacity, state: Mutex::new(state), news: Notify::new(), freed: Notify::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -74,7 +74,7 @@ impl ReplayBuffer {
     /// Appends a message, waiting for room.
     pub(crate) async fn push(&self, outgoing: OutboundMessage) -> Result<(), Disconnected> {
         loop {
-            let room = self.room.notified();
+            let freed = self.freed.notified();
             {
                 let mut state = self.state();
                 if state.is_closed || state.is_done {
@@ -85,7 +85,7 @@ impl ReplayBuffer {
                     break;
                 }
             }
-            room.await;
+            freed.await;
         }
         self.news.notify_waiters();
         Ok(())
@@ -116,7 +116,7 @@ impl ReplayBuffer {
 
     pub(crate) fn finish(&self) {
         self.state().is_done = true;
-        self.wake();
+        self.notify();
     }
 
     /// Rejects all further reads and writes.
@@ -125,13 +125,13 @@ impl ReplayBuffer {
         state.is_closed = true;
         state.is_done = true;
         drop(state);
-        self.wake();
+        self.notify();
     }
 
     /// Ends the current reader's stream; unread messages wait for the next reader.
     pub(crate) fn release(&self) {
         self.state().reader += 1;
-        self.wake();
+        self.notify();
     }
 
     pub(crate) fn is_spent(&self) -> bool {
@@ -155,7 +155,7 @@ impl ReplayBuffer {
         state.read = last;
         let reader = Reader { number: state.reader, last };
         drop(state);
-        self.wake();
+        self.notify();
         Some(reader)
     }
 
@@ -165,7 +165,7 @@ impl ReplayBuffer {
         state.reader += 1;
         let reader = Reader { number: state.reader, last: state.read.max(state.first - 1) };
         drop(state);
-        self.wake();
+        self.notify();
         reader
     }
 
@@ -173,9 +173,9 @@ impl ReplayBuffer {
         loop {
             // Created before the check, so that no later notification is missed.
             let news = self.news.notified();
-            if let Some(next) = self.look(reader) {
+            if let Some(next) = self.next_now(reader) {
                 if matches!(next, Next::Message(..)) {
-                    self.room.notify_waiters();
+                    self.freed.notify_waiters();
                 }
                 return next;
             }
@@ -183,7 +183,7 @@ impl ReplayBuffer {
         }
     }
 
-    fn look(&self, reader: &mut Reader) -> Option<Next> {
+    fn next_now(&self, reader: &mut Reader) -> Option<Next> {
         let mut state = self.state();
         let number = (reader.last + 1).max(state.first);
         let place = usize::try_from(number - state.first).unwrap_or(usize::MAX);
@@ -202,9 +202,9 @@ impl ReplayBuffer {
         state.is_done.then_some(Next::Done)
     }
 
-    fn wake(&self) {
+    fn notify(&self) {
         self.news.notify_waiters();
-        self.room.notify_waiters();
+        self.freed.notify_waiters();
     }
 }
 
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_listens_to_is_lost_oldest_first() {
+    async fn unread_messages_are_dropped_oldest_first() {
         let buffer = ReplayBuffer::new(SMALL);
         for number in 0..10 {
             buffer.offer(number.to_string().into()).unwrap();

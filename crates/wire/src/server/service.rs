@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::Cancellation;
 use super::era::Era;
+use super::errors::AuthError;
 use super::outbound::OnFlushed;
 use super::outbound::Outbound;
 use super::replica::{ReplicatedService, ResumedSession};
@@ -29,7 +30,7 @@ pub trait Service: Send + Sync + 'static {
     fn authenticate(
         &self,
         credentials: Credentials,
-    ) -> impl Future<Output = Result<Self::Principal, super::AuthError>> + Send;
+    ) -> impl Future<Output = Result<Self::Principal, AuthError>> + Send;
 
     /// Whether each of these tokens, which [`Service::authenticate`] accepted, is still valid, in the same order.
     /// Called several times a second with all tokens in use.
@@ -72,6 +73,35 @@ pub trait Service: Send + Sync + 'static {
 pub struct Credentials {
     /// The token of `Authorization: Bearer`.
     pub bearer: Option<Secret>,
+}
+
+impl Credentials {
+    /// Checks the token of a caller of one of embody's servers. `look_up` returns `None` if it is unknown, revoked or expired;
+    /// `scope` is the name of a token's scope, which must be `mcp`.
+    pub async fn check<T, E, F>(
+        self,
+        look_up: impl FnOnce(Secret) -> F,
+        scope: impl FnOnce(&T) -> &'static str,
+    ) -> Result<T, AuthError>
+    where
+        F: Future<Output = Result<Option<T>, E>>,
+    {
+        let Some(bearer) = self.bearer else {
+            return Err(AuthError::Unknown(
+                "a token is required: `embody token add --user NAME --scope mcp` creates one".to_owned(),
+            ));
+        };
+        let unavailable = |_| AuthError::Unavailable("tokens cannot be looked up now".to_owned());
+        let token = look_up(bearer).await.map_err(unavailable)?;
+        let unknown = || AuthError::Unknown("the token is unknown, revoked or expired".to_owned());
+        let token = token.ok_or_else(unknown)?;
+        match scope(&token) {
+            "mcp" => Ok(token),
+            other => {
+                Err(AuthError::Forbidden(format!("this token is for `{other}`; a token for `mcp` is needed")))
+            }
+        }
+    }
 }
 
 /// The other side: a session's host, or the sender of one stateless request.
@@ -192,9 +222,6 @@ impl<P> Host<P> {
 
     /// Sends a request that belongs to no call, on the host's pipe or on its GET stream. A host without an open GET
     /// stream never receives it, so the caller must set a timeout.
-    ///
-    /// # Errors
-    /// When it cannot be sent, or the host disconnects.
     pub async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Outcome, AskError> {
         let Some(outbound) = &self.outbound else { return Err(AskError::Stateless) };
         let (request, mut answer) = self.server_requests.open(method, params)?;
@@ -300,9 +327,6 @@ impl<P> Call<P> {
     }
 
     /// Sends a request on behalf of this call, and waits for the answer for as long as the call lives.
-    ///
-    /// # Errors
-    /// When it cannot be sent, or the host disconnects.
     pub async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Outcome, AskError> {
         if let Outbound::MultiRound(_) = &self.outbound {
             let question = ServerRequest {

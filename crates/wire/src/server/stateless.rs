@@ -40,9 +40,9 @@ pub trait MultiRoundService<P>: Send + Sync {
         ticket: &'a str,
     ) -> BoxFuture<'a, Result<Claim, Outcome>>;
 
-    /// Seals a ticket into the state that a host is given with a server request. [`MultiRoundService::unseal`] must
+    /// Signs a ticket into the state that a host is given with a server request. [`MultiRoundService::verify_state`] must
     /// return the ticket only for the same principal and the same request.
-    fn seal<'a>(
+    fn sign_state<'a>(
         &'a self,
         host: &'a Host<P>,
         request: &'a Request,
@@ -50,7 +50,7 @@ pub trait MultiRoundService<P>: Send + Sync {
     ) -> BoxFuture<'a, Result<String, Outcome>>;
 
     /// Returns the ticket in a state that a request brings back.
-    fn unseal<'a>(
+    fn verify_state<'a>(
         &'a self,
         host: &'a Host<P>,
         request: &'a Request,
@@ -198,7 +198,7 @@ async fn asked<P>(
     requests: &str,
     ticket: &str,
 ) -> Outcome {
-    match service.seal(host, request, ticket).await {
+    match service.sign_state(host, request, ticket).await {
         Ok(state) => multi_round::input_required(requests, &state),
         Err(refused) => refused,
     }
@@ -217,7 +217,7 @@ async fn resume<P: PartialEq + Send + 'static>(
     (host, request): (&Host<P>, &Request),
     state: &str,
 ) -> Result<Resumption, Outcome> {
-    let ticket = service.unseal(host, request, state).await?;
+    let ticket = service.verify_state(host, request, state).await?;
     match service.claim(host, request, &ticket).await? {
         Claim::Here => suspended.take(&ticket, &host.principal).map(Resumption::Here).ok_or_else(forgotten),
         Claim::Restart(resume_data) => Ok(Resumption::Restart(resume_data)),

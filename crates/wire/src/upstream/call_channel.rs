@@ -122,17 +122,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_hears_everything_in_its_order_and_then_the_end() {
+    async fn a_receiver_gets_all_events_in_order_and_then_the_end() {
         let (slot, mut mail) = call_channel();
         let reading = tokio::spawn(async move {
-            let mut heard = Vec::new();
+            let mut received = Vec::new();
             while let Some(event) = mail.next().await {
-                heard.push(match event {
+                received.push(match event {
                     CallEvent::Notification(notification) => notification.method,
                     _ => "lost".to_owned(),
                 });
             }
-            heard
+            received
         });
         for number in 0..100 {
             slot.put(note(&number.to_string()), 1).unwrap();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_kept_for_whoever_has_left_and_a_slot_that_is_gone_is_the_end() {
+    async fn a_dropped_receiver_keeps_nothing_and_a_dropped_sender_is_the_end() {
         let (slot, mut mail) = call_channel();
         slot.put(note("read"), 1).unwrap();
         drop(slot);

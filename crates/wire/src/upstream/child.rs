@@ -31,7 +31,7 @@ const ERRORS_AT_ONCE: usize = 1024;
 const SECRET_MIN_BYTES: usize = 4;
 
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
-const WORDS_MAX_CHARS: usize = 200;
+const LAST_LINE_MAX_CHARS: usize = 200;
 
 #[derive(Clone)]
 pub struct ChildSpec {
@@ -107,12 +107,12 @@ impl Child {
         }
     }
 
-    /// Ends the process, whose input must be closed already. After `patience` it gets SIGTERM; after the same time
+    /// Ends the process, whose input must be closed already. After `limit` it gets SIGTERM; after the same time
     /// again, the whole group gets SIGKILL.
-    async fn end(mut self, patience: Duration) {
-        if tokio::time::timeout(patience, self.process.wait()).await.is_err() {
+    async fn stop(mut self, limit: Duration) {
+        if tokio::time::timeout(limit, self.process.wait()).await.is_err() {
             self.signal(Signal::TERM);
-            let _ = tokio::time::timeout(patience, self.process.wait()).await;
+            let _ = tokio::time::timeout(limit, self.process.wait()).await;
         }
         self.signal(Signal::KILL);
         let _ = self.process.wait().await;
@@ -165,21 +165,21 @@ pub(super) struct Process {
 pub(super) struct ProcessExit {
     pub(super) how: String,
     /// The last line that it wrote to stderr, truncated.
-    pub(super) words: String,
+    pub(super) last_line: String,
 }
 
 impl Process {
-    /// Starts a process and returns its standard streams. `patience` is the time it gets to exit, applied twice (see
-    /// [`Child::end`]).
+    /// Starts a process and returns its standard streams. `limit` is the time it gets to exit, applied twice (see
+    /// [`Child::stop`]).
     pub(super) fn start(
         spec: &ChildSpec,
-        patience: Duration,
+        limit: Duration,
     ) -> Result<(Self, (ChildStdout, ChildStdin)), Error> {
         let (child, streams) = Child::start(spec)?;
         let (stop, stopping) = watch::channel(false);
         let (ended, exit) = watch::channel(None);
         let (pid, errors) = (child.process.id(), Arc::clone(&child.errors));
-        let watcher = tokio::spawn(watch(child, stopping, ended, patience));
+        let watcher = tokio::spawn(watch(child, stopping, ended, limit));
         Ok((Self { pid, errors, stop, exit, watcher }, streams))
     }
 
@@ -197,7 +197,7 @@ impl Process {
     }
 
     /// Ends the process; its input must be closed already.
-    pub(super) async fn end(&self) {
+    pub(super) async fn stop(&self) {
         self.stop.send_replace(true);
         let mut exit = self.exit.clone();
         // On error the watching task is gone, and the process with it.
@@ -215,7 +215,7 @@ async fn watch(
     mut child: Child,
     mut stopping: watch::Receiver<bool>,
     ended: watch::Sender<Option<ProcessExit>>,
-    patience: Duration,
+    limit: Duration,
 ) {
     let errors = Arc::clone(&child.errors);
     let how = tokio::select! {
@@ -225,13 +225,13 @@ async fn watch(
     let how = match how {
         Some(how) => how,
         None => {
-            child.end(patience).await;
+            child.stop(limit).await;
             "it was told to".to_owned()
         }
     };
     let last = lines(&errors).into_iter().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-    let words = last.chars().filter(|c| !c.is_control()).take(WORDS_MAX_CHARS).collect();
-    ended.send_replace(Some(ProcessExit { how, words }));
+    let last_line = last.chars().filter(|c| !c.is_control()).take(LAST_LINE_MAX_CHARS).collect();
+    ended.send_replace(Some(ProcessExit { how, last_line }));
 }
 
 /// Keeps the last lines and drains the rest: a process that cannot write to stderr blocks. A long line is truncated.
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_reads_on_when_it_is_over() {
+    async fn reading_stops_at_the_end() {
         // The process leaves a child behind that holds its stderr open.
         let spec = shell("setsid sh -c 'echo $$ >&2; exec sleep 60' & read x", &[]);
         for is_dropped in [true, false] {
@@ -343,7 +343,7 @@ mod tests {
             if is_dropped {
                 drop(child);
             } else {
-                child.end(Duration::from_secs(5)).await;
+                child.stop(Duration::from_secs(5)).await;
             }
             let gone = async {
                 while Arc::strong_count(&kept) > 1 {

@@ -116,28 +116,23 @@ impl Http {
         let most = self.shared.client.limits().calls_max;
         let entered = self.shared.calls.enter(call.method, call.params, most)?;
         let mut running = entered.running;
-        let (sent, heard) = SendNotifier::new();
+        let (sent, receipt) = SendNotifier::new();
         let shared = Arc::clone(&self.shared);
         let (number, text) = (running.number(), entered.request.print());
         // Created here, so that a task aborted before its first poll also withdraws the call.
         let leave = WithdrawOnDrop::new(&shared.calls, number);
-        running.carried_by(tokio::spawn(async move {
+        running.set_task(&tokio::spawn(async move {
             let _leave = leave;
             tokio::select! {
-                carried = shared.carry(number, text, param_headers, &sent) => {
-                    if let Err(error) = carried {
+                result = shared.send_call(number, text, param_headers, &sent) => {
+                    if let Err(error) = result {
                         shared.fail(number, &sent, error);
                     }
                 }
                 _ = shared.calls.until_closed() => {}
             }
         }));
-        let Some(told) = heard.unless(given_up).await else { return Ok(None) };
-        match told {
-            Ok(outcome) => outcome.map(|()| Some(running)),
-            // The connection was closed meanwhile; unsent messages are not sent.
-            Err(_) => Err(self.shared.calls.closed().map_or(Error::NoAnswer, Error::Closed)),
-        }
+        running.once_sent(receipt, given_up).await
     }
 
     /// Sends a message without a response, and waits until the server has accepted it.
@@ -188,7 +183,7 @@ impl Shared {
     }
 
     /// Sends a call and reads its stream to the end.
-    async fn carry(
+    async fn send_call(
         self: &Arc<Self>,
         number: u64,
         text: String,
@@ -269,10 +264,10 @@ impl Shared {
         } else if let Some(version) = self.version.get() {
             headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
         }
-        let hears_refusals = sent.is_some() && self.is_stateless();
+        let reads_error_body = sent.is_some() && self.is_stateless();
         match self
             .client
-            .send(HttpRequest { method, url: &self.url, headers, text, sent, hears_refusals })
+            .send(HttpRequest { method, url: &self.url, headers, text, sent, reads_error_body })
             .await
         {
             Err(Error::Status { status: 404, .. }) if self.session.get().is_some() => Err(Error::SessionLost),
@@ -317,12 +312,12 @@ impl Shared {
     ) -> Result<(), Error> {
         let mut place = ResumePoint::default();
         loop {
-            let heard = self.read_stream(&mut events, MessageSource::Call(number)).await;
+            let read = self.read_stream(&mut events, MessageSource::Call(number)).await;
             if !self.calls.has(number) {
                 return Ok(());
             }
-            let fault = heard.fault.unwrap_or(Error::NoAnswer);
-            place = later(place, events.place());
+            let fault = read.fault.unwrap_or(Error::NoAnswer);
+            place = later(place, events.resume_point());
             if !matches!(fault, Error::NoAnswer | Error::Truncated | Error::Lost(_)) {
                 return Err(fault);
             }
@@ -353,9 +348,9 @@ impl Shared {
         loop {
             match self.get(place.id.as_deref()).await {
                 Ok(mut events) => {
-                    let heard = self.read_stream(&mut events, MessageSource::Apart).await;
-                    failures = if heard.is_empty { failures.saturating_add(1) } else { 0 };
-                    place = later(place, events.place());
+                    let read = self.read_stream(&mut events, MessageSource::Apart).await;
+                    failures = if read.is_empty { failures.saturating_add(1) } else { 0 };
+                    place = later(place, events.resume_point());
                 }
                 // The events after that id may be gone while the session still exists.
                 Err(error) if is_final(&error) && place.id.is_some() => place.id = None,

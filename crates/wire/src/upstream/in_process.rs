@@ -36,13 +36,17 @@ type Connect =
 type Streams = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
 impl InProcessServer {
-    /// Calls `admit` for every connection: it returns the caller and what ends the connection, or refuses.
+    /// Calls `authenticate` for every connection: it returns the caller and what ends the connection. A token that is already
+    /// cancelled refuses the connection.
     pub fn new<S: Service>(
         service: Arc<S>,
-        admit: impl Fn() -> Option<(S::Principal, CancellationToken)> + Send + Sync + 'static,
+        authenticate: impl Fn() -> (S::Principal, CancellationToken) + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(Connector::Calls(Box::new(move |client| {
-            let (principal, shutdown) = admit().filter(|(_, shutdown)| !shutdown.is_cancelled())?;
+            let (principal, shutdown) = authenticate();
+            if shutdown.is_cancelled() {
+                return None;
+            }
             Some((Arc::new(InProcessConnection::new(Arc::clone(&service), principal, client)), shutdown))
         }))))
     }
@@ -117,22 +121,22 @@ impl InProcess {
     /// Waits until the server ends the connection.
     pub(super) async fn until_shut_down(&self) {
         self.shutdown.cancelled().await;
-        self.end(Error::NoAnswer);
+        self.close(Error::NoAnswer);
     }
 
     /// Whether the server has ended the connection.
     pub(super) fn check_shut_down(&self) {
         if self.shutdown.is_cancelled() {
-            self.end(Error::NoAnswer);
+            self.close(Error::NoAnswer);
         }
     }
 
-    pub(super) fn end(&self, cause: Error) {
+    pub(super) fn close(&self, cause: Error) {
         self.calls.close(cause);
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Outside a runtime nothing runs any more.
         if let (Some(server), Ok(runtime)) = (server, Handle::try_current()) {
-            runtime.spawn(server.shut_down());
+            runtime.spawn(server.shutdown());
         }
     }
 
@@ -145,7 +149,7 @@ impl InProcess {
 
 impl Drop for InProcess {
     fn drop(&mut self) {
-        self.end(Error::Left);
+        self.close(Error::Left);
     }
 }
 

@@ -69,18 +69,18 @@ impl Inbox {
 
     /// Rejects a request that does not fit, so that the server does not wait for ever.
     fn ask(&self, request: Request) -> Option<Response> {
-        let nobody =
+        let no_receiver =
             |request: Request| Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked");
         let mut waiting = self.waiting();
         let size = size(&request.method, request.params.as_deref());
         if !waiting.unread.has_room(&self.messages, size) {
-            return Some(nobody(request));
+            return Some(no_receiver(request));
         }
         match self.messages.try_send(ServerMessage::Request(request)) {
             Err(
                 TrySendError::Full(ServerMessage::Request(request))
                 | TrySendError::Closed(ServerMessage::Request(request)),
-            ) => Some(nobody(request)),
+            ) => Some(no_receiver(request)),
             _ => {
                 waiting.unread.add(size);
                 None
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_bounded_in_bytes() {
+    fn unread_messages_are_bounded_in_bytes() {
         let (messages, mut says) = mpsc::channel(256);
         let inbox = Inbox::new(Arc::default(), messages);
         for _ in 0..50 {
@@ -231,9 +231,11 @@ mod tests {
             "it is answered, as there is no room"
         );
         inbox.take(note("notifications/tools/list_changed", 3), MessageSource::Shared);
-        let heard: Vec<ServerMessage> = std::iter::from_fn(|| says.try_recv().ok()).collect();
-        assert_eq!(heard.len(), 4, "three notifications and the change");
-        assert!(matches!(heard.last(), Some(ServerMessage::Notification(note)) if is_change(&note.method)));
+        let received: Vec<ServerMessage> = std::iter::from_fn(|| says.try_recv().ok()).collect();
+        assert_eq!(received.len(), 4, "three notifications and the change");
+        assert!(
+            matches!(received.last(), Some(ServerMessage::Notification(note)) if is_change(&note.method))
+        );
         // Once everything is read, the stream accepts messages again, even a large one.
         assert!(inbox.take(question(UNREAD_BYTES + 1), MessageSource::Shared).is_none());
         inbox.take(note("notifications/message", 3), MessageSource::Shared);

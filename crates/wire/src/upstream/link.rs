@@ -139,8 +139,6 @@ impl Link {
         within(options, open).await
     }
 
-    /// # Errors
-    /// When it was not sent.
     pub async fn begin(&self, call: OutgoingCall<'_>) -> Result<PendingCall, Error> {
         // A pending future never cancels.
         self.begin_unless(call, std::future::pending()).await?.ok_or(Error::NoAnswer)
@@ -148,16 +146,13 @@ impl Link {
 
     /// Sends a call unless `cancel` completes before it is sent; then returns `None`. Dropping [`Link::begin`] instead
     /// leaves it unknown whether the call was sent.
-    ///
-    /// # Errors
-    /// When it was not sent.
     pub async fn begin_unless(
         &self,
         call: OutgoingCall<'_>,
         given_up: impl Future<Output = ()>,
     ) -> Result<Option<PendingCall>, Error> {
         let Some(stateless) = &self.stateless else { return self.transport.begin(call, given_up).await };
-        if let Some(outcome) = stateless.own(call) {
+        if let Some(outcome) = stateless.answer_locally(call) {
             return Ok(Some(PendingCall::answered(outcome, &self.calls)));
         }
         self.transport.begin_stateless(stateless, call, given_up).await
@@ -165,9 +160,6 @@ impl Link {
 
     /// Sends a call if that needs no waiting, that is, in this process or on a pipe with room. Otherwise returns `None`,
     /// and nothing was sent.
-    ///
-    /// # Errors
-    /// When it cannot be sent.
     pub fn begin_now(&self, call: OutgoingCall<'_>) -> Result<Option<PendingCall>, Error> {
         match (&*self.transport, &self.stateless) {
             (Transport::InProcess(server), None) => server.begin(call).map(Some),
@@ -190,9 +182,6 @@ impl Link {
     }
 
     /// Cancels a call at the server.
-    ///
-    /// # Errors
-    /// When the notification was not sent.
     pub async fn cancel(&self, number: u64, reason: &str) -> Result<(), Error> {
         // First, because the caller stops waiting even if the notification cannot be sent.
         let is_news = self.calls.cancel(number, reason);
@@ -238,9 +227,6 @@ impl Link {
     }
 
     /// Answers a request of the server.
-    ///
-    /// # Errors
-    /// When the response was not sent.
     pub async fn answer(&self, response: Response) -> Result<(), Error> {
         self.calls.answered(response.id.as_ref());
         self.transport.send(Message::Response(response)).await
@@ -309,7 +295,7 @@ impl Link {
     pub async fn close(&self) {
         self.transport.close(&self.calls).await;
         if let Some(process) = &self.process {
-            process.end().await;
+            process.stop().await;
         }
     }
 

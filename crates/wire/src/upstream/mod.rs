@@ -33,8 +33,9 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::error::Error;
 use crate::message::{Notification, Outcome, Request, Response};
+use crate::send_receipt::SendReceipt;
 use crate::server::OutboundMessage;
-use crate::server::in_process::{RunningCall, UNWANTED};
+use crate::server::in_process::{CALLER_LEFT, RunningCall};
 
 /// A message of the server that belongs to no call.
 #[derive(Debug)]
@@ -114,8 +115,22 @@ impl PendingCall {
         Self { number: 0, events, calls, carrier: Carrier::Connection }
     }
 
-    fn carried_by(&mut self, carrier: JoinHandle<()>) {
-        self.carrier = Carrier::Http(carrier.abort_handle());
+    fn set_task(&mut self, task: &JoinHandle<()>) {
+        self.carrier = Carrier::Http(task.abort_handle());
+    }
+
+    /// Waits until the call has been sent; `None` if it was given up before.
+    async fn once_sent(
+        self,
+        receipt: SendReceipt,
+        given_up: impl Future<Output = ()>,
+    ) -> Result<Option<Self>, Error> {
+        match receipt.unless(given_up).await {
+            None => Ok(None),
+            Some(Ok(sent)) => sent.map(|()| Some(self)),
+            // The connection was closed meanwhile; unsent messages are not sent.
+            Some(Err(_)) => Err(self.calls.closed().map_or(Error::NoAnswer, Error::Closed)),
+        }
     }
 
     /// The id on the wire.
@@ -135,12 +150,12 @@ impl Drop for PendingCall {
     fn drop(&mut self) {
         match &self.carrier {
             Carrier::Http(carrier) => carrier.abort(),
-            Carrier::Pipe(out) if self.calls.cancel(self.number, UNWANTED) => {
-                let told = cancelled(self.number, UNWANTED).print();
+            Carrier::Pipe(out) if self.calls.cancel(self.number, CALLER_LEFT) => {
+                let message = cancelled(self.number, CALLER_LEFT).print();
                 // If the queue is full, the cancellation is not sent.
-                let _ = out.upgrade().map(|out| out.try_send(told.into()));
+                let _ = out.upgrade().map(|out| out.try_send(message.into()));
             }
-            Carrier::InProcess { .. } => _ = self.calls.cancel(self.number, UNWANTED),
+            Carrier::InProcess { .. } => _ = self.calls.cancel(self.number, CALLER_LEFT),
             Carrier::Connection | Carrier::Pipe(_) => {}
         }
         self.calls.forget(self.number);

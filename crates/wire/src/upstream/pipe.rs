@@ -46,7 +46,7 @@ impl Pipe {
         let inbox = Inbox::new(Arc::clone(&calls), messages);
         let reader = Reader { calls: Arc::clone(&calls), inbox, out: out.downgrade() };
         let lines = Lines::new(input, limits.clone());
-        let patience = limits.courtesy_timeout;
+        let grace = limits.courtesy_timeout;
         let reader = tokio::spawn(async move {
             let mut reading = std::pin::pin!(reader.read(lines));
             let cause = tokio::select! {
@@ -54,19 +54,19 @@ impl Pipe {
                 // A server that no longer reads may still write.
                 written = &mut writer => {
                     let cause = written.ok().and_then(Result::err).map_or(Error::Left, Error::Pipe);
-                    let _ = timeout(patience, &mut reading).await;
+                    let _ = timeout(grace, &mut reading).await;
                     cause
                 }
                 // The same holds for a process that has exited; but another process may hold its end of the pipe open.
                 exit = ended(exit.clone()) => {
-                    let _ = timeout(patience, &mut reading).await;
+                    let _ = timeout(grace, &mut reading).await;
                     exit
                 }
             };
             let cause = match (cause, exit) {
                 // The exit status of the process explains best why the pipe closed.
                 (cause @ (Error::NoAnswer | Error::Pipe(_)), Some(exit)) => {
-                    timeout(patience, ended(Some(exit))).await.unwrap_or(cause)
+                    timeout(grace, ended(Some(exit))).await.unwrap_or(cause)
                 }
                 (cause, _) => cause,
             };
@@ -81,18 +81,18 @@ impl Pipe {
         call: OutgoingCall<'_>,
         given_up: impl Future<Output = ()>,
     ) -> Result<Option<PendingCall>, Error> {
-        let place = tokio::select! {
+        let permit = tokio::select! {
             biased;
-            place = self.place() => place?,
+            permit = self.reserve() => permit?,
             () = given_up => return Ok(None),
         };
-        self.enter(call, place).map(Some)
+        self.enter(call, permit).map(Some)
     }
 
     /// Sends a call if there is room for it.
     pub(super) fn begin_now(&self, call: OutgoingCall<'_>) -> Result<Option<PendingCall>, Error> {
         match self.out()?.try_reserve_owned() {
-            Ok(place) => self.enter(call, place).map(Some),
+            Ok(permit) => self.enter(call, permit).map(Some),
             Err(mpsc::error::TrySendError::Full(_)) => Ok(None),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(self.closed_error()),
         }
@@ -102,7 +102,7 @@ impl Pipe {
     fn enter(
         &self,
         call: OutgoingCall<'_>,
-        place: mpsc::OwnedPermit<OutboundMessage>,
+        permit: mpsc::OwnedPermit<OutboundMessage>,
     ) -> Result<PendingCall, Error> {
         let mut entered = self.calls.enter(call.method, call.params, self.limits.calls_max)?;
         let line = entered.request.print();
@@ -110,7 +110,7 @@ impl Pipe {
             self.calls.withdraw(entered.running.number());
             return Err(error);
         }
-        let out = place.send(line.into());
+        let out = permit.send(line.into());
         // The protocol does not allow `initialize` to be cancelled.
         if call.method != "initialize" {
             entered.running.carrier = Carrier::Pipe(out.downgrade());
@@ -127,7 +127,7 @@ impl Pipe {
     /// Sends a message without a response.
     pub(super) async fn send(&self, line: String) -> Result<(), Error> {
         self.check(&line)?;
-        self.place().await?.send(line.into());
+        self.reserve().await?.send(line.into());
         Ok(())
     }
 
@@ -139,7 +139,7 @@ impl Pipe {
         Ok(())
     }
 
-    async fn place(&self) -> Result<mpsc::OwnedPermit<OutboundMessage>, Error> {
+    async fn reserve(&self) -> Result<mpsc::OwnedPermit<OutboundMessage>, Error> {
         self.out()?.reserve_owned().await.map_err(|_| self.closed_error())
     }
 
@@ -165,7 +165,7 @@ impl Drop for Pipe {
 async fn ended(exit: Option<watch::Receiver<Option<ProcessExit>>>) -> Error {
     let Some(mut exit) = exit else { return std::future::pending().await };
     match exit.wait_for(Option::is_some).await.map(|exit| exit.clone()) {
-        Ok(Some(ProcessExit { how, words })) => Error::Ended { how, words },
+        Ok(Some(ProcessExit { how, last_line })) => Error::Ended { how, last_line },
         // The watching task is gone, and the process with it.
         _ => Error::Left,
     }

@@ -48,7 +48,7 @@ impl Route {
     /// When the text is not an `http` or `https` URL.
     pub fn probe(url: &str) -> Result<Self, Error> {
         let parsed = Url::parse(url).ok().filter(is_web);
-        parsed.map(|url| Self::Probe { url }).ok_or_else(|| Error::Url { url: secret::place_of_text(url) })
+        parsed.map(|url| Self::Probe { url }).ok_or_else(|| Error::Url { url: secret::bare_url_text(url) })
     }
 }
 
@@ -61,9 +61,9 @@ impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Child(child) => write!(f, "process {child:?}"),
-            Self::Http { url } => write!(f, "streamable HTTP at `{}`", secret::place(url)),
-            Self::Sse { url } => write!(f, "legacy SSE at `{}`", secret::place(url)),
-            Self::Probe { url } => write!(f, "HTTP at `{}`", secret::place(url)),
+            Self::Http { url } => write!(f, "streamable HTTP at `{}`", secret::bare_url(url)),
+            Self::Sse { url } => write!(f, "legacy SSE at `{}`", secret::bare_url(url)),
+            Self::Probe { url } => write!(f, "HTTP at `{}`", secret::bare_url(url)),
             Self::InProcess(_) => f.write_str("this process"),
         }
     }

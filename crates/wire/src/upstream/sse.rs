@@ -32,8 +32,14 @@ impl Sse {
         messages: mpsc::Sender<ServerMessage>,
     ) -> Result<Self, Error> {
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/event-stream"))]);
-        let get =
-            HttpRequest { method: Method::GET, url, headers, text: None, sent: None, hears_refusals: false };
+        let get = HttpRequest {
+            method: Method::GET,
+            url,
+            headers,
+            text: None,
+            sent: None,
+            reads_error_body: false,
+        };
         let http = client.send(get).await?;
         let Body::Events(mut events) = client.body(http)? else {
             return Err(Error::ContentType { content_type: "application/json".to_owned() });
@@ -64,11 +70,11 @@ impl Sse {
         let most = self.outgoing.client.limits().calls_max;
         let entered = self.calls.enter(call.method, call.params, most)?;
         let mut running = entered.running;
-        let (sent, heard) = SendNotifier::new();
+        let (sent, receipt) = SendNotifier::new();
         let (outgoing, calls) = (Arc::clone(&self.outgoing), Arc::clone(&self.calls));
         let (number, text) = (running.number(), entered.request.print());
         let unsent = WithdrawOnDrop::new(&calls, number);
-        running.carried_by(tokio::spawn(async move {
+        running.set_task(&tokio::spawn(async move {
             // Some servers finish the POST only after the response has gone out on the stream.
             let posted = outgoing.post(text, Some(sent.clone())).await;
             match posted {
@@ -83,11 +89,7 @@ impl Sse {
                 }
             }
         }));
-        let Some(told) = heard.unless(given_up).await else { return Ok(None) };
-        match told {
-            Ok(outcome) => outcome.map(|()| Some(running)),
-            Err(_) => Err(self.calls.closed().map_or(Error::NoAnswer, Error::Closed)),
-        }
+        running.once_sent(receipt, given_up).await
     }
 
     /// Sends a message without a response.
@@ -124,7 +126,7 @@ impl Outgoing {
             headers,
             text: Some(text.into()),
             sent,
-            hears_refusals: false,
+            reads_error_body: false,
         };
         self.client.send(post).await.map(drop)
     }
@@ -182,7 +184,7 @@ async fn endpoint(events: &mut EventStream, base: &Url, client: &HttpClient) -> 
             .join(event.data.trim())
             .map_err(|_| Error::Protocol("the server's `endpoint` event does not name a URL"))?;
         if url.origin() != base.origin() {
-            let endpoint = client.redactor().quote_place(base, event.data.trim());
+            let endpoint = client.redactor().quote_url(base, event.data.trim());
             return Err(Error::ForeignEndpoint { endpoint });
         }
         // The credentials come from the operator, never from the server. Both calls fail only for URLs without a host.

@@ -127,7 +127,7 @@ impl Stateless {
     }
 
     /// Answers methods that a stateless server does not have, from local state.
-    pub(super) fn own(&self, call: OutgoingCall<'_>) -> Option<Outcome> {
+    pub(super) fn answer_locally(&self, call: OutgoingCall<'_>) -> Option<Outcome> {
         #[derive(Deserialize, Default)]
         struct Params {
             #[serde(default)]
@@ -346,7 +346,8 @@ mod tests {
     #[test]
     fn what_a_session_would_remember_is_remembered_here() {
         let server = stateless();
-        let own = |method, params: &str| server.own(OutgoingCall { method, params: Some(&raw(params)) });
+        let own =
+            |method, params: &str| server.answer_locally(OutgoingCall { method, params: Some(&raw(params)) });
         assert!(own("tools/call", "{}").is_none());
         assert!(own("ping", "{}").is_some());
         assert!(own("logging/setLevel", r#"{"level":"debug"}"#).is_some());
@@ -406,8 +407,8 @@ mod tests {
     fn of_a_task_only_its_name_is_passed_on() {
         let params = raw(r#"{"taskId":"t","status":"completed","result":{},"_meta":{"x":1}}"#);
         let method = "notifications/tasks".to_owned();
-        let told = change(Notification { method, params: Some(params) }).unwrap();
-        assert_eq!(told.params.unwrap().get(), r#"{"taskId":"t"}"#);
+        let sent = change(Notification { method, params: Some(params) }).unwrap();
+        assert_eq!(sent.params.unwrap().get(), r#"{"taskId":"t"}"#);
     }
 
     #[test]

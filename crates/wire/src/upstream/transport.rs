@@ -60,7 +60,7 @@ impl Transport {
 
     pub(super) async fn close(&self, calls: &Calls) {
         match self {
-            Self::InProcess(server) => server.end(Error::Left),
+            Self::InProcess(server) => server.close(Error::Left),
             Self::Pipe(pipe) => pipe.close(),
             Self::Http(http) => http.close().await,
             // The reader then drops the stream.

@@ -31,12 +31,12 @@ pub(super) async fn open(
             Err(_) => Error::timeout("finding the server", limit),
         };
         let go_on = says_not_here(&error);
-        attempts.push(Attempt { transport: name(transport), url: redactor.place(&url), error });
+        attempts.push(Attempt { transport: name(transport), url: redactor.bare_url(&url), error });
         if !go_on {
             break;
         }
     }
-    Err(Error::Dial { url: redactor.place(url), attempts })
+    Err(Error::Dial { url: redactor.bare_url(url), attempts })
 }
 
 fn name(transport: WebTransport) -> &'static str {

@@ -74,7 +74,7 @@ async fn a_url_that_ends_in_sse_is_legacy_at_once() {
 
 async fn legacy_only() -> (String, Log) {
     serve_legacy("/messages", |seen| match seen.rpc_method().as_str() {
-        "initialize" => vec![greeting(seen)],
+        "initialize" => vec![initialize_result(seen)],
         "tools/call" => vec![result_of(seen, "{}")],
         _ => vec![],
     })
@@ -118,7 +118,7 @@ async fn refused_credentials_end_it_at_once() {
 #[tokio::test]
 async fn an_mcp_server_that_refuses_ends_it_at_once() {
     let (base, log) = serve(|seen| match seen.path.as_str() {
-        "/era" => json(&greeting_of(seen, "2026-07-28")),
+        "/era" => json(&initialize_result_of(seen, "2026-07-28")),
         "/broken" => status(503),
         _ => json(&format!(
             r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-1,"message":"no"}}}}"#,

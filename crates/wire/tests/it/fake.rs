@@ -99,7 +99,7 @@ pub(crate) fn session_with(
 ) -> impl Fn(&Seen) -> HttpResponse + Clone + Send + Sync + 'static {
     move |seen| match seen.rpc_method().as_str() {
         "initialize" => {
-            let mut reply = json(&greeting(seen));
+            let mut reply = json(&initialize_result(seen));
             reply.headers_mut().insert("mcp-session-id", "s-1".parse().unwrap());
             reply
         }
@@ -108,11 +108,11 @@ pub(crate) fn session_with(
     }
 }
 
-pub(crate) fn greeting(seen: &Seen) -> String {
-    greeting_of(seen, "2025-11-25")
+pub(crate) fn initialize_result(seen: &Seen) -> String {
+    initialize_result_of(seen, "2025-11-25")
 }
 
-pub(crate) fn greeting_of(seen: &Seen, version: &str) -> String {
+pub(crate) fn initialize_result_of(seen: &Seen, version: &str) -> String {
     let server = r#""serverInfo":{"name":"fake","version":"1"}"#;
     result_of(seen, &format!(r#"{{"protocolVersion":"{version}","capabilities":{{}},{server}}}"#))
 }

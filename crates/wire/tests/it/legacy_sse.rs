@@ -10,7 +10,7 @@ use crate::raw::{HANG_UP, serve_legacy, serve_raw};
 
 fn answers(seen: &Seen) -> Vec<String> {
     match seen.rpc_method().as_str() {
-        "initialize" => vec![greeting_of(seen, "2024-11-05")],
+        "initialize" => vec![initialize_result_of(seen, "2024-11-05")],
         "tools/call" => vec![result_of(seen, r#"{"content":[]}"#)],
         _ => vec![],
     }

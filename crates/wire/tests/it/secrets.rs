@@ -37,15 +37,15 @@ fn with_secrets(base: &str) -> String {
 /// A server that repeats everything it received, in the way that `manner` names.
 fn parrot(manner: &'static str) -> impl Fn(&Seen) -> HttpResponse + Clone + Send + Sync + 'static {
     move |seen| {
-        let said = format!("{} {TOKEN} {PASSWORD} {KEY}", seen.path);
+        let text = format!("{} {TOKEN} {PASSWORD} {KEY}", seen.path);
         match manner {
             "plain" | "teapot" => {
-                let mut reply = typed("text/plain", &said);
+                let mut reply = typed("text/plain", &text);
                 *reply.status_mut() = if manner == "plain" { 404 } else { 418 }.try_into().unwrap();
                 reply
             }
             "rpc" => {
-                let object = format!(r#"{{"code":1,"message":"{said}","data":"{said}"}}"#);
+                let object = format!(r#"{{"code":1,"message":"{text}","data":"{text}"}}"#);
                 json(&format!(r#"{{"jsonrpc":"2.0","id":{},"error":{object}}}"#, seen.rpc_id()))
             }
             "redirect" => {
@@ -56,11 +56,11 @@ fn parrot(manner: &'static str) -> impl Fn(&Seen) -> HttpResponse + Clone + Send
                 reply
             }
             "type" => typed(&format!("x/{TOKEN}{PASSWORD}{KEY}"), ""),
-            "version" => json(&greeting_of(seen, &said)),
-            "text" => json(&format!("\"{said}\"")),
-            "member" => json(&format!(r#"{{"jsonrpc":"{said}","method":["{said}"],"id":"{said}"}}"#)),
-            "broken" => json(&format!(r#"{{"{said}":"{said}" "{said}"}}"#)),
-            "events" => typed("text/event-stream", &format!("data: {said}\n\n")),
+            "version" => json(&initialize_result_of(seen, &text)),
+            "text" => json(&format!("\"{text}\"")),
+            "member" => json(&format!(r#"{{"jsonrpc":"{text}","method":["{text}"],"id":"{text}"}}"#)),
+            "broken" => json(&format!(r#"{{"{text}":"{text}" "{text}"}}"#)),
+            "events" => typed("text/event-stream", &format!("data: {text}\n\n")),
             _ => status(401),
         }
     }
@@ -85,7 +85,7 @@ async fn no_error_repeats_a_secret_the_server_repeats() {
 async fn no_error_of_a_call_repeats_a_secret() {
     for manner in ["plain", "rpc", "text", "events"] {
         let (base, _) = serve(move |seen| match seen.rpc_method().as_str() {
-            "initialize" => json(&greeting(seen)),
+            "initialize" => json(&initialize_result(seen)),
             "tools/call" => parrot(manner)(seen),
             _ => status(202),
         })

@@ -31,7 +31,7 @@ async fn session_and_version_are_named_after_initialize_and_the_session_is_ended
 #[tokio::test]
 async fn without_a_session_there_is_nothing_to_end() {
     let (base, log) = serve(|seen| match seen.rpc_method().as_str() {
-        "initialize" => json(&greeting(seen)),
+        "initialize" => json(&initialize_result(seen)),
         _ => status(202),
     })
     .await;
@@ -44,7 +44,7 @@ async fn without_a_session_there_is_nothing_to_end() {
 async fn every_version_of_the_session_era_is_taken_and_named() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let (base, log) = serve(move |seen| match seen.rpc_method().as_str() {
-            "initialize" => json(&greeting_of(seen, version)),
+            "initialize" => json(&initialize_result_of(seen, version)),
             _ => status(202),
         })
         .await;
@@ -58,7 +58,7 @@ async fn every_version_of_the_session_era_is_taken_and_named() {
 async fn another_version_is_refused_by_name_and_its_session_ended() {
     let (base, log) = serve(|seen| match seen.rpc_method().as_str() {
         "initialize" => {
-            let mut reply = json(&greeting_of(seen, "2026-07-28"));
+            let mut reply = json(&initialize_result_of(seen, "2026-07-28"));
             reply.headers_mut().insert("mcp-session-id", "s-1".parse().unwrap());
             reply
         }
@@ -99,7 +99,7 @@ async fn a_session_the_server_forgot_is_told_apart_from_a_wrong_path() {
 #[tokio::test]
 async fn a_session_id_that_is_not_visible_ascii_is_refused() {
     let (base, _) = serve(|seen| {
-        let mut reply = json(&greeting(seen));
+        let mut reply = json(&initialize_result(seen));
         reply.headers_mut().insert("mcp-session-id", "two words".parse().unwrap());
         reply
     })
@@ -111,7 +111,7 @@ async fn a_session_id_that_is_not_visible_ascii_is_refused() {
 #[tokio::test]
 async fn calls_at_the_same_time_get_their_own_answers() {
     let (base, _) = serve(|seen| match seen.rpc_method().as_str() {
-        "initialize" => json(&greeting(seen)),
+        "initialize" => json(&initialize_result(seen)),
         "echo" => {
             let body: serde_json::Value = serde_json::from_str(&seen.body).unwrap();
             json(&result_of(seen, &body["params"].to_string()))
@@ -126,13 +126,13 @@ async fn calls_at_the_same_time_get_their_own_answers() {
 }
 
 #[tokio::test]
-async fn a_farewell_nobody_answers_does_not_hold_up() {
+async fn an_unanswered_delete_does_not_delay_close() {
     let (base, _) = serve_raw(|seen, mut connection| {
         Box::pin(async move {
             match (seen.method.as_str(), seen.rpc_method().as_str()) {
                 ("DELETE", _) => connection.wait_for_hang_up().await,
                 (_, "initialize") => {
-                    let body = greeting(&seen);
+                    let body = initialize_result(&seen);
                     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: s-1";
                     let length = body.len();
                     connection
@@ -148,6 +148,6 @@ async fn a_farewell_nobody_answers_does_not_hold_up() {
     .await;
     let limits = Limits { courtesy_timeout: SHORT, ..Limits::default() };
     let client = connect_http(&base, terms_with(limits)).await.unwrap();
-    let patience = Duration::from_secs(30);
-    assert!(tokio::time::timeout(patience, client.close()).await.is_ok());
+    let limit = Duration::from_secs(30);
+    assert!(tokio::time::timeout(limit, client.close()).await.is_ok());
 }

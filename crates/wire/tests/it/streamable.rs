@@ -24,7 +24,9 @@ async fn a_tool_call_is_answered_as_json() {
 #[tokio::test]
 async fn a_tool_call_is_answered_as_an_event_stream() {
     let (base, _) = serve(|seen| match seen.rpc_method().as_str() {
-        "initialize" => typed("text/event-stream; charset=utf-8", &format!("data: {}\n\n", greeting(seen))),
+        "initialize" => {
+            typed("text/event-stream; charset=utf-8", &format!("data: {}\n\n", initialize_result(seen)))
+        }
         "tools/call" => {
             let answer = result_of(seen, r#"{"content":[]}"#);
             typed(
@@ -74,7 +76,7 @@ async fn payload_bytes_are_the_same_both_ways() {
 async fn a_json_rpc_error_is_told_and_kept_raw_for_those_who_forward() {
     const ERROR: &str = r#"{"code":-32602,"data":{"b":1e400},"message":"no such tool"}"#;
     let (base, _) = serve(|seen| match seen.rpc_method().as_str() {
-        "initialize" => json(&greeting(seen)),
+        "initialize" => json(&initialize_result(seen)),
         "tools/call" => json(&format!(r#"{{"jsonrpc":"2.0","id":{},"error":{ERROR}}}"#, seen.rpc_id())),
         "unread" => json(&format!(r#"{{"jsonrpc":"2.0","id":null,"error":{ERROR}}}"#)),
         _ => status(202),
@@ -93,7 +95,7 @@ async fn a_json_rpc_error_is_told_and_kept_raw_for_those_who_forward() {
 #[tokio::test]
 async fn a_batch_of_the_answer_and_others_is_sifted() {
     let (base, _) = serve(|seen| match seen.rpc_method().as_str() {
-        "initialize" => json(&greeting_of(seen, "2025-03-26")),
+        "initialize" => json(&initialize_result_of(seen, "2025-03-26")),
         "tools/call" => {
             let other = r#"{"jsonrpc":"2.0","id":"other","result":1}"#;
             json(&format!("[{other},{},{other}]", result_of(seen, "2")))
@@ -108,7 +110,7 @@ async fn a_batch_of_the_answer_and_others_is_sifted() {
 #[tokio::test]
 async fn an_answer_that_is_too_large_is_refused() {
     let (base, _) = serve(|seen| match seen.rpc_method().as_str() {
-        "initialize" => json(&greeting(seen)),
+        "initialize" => json(&initialize_result(seen)),
         "body" => json(&result_of(seen, &format!("\"{}\"", "x".repeat(2000)))),
         "event" => typed("text/event-stream", &format!("data: {}", "x".repeat(2000))),
         "depth" => json(&result_of(seen, &format!("{}{}", "[".repeat(200), "]".repeat(200)))),
@@ -132,7 +134,7 @@ async fn an_answer_that_is_too_large_is_refused() {
 #[tokio::test]
 async fn an_answer_that_is_no_answer_is_refused() {
     let (base, _) = serve(|seen| match seen.rpc_method().as_str() {
-        "initialize" => json(&greeting(seen)),
+        "initialize" => json(&initialize_result(seen)),
         "html" => typed("text/html", "<html>"),
         "text" => json("hello"),
         "half" => json("{"),
@@ -157,7 +159,7 @@ async fn an_answer_that_is_no_answer_is_refused() {
 #[tokio::test]
 async fn a_refusal_says_status_and_reason() {
     let (base, _) = serve(|seen| match seen.rpc_method().as_str() {
-        "initialize" => json(&greeting(seen)),
+        "initialize" => json(&initialize_result(seen)),
         "plain" => {
             let mut reply = typed("text/plain", "try\nlater");
             *reply.status_mut() = 503.try_into().unwrap();

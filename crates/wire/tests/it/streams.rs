@@ -76,7 +76,7 @@ async fn client(stream: Stream, terms: ClientOptions) -> Client {
     let (base, _) = serve_raw(move |seen, mut connection| {
         Box::pin(async move {
             match seen.rpc_method().as_str() {
-                "initialize" => connection.json(&greeting(&seen)).await,
+                "initialize" => connection.json(&initialize_result(&seen)).await,
                 "tools/call" => write(stream, &seen, connection).await,
                 _ => connection.status("202 Accepted").await,
             }
@@ -97,7 +97,7 @@ async fn an_answer_in_odd_chunks_is_put_together() {
 }
 
 #[tokio::test]
-async fn progress_nobody_wants_is_ignored() {
+async fn unrequested_progress_is_ignored() {
     let client = client(Stream::Progress, terms()).await;
     client.request("tools/call", &no_params()).await.unwrap();
 }
@@ -139,7 +139,7 @@ async fn requests_of_the_server_are_answered_while_the_call_goes_on() {
         let replied = Arc::clone(&replied);
         Box::pin(async move {
             match seen.rpc_method().as_str() {
-                "initialize" => connection.json(&greeting(&seen)).await,
+                "initialize" => connection.json(&initialize_result(&seen)).await,
                 "tools/call" => {
                     connection.open_events().await;
                     connection.event(r#"{"jsonrpc":"2.0","id":"p-1","method":"ping"}"#).await;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_store::Principal;
-use embody_store::audit::Outcome as Ended;
+use embody_store::audit::Outcome as AuditOutcome;
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
 use embody_wire::server::{Call, TASKS, code, failure, failure_with};
@@ -151,15 +151,13 @@ async fn request_about(
     }
     if let Some((audit, to)) = audit {
         let came = match &sent {
-            Ok(carried) => outcome_of(carried),
-            Err(_) => (Ended::Denied, Some("not sent: there is no such task any more".to_owned())),
+            Ok(result) => outcome_of(result),
+            Err(_) => (AuditOutcome::Denied, Some("not sent: there is no such task any more".to_owned())),
         };
         audit.record(&broker.config, session, to, came).await;
     }
     let outcome = match sent {
-        Ok(carried) => {
-            forward::outcome_for_host(session, upstream, &Kind::Method.name(method), carried).await
-        }
+        Ok(result) => forward::outcome_for_host(session, upstream, &Kind::Method.name(method), result).await,
         Err(gone) => gone,
     };
     host_view(broker, handle, call, method, outcome).await
@@ -211,7 +209,7 @@ async fn request_outcome(
 ) -> Outcome {
     let what = Kind::Method.name(calling.method);
     match send(handle, call, calling, limit).await {
-        Ok(carried) => forward::outcome_for_host(&handle.session, &handle.upstream, &what, carried).await,
+        Ok(result) => forward::outcome_for_host(&handle.session, &handle.upstream, &what, result).await,
         Err(gone) => gone,
     }
 }
@@ -240,17 +238,17 @@ async fn send(
     }
     let params = params_for(params, &handle.task);
     let calling = OutgoingCall { method, params: params.as_deref() };
-    let carried = {
+    let result = {
         let item = &Kind::Method.name(method);
         let trip =
             UpstreamCall { session, upstream: name, item, link: &link, call, limit, permit: &handle.permit };
         call_upstream_once(trip, calling).await
     };
-    Ok(match carried {
+    Ok(match result {
         CallResult::Answered(outcome) if link.input_required(&outcome).is_some() => {
             CallResult::Answered(unclear_status(handle))
         }
-        carried => carried,
+        result => result,
     })
 }
 

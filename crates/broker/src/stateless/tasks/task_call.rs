@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use embody_store::audit::{CallEnd, Event, Outcome as Ended, Record};
+use embody_store::audit::{CallEnd, Event, Outcome as AuditOutcome, Record};
 use embody_wire::message::may_contain;
 use embody_wire::server::{Era, TASKS};
 use embody_wire::{Error, Outcome};
@@ -13,8 +13,9 @@ use serde_json::value::RawValue;
 use super::task_id::TaskRef;
 use super::task_state::{TaskEnd, TaskState};
 use crate::Broker;
-use crate::arguments::{Arguments, Members};
+use crate::arguments::Arguments;
 use crate::forward;
+use crate::json::Members;
 use crate::pipeline::ToolCall;
 use crate::pipeline::record::outcome_of;
 use crate::pipeline::respond::raw;
@@ -41,23 +42,24 @@ pub(crate) struct TaskCall {
     /// Whether a host may still request its result.
     pub(crate) is_wanted: bool,
     /// Whether the host has requested its cancellation.
-    pub(crate) is_told_to_stop: bool,
+    pub(crate) is_cancel_requested: bool,
     /// Until when it is remembered and keeps its session alive without requests.
     pub(crate) until: Instant,
 }
 
 impl TaskCall {
-    fn of(act: &ToolCall<'_>, state: &TaskState<'_>) -> Self {
+    fn of(call: &ToolCall<'_>, state: &TaskState<'_>) -> Self {
         let kept = state.ttl_ms().map_or(KEPT, Duration::from_millis).min(forward::LONGEST_RUN);
         let begun = Self {
-            call_id: act.id.clone(),
-            tool: act.tool.tool.clone(),
-            class: act.ruling.class,
-            arguments: Arc::clone(&act.arguments),
-            is_observed: matches!(act.upstream.spec().role, Role::Body(_)) && !observes_itself(act.upstream),
-            is_of_session: act.upstream.spec().is_process(),
+            call_id: call.id.clone(),
+            tool: call.tool.tool.clone(),
+            class: call.ruling.class,
+            arguments: Arc::clone(&call.arguments),
+            is_observed: matches!(call.upstream.spec().role, Role::Body(_))
+                && !observes_itself(call.upstream),
+            is_of_session: call.upstream.spec().is_process(),
             is_wanted: true,
-            is_told_to_stop: false,
+            is_cancel_requested: false,
             until: Instant::now() + kept,
         };
         if begun.argument_bytes() > LONGEST_ARGUMENTS { begun.without_arguments() } else { begun }
@@ -73,9 +75,9 @@ impl TaskCall {
 
     /// Replaces the arguments with their length.
     pub(crate) fn without_arguments(mut self) -> Self {
-        let told = raw(&json!({"is_cut": true, "bytes": self.argument_bytes()}));
-        if let Ok(told) = Arguments::read(Some(&told)) {
-            self.arguments = Arc::new(told);
+        let cut = raw(&json!({"is_cut": true, "bytes": self.argument_bytes()}));
+        if let Ok(cut) = Arguments::read(Some(&cut)) {
+            self.arguments = Arc::new(cut);
         }
         self
     }
@@ -86,21 +88,21 @@ impl TaskCall {
 /// where these members have no meaning.
 pub(crate) async fn register_task(
     broker: &Broker,
-    act: &ToolCall<'_>,
-    carried: CallResult,
+    call: &ToolCall<'_>,
+    call_result: CallResult,
 ) -> (CallResult, Option<String>) {
-    let has_sessions = !act.link.as_ref().is_ok_and(|link| link.is_stateless());
-    let is_stateless = act.request.host.era() == Era::Stateless;
-    let result = match &carried {
+    let has_sessions = !call.link.as_ref().is_ok_and(|link| link.is_stateless());
+    let is_stateless = call.request.host.era() == Era::Stateless;
+    let result = match &call_result {
         CallResult::Answered(Outcome::Result(result)) if is_task(result) => result,
-        _ => return (carried, None),
+        _ => return (call_result, None),
     };
-    if has_sessions || !is_stateless || !act.request.host.initialize_params().has_extension(TASKS) {
+    if has_sessions || !is_stateless || !call.request.host.initialize_params().has_extension(TASKS) {
         let error = Error::Protocol("it made a task of the call, which this host cannot follow");
         return (CallResult::Lost(error), None);
     }
-    match new_task_for_host(broker, act, result).await {
-        Ok((told, task)) => (CallResult::Answered(Outcome::Result(told)), Some(task)),
+    match new_task_for_host(broker, call, result).await {
+        Ok((result, task)) => (CallResult::Answered(Outcome::Result(result)), Some(task)),
         Err(error) => (CallResult::Lost(error), None),
     }
 }
@@ -108,14 +110,14 @@ pub(crate) async fn register_task(
 /// Registers a new task; returns its state for the host and the server's own id.
 async fn new_task_for_host(
     broker: &Broker,
-    act: &ToolCall<'_>,
+    call: &ToolCall<'_>,
     result: &RawValue,
 ) -> Result<(Box<RawValue>, String), Error> {
     let unclear = || Error::Protocol("it made a task of the call that cannot be told from others");
     let state = TaskState::read(result).ok_or_else(unclear)?;
-    let (session, upstream) = (act.session, &act.tool.upstream);
-    let process = match &act.link {
-        Ok(link) if act.upstream.spec().is_process() => session.routes.process(upstream, link.number()),
+    let (session, upstream) = (call.session, &call.tool.upstream);
+    let process = match &call.link {
+        Ok(link) if call.upstream.spec().is_process() => session.routes.process(upstream, link.number()),
         _ => Some(String::new()),
     };
     let process = process.ok_or(Error::NoAnswer)?;
@@ -125,13 +127,14 @@ async fn new_task_for_host(
         upstream: upstream.to_string(),
         task: state.task.clone(),
     };
-    let id = super::task_id::encode(broker, &act.request.host.principal, &named).await.map_err(|reason| {
-        tracing::error!(call = act.id, session = session.id, reason, "a task has no id for its host");
-        Error::Protocol("it made a task of the call, which cannot be named")
-    })?;
-    let asker = super::asker(session, upstream, act.request);
+    let id =
+        super::task_id::encode(broker, &call.request.host.principal, &named).await.map_err(|reason| {
+            tracing::error!(call = call.id, session = session.id, reason, "a task has no id for its host");
+            Error::Protocol("it made a task of the call, which cannot be named")
+        })?;
+    let asker = super::asker(session, upstream, call.request);
     let for_host = state.for_host(&id, &asker).ok_or_else(unclear)?;
-    session.routes.begin_task(upstream, &named.task, TaskCall::of(act, &state));
+    session.routes.begin_task(upstream, &named.task, TaskCall::of(call, &state));
     forward::update_keep_alive(session, upstream);
     Ok((for_host, named.task))
 }
@@ -155,7 +158,7 @@ pub(super) async fn record_task_end(
     if begun.class != Class::Read {
         let (outcome, detail) = match &came {
             Some(came) => ended_by(came),
-            None => (Ended::Unknown, cancelled(begun.is_told_to_stop, state.message().as_deref())),
+            None => (AuditOutcome::Unknown, cancelled(begun.is_cancel_requested, state.message().as_deref())),
         };
         let end = CallEnd { call_id: begun.call_id.clone(), outcome, detail: Some(detail) };
         audit_end(broker, session, end).await;
@@ -189,9 +192,9 @@ async fn audit_end(broker: &Broker, session: &Session, end: CallEnd) {
     }
 }
 
-fn ended_by(came: &CallResult) -> (Ended, String) {
+fn ended_by(came: &CallResult) -> (AuditOutcome, String) {
     match outcome_of(came) {
-        (Ended::Done, _) => (Ended::Done, "the task has completed".to_owned()),
+        (AuditOutcome::Done, _) => (AuditOutcome::Done, "the task has completed".to_owned()),
         (outcome, None) => (outcome, "the task has failed".to_owned()),
         (outcome, Some(why)) => (outcome, format!("the task has failed: {why}")),
     }
@@ -199,8 +202,8 @@ fn ended_by(came: &CallResult) -> (Ended, String) {
 
 /// Why the outcome of a cancelled task is unknown. The server reports the cancellation, but may have stopped halfway or left
 /// work running.
-fn cancelled(is_told_to_stop: bool, message: Option<&str>) -> String {
-    let by = if is_told_to_stop {
+fn cancelled(is_cancel_requested: bool, message: Option<&str>) -> String {
+    let by = if is_cancel_requested {
         "the host told the task to stop, and its server says that it is cancelled"
     } else {
         "the server says that the task is cancelled, and nobody is known to have told it so"
@@ -233,7 +236,7 @@ mod tests {
             is_observed: true,
             is_of_session: true,
             is_wanted: true,
-            is_told_to_stop: false,
+            is_cancel_requested: false,
             until,
         }
     }
@@ -254,12 +257,12 @@ mod tests {
 
     #[test]
     fn a_task_that_was_cancelled_says_by_whom_and_in_which_words() {
-        let told = cancelled(true, Some("stopped after 3 of 9"));
-        assert!(told.starts_with("the host told the task to stop"), "{told}");
-        assert!(told.ends_with("a part of it before; in its words: stopped after 3 of 9"), "{told}");
-        let told = cancelled(false, None);
-        assert!(told.starts_with("the server says that the task is cancelled"), "{told}");
-        assert!(told.ends_with("a part of it before"), "{told}");
+        let text = cancelled(true, Some("stopped after 3 of 9"));
+        assert!(text.starts_with("the host told the task to stop"), "{text}");
+        assert!(text.ends_with("a part of it before; in its words: stopped after 3 of 9"), "{text}");
+        let text = cancelled(false, None);
+        assert!(text.starts_with("the server says that the task is cancelled"), "{text}");
+        assert!(text.ends_with("a part of it before"), "{text}");
         assert!(cancelled(true, Some(&"x".repeat(10 * MESSAGE))).len() < 2 * MESSAGE);
     }
 

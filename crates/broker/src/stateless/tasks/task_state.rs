@@ -4,7 +4,7 @@ use embody_wire::message::may_contain;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::arguments::Members;
+use crate::json::Members;
 use crate::server_requests::{Requester, host_requests};
 use crate::stateless::era_meta::{member, scrub_result};
 

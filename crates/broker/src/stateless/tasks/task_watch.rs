@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::task_state::TaskState;
 use super::{TaskHandle, is_unknown, request_outcome};
 use crate::Broker;
-use crate::arguments::Members;
+use crate::json::Members;
 use crate::pipeline::respond::raw;
 use crate::session::Session;
 use crate::stateless::era_meta::member;
@@ -156,15 +156,15 @@ impl TaskWatch {
             listeners.watch_tasks(&handle.upstream.spec().name, &handle.task, on);
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let mut told: Vec<&Arc<Upstream>> = Vec::new();
+        let mut notified: Vec<&Arc<Upstream>> = Vec::new();
         for handle in counted() {
             let upstream = &handle.upstream;
             // An unavailable server receives the current list when it reconnects.
             let is_needed = on || upstream.health() == Health::Connected;
-            if !is_needed || told.iter().any(|known| Arc::ptr_eq(known, upstream)) {
+            if !is_needed || notified.iter().any(|known| Arc::ptr_eq(known, upstream)) {
                 continue;
             }
-            told.push(upstream);
+            notified.push(upstream);
             let (listeners, upstream) = (Arc::clone(listeners), Arc::clone(upstream));
             runtime.spawn(async move {
                 if let Ok(link) = upstream.lease().await {

@@ -61,7 +61,7 @@ async fn host(desk: &Server, spec: BodySpec, rules: Vec<Rule>) -> (Host, Store) 
     let mut setup = setup(&Server::silent("mind"), &[(desk, spec)]).await;
     setup.policy = Policy::new(rules);
     let store = setup.store.clone();
-    let host = Host::greeted(Broker::start(setup)).await;
+    let host = Host::initialized(Broker::start(setup)).await;
     host.until("desk", "connected").await;
     (host, store)
 }
@@ -259,7 +259,7 @@ async fn what_is_the_minds_by_its_scheme_or_name_is_no_bodys() {
             r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"{uri}"}}}}"#
         ));
     }
-    assert_eq!(host.hears().await.1, r#"{"uri":"desk://1"}"#);
+    assert_eq!(host.next_notification().await.1, r#"{"uri":"desk://1"}"#);
     host.end().await;
 }
 

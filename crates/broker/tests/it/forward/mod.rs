@@ -4,4 +4,4 @@ mod gated;
 mod lists;
 mod notifications;
 mod requests;
-mod standing;
+mod subscriptions;

@@ -17,7 +17,7 @@ async fn what_a_server_says_reaches_the_host_as_it_is_and_in_order() {
     // These contain ids and tokens of the server, which the host would take for its own.
     a.say(&note("notifications/cancelled", r#"{"requestId":1}"#));
     a.say(&note("notifications/progress", r#"{"progressToken":1,"progress":1}"#));
-    let said = [
+    let notifications = [
         ("notifications/message", r#"{ "level":"info","data":{"n":1.0,"x":null} }"#),
         ("notifications/resources/updated", r#"{"uri":"a://1"}"#),
         ("notifications/resources/list_changed", r#"{"_meta":{"a":12345678901234567890}}"#),
@@ -27,11 +27,11 @@ async fn what_a_server_says_reaches_the_host_as_it_is_and_in_order() {
     // MCP does not define this notification, so a host's reaction is unknown.
     a.say(&note("notifications/x/unknown", "[1.0, null]"));
     a.say(&note("tools/call", r#"{"name":"look"}"#));
-    for (method, params) in said {
+    for (method, params) in notifications {
         a.say(&note(method, params));
     }
-    for (method, params) in said {
-        assert_eq!(host.hears().await, (method.to_owned(), params.to_owned()));
+    for (method, params) in notifications {
+        assert_eq!(host.next_notification().await, (method.to_owned(), params.to_owned()));
     }
     host.end().await;
 }
@@ -81,8 +81,8 @@ async fn what_a_server_logs_before_its_greeting_is_over_reaches_the_host() {
     });
     assert!(itself.set(a.clone()).is_ok());
     let host = Host::new(&[&a]).await;
-    let heard = host.hears().await;
-    assert_eq!(heard.1, r#"{ "level":"debug","data":"I start" }"#, "{}", heard.0);
+    let received = host.next_notification().await;
+    assert_eq!(received.1, r#"{ "level":"debug","data":"I start" }"#, "{}", received.0);
     host.end().await;
 }
 
@@ -97,7 +97,7 @@ async fn one_that_talks_without_end_does_not_silence_another() {
     }
     calm.say(&note("notifications/resources/updated", r#"{"uri":"calm://1"}"#));
     loop {
-        let (method, params) = host.hears().await;
+        let (method, params) = host.next_notification().await;
         if method == "notifications/resources/updated" {
             assert_eq!(params, r#"{"uri":"calm://1"}"#);
             break;

@@ -7,7 +7,12 @@ use crate::stage::{Host, Reply, Server, body, recorded, result, setup};
 const RESOURCES: &str = r#"{"resources":{"subscribe":true},"completions":{}}"#;
 
 /// Lists one URI and one template, and has another URI that it does not list.
-fn shelf(name: &'static str, listed: &'static str, template: &'static str, unlisted: &'static str) -> Server {
+fn library(
+    name: &'static str,
+    listed: &'static str,
+    template: &'static str,
+    unlisted: &'static str,
+) -> Server {
     Server::new(name, RESOURCES, move |method, params| match method {
         "resources/list" => result(format!(r#"{{"resources":[{{"uri":"{listed}","name":"x"}}]}}"#)),
         "resources/templates/list" => {
@@ -34,9 +39,9 @@ fn text(uri: &str, by: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_resource_is_read_from_whoever_has_it() {
-    let a = shelf("a", "both://1", "a://{x}", "a-only://1");
-    let b = shelf("b", "both://1", "tpl://{x}", "b-only://1");
+async fn a_resource_is_read_from_its_server() {
+    let a = library("a", "both://1", "a://{x}", "a-only://1");
+    let b = library("b", "both://1", "tpl://{x}", "b-only://1");
     let host = Host::new(&[&a, &b]).await;
     // No server has listed anything: each is asked in turn.
     let read = async |uri: &str| host.result("resources/read", &format!(r#"{{ "uri":"{uri}" }}"#)).await;
@@ -70,8 +75,8 @@ async fn who_could_not_be_asked_for_a_resource_is_said() {
 }
 
 #[tokio::test]
-async fn the_only_one_with_resources_gets_what_nobody_listed() {
-    let a = shelf("a", "a://1", "a://{x}", "a://2");
+async fn an_unlisted_resource_goes_to_the_only_server_with_resources() {
+    let a = library("a", "a://1", "a://{x}", "a://2");
     let host = Host::new(&[&Server::silent("b"), &a]).await;
     let (code, words) = host.error("resources/read", r#"{"uri":"odd://1"}"#).await;
     assert_eq!((code, &*words), (-32002, "not mine"));
@@ -87,7 +92,7 @@ async fn a_completion_goes_where_its_prompt_or_template_is() {
             _ => None,
         })
     };
-    let (a, b, shelf) = (prompts("a"), prompts("b"), shelf("shelf", "s://1", "s://{x}", "s://2"));
+    let (a, b, shelf) = (prompts("a"), prompts("b"), library("shelf", "s://1", "s://{x}", "s://2"));
     let host = Host::new(&[&a, &b, &shelf]).await;
     let params =
         r#"{"argument":{"name":"b__greet","value":"b"}, "ref":{ "type":"ref/prompt","name":"b__greet" }}"#;
@@ -204,7 +209,7 @@ async fn a_task_is_asked_for_where_it_runs() {
     let (a, b) = (tasks("a"), tasks("b"));
     let setup = setup(&Server::silent("mind"), &[(&a, body()), (&b, body())]).await;
     let store = setup.store.clone();
-    let host = Host::greeted(Broker::start(setup)).await;
+    let host = Host::initialized(Broker::start(setup)).await;
     host.until("b", "connected").await;
     host.result("tools/list", "").await;
     assert_eq!(host.error("tasks/get", r#"{"taskId":"b-1"}"#).await.0, -32602, "nobody has said so");
@@ -222,8 +227,8 @@ async fn a_task_is_asked_for_where_it_runs() {
     assert_eq!(got("tasks/result", "a-2").await, "a");
     assert_eq!(got("tasks/cancel", "b-2").await, "b");
     // The cancellation is recorded.
-    let said = recorded(&store, "task").await;
-    let words = ["body", "task", "said", "outcome"].map(|name| said.text(name).unwrap());
+    let record = recorded(&store, "task").await;
+    let words = ["body", "task", "said", "outcome"].map(|name| record.text(name).unwrap());
     assert_eq!(words, ["b", "b-2", "cancel", "done"]);
     host.end().await;
 }

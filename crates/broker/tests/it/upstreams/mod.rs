@@ -1,7 +1,7 @@
 //! Supervised connections to servers in this process and to misbehaving processes.
 
+mod idle;
 mod processes;
-mod rest;
 mod scripted;
 
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use tokio::time::timeout;
 
 use self::scripted::{Does, LONG, SOON, Scripted, hello, listing, names, note, start, still, until};
 
-async fn next_said(hears: &mut mpsc::Receiver<UpstreamEvent>) -> ServerMessage {
-    let said = async {
+async fn next_message(events: &mut mpsc::Receiver<UpstreamEvent>) -> ServerMessage {
+    let message = async {
         loop {
-            match hears.recv().await.expect("the upstream is gone") {
+            match events.recv().await.expect("the upstream is gone") {
                 UpstreamEvent::Notification { upstream, notification } => {
                     assert_eq!(&*upstream, "body");
                     return ServerMessage::Notification(notification);
@@ -34,7 +34,7 @@ async fn next_said(hears: &mut mpsc::Receiver<UpstreamEvent>) -> ServerMessage {
             }
         }
     };
-    timeout(SOON, said).await.expect("nothing was said")
+    timeout(SOON, message).await.expect("nothing was said")
 }
 
 // spec: N-13
@@ -72,29 +72,29 @@ async fn tools_that_change_are_listed_again_and_other_words_are_passed_on() {
         ]),
         _ => message.plain(&["a"]),
     });
-    let (upstream, mut hears) = server.start(still());
+    let (upstream, mut events) = server.start(still());
     timeout(SOON, upstream.wait_settled()).await.unwrap();
     assert_eq!(names(&upstream), ["a"]);
     let link = upstream.lease().await.unwrap();
     let mut running = link.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap();
     assert!(matches!(running.next().await, CallEvent::Done(_)));
-    let ServerMessage::Notification(said) = next_said(&mut hears).await else { panic!() };
-    assert_eq!(said.method, "notifications/resources/list_changed", "the other one is not passed on");
-    until(&mut hears, || names(&upstream) == ["a", "b"]).await;
+    let ServerMessage::Notification(message) = next_message(&mut events).await else { panic!() };
+    assert_eq!(message.method, "notifications/resources/list_changed", "the other one is not passed on");
+    until(&mut events, || names(&upstream) == ["a", "b"]).await;
 }
 
 // spec: N-13
 #[tokio::test]
-async fn whoever_wants_a_server_that_is_away_makes_an_attempt_at_once() {
+async fn a_lease_of_an_unavailable_server_connects_at_once() {
     let server =
         Scripted::new(|message| if message.connection < 2 { Does::Close } else { message.plain(&["a"]) });
-    let (upstream, mut hears) = server.start(still());
+    let (upstream, mut events) = server.start(still());
     timeout(SOON, upstream.wait_settled()).await.unwrap();
     assert_eq!((upstream.status().health, server.connections()), (Health::Unavailable, 1));
     assert!(timeout(SOON, upstream.lease()).await.unwrap().is_err(), "the second attempt fails too");
     assert!(timeout(SOON, upstream.lease()).await.unwrap().is_ok());
     assert_eq!(server.connections(), 3);
-    until(&mut hears, || names(&upstream) == ["a"]).await;
+    until(&mut events, || names(&upstream) == ["a"]).await;
     assert_eq!(upstream.status().health, Health::Connected);
 }
 
@@ -104,13 +104,13 @@ async fn attempts_are_made_again_and_again_without_anybody_asking() {
     let server =
         Scripted::new(|message| if message.connection < 6 { Does::Close } else { message.plain(&["a"]) });
     let fast = Duration::from_millis(1);
-    let (upstream, mut hears) = server.start(Backoff { retry_first: fast, retry_max: fast, ..still() });
-    until(&mut hears, || upstream.status().health == Health::Connected).await;
+    let (upstream, mut events) = server.start(Backoff { retry_first: fast, retry_max: fast, ..still() });
+    until(&mut events, || upstream.status().health == Health::Connected).await;
     assert_eq!((server.connections(), upstream.status().restarts), (7, 0));
 }
 
 #[tokio::test]
-async fn a_server_that_always_fails_is_left_alone_whoever_asks() {
+async fn a_server_that_always_fails_is_not_connected_on_every_lease() {
     let server = Scripted::new(|_| Does::Close);
     let (upstream, _hears) = server.start(Backoff { failures_max: 3, cooldown: LONG, ..still() });
     timeout(SOON, upstream.wait_settled()).await.unwrap();
@@ -126,12 +126,12 @@ async fn a_connection_that_is_lost_is_opened_again_and_the_tools_stay_meanwhile(
         "tools/call" => Does::Close,
         _ => message.plain(&["a"]),
     });
-    let (upstream, mut hears) = server.start(still());
+    let (upstream, mut events) = server.start(still());
     timeout(SOON, upstream.wait_settled()).await.unwrap();
     let link = upstream.lease().await.unwrap();
     let mut running = link.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap();
     assert!(matches!(running.next().await, CallEvent::Lost(_)));
-    until(&mut hears, || upstream.status().health == Health::Unavailable).await;
+    until(&mut events, || upstream.status().health == Health::Unavailable).await;
     assert_eq!(names(&upstream), ["a"]);
     assert!(upstream.status().reason.is_some());
     timeout(SOON, upstream.lease()).await.unwrap().unwrap();
@@ -146,8 +146,8 @@ async fn a_server_that_no_longer_answers_is_connected_again() {
     });
     let soon = Duration::from_millis(5);
     let pace = Backoff { ping_interval: soon, ping_timeout: soon, retry_first: soon, ..still() };
-    let (upstream, mut hears) = server.start(pace);
-    until(&mut hears, || upstream.status().restarts >= 1 && upstream.status().health == Health::Connected)
+    let (upstream, mut events) = server.start(pace);
+    until(&mut events, || upstream.status().restarts >= 1 && upstream.status().health == Health::Connected)
         .await;
 }
 
@@ -192,30 +192,30 @@ async fn a_broker_among_its_own_upstreams_is_refused_for_good() {
 // spec: N-06
 #[tokio::test]
 async fn a_server_is_told_that_its_client_is_a_broker() {
-    let (told, mut tells) = mpsc::unbounded_channel();
+    let (sender, mut names_seen) = mpsc::unbounded_channel();
     let server = Scripted::new(move |message| {
         if message.method == "initialize" {
-            told.send(message.params["clientInfo"]["name"].clone()).unwrap();
+            sender.send(message.params["clientInfo"]["name"].clone()).unwrap();
         }
         message.plain(&[])
     });
     let (_upstream, _hears) = server.start(still());
-    assert_eq!(timeout(SOON, tells.recv()).await.unwrap().unwrap(), "embody-broker");
+    assert_eq!(timeout(SOON, names_seen.recv()).await.unwrap().unwrap(), "embody-broker");
 }
 
 #[tokio::test]
-async fn what_a_server_asks_while_it_lists_is_answered_by_whoever_listens() {
+async fn a_request_during_listing_goes_to_the_listener() {
     let server = Scripted::new(|message| match message.method {
         "tools/list" => Does::Write(vec![json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})]),
         "answer" => Does::Write(vec![json!({"jsonrpc": "2.0", "id": 2, "result": listing(&["rooted"])})]),
         _ => message.plain(&[]),
     });
-    let (upstream, mut hears) = server.start(still());
-    let ServerMessage::Request(question) = next_said(&mut hears).await else { panic!() };
+    let (upstream, mut events) = server.start(still());
+    let ServerMessage::Request(question) = next_message(&mut events).await else { panic!() };
     assert_eq!(question.method, "roots/list");
     let roots = RawValue::from_string(r#"{"roots":[]}"#.to_owned()).unwrap();
     upstream.lease().await.unwrap().answer(Response::success(question.id, roots)).await.unwrap();
-    until(&mut hears, || names(&upstream) == ["rooted"]).await;
+    until(&mut events, || names(&upstream) == ["rooted"]).await;
 }
 
 #[tokio::test]
@@ -254,7 +254,7 @@ async fn a_server_without_tools_is_not_asked_for_them() {
 }
 
 #[tokio::test]
-async fn words_that_nobody_hears_hold_up_no_answer() {
+async fn unread_notifications_do_not_delay_a_response() {
     let server = Scripted::new(|message| match message.method {
         "tools/call" => {
             let mut words = vec![note("notifications/resources/updated"); 2000];

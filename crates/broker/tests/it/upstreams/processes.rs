@@ -80,13 +80,13 @@ async fn gone(left: impl Fn() -> Vec<String>) {
 #[tokio::test]
 async fn a_process_that_crashes_in_a_call_loses_the_call_and_is_started_again() {
     let (route, mark) = wayward("crash");
-    let (upstream, mut hears) = start(route, Limits::default(), still());
+    let (upstream, mut events) = start(route, Limits::default(), still());
     timeout(SOON, upstream.wait_settled()).await.unwrap();
     let link = upstream.lease().await.unwrap();
     let first = upstream.status().pid.unwrap();
     let mut running = link.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap();
     assert!(matches!(timeout(SOON, running.next()).await.unwrap(), CallEvent::Lost(_)));
-    until(&mut hears, || upstream.status().health == Health::Unavailable).await;
+    until(&mut events, || upstream.status().health == Health::Unavailable).await;
     assert_eq!(names(&upstream), ["stray"], "kept while it is away");
     timeout(SOON, upstream.lease()).await.unwrap().unwrap();
     let state = upstream.status();
@@ -127,9 +127,9 @@ async fn a_process_without_sessions_that_hangs_is_found_although_it_is_listened_
     let (route, mark) = wayward("hung");
     let soon = Duration::from_millis(20);
     let pace = Backoff { ping_interval: soon, ping_timeout: soon, ..still() };
-    let (upstream, mut hears) = start(route, Limits::default(), pace);
-    until(&mut hears, || names(&upstream) == ["stray"]).await;
-    until(&mut hears, || upstream.status().health == Health::Unavailable).await;
+    let (upstream, mut events) = start(route, Limits::default(), pace);
+    until(&mut events, || names(&upstream) == ["stray"]).await;
+    until(&mut events, || upstream.status().health == Health::Unavailable).await;
     let reason = upstream.status().reason.unwrap();
     assert!(reason.contains("whether it lives"), "{reason}");
     timeout(SOON, upstream.shutdown()).await.unwrap();

@@ -123,7 +123,7 @@ pub(crate) fn start(
     limits: Limits,
     pace: Backoff,
 ) -> (Arc<Upstream>, mpsc::Receiver<UpstreamEvent>) {
-    let (heard, hears) = mpsc::channel(64);
+    let (sender, events) = mpsc::channel(64);
     let role = Role::Body(BodySpec { allow: vec![Glob::new("*")], ..BodySpec::default() });
     let spec = Spec {
         name: "body".to_owned(),
@@ -137,7 +137,7 @@ pub(crate) fn start(
         tools: None,
         era: EraCache::default(),
     };
-    (Upstream::start_with_backoff(pace, Arc::new(spec), InitializeParams::default(), heard), hears)
+    (Upstream::start_with_backoff(pace, Arc::new(spec), InitializeParams::default(), sender), events)
 }
 
 /// Only the first attempt happens by itself.
@@ -157,10 +157,10 @@ pub(crate) fn names(upstream: &Upstream) -> Vec<String> {
 }
 
 /// Waits for a state of an upstream, which reports every change.
-pub(crate) async fn until(hears: &mut mpsc::Receiver<UpstreamEvent>, is_so: impl Fn() -> bool) {
+pub(crate) async fn until(events: &mut mpsc::Receiver<UpstreamEvent>, is_so: impl Fn() -> bool) {
     let changes = async {
         while !is_so() {
-            hears.recv().await.expect("the upstream is gone");
+            events.recv().await.expect("the upstream is gone");
         }
     };
     timeout(SOON, changes).await.expect("it did not become so");

@@ -35,7 +35,7 @@ impl Host {
         let capabilities = to_raw_value(&json!({"elicitation": {}})).ok();
         let options = ConnectOptions {
             route: Route::InProcess(InProcessServer::new(Arc::clone(broker), move || {
-                Some((principal.clone(), CancellationToken::new()))
+                (principal.clone(), CancellationToken::new())
             })),
             params: InitializeParams { capabilities, ..InitializeParams::named("embody-demo") },
             tokens: None,

@@ -170,7 +170,7 @@ impl DemoRuntime {
 
     async fn close(self) {
         let Self { store, broker, prompts, .. } = self;
-        broker.end().await;
+        broker.shutdown().await;
         drop((broker, prompts));
         store.close().await;
     }

@@ -117,7 +117,7 @@ pub(super) async fn verify(
     transcript: &mut Transcript,
 ) -> Result<AuditReport, CliError> {
     transcript.step("The audit chain is intact")?;
-    runtime.broker.end().await;
+    runtime.broker.shutdown().await;
     let report = runtime.store.audit().verify().await?;
     let seen = serde_json::to_value(&report).unwrap_or_default();
     let is_whole =

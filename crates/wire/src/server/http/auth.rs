@@ -44,7 +44,7 @@ impl OriginGuard {
     pub fn check(&self, headers: &HeaderMap) -> Result<(), String> {
         let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         if !self.knows(name(host)) {
-            return Err(format!("`{}` is not served here", shown(host)));
+            return Err(format!("`{}` is not served here", printable(host)));
         }
         let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
         let origin = origin.to_str().unwrap_or_default();
@@ -55,7 +55,7 @@ impl OriginGuard {
         if known {
             return Ok(());
         }
-        Err(format!("the origin `{}` is not allowed", shown(origin)))
+        Err(format!("the origin `{}` is not allowed", printable(origin)))
     }
 
     fn knows(&self, name: &str) -> bool {
@@ -159,7 +159,7 @@ fn name(host: &str) -> &str {
     }
 }
 
-fn shown(value: &str) -> String {
+fn printable(value: &str) -> String {
     value.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 

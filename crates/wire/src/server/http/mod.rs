@@ -86,7 +86,7 @@ pub fn router<S: Service>(service: Arc<S>, options: Options, shutdown: Cancellat
     let limits = options.limits.clone();
     let server = Arc::new(HttpServer::new(service, options, shutdown.clone()));
     tokio::spawn(revocation::watch(Arc::downgrade(&server), shutdown.clone()));
-    tokio::spawn(sessions::sweep(Arc::downgrade(&server), limits, shutdown));
+    tokio::spawn(sessions::expire_idle(Arc::downgrade(&server), limits, shutdown));
     if let Some(relays) = server.service.replicated().and_then(|service| service.events()) {
         tokio::spawn(replica::receive(Arc::downgrade(&server), relays));
     }

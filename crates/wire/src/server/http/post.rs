@@ -225,9 +225,9 @@ async fn in_session<S: Service>(
     if let Some(version) = headers::version(headers).filter(is_unknown) {
         return Err(HttpError::with(StatusCode::BAD_REQUEST, first_id, unsupported(version)));
     }
-    let is_greeting =
+    let is_initialize =
         matches!(messages.as_slice(), [Message::Request(request)] if request.method == "initialize");
-    let session = if is_greeting {
+    let session = if is_initialize {
         let session = Session::streamable(server, by);
         if server.shutdown.is_cancelled() || !server.sessions.keep(&session) {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "no more sessions can be opened now");
@@ -248,9 +248,9 @@ async fn in_session<S: Service>(
         }
     };
     // Whether there is a session is known only once `initialize` is answered.
-    let patience = if is_greeting { server.limits.request_timeout } else { STREAM_AFTER };
-    let mut response = run(server, &session, (messages, share), patience).await;
-    if is_greeting {
+    let limit = if is_initialize { server.limits.request_timeout } else { STREAM_AFTER };
+    let mut response = run(server, &session, (messages, share), limit).await;
+    if is_initialize {
         if session.connection.host.era() == Era::Session(None) {
             // The service rejected `initialize`, so the session is dropped.
             Box::pin(server.sessions.close(&session)).await;
@@ -280,7 +280,7 @@ async fn run<S: Service>(
     server: &HttpServer<S>,
     session: &Arc<Session<S>>,
     (messages, share): (Vec<Message>, RequestShare<S>),
-    patience: Duration,
+    limit: Duration,
 ) -> Response {
     let mut requests = Vec::new();
     for message in messages {
@@ -329,7 +329,7 @@ async fn run<S: Service>(
         forget.drop_buffer(number);
         StatusCode::OK
     };
-    reply(buffer, reader, style, held, (patience, plain)).await
+    reply(buffer, reader, style, held, (limit, plain)).await
 }
 
 /// A JSON body if the response is the first message, an event stream otherwise.
@@ -338,9 +338,9 @@ async fn reply(
     mut reader: Reader,
     style: Style,
     held: impl Send + 'static,
-    (patience, plain): (Duration, impl FnOnce(i64) -> StatusCode),
+    (limit, plain): (Duration, impl FnOnce(i64) -> StatusCode),
 ) -> Response {
-    let first = match tokio::time::timeout(patience, buffer.next(&mut reader)).await {
+    let first = match tokio::time::timeout(limit, buffer.next(&mut reader)).await {
         Ok(Next::Message(_, outgoing @ OutboundMessage { answer: Some(code), .. })) => {
             return response::outgoing(plain(code), outgoing);
         }

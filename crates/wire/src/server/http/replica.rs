@@ -18,7 +18,7 @@ pub(super) async fn receive<S: Service>(
     while let Some(relay) = relays.recv().await {
         let Some(server) = server.upgrade() else { return };
         match relay {
-            ReplicaEvent::FromHost { session, message } => said(&server, &session, message).await,
+            ReplicaEvent::FromHost { session, message } => on_host_message(&server, &session, message).await,
             ReplicaEvent::SessionDeleted { session } => {
                 // In the background: closing its upstream servers takes time, and other events must not wait.
                 tokio::spawn(async move {
@@ -32,9 +32,9 @@ pub(super) async fn receive<S: Service>(
                 let (service, suspended) = (Arc::clone(&server.service), Arc::clone(&server.suspended));
                 tokio::spawn(async move {
                     let Some(service) = service.multi_round() else { return };
-                    if let Some(told) = resume_for_replica(service, &suspended, &ticket, &request).await {
+                    if let Some(outcome) = resume_for_replica(service, &suspended, &ticket, &request).await {
                         // The requester may have left meanwhile.
-                        let _ = reply.send(told);
+                        let _ = reply.send(outcome);
                     }
                 });
             }
@@ -43,7 +43,7 @@ pub(super) async fn receive<S: Service>(
 }
 
 /// Handles a host's message to another process; ignored if the host has no session here.
-async fn said<S: Service>(server: &HttpServer<S>, session: &str, message: Message) {
+async fn on_host_message<S: Service>(server: &HttpServer<S>, session: &str, message: Message) {
     let Some(session) = server.sessions.of_anyone(session) else { return };
     match message {
         Message::Response(response) => drop(session.connection.host.server_requests.answer(response)),

@@ -150,7 +150,7 @@ impl<S: Service> Sessions<S> {
 }
 
 /// Closes idle sessions until shutdown; then closes all.
-pub(super) async fn sweep<S: Service>(
+pub(super) async fn expire_idle<S: Service>(
     server: Weak<HttpServer<S>>,
     limits: Limits,
     shutdown: CancellationToken,
@@ -273,7 +273,7 @@ impl<S: Service> Session<S> {
         self.closed.cancel();
         let buffers = std::mem::take(&mut *self.buffers.lock().unwrap_or_else(PoisonError::into_inner));
         buffers.values().for_each(|buffer| buffer.finish());
-        self.connection.end().await;
+        self.connection.close().await;
     }
 }
 

@@ -154,7 +154,7 @@ fn calls_are_counted_and_a_closed_connection_takes_none() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_what_the_connection_asks_itself_and_nothing_is_about_it() {
+async fn the_listen_request_has_no_caller_and_receives_no_other_messages() {
     let calls = Arc::new(Calls::default());
     let _listening = calls.enter(LISTEN, None, 9).unwrap();
     let ask = |id: u64| Request { id: id.into(), method: "roots/list".into(), params: None };

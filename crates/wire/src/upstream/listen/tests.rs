@@ -231,12 +231,14 @@ async fn a_request_that_cannot_be_renewed_now_is_kept() {
 }
 
 #[tokio::test]
-async fn what_may_have_changed_while_nobody_listened_has_changed() {
+async fn changes_missed_without_a_listener_are_reported() {
     let mut server =
         Server::new(ListenBackoff { first: Duration::from_millis(1), growth: 1, most: NEVER, grace: GRACE });
     for uri in ["a", "b"] {
         let params = serde_json::value::to_raw_value(&json!({ "uri": uri })).unwrap();
-        server.stateless.own(OutgoingCall { method: "resources/subscribe", params: Some(&params) });
+        server
+            .stateless
+            .answer_locally(OutgoingCall { method: "resources/subscribe", params: Some(&params) });
     }
     let agreed =
         json!({"toolsListChanged": true, "promptsListChanged": false, "resourceSubscriptions": ["b", "x"]});

@@ -95,7 +95,7 @@ impl Reaper {
         };
         // From here on, dropping the watch removes the entry if anything fails.
         let watch = Watch { guard: Arc::clone(self), number };
-        self.tell(&mut self.post(), number).map_err(|source| {
+        self.send_entry(&mut self.post(), number).map_err(|source| {
             let program = self.spec.program.display();
             Error::Start { program: format!("{program}, the guard of its process"), source }
         })?;
@@ -107,7 +107,7 @@ impl Reaper {
     }
 
     /// Sends the state of one entry to the helper; if the helper does not read, replaces it and sends everything.
-    fn tell(self: &Arc<Self>, post: &mut ReaperState, number: u64) -> std::io::Result<()> {
+    fn send_entry(self: &Arc<Self>, post: &mut ReaperState, number: u64) -> std::io::Result<()> {
         if let Some(running) = &mut post.running {
             // So short a line is written whole or not at all.
             if running.pipe.write_all(line(number, post.watched.get(&number)).as_bytes()).is_ok() {
@@ -119,8 +119,8 @@ impl Reaper {
     }
 
     /// The same, but reports a failure only to the operator.
-    fn tell_if_possible(self: &Arc<Self>, post: &mut ReaperState, number: u64) {
-        if let Err(error) = self.tell(post, number) {
+    fn try_send_entry(self: &Arc<Self>, post: &mut ReaperState, number: u64) {
+        if let Err(error) = self.send_entry(post, number) {
             (self.spec.trouble)(&format!("there is no guard of the servers' processes: {error}"));
         }
     }
@@ -234,7 +234,7 @@ impl Watch {
     pub(super) fn leads(&self, group: Pid) {
         let mut post = self.guard.post();
         post.watched.insert(self.number, Target::Group(group));
-        self.guard.tell_if_possible(&mut post, self.number);
+        self.guard.try_send_entry(&mut post, self.number);
     }
 }
 
@@ -242,7 +242,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         let mut post = self.guard.post();
         post.watched.remove(&self.number);
-        self.guard.tell_if_possible(&mut post, self.number);
+        self.guard.try_send_entry(&mut post, self.number);
     }
 }
 
@@ -255,7 +255,7 @@ mod tests {
     static TROUBLE: AtomicUsize = AtomicUsize::new(0);
 
     #[tokio::test]
-    async fn one_that_does_not_listen_is_replaced_and_harms_nobody() {
+    async fn a_helper_that_does_not_read_is_replaced() {
         // The helper never reads, so its pipe fills up.
         let guard = Reaper::new(ReaperSpec {
             program: "/bin/sleep".into(),

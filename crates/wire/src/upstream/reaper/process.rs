@@ -12,7 +12,7 @@ use super::{Target, Watched};
 
 /// How long to search for a process: its program may only just have started.
 const LOOK: Duration = Duration::from_secs(1);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Reads until the input closes, then kills every registered process group. Graceful shutdown is not the reaper's task.
 pub fn run() -> ExitCode {
@@ -88,7 +88,7 @@ fn find(mut pipes: Vec<String>) {
                 pipes.swap_remove(place);
             }
         }
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

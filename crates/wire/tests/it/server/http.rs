@@ -6,16 +6,16 @@ use super::*;
 
 const ACCEPT: &str = "application/json, text/event-stream";
 
-struct Wanted<'a> {
+struct PostOptions<'a> {
     token: Option<&'a str>,
     session: Option<&'a str>,
     headers: &'a [(&'a str, &'a str)],
 }
 
-const OWNER: Wanted<'static> = Wanted { token: Some("ann"), session: None, headers: &[] };
+const OWNER: PostOptions<'static> = PostOptions { token: Some("ann"), session: None, headers: &[] };
 
 impl Served {
-    async fn post(&self, wanted: Wanted<'_>, body: &Value) -> Response {
+    async fn post(&self, wanted: PostOptions<'_>, body: &Value) -> Response {
         let mut request = Client::new().post(format!("{}/mcp", self.url)).header("accept", ACCEPT);
         request = request.header("content-type", "application/json").body(body.to_string());
         if let Some(token) = wanted.token {
@@ -32,7 +32,7 @@ impl Served {
 
     async fn modern(&self, id: u64, method: &str) -> Response {
         let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)];
-        self.post(Wanted { headers: &headers, ..OWNER }, &modern(id, method)).await
+        self.post(PostOptions { headers: &headers, ..OWNER }, &modern(id, method)).await
     }
 
     async fn initialize(&self) -> String {
@@ -74,7 +74,7 @@ async fn events(response: Response) -> Vec<(String, String)> {
 async fn a_session_lives_from_initialize_to_delete() {
     let mut served = served(Limits::default()).await;
     let session = served.initialize().await;
-    let inside = || Wanted { session: Some(&session), ..OWNER };
+    let inside = || PostOptions { session: Some(&session), ..OWNER };
     let answer = served.post(inside(), &request(2, "whoami")).await;
     assert_eq!(body(answer).await["result"], json!({"principal": "ann", "session": true}));
     let notified = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
@@ -96,7 +96,7 @@ async fn a_session_lives_from_initialize_to_delete() {
 async fn a_session_is_its_owners_alone() {
     let served = served(Limits::default()).await;
     let session = served.initialize().await;
-    let other = Wanted { token: Some("bob"), session: Some(&session), headers: &[] };
+    let other = PostOptions { token: Some("bob"), session: Some(&session), headers: &[] };
     let answer = served.post(other, &request(2, "whoami")).await;
     assert_eq!(answer.status(), StatusCode::NOT_FOUND);
     assert_eq!(body(answer).await["id"], 2);
@@ -106,22 +106,22 @@ async fn a_session_is_its_owners_alone() {
         let answer = other.header("accept", "text/event-stream").send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{method}");
     }
-    let inside = Wanted { session: Some(&session), ..OWNER };
+    let inside = PostOptions { session: Some(&session), ..OWNER };
     assert_eq!(served.post(inside, &request(2, "whoami")).await.status(), StatusCode::OK);
     assert_eq!(served.post(OWNER, &request(3, "whoami")).await.status(), StatusCode::BAD_REQUEST);
 }
 
 #[tokio::test]
-async fn without_a_token_nobody_comes_in() {
+async fn a_request_without_a_token_is_rejected() {
     let served = served(Limits::default()).await;
-    let nobody = Wanted { token: None, session: None, headers: &[] };
+    let nobody = PostOptions { token: None, session: None, headers: &[] };
     let answer = served.post(nobody, &request(1, "initialize")).await;
     assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
     let challenge = answer.headers()["www-authenticate"].to_str().unwrap();
     let metadata = challenge.split('"').nth(1).unwrap();
-    let said = body(Client::new().get(metadata).send().await.unwrap()).await;
-    assert_eq!(said["resource"], format!("{}/mcp", served.url));
-    let narrow = Wanted { token: Some("narrow"), session: None, headers: &[] };
+    let metadata_body = body(Client::new().get(metadata).send().await.unwrap()).await;
+    assert_eq!(metadata_body["resource"], format!("{}/mcp", served.url));
+    let narrow = PostOptions { token: Some("narrow"), session: None, headers: &[] };
     let answer = served.post(narrow, &request(1, "initialize")).await;
     assert_eq!(answer.status(), StatusCode::FORBIDDEN);
     assert!(answer.headers()["www-authenticate"].to_str().unwrap().contains("insufficient_scope"));
@@ -131,7 +131,7 @@ async fn without_a_token_nobody_comes_in() {
 async fn a_foreign_name_or_page_is_turned_away_before_its_token_is_looked_at() {
     let served = served(Limits::default()).await;
     for header in [("host", "evil.example.com"), ("origin", "http://evil.example.com")] {
-        let wanted = Wanted { token: None, session: None, headers: &[header] };
+        let wanted = PostOptions { token: None, session: None, headers: &[header] };
         let answer = served.post(wanted, &request(1, "initialize")).await;
         assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{header:?}");
     }
@@ -141,7 +141,7 @@ async fn a_foreign_name_or_page_is_turned_away_before_its_token_is_looked_at() {
 async fn progress_streams_in_order_and_a_broken_stream_is_taken_up() {
     let served = served(Limits::default()).await;
     let session = served.initialize().await;
-    let inside = Wanted { session: Some(&session), ..OWNER };
+    let inside = PostOptions { session: Some(&session), ..OWNER };
     let stream = served.post(inside, &request(2, "count")).await;
     assert_eq!(stream.headers()["content-type"], "text/event-stream");
     let events_seen = events(stream).await;
@@ -164,7 +164,7 @@ async fn progress_streams_in_order_and_a_broken_stream_is_taken_up() {
 async fn a_released_stream_ends_and_the_answer_waits() {
     let served = served(Limits::default()).await;
     let session = served.initialize().await;
-    let inside = Wanted { session: Some(&session), ..OWNER };
+    let inside = PostOptions { session: Some(&session), ..OWNER };
     let first = events(served.post(inside, &request(2, "release")).await).await;
     assert_eq!(first.len(), 1, "{first:?}");
     let rest = events(served.get(&session, Some(&first[0].0)).await).await;
@@ -180,7 +180,7 @@ async fn a_stream_that_cannot_be_taken_up_is_not_released() {
     let old = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}});
     let await_result = served.post(OWNER, &old).await;
     let session = await_result.headers()["mcp-session-id"].to_str().unwrap().to_owned();
-    let inside = Wanted { session: Some(&session), ..OWNER };
+    let inside = PostOptions { session: Some(&session), ..OWNER };
     assert_eq!(body(served.post(inside, &request(2, "release")).await).await["result"]["released"], true);
 }
 
@@ -210,7 +210,7 @@ async fn the_stateless_era_says_what_is_wrong() {
         (&[("mcp-protocol-version", "2025-11-25"), ("mcp-method", "whoami")], code::HEADER_MISMATCH),
     ];
     for (headers, expected) in headers {
-        let answer = served.post(Wanted { headers, ..OWNER }, &modern(3, "whoami")).await;
+        let answer = served.post(PostOptions { headers, ..OWNER }, &modern(3, "whoami")).await;
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{headers:?}");
         let answer = body(answer).await;
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(3), &json!(expected)), "{headers:?}");
@@ -230,12 +230,12 @@ async fn what_is_too_large_or_no_json_is_refused() {
 }
 
 #[tokio::test]
-async fn a_session_nobody_uses_is_closed() {
+async fn an_unused_session_is_closed() {
     let limits = Limits { session_idle_timeout: Duration::from_millis(1), ..Limits::default() };
     let mut served = served(limits).await;
     let session = served.initialize().await;
     assert_eq!(next(&mut served.seen).await, "ann is gone");
-    let inside = Wanted { session: Some(&session), ..OWNER };
+    let inside = PostOptions { session: Some(&session), ..OWNER };
     assert_eq!(served.post(inside, &request(2, "whoami")).await.status(), StatusCode::NOT_FOUND);
 }
 
@@ -278,7 +278,7 @@ async fn an_unknown_version_is_refused_in_a_session_too() {
     let served = served(Limits::default()).await;
     let session = served.initialize().await;
     let headers = [("mcp-protocol-version", "1999-01-01")];
-    let wanted = || Wanted { session: Some(&session), headers: &headers, ..OWNER };
+    let wanted = || PostOptions { session: Some(&session), headers: &headers, ..OWNER };
     let on_notification = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let answer = served.post(wanted(), &on_notification).await;
     assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
@@ -316,7 +316,7 @@ async fn when_the_server_ends_streams_end_and_calls_finish() {
 async fn a_batch_is_answered_on_one_stream() {
     let served = served(Limits::default()).await;
     let session = served.initialize().await;
-    let inside = Wanted { session: Some(&session), ..OWNER };
+    let inside = PostOptions { session: Some(&session), ..OWNER };
     let batch = json!([request(2, "whoami"), request(3, "refuse")]);
     let answers = events(served.post(inside, &batch).await).await;
     let mut ids: Vec<i64> = answers
@@ -332,7 +332,7 @@ async fn a_batch_is_answered_on_one_stream() {
 async fn an_answer_is_known_to_be_written_as_a_body_and_on_a_stream() {
     let mut served = served(Limits::default()).await;
     let session = served.initialize().await;
-    let wanted = || Wanted { session: Some(&session), ..OWNER };
+    let wanted = || PostOptions { session: Some(&session), ..OWNER };
     let mut call = request(2, "written");
     assert_eq!(body(served.post(wanted(), &call).await).await["id"], 2);
     assert_eq!(next(&mut served.seen).await, "written");
@@ -341,14 +341,14 @@ async fn an_answer_is_known_to_be_written_as_a_body_and_on_a_stream() {
     assert_eq!(next(&mut served.seen).await, "written");
 }
 
-const REVOKED: Wanted<'static> = Wanted { token: Some("revoked"), ..OWNER };
+const REVOKED: PostOptions<'static> = PostOptions { token: Some("revoked"), ..OWNER };
 
 #[tokio::test]
 async fn a_revoked_token_ends_its_session_and_the_calls_in_it() {
     let mut served = served(Limits::default()).await;
     let response = served.post(REVOKED, &request(1, "initialize")).await;
     let session = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
-    let inside = || Wanted { session: Some(&session), ..REVOKED };
+    let inside = || PostOptions { session: Some(&session), ..REVOKED };
     let calling = served.post(inside(), &request(2, "wait")).await;
     served.until("unwanted, cancelled: true").await;
     assert!(events(calling).await.iter().all(|(_, data)| data.is_empty()), "a cancelled call has no answer");
@@ -359,7 +359,7 @@ async fn a_revoked_token_ends_its_session_and_the_calls_in_it() {
 async fn a_revoked_token_ends_its_requests_without_a_session() {
     let mut served = served(Limits::default()).await;
     let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "wait")];
-    let calling = served.post(Wanted { headers: &headers, ..REVOKED }, &modern(1, "wait")).await;
+    let calling = served.post(PostOptions { headers: &headers, ..REVOKED }, &modern(1, "wait")).await;
     assert_eq!(next(&mut served.seen).await, "waiting");
     assert_eq!(next(&mut served.seen).await, "unwanted, cancelled: true");
     assert!(events(calling).await.is_empty());
@@ -376,7 +376,7 @@ async fn answers_and_notices_pass_when_the_bytes_of_their_token_are_used_up() {
     let in_flight_each_max_bytes = fill(2, "wait").to_string().len();
     let mut served = served(Limits { in_flight_each_max_bytes, ..Limits::default() }).await;
     let session = served.initialize().await;
-    let inside = || Wanted { session: Some(&session), ..OWNER };
+    let inside = || PostOptions { session: Some(&session), ..OWNER };
     let stream = served.post(inside(), &fill(2, "wait")).await;
     assert_eq!(next(&mut served.seen).await, "waiting");
     let cancelled =
@@ -405,16 +405,16 @@ async fn answers_and_notices_pass_when_the_bytes_of_their_token_are_used_up() {
     })
     .await;
     let mut asking = asking.unwrap();
-    let mut heard = String::new();
-    while !heard.contains("elicitation/create") || !heard.ends_with("\n\n") {
+    let mut received = String::new();
+    while !received.contains("elicitation/create") || !received.ends_with("\n\n") {
         let chunk = tokio::time::timeout(SOON, asking.chunk()).await.expect("silence").unwrap().unwrap();
-        heard += std::str::from_utf8(&chunk).unwrap();
+        received += std::str::from_utf8(&chunk).unwrap();
     }
-    let question = heard.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap();
+    let question = received.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap();
     let question: Value = serde_json::from_str(question).unwrap();
     let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"name": "Ann"}});
     assert_eq!(served.post(inside(), &request(5, "whoami")).await.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(served.post(inside(), &answer).await.status(), StatusCode::ACCEPTED);
-    let told = events(asking).await;
-    assert!(told.last().unwrap().1.contains(r#""answer":{"name":"Ann"}"#), "{told:?}");
+    let replayed = events(asking).await;
+    assert!(replayed.last().unwrap().1.contains(r#""answer":{"name":"Ann"}"#), "{replayed:?}");
 }

@@ -33,14 +33,14 @@ impl Pipe {
         self.input.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
-    async fn hear(&mut self) -> Value {
+    async fn receive(&mut self) -> Value {
         let line = tokio::time::timeout(SOON, self.output.next_line()).await.expect("silence").unwrap();
         serde_json::from_str(&line.expect("the end")).unwrap()
     }
 
     async fn initialize(&mut self) {
         self.say(&request(1, "initialize")).await;
-        assert_eq!(self.hear().await["id"], 1);
+        assert_eq!(self.receive().await["id"], 1);
         self.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         assert_eq!(next(&mut self.seen).await, "notifications/initialized from owner");
     }
@@ -52,9 +52,9 @@ async fn progress_arrives_in_order_and_before_the_answer() {
     pipe.initialize().await;
     pipe.say(&request(2, "count")).await;
     for number in 0..1000 {
-        assert_eq!(pipe.hear().await["params"]["progress"], number);
+        assert_eq!(pipe.receive().await["params"]["progress"], number);
     }
-    assert_eq!(pipe.hear().await["result"]["counted"], 1000);
+    assert_eq!(pipe.receive().await["result"]["counted"], 1000);
 }
 
 #[tokio::test]
@@ -63,21 +63,21 @@ async fn a_host_that_does_not_wait_for_the_greeting_is_understood() {
     for message in [request(1, "initialize"), request(2, "whoami")] {
         pipe.say(&message).await;
     }
-    assert_eq!(pipe.hear().await["id"], 1);
-    assert_eq!(pipe.hear().await["result"]["principal"], "owner");
+    assert_eq!(pipe.receive().await["id"], 1);
+    assert_eq!(pipe.receive().await["result"]["principal"], "owner");
 }
 
 #[tokio::test]
 async fn nothing_is_served_before_the_greeting_but_the_stateless_era() {
     let mut pipe = pipe(Limits::default());
     pipe.say(&request(1, "whoami")).await;
-    let refused = pipe.hear().await;
+    let refused = pipe.receive().await;
     assert_eq!(refused["error"]["code"], code::INVALID_REQUEST);
     assert_eq!(refused["error"]["message"], "`whoami` came before `initialize`");
     pipe.say(&modern(2, "whoami")).await;
-    assert_eq!(pipe.hear().await["result"], json!({"principal": "owner", "session": false}));
+    assert_eq!(pipe.receive().await["result"], json!({"principal": "owner", "session": false}));
     pipe.say(&request(3, "server/discover")).await;
-    assert_eq!(pipe.hear().await["error"]["code"], code::INVALID_PARAMS);
+    assert_eq!(pipe.receive().await["error"]["code"], code::INVALID_PARAMS);
 }
 
 #[tokio::test]
@@ -88,11 +88,11 @@ async fn a_cancelled_call_gets_no_answer() {
     assert_eq!(next(&mut pipe.seen).await, "waiting");
     pipe.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}))
         .await;
-    let mut heard = [next(&mut pipe.seen).await, next(&mut pipe.seen).await];
-    heard.sort();
-    assert_eq!(heard, ["notifications/cancelled from owner", "unwanted, cancelled: true"]);
+    let mut events = [next(&mut pipe.seen).await, next(&mut pipe.seen).await];
+    events.sort();
+    assert_eq!(events, ["notifications/cancelled from owner", "unwanted, cancelled: true"]);
     pipe.say(&request(3, "whoami")).await;
-    assert_eq!(pipe.hear().await["id"], 3);
+    assert_eq!(pipe.receive().await["id"], 3);
 }
 
 #[tokio::test]
@@ -100,12 +100,12 @@ async fn a_question_reaches_the_host_and_its_answer_the_call() {
     let mut pipe = pipe(Limits::default());
     pipe.initialize().await;
     pipe.say(&request(2, "ask")).await;
-    let question = pipe.hear().await;
+    let question = pipe.receive().await;
     assert_eq!(question["method"], "elicitation/create");
     pipe.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}})).await;
-    assert_eq!(pipe.hear().await["result"]["answer"]["action"], "accept");
+    assert_eq!(pipe.receive().await["result"]["answer"]["action"], "accept");
     pipe.say(&modern(3, "ask")).await;
-    assert_eq!(pipe.hear().await["result"]["answer"], "stateless");
+    assert_eq!(pipe.receive().await["result"]["answer"], "stateless");
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn a_service_that_panics_still_answers() {
     let mut pipe = pipe(Limits::default());
     pipe.initialize().await;
     pipe.say(&request(2, "panic")).await;
-    let answer = pipe.hear().await;
+    let answer = pipe.receive().await;
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(2), &json!(code::INTERNAL_ERROR)));
 }
 
@@ -124,23 +124,26 @@ async fn an_id_in_use_and_too_many_calls_are_refused() {
     pipe.say(&request(2, "wait")).await;
     assert_eq!(next(&mut pipe.seen).await, "waiting");
     pipe.say(&request(2, "whoami")).await;
-    assert_eq!(pipe.hear().await["error"]["message"], "a request with the id 2 is still running");
+    assert_eq!(pipe.receive().await["error"]["message"], "a request with the id 2 is still running");
     pipe.say(&request(3, "wait")).await;
     assert_eq!(next(&mut pipe.seen).await, "waiting");
     pipe.say(&request(4, "whoami")).await;
-    assert_eq!(pipe.hear().await["error"]["message"], "2 requests are running already; wait for one of them");
+    assert_eq!(
+        pipe.receive().await["error"]["message"],
+        "2 requests are running already; wait for one of them"
+    );
 }
 
 #[tokio::test]
 async fn what_cannot_be_read_is_answered_and_the_rest_goes_on() {
     let mut pipe = pipe(Limits { message_max_bytes: 200, ..Limits::default() });
     pipe.write("{nonsense").await;
-    let answer = pipe.hear().await;
+    let answer = pipe.receive().await;
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(code::PARSE_ERROR)));
     pipe.write("").await;
     let long = "x".repeat(100_000);
     pipe.say(&json!({"id": "mine", "jsonrpc": "2.0", "method": "echo", "params": {"long": long}})).await;
-    let answer = pipe.hear().await;
+    let answer = pipe.receive().await;
     assert_eq!(answer["id"], "mine");
     assert_eq!(answer["error"]["message"], "a message is longer than 200 bytes");
     pipe.initialize().await;
@@ -163,9 +166,9 @@ async fn when_the_host_closes_its_end_the_server_ends() {
     pipe.say(&request(2, "count")).await;
     pipe.input.shutdown().await.unwrap();
     for _ in 0..1000 {
-        pipe.hear().await;
+        pipe.receive().await;
     }
-    assert_eq!(pipe.hear().await["result"]["counted"], 1000);
+    assert_eq!(pipe.receive().await["result"]["counted"], 1000);
     assert_eq!(next(&mut pipe.seen).await, "owner is gone");
     pipe.done.await.unwrap().unwrap();
 }
@@ -175,12 +178,12 @@ async fn when_the_host_closes_its_end_whatever_waits_is_let_go() {
     let mut pipe = pipe(Limits::default());
     pipe.initialize().await;
     pipe.say(&request(2, "ask")).await;
-    assert_eq!(pipe.hear().await["method"], "elicitation/create");
+    assert_eq!(pipe.receive().await["method"], "elicitation/create");
     pipe.say(&request(3, "wait")).await;
     assert_eq!(next(&mut pipe.seen).await, "waiting");
     pipe.input.shutdown().await.unwrap();
     assert_eq!(next(&mut pipe.seen).await, "unwanted, cancelled: false");
-    let mut answers = [pipe.hear().await, pipe.hear().await];
+    let mut answers = [pipe.receive().await, pipe.receive().await];
     answers.sort_by_key(|answer| answer["id"].as_u64());
     assert_eq!(answers[0]["result"]["answer"], "the host is gone");
     assert_eq!(answers[1]["result"]["waited"], true);
@@ -215,7 +218,7 @@ async fn when_the_server_ends_running_calls_finish() {
     assert_eq!(next(&mut pipe.seen).await, "waiting");
     pipe.switch.cancel();
     assert_eq!(next(&mut pipe.seen).await, "unwanted, cancelled: false");
-    assert_eq!(pipe.hear().await["result"]["waited"], true);
+    assert_eq!(pipe.receive().await["result"]["waited"], true);
     pipe.done.await.unwrap().unwrap();
 }
 
@@ -236,19 +239,19 @@ async fn requests_are_numbered_as_they_were_read_and_an_answer_is_known_to_be_wr
     let mut pipe = pipe(Limits::default());
     pipe.initialize().await;
     pipe.say(&request(2, "number")).await;
-    assert_eq!(pipe.hear().await["result"], json!({"number": 2, "arrived": 2}));
+    assert_eq!(pipe.receive().await["result"], json!({"number": 2, "arrived": 2}));
     // One line with three requests: all are read before the first is answered.
     let batch = json!([request(3, "number"), modern(4, "number"), request(5, "number")]);
     pipe.say(&batch).await;
     let mut numbers = Vec::new();
     for _ in 0..3 {
-        let answer = pipe.hear().await;
+        let answer = pipe.receive().await;
         numbers.push((answer["id"].as_u64().unwrap(), answer["result"]["number"].as_u64().unwrap()));
     }
     numbers.sort_unstable();
     assert_eq!(numbers, [(3, 3), (4, 4), (5, 5)]);
     pipe.say(&request(6, "written")).await;
-    assert_eq!(pipe.hear().await["id"], 6);
+    assert_eq!(pipe.receive().await["id"], 6);
     assert_eq!(next(&mut pipe.seen).await, "written");
 }
 
@@ -263,8 +266,8 @@ async fn an_answer_that_no_host_takes_was_not_written() {
     let done =
         tokio::spawn(embody_wire::server::lines::serve(service, "owner".to_owned(), streams, limits, ending));
     let (output, mut input) = tokio::io::split(ours);
-    let said = format!("{}\n{}\n", request(1, "initialize"), request(2, "written"));
-    input.write_all(said.as_bytes()).await.unwrap();
+    let lines = format!("{}\n{}\n", request(1, "initialize"), request(2, "written"));
+    input.write_all(lines.as_bytes()).await.unwrap();
     drop((output, input));
     let _ = tokio::time::timeout(SOON, done).await.expect("it does not end");
     assert_eq!(next(&mut seen).await, "owner is gone");
@@ -276,20 +279,20 @@ async fn a_question_whose_call_was_cancelled_is_taken_back() {
     let mut pipe = pipe(Limits::default());
     pipe.initialize().await;
     pipe.say(&request(2, "ask")).await;
-    let question = pipe.hear().await;
+    let question = pipe.receive().await;
     assert_eq!(question["method"], "elicitation/create");
     pipe.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}))
         .await;
-    let taken_back = pipe.hear().await;
+    let taken_back = pipe.receive().await;
     assert_eq!(taken_back["method"], "notifications/cancelled");
     assert_eq!(taken_back["params"]["requestId"], question["id"]);
     // A request that was answered is not cancelled.
     pipe.say(&request(3, "ask")).await;
-    let question = pipe.hear().await;
+    let question = pipe.receive().await;
     pipe.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {}})).await;
-    assert_eq!(pipe.hear().await["id"], 3);
+    assert_eq!(pipe.receive().await["id"], 3);
     pipe.say(&request(4, "whoami")).await;
-    assert_eq!(pipe.hear().await["id"], 4);
+    assert_eq!(pipe.receive().await["id"], 4);
 }
 
 #[tokio::test]
@@ -304,11 +307,11 @@ async fn the_bytes_of_one_pipe_that_wait_for_an_answer_are_bounded() {
     pipe.say(&large(1, "wait")).await;
     assert_eq!(next(&mut pipe.seen).await, "waiting");
     pipe.say(&large(2, "whoami")).await;
-    let refused = pipe.hear().await;
+    let refused = pipe.receive().await;
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(2), &json!(code::INVALID_REQUEST)));
     assert!(refused["error"]["message"].to_string().contains("too many bytes"), "{refused}");
     pipe.say(&modern(3, "whoami")).await;
-    assert_eq!(pipe.hear().await["result"]["principal"], "owner", "small ones pass");
+    assert_eq!(pipe.receive().await["result"]["principal"], "owner", "small ones pass");
     pipe.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
         .await;
     let mut id = 3;
@@ -316,7 +319,7 @@ async fn the_bytes_of_one_pipe_that_wait_for_an_answer_are_bounded() {
         loop {
             id += 1;
             pipe.say(&large(id, "whoami")).await;
-            if pipe.hear().await["result"]["principal"] == "owner" {
+            if pipe.receive().await["result"]["principal"] == "owner" {
                 return;
             }
         }

@@ -4,7 +4,7 @@ mod connections;
 mod http;
 mod legacy;
 mod lines;
-mod rounds;
+mod multi_round;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +36,15 @@ pub(crate) fn odd() -> (Arc<Odd>, Seen) {
 
 fn raw(value: &Value) -> Box<RawValue> {
     to_raw_value(value).unwrap()
+}
+
+/// Only the cancellation of the call ends the task, which outlives the panic.
+fn panic_with_task(call: Call<String>, seen: mpsc::UnboundedSender<String>) -> ! {
+    tokio::spawn(async move {
+        call.until_cancelled_or_shutdown().await;
+        let _ = seen.send("the call of the task is cancelled".into());
+    });
+    panic!("as asked")
 }
 
 impl Service for Odd {
@@ -112,6 +121,7 @@ impl Service for Odd {
                 json!({})
             }
             "panic" => panic!("as asked"),
+            "panic_with_task" => panic_with_task(call, self.seen.clone()),
             "echo" => return Outcome::Result(call.request.params.clone().unwrap()),
             _ => return failure(code::METHOD_NOT_FOUND, "no such method"),
         };

@@ -20,8 +20,8 @@ fn called() -> (Route, Seen, CancellationToken) {
     let (service, seen) = server::odd();
     let shutdown = CancellationToken::new();
     let token = shutdown.clone();
-    let admit = move || Some(("owner".to_owned(), token.clone()));
-    (Route::InProcess(InProcessServer::new(service, admit)), seen, shutdown)
+    let authenticate = move || ("owner".to_owned(), token.clone());
+    (Route::InProcess(InProcessServer::new(service, authenticate)), seen, shutdown)
 }
 
 async fn until(seen: &mut Seen, wanted: &str) {
@@ -46,6 +46,18 @@ async fn whole_conversations_are_function_calls() {
     until(&mut seen, "owner is gone").await;
     let late = link.begin(OutgoingCall { method: "echo", params: None }).await;
     assert!(matches!(late, Err(Error::Closed(cause)) if matches!(*cause, Error::Left)));
+}
+
+#[tokio::test]
+async fn a_service_that_panics_cancels_its_call_and_answers_it() {
+    let (route, mut seen, _shutdown) = called();
+    let (link, _hears) = open(&opening(route)).await.unwrap();
+    let mut panicking = begin(&link, "panic_with_task").await;
+    let CallEvent::Done(Outcome::Error(error)) = next(&mut panicking).await else { panic!() };
+    assert!(error.get().contains("the server failed while it worked on this request"), "{error}");
+    until(&mut seen, "the call of the task is cancelled").await;
+    // The connection still serves other calls.
+    assert_eq!(result(&mut begin(&link, "number").await).await, r#"{"arrived":3,"number":3}"#);
 }
 
 #[tokio::test]
@@ -100,7 +112,7 @@ async fn a_request_runs_while_its_caller_does_not_poll_it() {
     let mut request = Box::pin(connection.request("wait", None));
     assert!(tokio::time::timeout(Duration::from_millis(10), &mut request).await.is_err());
     // Ends the call, which the future above does not poll meanwhile.
-    soon(connection.shut_down()).await;
+    soon(connection.shutdown()).await;
     until(&mut seen, "unwanted, cancelled: false").await;
     let Outcome::Result(result) = soon(request).await else { panic!() };
     assert_eq!(result.get(), r#"{"waited":true}"#);
@@ -223,8 +235,8 @@ async fn deaf(stream: DuplexStream, mut listens: watch::Receiver<bool>, sees: mp
     let (input, mut output) = tokio::io::split(stream);
     let mut lines = BufReader::with_capacity(64, input).lines();
     let hello: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
-    let greeting = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "deaf", "version": "1"}});
-    let answer = json!({"jsonrpc": "2.0", "id": hello["id"], "result": greeting});
+    let initialize_result = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "deaf", "version": "1"}});
+    let answer = json!({"jsonrpc": "2.0", "id": hello["id"], "result": initialize_result});
     output.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
     listens.wait_for(|listens| *listens).await.unwrap();
     while let Ok(Some(line)) = lines.next_line().await {

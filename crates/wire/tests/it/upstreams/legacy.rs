@@ -7,7 +7,7 @@ use embody_wire::{Error, Limits, Secret, Url};
 use tokio::sync::Notify;
 
 use super::{begin, converse, lost, next, open, opening, result, soon};
-use crate::fake::{greeting, result_of};
+use crate::fake::{initialize_result, result_of};
 use crate::raw::{HANG_UP, serve_legacy, serve_raw};
 use crate::server;
 
@@ -51,7 +51,7 @@ async fn a_url_is_guessed() {
 #[tokio::test]
 async fn garbage_and_strange_ids_stop_nothing_and_the_end_of_the_stream_ends_the_link() {
     let (base, log) = serve_legacy("/m", |seen| match seen.rpc_method().as_str() {
-        "initialize" => vec![greeting(seen)],
+        "initialize" => vec![initialize_result(seen)],
         "a" => vec![
             "garbage".to_owned(),
             r#"{"jsonrpc":"2.0","id":77,"result":{}}"#.to_owned(),
@@ -86,8 +86,9 @@ async fn a_call_whose_post_is_refused_is_over() {
                     connection.open_events().await;
                     connection.write("event: endpoint\ndata: /m\n\n").await;
                     await_result.notified().await;
-                    let greeting = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05"}}"#;
-                    connection.event(greeting).await;
+                    let initialize_result =
+                        r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05"}}"#;
+                    connection.event(initialize_result).await;
                     connection.wait_for_hang_up().await;
                 }
                 (_, "initialize") => {

@@ -41,8 +41,8 @@ fn http(base: &str) -> Route {
 }
 
 async fn open(opening: &ConnectOptions) -> Result<(Link, mpsc::Receiver<ServerMessage>), Error> {
-    let (said, hears) = mpsc::channel(16);
-    Ok((Link::open(opening, said).await?, hears))
+    let (sender, hears) = mpsc::channel(16);
+    Ok((Link::open(opening, sender).await?, hears))
 }
 
 async fn begin(link: &Link, method: &str) -> PendingCall {

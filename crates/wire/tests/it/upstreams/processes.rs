@@ -10,8 +10,9 @@ use super::{begin, lost, open, opening, result, soon};
 
 /// Answers `initialize`, then runs the script.
 fn polite(script: &str) -> ConnectOptions {
-    let greeting = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
-    shell(&format!("read line; echo '{greeting}'; read line\n{script}"))
+    let initialize_result =
+        r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
+    shell(&format!("read line; echo '{initialize_result}'; read line\n{script}"))
 }
 
 fn shell(script: &str) -> ConnectOptions {
@@ -197,13 +198,13 @@ async fn a_flood_of_notices_stops_no_answer_and_no_change_is_lost() {
     ))
     .await;
     assert_eq!(result(&mut begin(&link, "a").await).await, "{}");
-    let mut heard = Vec::new();
-    while heard.last().is_none_or(|method| method != "notifications/resources/updated") {
+    let mut received = Vec::new();
+    while received.last().is_none_or(|method| method != "notifications/resources/updated") {
         let Some(ServerMessage::Notification(notification)) = soon(hears.recv()).await else { panic!() };
-        heard.push(notification.method);
+        received.push(notification.method);
     }
-    let changes = heard.iter().filter(|method| method.ends_with("list_changed")).count();
-    assert_eq!((heard.len(), changes), (18, 1), "the queue, and each change once");
+    let changes = received.iter().filter(|method| method.ends_with("list_changed")).count();
+    assert_eq!((received.len(), changes), (18, 1), "the queue, and each change once");
     link.close().await;
 }
 

@@ -6,7 +6,7 @@ use embody_wire::upstream::{ConnectOptions, Freshness, TokenSource};
 use embody_wire::{Error, Secret};
 
 use super::{begin, http, lost, open, opening, result};
-use crate::fake::{Log, greeting, json, result_of, serve, status};
+use crate::fake::{Log, initialize_result, json, result_of, serve, status};
 
 /// Tokens `t-1`, `t-2` and so on; a new one on each [`Freshness::New`].
 fn counted() -> (TokenSource, Arc<Mutex<Vec<Freshness>>>) {
@@ -26,7 +26,7 @@ async fn serve_from(least: &'static str, then: &'static str) -> (String, Log) {
     serve(move |seen| {
         let token = seen.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
         match seen.rpc_method().as_str() {
-            "initialize" => json(&greeting(seen)),
+            "initialize" => json(&initialize_result(seen)),
             "" => status(405),
             "tools/call" if token < Some(least) => status(401),
             "tools/call" => json(&result_of(seen, then)),
@@ -81,7 +81,7 @@ async fn without_a_token_nothing_is_sent() {
 
 #[tokio::test]
 async fn a_token_follows_no_redirect() {
-    let (elsewhere, seen_elsewhere) = serve(|seen| json(&greeting(seen))).await;
+    let (elsewhere, seen_elsewhere) = serve(|seen| json(&initialize_result(seen))).await;
     let (base, _) = serve(move |_| {
         let mut reply = status(307);
         reply.headers_mut().insert("location", format!("{elsewhere}/mcp").parse().unwrap());
@@ -97,11 +97,11 @@ async fn a_token_follows_no_redirect() {
 #[tokio::test]
 async fn a_token_learned_later_is_hidden_too() {
     let (base, _) = serve(|seen| match seen.rpc_method().as_str() {
-        "initialize" => json(&greeting(seen)),
+        "initialize" => json(&initialize_result(seen)),
         "tools/call" => {
-            let said = seen.header("authorization").unwrap().to_owned();
-            let mut reply = crate::fake::typed("text/plain", &said);
-            *reply.status_mut() = if said.ends_with("t-1") { 401 } else { 418 }.try_into().unwrap();
+            let token = seen.header("authorization").unwrap().to_owned();
+            let mut reply = crate::fake::typed("text/plain", &token);
+            *reply.status_mut() = if token.ends_with("t-1") { 401 } else { 418 }.try_into().unwrap();
             reply
         }
         _ => status(202),

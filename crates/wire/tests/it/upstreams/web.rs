@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 
 use super::{begin, converse, http, lost, next, open, opening, raw, result, soon};
-use crate::fake::{Log, Seen, greeting, result_of};
+use crate::fake::{Log, Seen, initialize_result, result_of};
 use crate::raw::{Connection, serve_raw};
 use crate::server;
 
@@ -29,7 +29,7 @@ where
         Box::pin(async move {
             match (seen.method.as_str(), seen.rpc_method().as_str()) {
                 (_, "initialize") => {
-                    let body = greeting(&seen);
+                    let body = initialize_result(&seen);
                     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: s-1";
                     let length = body.len();
                     let head = format!("{head}\r\nconnection: close\r\ncontent-length: {length}");
@@ -51,7 +51,7 @@ fn posts(log: &Log) -> usize {
     log.lines().iter().filter(|line| line.ends_with("tools/call")).count()
 }
 
-fn face(served: &server::Served) -> ConnectOptions {
+fn server(served: &server::Served) -> ConnectOptions {
     let tokens = Some(TokenSource::fixed(Secret::new("ann")));
     ConnectOptions { tokens, ..opening(http(&format!("{}/mcp", served.url))) }
 }
@@ -59,7 +59,7 @@ fn face(served: &server::Served) -> ConnectOptions {
 #[tokio::test]
 async fn whole_conversations_go_over_http() {
     let mut served = server::served(Limits::default()).await;
-    let (link, _hears) = open(&face(&served)).await.unwrap();
+    let (link, _hears) = open(&server(&served)).await.unwrap();
     assert_eq!(link.transport(), "http");
     assert_eq!(server::next(&mut served.seen).await, "notifications/initialized from ann");
     converse(&link).await;
@@ -78,7 +78,7 @@ async fn whole_conversations_go_over_http() {
 #[tokio::test]
 async fn what_belongs_to_no_call_comes_on_a_stream_of_its_own() {
     let mut served = server::served(Limits::default()).await;
-    let (link, mut hears) = open(&face(&served)).await.unwrap();
+    let (link, mut hears) = open(&server(&served)).await.unwrap();
     assert_eq!(result(&mut begin(&link, "outside").await).await, "{}");
     let Some(ServerMessage::Notification(changed)) = soon(hears.recv()).await else { panic!() };
     assert_eq!(changed.method, "notifications/tools/list_changed");
@@ -234,7 +234,7 @@ async fn the_session_is_over_when_the_server_no_longer_knows_it() {
 }
 
 #[tokio::test]
-async fn a_lost_session_is_noticed_by_whoever_listens() {
+async fn a_listener_notices_a_lost_session() {
     let (base, _) =
         serve_odd(|_, mut connection| async move { connection.status("404 Not Found").await }).await;
     let (link, _hears) = opened(&base).await;
@@ -280,15 +280,15 @@ async fn a_call_that_meets_no_server_was_not_sent() {
             stream.write_all(text.as_bytes()).await.unwrap();
         }
     });
-    let (said, _) = mpsc::channel(1);
-    let link = Link::open(&opening(http(&base)), said).await.unwrap();
+    let (sender, _) = mpsc::channel(1);
+    let link = Link::open(&opening(http(&base)), sender).await.unwrap();
     soon(server).await.unwrap();
     let error = link.begin(OutgoingCall { method: "tools/call", params: None }).await.unwrap_err();
     assert!(matches!(error, Error::Unreachable(_)) && error.was_not_executed(), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_server_that_drips_holds_up_nobody_but_itself() {
+async fn a_slow_server_delays_only_its_own_calls() {
     let hung_up = Arc::new(Notify::new());
     let (base, _) = serve_odd({
         let hung_up = Arc::clone(&hung_up);
@@ -355,15 +355,15 @@ async fn a_flood_on_a_calls_stream_does_not_drown_its_answer() {
     .await;
     let (link, _hears) = opened(&base).await;
     let mut call = begin(&link, "tools/call").await;
-    let mut heard = 0;
+    let mut count = 0;
     let end = loop {
         match next(&mut call).await {
-            CallEvent::Notification(_) => heard += 1,
+            CallEvent::Notification(_) => count += 1,
             other => break other,
         }
     };
     assert!(matches!(end, CallEvent::Done(_)), "{end:?}");
-    assert!(heard <= 2500);
+    assert!(count <= 2500);
 }
 
 #[tokio::test]
@@ -409,8 +409,8 @@ async fn a_caller_that_leaves_before_its_call_goes_out_has_not_sent_it() {
             Ok(Secret::new("t-1"))
         }
     }));
-    let (said, _) = mpsc::channel(1);
-    let link = Link::open(&ConnectOptions { tokens, ..opening(http(&base)) }, said).await.unwrap();
+    let (sender, _) = mpsc::channel(1);
+    let link = Link::open(&ConnectOptions { tokens, ..opening(http(&base)) }, sender).await.unwrap();
     let calling = OutgoingCall { method: "tools/call", params: None };
     assert!(tokio::time::timeout(Duration::from_millis(20), link.begin(calling)).await.is_err());
     vault.notify_one();

@@ -41,7 +41,7 @@ impl MultiRoundService<String> for Curious {
         Box::pin(ready(Ok(Claim::Here)))
     }
 
-    fn seal<'a>(
+    fn sign_state<'a>(
         &'a self,
         _: &'a Host<String>,
         _: &'a Request,
@@ -50,7 +50,7 @@ impl MultiRoundService<String> for Curious {
         Box::pin(ready(Ok(format!("sealed {ticket}"))))
     }
 
-    fn unseal<'a>(
+    fn verify_state<'a>(
         &'a self,
         _: &'a Host<String>,
         _: &'a Request,
@@ -240,7 +240,7 @@ async fn what_a_person_must_see_is_not_answered_in_advance() {
 }
 
 #[tokio::test]
-async fn a_call_goes_on_for_whoever_made_it_only() {
+async fn a_call_is_resumed_only_by_its_owner() {
     let world = World::new().await;
     let rounds = json!([["name"]]);
     let asks = world.answer("ann", &asked(1, &rounds, &json!({}))).await["result"].take();

@@ -41,7 +41,7 @@ async fn resume_or_call(upstream_call: UpstreamCall<'_>, calling: OutgoingCall<'
     let params = calling.params.map(ToOwned::to_owned);
     let params = if link.is_stateless() { strip_era_params(params, calling.method) } else { params };
     let calling = OutgoingCall { params: params.as_deref(), ..calling };
-    let result = match call.resume_data().and_then(SuspendedCall::read) {
+    let result = match call.resume_data().and_then(ResumeData::read) {
         None => call_upstream_once(upstream_call, calling).await,
         // Another process sent the call, and the server requested this input.
         Some(sent) if link.is_stateless() && sent.is_of(upstream, calling.method) => {
@@ -72,11 +72,11 @@ async fn answer_rounds(
             sleep(PAUSE * round).await;
         }
         let requester = Requester { session: Arc::clone(session), upstream: upstream.to_owned(), call: None };
-        let anew = match &result {
-            CallResult::Answered(Outcome::Result(result)) => suspended_call(result, upstream, calling.method),
+        let resume_data = match &result {
+            CallResult::Answered(Outcome::Result(result)) => resume_data(result, upstream, calling.method),
             _ => None,
         };
-        let answers = match timeout(WAIT_MAX, answer_all(&requester, (&asks, anew), call)).await {
+        let answers = match timeout(WAIT_MAX, answer_all(&requester, (&asks, resume_data), call)).await {
             Ok(Ok(answers)) => answers,
             Ok(Err(_)) if call.is_cancelled() => return CallResult::Cancelled,
             Ok(Err(refused)) => return CallResult::Answered(refused),
@@ -99,7 +99,7 @@ const RESUMABLE_BYTES: usize = 256 * 1024;
 
 /// The state that another process needs to resume a call.
 #[derive(serde::Serialize, serde::Deserialize)]
-struct SuspendedCall<'a> {
+struct ResumeData<'a> {
     #[serde(borrow)]
     upstream: Cow<'a, str>,
     #[serde(borrow)]
@@ -108,9 +108,9 @@ struct SuspendedCall<'a> {
     result: &'a RawValue,
 }
 
-impl<'a> SuspendedCall<'a> {
-    fn read(anew: &'a RawValue) -> Option<Self> {
-        serde_json::from_str(anew.get()).ok()
+impl<'a> ResumeData<'a> {
+    fn read(resume_data: &'a RawValue) -> Option<Self> {
+        serde_json::from_str(resume_data.get()).ok()
     }
 
     fn is_of(&self, upstream: &str, method: &str) -> bool {
@@ -118,7 +118,7 @@ impl<'a> SuspendedCall<'a> {
     }
 }
 
-fn suspended_call(result: &RawValue, upstream: &str, method: &str) -> Option<Box<RawValue>> {
+fn resume_data(result: &RawValue, upstream: &str, method: &str) -> Option<Box<RawValue>> {
     let (upstream, method) = (upstream.into(), method.into());
-    (result.get().len() <= RESUMABLE_BYTES).then(|| raw(&SuspendedCall { upstream, method, result }))
+    (result.get().len() <= RESUMABLE_BYTES).then(|| raw(&ResumeData { upstream, method, result }))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use embody_broker::upstream::{Role, Spec};
 use embody_broker::{Broker, BrokerConfig, InProcessClient, Rules, Timeouts, ToolOutcome, UpstreamFactory};
 use embody_store::Principal;
+use embody_store::approvals::{Answer, DecideApproval};
 use embody_wire::upstream::{ChildSpec, EraCache, Route};
 use embody_wire::{Limits, Proxies};
 use serde_json::{Value, json};
@@ -63,7 +64,7 @@ fn mind() -> Server {
 }
 
 async fn open(broker: &Arc<Broker>) -> InProcessClient {
-    broker.local(Principal::new("owner", "default", "web").unwrap()).await.unwrap()
+    broker.open_in_process(Principal::new("owner", "default", "web").unwrap()).await.unwrap()
 }
 
 async fn start(body: &Server) -> Arc<Broker> {
@@ -90,15 +91,15 @@ async fn a_prompt_with_the_rules_at_its_start_delivers_the_contract() {
     let broker = start(&post).await;
     let local = open(&broker).await;
     assert_eq!(status(&local).await["contract"]["delivered"], false);
-    local.prompted(PROMPT);
+    local.set_prompt(PROMPT);
     let contract = local.call("runtime_bootstrap", "{}").await.text;
     assert!(contract.starts_with("[embody "), "it is known as the broker's own: {contract}");
     passed(&local.call("note", r#"{"a":1}"#).await);
     let status = status(&local).await;
     assert_eq!(status["contract"]["delivered"], true, "{status}");
     assert_eq!((&status["channel"], &status["degraded"]), (&json!("web"), &json!(false)), "{status}");
-    local.end().await;
-    broker.end().await;
+    local.close().await;
+    broker.shutdown().await;
 }
 
 #[tokio::test]
@@ -127,10 +128,10 @@ async fn where_others_read_along_the_mind_tells_nothing() {
     let made = setup(&mind, &[(&post, body())]).await;
     let broker = Arc::new(Broker::start(BrokerConfig { times, ..made }));
     let room = broker
-        .local(Principal::new("owner", "default", "telegram").unwrap().in_shared_conversation("t1"))
+        .open_in_process(Principal::new("owner", "default", "telegram").unwrap().in_shared_conversation("t1"))
         .await
         .unwrap();
-    room.prompted(PROMPT);
+    room.set_prompt(PROMPT);
     for tool in [
         "observe",
         "read_memory",
@@ -162,13 +163,13 @@ async fn where_others_read_along_the_mind_tells_nothing() {
     let held = room.call("post", r#"{"a":1}"#).await;
     assert!(held.is_error && !held.text.contains("1234"), "{}", held.text);
     // A bounce there shows only the rules.
-    room.prompted("somebody else");
+    room.set_prompt("somebody else");
     let bounced = room.call("note", r#"{"a":1}"#).await;
     assert_eq!(bounced.decision.as_deref(), Some("bounce"));
     assert!(bounced.text.ends_with("\n\nbe kind") && !bounced.text.contains("1234"), "{}", bounced.text);
-    let alone = open(&broker).await;
-    assert!(alone.call("read_memory", "{}").await.text.contains("1234"));
-    broker.end().await;
+    let private = open(&broker).await;
+    assert!(private.call("read_memory", "{}").await.text.contains("1234"));
+    broker.shutdown().await;
 }
 
 // spec: N-12
@@ -179,7 +180,7 @@ async fn without_the_rules_in_its_prompt_it_is_bounced_once_like_every_host() {
         let broker = start(&post).await;
         let local = open(&broker).await;
         if let Some(prompt) = prompt {
-            local.prompted(prompt);
+            local.set_prompt(prompt);
         }
         assert!(!local.call("look", r#"{"a":1}"#).await.is_error, "reads go on");
         bounced(&local.call("note", r#"{"a":1}"#).await, "be kind\n\n---\n\nspeak softly");
@@ -188,7 +189,7 @@ async fn without_the_rules_in_its_prompt_it_is_bounced_once_like_every_host() {
         // Another session of the same agent has not seen it.
         let other = open(&broker).await;
         bounced(&other.call("note", r#"{"a":1}"#).await, "be kind");
-        broker.end().await;
+        broker.shutdown().await;
     }
 }
 
@@ -202,11 +203,11 @@ async fn a_mind_elsewhere_has_its_contract_in_the_prompt_too() {
     made.mind = UpstreamFactory::fixed(spec);
     let broker = Arc::new(Broker::start(made));
     let local = open(&broker).await;
-    local.prompted(PROMPT);
+    local.set_prompt(PROMPT);
     passed(&local.call("note", r#"{"a":1}"#).await);
-    local.prompted("be kinder\nYou are Ada.");
+    local.set_prompt("be kinder\nYou are Ada.");
     bounced(&local.call("note", r#"{"a":1}"#).await, "be kind");
-    broker.end().await;
+    broker.shutdown().await;
 }
 
 // spec: N-12
@@ -221,26 +222,26 @@ async fn rules_that_change_between_two_turns_hold_from_the_next_prompt() {
     };
     let broker = Arc::new(Broker::start(made));
     let local = open(&broker).await;
-    local.prompted(PROMPT);
+    local.set_prompt(PROMPT);
     passed(&local.call("note", r#"{"a":1}"#).await);
     "be kind and brief".clone_into(&mut rules.lock().unwrap());
     passed(&local.call("note", r#"{"a":1}"#).await);
-    local.prompted("be kind and brief\n\nYou are Ada.");
+    local.set_prompt("be kind and brief\n\nYou are Ada.");
     passed(&local.call("note", r#"{"a":1}"#).await);
     assert_eq!(status(&local).await["contract"]["delivered"], true);
     // The rules change while a prompt is built: the model is notified once and continues.
     "be brief".clone_into(&mut rules.lock().unwrap());
-    local.prompted("be terse\n\nYou are Ada.");
+    local.set_prompt("be terse\n\nYou are Ada.");
     bounced(&local.call("note", r#"{"a":1}"#).await, "be brief\n\n---\n\nspeak softly");
     passed(&local.call("note", r#"{"a":1}"#).await);
-    local.prompted("be brief\n\nYou are Ada.");
+    local.set_prompt("be brief\n\nYou are Ada.");
     passed(&local.call("note", r#"{"a":1}"#).await);
-    broker.end().await;
+    broker.shutdown().await;
 }
 
 // spec: N-10
 #[tokio::test]
-async fn nobody_sits_at_it_so_the_owner_is_asked_elsewhere() {
+async fn an_in_process_host_has_no_forms_so_other_channels_ask() {
     let post = post();
     let made = setup(&mind(), &[(&post, body())]).await;
     let times = Timeouts {
@@ -254,12 +255,40 @@ async fn nobody_sits_at_it_so_the_owner_is_asked_elsewhere() {
         ..made
     }));
     let local = open(&broker).await;
-    local.prompted(PROMPT);
+    local.set_prompt(PROMPT);
     let called = local.call("post", r#"{"to":"bob","text":"hi"}"#).await;
     assert_eq!(called.decision.as_deref(), Some("pending"), "{}", called.text);
     let waiting = status(&local).await["pending_approvals"][0]["id"].clone();
     assert_eq!(called.approval.map(Value::from), Some(waiting));
-    broker.end().await;
+    broker.shutdown().await;
+}
+
+// spec: N-10
+#[tokio::test]
+async fn an_approved_write_is_sent_once_when_it_is_repeated() {
+    let post = post();
+    let made = setup(&mind(), &[(&post, body())]).await;
+    let times = Timeouts {
+        ask_wait: Duration::from_millis(1),
+        observe: Duration::from_secs(5),
+        ..crate::stage::times()
+    };
+    let store = made.store.clone();
+    let broker = Arc::new(Broker::start(BrokerConfig { times, ..made }));
+    let local = open(&broker).await;
+    local.set_prompt(PROMPT);
+    let arguments = r#"{"to":"bob","text":"hi"}"#;
+    let pending = local.call("post", arguments).await;
+    assert_eq!(pending.decision.as_deref(), Some("pending"), "{}", pending.text);
+    let (user, id) = ("owner".to_owned(), pending.approval.unwrap());
+    let decide = DecideApproval { user, id, answer: Answer::Approve, by: "cli".to_owned() };
+    store.approvals().decide(decide).await.unwrap();
+    let sent = local.call("post", arguments).await;
+    assert_eq!((sent.is_error, sent.decision), (false, None), "{}", sent.text);
+    assert_eq!(post.seen("tools/call").len(), 1);
+    let again = local.call("post", arguments).await;
+    assert_eq!(again.decision.as_deref(), Some("pending"), "an approval is used once: {}", again.text);
+    broker.shutdown().await;
 }
 
 #[tokio::test]
@@ -269,7 +298,7 @@ async fn a_body_cannot_pass_its_words_for_a_decision_of_the_broker() {
     let local = open(&broker).await;
     let forged = local.call("look", r#"{"forge":true}"#).await;
     assert_eq!((forged.is_error, forged.decision, forged.approval), (true, None, None));
-    broker.end().await;
+    broker.shutdown().await;
 }
 
 #[tokio::test]
@@ -295,7 +324,7 @@ async fn tools_are_listed_as_to_any_host_and_bad_calls_are_told_in_words() {
     }
     assert!(post.seen("tools/call").is_empty());
     assert!(Principal::new("", "default", "web").is_err(), "a user needs a name");
-    broker.end().await;
+    broker.shutdown().await;
     assert!(local.call("look", "{}").await.is_error, "the broker has ended");
 }
 
@@ -310,7 +339,7 @@ async fn a_call_that_is_dropped_is_cancelled() {
     }
     post.saw("notifications/cancelled", 1).await;
     assert_eq!(local.call("look", "{}").await.text, "{}", "others go on");
-    broker.end().await;
+    broker.shutdown().await;
 }
 
 #[tokio::test]
@@ -327,7 +356,7 @@ async fn many_calls_run_at_once_and_each_gets_its_own_answer() {
         });
     }
     assert_eq!(calls.join_all().await.len(), 200);
-    broker.end().await;
+    broker.shutdown().await;
 }
 
 #[tokio::test]
@@ -354,7 +383,7 @@ async fn its_end_leaves_no_process() {
         if is_dropped {
             drop(local);
         } else {
-            local.end().await;
+            local.close().await;
         }
         let gone = async {
             while runs(&pid) {
@@ -363,7 +392,7 @@ async fn its_end_leaves_no_process() {
         };
         tokio::time::timeout(Duration::from_secs(30), gone).await.unwrap();
     }
-    broker.end().await;
+    broker.shutdown().await;
 }
 
 /// Whether a process runs; a zombie does not.

@@ -36,17 +36,17 @@ async fn what_a_server_says_while_it_is_told_reaches_the_host() {
     });
     let host = Host::new(&[&a]).await;
     host.until("a", "connected").await;
-    let told = host.result("logging/setLevel", r#"{"level":"debug"}"#);
+    let level_set = host.result("logging/setLevel", r#"{"level":"debug"}"#);
     let says = async {
         a.saw("logging/setLevel", 1).await;
         a.say(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"so be it"}}"#);
-        let (method, params) = host.hears().await;
+        let (method, params) = host.next_notification().await;
         assert_eq!(method, "notifications/message");
         assert!(params.contains("so be it"), "{params}");
         // Its first request was `initialize`.
         a.say(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
     };
-    assert_eq!(tokio::join!(told, says).0, "{}");
+    assert_eq!(tokio::join!(level_set, says).0, "{}");
     host.end().await;
 }
 
@@ -85,15 +85,15 @@ async fn one_that_comes_later_is_told_too() {
 }
 
 #[tokio::test]
-async fn whoever_watches_the_status_hears_of_changes() {
+async fn a_subscriber_of_the_status_is_notified_of_changes() {
     let a = Server::silent("a");
     let host = Host::new(&[&a]).await;
     host.until("a", "connected").await;
     host.result("resources/subscribe", r#"{"uri":"embody://runtime/status"}"#).await;
     a.close();
-    let heard = host.hears().await;
+    let received = host.next_notification().await;
     assert_eq!(
-        heard,
+        received,
         ("notifications/resources/updated".to_owned(), r#"{"uri":"embody://runtime/status"}"#.to_owned())
     );
     host.end().await;
@@ -115,8 +115,12 @@ async fn a_host_that_listed_without_a_server_hears_when_it_is_there() {
     b.open();
     host.until("b", "connected").await;
     a.open();
-    assert_eq!(host.hears().await.0, "notifications/prompts/list_changed", "`b` has nothing to list");
-    assert_eq!(host.hears().await.0, "notifications/resources/list_changed");
+    assert_eq!(
+        host.next_notification().await.0,
+        "notifications/prompts/list_changed",
+        "`b` has nothing to list"
+    );
+    assert_eq!(host.next_notification().await.0, "notifications/resources/list_changed");
     assert_eq!(host.result("prompts/list", "").await, r#"{"prompts":[{"name":"late"}]}"#);
     host.end().await;
 }

@@ -15,9 +15,9 @@ const CAPACITY: usize = 1024;
 
 /// By the hash of the token. An unknown token is looked up each time.
 #[derive(Default)]
-pub(crate) struct TokenCache(Mutex<HashMap<blake3::Hash, (ValidToken, Instant)>>);
+pub(crate) struct AuthCache(Mutex<HashMap<blake3::Hash, (ValidToken, Instant)>>);
 
-impl TokenCache {
+impl AuthCache {
     /// `None` if the token is unknown, revoked or expired, or its user is locked out.
     pub(crate) async fn principal(
         &self,
@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    fn old(cache: &TokenCache) {
+    fn old(cache: &AuthCache) {
         for (_, at) in cache.0.lock().unwrap().values_mut() {
             *at -= TTL;
         }
@@ -79,7 +79,7 @@ mod tests {
             may_approve: false,
         };
         let (token, secret) = store.tokens().add(new).await.unwrap();
-        let cache = TokenCache::default();
+        let cache = AuthCache::default();
         let who = async || cache.principal(&store, secret.expose()).await.unwrap().map(|one| one.user);
         assert_eq!(cache.principal(&store, "nobody's").await.unwrap(), None);
         assert!(cache.0.lock().unwrap().is_empty());
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn no_more_than_so_many_are_believed() {
-        let cache = TokenCache::default();
+        let cache = AuthCache::default();
         let ann = ValidToken {
             user: "ann".into(),
             scope: TokenScope::Mcp,

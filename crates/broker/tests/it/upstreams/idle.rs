@@ -40,7 +40,7 @@ fn lazily(
     known: &[&str],
     idle_stop: Option<Duration>,
 ) -> (Arc<Upstream>, mpsc::Receiver<UpstreamEvent>) {
-    let (heard, hears) = mpsc::channel(64);
+    let (sender, events) = mpsc::channel(64);
     let tool = |name: &&str| RawTool {
         name: (*name).to_owned(),
         definition: RawValue::from_string(json!({"name": name}).to_string()).unwrap(),
@@ -48,10 +48,10 @@ fn lazily(
     let known: Vec<RawTool> = known.iter().map(tool).collect();
     let spec = spec(&server.route, IdleShutdown { start: Start::Lazy, idle_stop });
     let upstream =
-        Upstream::start_with_known_tools(still(), spec, InitializeParams::default(), heard, async move {
+        Upstream::start_with_known_tools(still(), spec, InitializeParams::default(), sender, async move {
             Some(known).filter(|known| !known.is_empty())
         });
-    (upstream, hears)
+    (upstream, events)
 }
 
 fn eagerly(
@@ -59,9 +59,9 @@ fn eagerly(
     idle_stop: Duration,
     pace: Backoff,
 ) -> (Arc<Upstream>, mpsc::Receiver<UpstreamEvent>) {
-    let (heard, hears) = mpsc::channel(64);
+    let (sender, events) = mpsc::channel(64);
     let spec = spec(&server.route, IdleShutdown { idle_stop: Some(idle_stop), ..IdleShutdown::default() });
-    (Upstream::start_with_backoff(pace, spec, InitializeParams::default(), heard), hears)
+    (Upstream::start_with_backoff(pace, spec, InitializeParams::default(), sender), events)
 }
 
 async fn call(upstream: &Upstream) {
@@ -74,7 +74,7 @@ async fn call(upstream: &Upstream) {
 #[tokio::test]
 async fn a_lazy_server_is_known_by_what_it_showed_and_connected_by_the_first_who_wants_it() {
     let server = Scripted::new(|message| message.plain(&["a", "new"]));
-    let (upstream, mut hears) = lazily(&server, &["a", "b"], None);
+    let (upstream, mut events) = lazily(&server, &["a", "b"], None);
     timeout(SOON, upstream.wait_settled()).await.unwrap();
     let state = upstream.status();
     assert_eq!((state.health, state.tool_count, state.restarts), (Health::Idle, 2, 0));
@@ -83,14 +83,14 @@ async fn a_lazy_server_is_known_by_what_it_showed_and_connected_by_the_first_who
     assert!(upstream.capabilities().is_none());
     call(&upstream).await;
     upstream.wait_listed().await;
-    until(&mut hears, || names(&upstream) == ["a", "new"]).await;
+    until(&mut events, || names(&upstream) == ["a", "new"]).await;
     assert_eq!((upstream.status().health, server.connections()), (Health::Connected, 1));
     assert!(upstream.ensure_listed(upstream.lease().await.unwrap()).is_ok());
     timeout(SOON, upstream.shutdown()).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_lazy_server_that_nobody_has_seen_is_connected_at_once() {
+async fn a_lazy_server_without_a_cached_listing_is_connected_at_once() {
     let server = Scripted::new(|message| message.plain(&["a"]));
     let (upstream, _hears) = lazily(&server, &[], None);
     timeout(SOON, upstream.wait_settled()).await.unwrap();
@@ -98,9 +98,9 @@ async fn a_lazy_server_that_nobody_has_seen_is_connected_at_once() {
 }
 
 #[tokio::test]
-async fn whoever_comes_before_it_is_known_whether_it_rests_is_not_forgotten() {
+async fn a_lease_requested_before_the_cache_is_read_is_served() {
     let server = Scripted::new(|message| message.plain(&["a"]));
-    let (heard, _hears) = mpsc::channel(64);
+    let (sender, _events) = mpsc::channel(64);
     let read = Arc::new(Notify::new());
     let known = {
         let read = Arc::clone(&read);
@@ -110,7 +110,8 @@ async fn whoever_comes_before_it_is_known_whether_it_rests_is_not_forgotten() {
         }
     };
     let spec = spec(&server.route, IdleShutdown { start: Start::Lazy, idle_stop: None });
-    let upstream = Upstream::start_with_known_tools(still(), spec, InitializeParams::default(), heard, known);
+    let upstream =
+        Upstream::start_with_known_tools(still(), spec, InitializeParams::default(), sender, known);
     let early = tokio::spawn({
         let upstream = Arc::clone(&upstream);
         async move { upstream.lease().await.is_ok() }
@@ -124,11 +125,11 @@ async fn whoever_comes_before_it_is_known_whether_it_rests_is_not_forgotten() {
 }
 
 #[tokio::test]
-async fn one_that_nobody_uses_is_stopped_and_comes_back_for_whoever_wants_it() {
+async fn an_idle_server_is_stopped_and_started_again_on_demand() {
     let mut server = Scripted::new(|message| message.plain(&["a"]));
-    let (upstream, mut hears) = eagerly(&server, BRIEF, still());
+    let (upstream, mut events) = eagerly(&server, BRIEF, still());
     for round in 0..3_u32 {
-        until(&mut hears, || upstream.status().health == Health::Idle).await;
+        until(&mut events, || upstream.status().health == Health::Idle).await;
         assert_eq!(timeout(SOON, server.closed.recv()).await.unwrap(), Some(round as usize));
         let state = upstream.status();
         assert_eq!((state.restarts, state.idle_stops, state.reason), (0, round + 1, None));
@@ -148,7 +149,7 @@ async fn one_that_is_held_or_asks_or_is_kept_is_not_stopped() {
         _ => message.plain(&["a"]),
     });
     let other = Scripted::new(|message| message.plain(&["a"]));
-    let (upstream, mut hears) = eagerly(&server, BRIEF, still());
+    let (upstream, mut events) = eagerly(&server, BRIEF, still());
     timeout(SOON, upstream.wait_settled()).await.unwrap();
     // This server shows that enough time has passed for an unused one.
     let passed = async || {
@@ -165,32 +166,32 @@ async fn one_that_is_held_or_asks_or_is_kept_is_not_stopped() {
     call(&upstream).await;
     upstream.set_keep_alive(false);
     let place = loop {
-        if let UpstreamEvent::Request { permit, .. } = timeout(SOON, hears.recv()).await.unwrap().unwrap() {
+        if let UpstreamEvent::Request { permit, .. } = timeout(SOON, events.recv()).await.unwrap().unwrap() {
             break permit;
         }
     };
     passed().await;
     assert_eq!(upstream.status().health, Health::Connected, "it waits for an answer");
     drop(place);
-    until(&mut hears, || upstream.status().health == Health::Idle).await;
+    until(&mut events, || upstream.status().health == Health::Idle).await;
     assert_eq!(server.connections(), 1);
 }
 
 #[tokio::test]
-async fn one_that_somebody_waits_for_is_not_stopped_before_he_has_it() {
+async fn a_server_with_a_waiting_lease_is_not_stopped() {
     let server = Scripted::new(|message| message.plain(&["a"]));
     let other = Scripted::new(|message| message.plain(&["a"]));
-    let (upstream, mut hears) = eagerly(&server, BRIEF, still());
-    until(&mut hears, || upstream.status().health == Health::Idle).await;
+    let (upstream, mut events) = eagerly(&server, BRIEF, still());
+    until(&mut events, || upstream.status().health == Health::Idle).await;
     let mut waiting = Box::pin(upstream.lease());
     assert!(std::future::poll_fn(|context| Poll::Ready(waiting.as_mut().poll(context).is_pending())).await);
     // Polls for less than the idle limit.
-    until(&mut hears, || upstream.status().health == Health::Connected).await;
+    until(&mut events, || upstream.status().health == Health::Connected).await;
     let (clock, mut ticks) = eagerly(&other, 3 * BRIEF, still());
     until(&mut ticks, || clock.status().health == Health::Idle).await;
     assert_eq!(upstream.status().health, Health::Connected);
     drop(timeout(SOON, waiting).await.unwrap().unwrap());
-    until(&mut hears, || upstream.status().health == Health::Idle).await;
+    until(&mut events, || upstream.status().health == Health::Idle).await;
     assert_eq!(server.connections(), 2);
 }
 
@@ -223,8 +224,8 @@ async fn calls_that_race_with_the_stop_are_neither_lost_nor_sent_twice() {
 async fn one_that_does_not_come_back_is_unavailable_and_says_why() {
     let server =
         Scripted::new(|message| if message.connection == 0 { message.plain(&["a"]) } else { Does::Close });
-    let (upstream, mut hears) = eagerly(&server, BRIEF, Backoff { failures_max: 99, ..still() });
-    until(&mut hears, || upstream.status().health == Health::Idle).await;
+    let (upstream, mut events) = eagerly(&server, BRIEF, Backoff { failures_max: 99, ..still() });
+    until(&mut events, || upstream.status().health == Health::Idle).await;
     assert!(timeout(SOON, upstream.lease()).await.unwrap().is_err());
     let state = upstream.status();
     assert_eq!((state.health, state.reason.is_some()), (Health::Unavailable, true));
