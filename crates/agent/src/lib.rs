@@ -4,6 +4,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`model`] | the chat model client: two wire formats, one interface |
+//! | [`event`] | what happens in a turn, from the model to the page |
 //! | [`turn`] | one turn, the same for every channel |
 //! | [`delivery`] | outgoing messages of the web channel |
 //! | [`telegram`] | the Telegram channel |
@@ -11,6 +12,7 @@
 //! | [`web_turns`] | web turns that continue when the page that started them closes |
 
 pub mod delivery;
+pub mod event;
 pub mod model;
 pub mod schedule;
 pub mod telegram;

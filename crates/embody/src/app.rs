@@ -9,13 +9,13 @@ use embody_broker::Broker;
 use embody_store::Store;
 use embody_wire::{Secret, Url};
 
-use crate::cli::Context;
 use crate::config::env::non_empty;
 use crate::config::reference::Setting;
 use crate::config::settings::{Config, Model};
 use crate::config::tree::Origin;
 use crate::error::{CliError, ErrorContext};
 use crate::prompt_service::PromptService;
+use crate::settings::Settings;
 use crate::telemetry::Telemetry;
 use crate::{broker_setup, store};
 
@@ -29,15 +29,16 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) async fn open(
-        context: Context,
+        settings: Arc<Settings>,
         owner: &str,
         agent: &str,
         times: ModelTimes,
     ) -> Result<Self, CliError> {
-        let model = model(&context.config, model_times(&context.config.model, times))?;
-        let store = Store::open(store::database_url(&context)).await?;
-        let prompts = PromptService::new(context, store.clone(), owner.to_owned());
-        let telemetry = Telemetry::start(&prompts.context().config)?;
+        let config = &settings.config;
+        let model = model(config, model_times(&config.model, times))?;
+        let store = Store::open(store::database_url(&settings)).await?;
+        let prompts = PromptService::new(settings, Some(store.clone()), owner.to_owned());
+        let telemetry = Telemetry::start(&prompts.settings().config)?;
         let setup = broker_setup::build(&prompts, store.clone(), agent, telemetry.meter())?;
         prompts.load_zone_or_warn(agent).await;
         let broker = Arc::new(Broker::start(setup));

@@ -18,7 +18,6 @@ use embody_wire::upstream::{ChildSpec, EraCache, Route, TokenSource};
 use embody_wire::{Limits, Proxies, Secret, Url};
 use serde_json::json;
 
-use crate::cli::ScopeArgs;
 use crate::config::settings::{self, Body, Config, Sampling, Transport, Upstream};
 use crate::embedded::Availability;
 use crate::error::{CliError, ErrorContext};
@@ -59,7 +58,7 @@ pub(crate) fn build(
     agent: &str,
     meter: Arc<Meter>,
 ) -> Result<BrokerConfig, CliError> {
-    let config = &prompts.context().config;
+    let config = &prompts.settings().config;
     let rules = policy(config)?;
     let reaper = reaper();
     let mut bodies = vec![embedded_body(embedded::body(&store, prompts, agent))];
@@ -232,9 +231,12 @@ fn body_spec(body: &Body, proxies: &Proxies, reaper: &Arc<Reaper>, store: &Store
     })
 }
 
-pub(crate) fn usable_bodies<'a>(config: &'a Config, user: &str) -> impl Iterator<Item = &'a Body> {
-    let owner = ScopeArgs::owner();
-    config.bodies.iter().filter(move |body| body.users.include(user, &owner))
+pub(crate) fn usable_bodies<'a>(
+    config: &'a Config,
+    user: &str,
+    owner: &str,
+) -> impl Iterator<Item = &'a Body> {
+    config.bodies.iter().filter(move |body| body.users.include(user, owner))
 }
 
 /// The names of the bodies that a user may see: `None` for the owner, who sees all, including those removed from the

@@ -108,7 +108,7 @@ async fn resume_deferred_calls(web: Arc<WebState>, ending: CancellationToken) {
     let resume = move |input: TurnInput| {
         let web = Arc::clone(&web);
         async move {
-            let failed = match input.channel.as_str() {
+            let failed = match input.channel() {
                 WEB => {
                     web.resume_thread(input).await;
                     None

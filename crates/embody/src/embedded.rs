@@ -33,7 +33,7 @@ pub(crate) fn body(
     prompts: &Arc<PromptService>,
     agent: &str,
 ) -> Arc<embody_mcp::Server<BodyHandler>> {
-    body_with_channels(store, prompts, agent, channels(&prompts.context().config))
+    body_with_channels(store, prompts, agent, channels(&prompts.settings().config))
 }
 
 /// The body with these channels to other people.

@@ -3,14 +3,16 @@
 use std::error::Error;
 use std::time::Duration;
 
+use embody_prompt::{Note, NoteKind, Source};
 use embody_wire::{ClientOptions, Limits, dial};
+use embody_workspace::LoadedWorkspace;
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
 
 use crate::config::Config;
+use crate::config::mask::Address;
 use crate::config::settings::CommandLine;
 use crate::error::chain_text;
-use crate::store::block_on;
 use crate::token_cache::{TOKEN_COMMAND_TIMEOUT, run_token_command};
 
 const SIZE_LIMIT: usize = 256 * 1024;
@@ -42,9 +44,37 @@ pub(crate) async fn fetch(config: &Config) -> FetchedPersona {
     }
 }
 
-pub(crate) fn fetch_blocking(config: &Config) -> FetchedPersona {
-    block_on(async { Ok(fetch(config).await) })
-        .unwrap_or_else(|_| FetchedPersona::Failed("the runtime could not be started".to_owned()))
+pub(crate) struct PersonaOutcome {
+    pub(crate) state: &'static str,
+    pub(crate) reason: Option<String>,
+}
+
+/// Adds the persona to what was loaded, or a note that says why there is none.
+pub(crate) fn apply(
+    loaded: &mut LoadedWorkspace,
+    config: &Config,
+    fetched: FetchedPersona,
+) -> PersonaOutcome {
+    let source =
+        config.persona.url.as_ref().map_or(Source::fixed("persona"), |url| Source::named(&url.to_string()));
+    let (state, reason) = match fetched {
+        FetchedPersona::Unset => ("unset", None),
+        FetchedPersona::NotNeeded => ("not needed", None),
+        FetchedPersona::Incomplete(reason) => ("incomplete", Some(reason.to_owned())),
+        FetchedPersona::Failed(reason) => ("failed", Some(reason)),
+        FetchedPersona::Text(text) => {
+            loaded.set_persona(text, source.clone());
+            ("loaded", None)
+        }
+    };
+    let mut note = |kind, message: String| loaded.input.notes.push(Note::new(kind, message, source.clone()));
+    if let Some(reason) = &reason {
+        note(NoteKind::PersonaUnavailable, format!("the remote persona is left out: {reason}"));
+    }
+    if matches!(state, "loaded" | "failed") && config.persona.url.as_ref().is_some_and(Address::is_open) {
+        note(NoteKind::Insecure, "the persona's token travels over plain http: use https".to_owned());
+    }
+    PersonaOutcome { state, reason }
 }
 
 type BoxError = Box<dyn Error + Send + Sync>;

@@ -8,33 +8,31 @@ use embody_prompt::{Source, Step, StepState, Task};
 use embody_store::instructions::Instructions;
 use embody_store::pins::ToolPin;
 use embody_store::untrusted_reads::EXPOSED;
-use embody_store::{Agent, DatabaseUrl, ErrorKind, Scope, Store};
-use embody_workspace::{LoadRequest, StoredValues};
+use embody_store::{DatabaseUrl, ErrorKind, Scope, Store};
 
-use crate::cli::Context;
 use crate::config::mask::Address;
 use crate::config::tree::Origin;
 use crate::error::{CliError, ErrorContext};
-use crate::prompt_loading::PromptArgs;
+use crate::settings::Settings;
 
 /// The folder of the workspace that holds the audit key when the store itself is on a server.
 const KEYS: &str = "keys";
 
 /// The configured database. A relative path is relative to the workspace in the configuration, and to the current directory in a
 /// flag.
-pub(crate) fn database_url(context: &Context) -> DatabaseUrl {
-    let store = &context.config.store;
+pub(crate) fn database_url(settings: &Settings) -> DatabaseUrl {
+    let store = &settings.config.store;
     match &store.url {
-        None => DatabaseUrl::File(context.workspace.join("embody.db")),
-        Some(url) if url.is_sqlite() => DatabaseUrl::File(match context.config.origin("store.url") {
+        None => DatabaseUrl::File(settings.workspace.join("embody.db")),
+        Some(url) if url.is_sqlite() => DatabaseUrl::File(match settings.config.origin("store.url") {
             Origin::Flag { .. } => sqlite_path(url.expose()),
             // Hosts start programs in any directory; a configured path must not depend on it.
-            _ => context.workspace.join(sqlite_path(url.expose())),
+            _ => settings.workspace.join(sqlite_path(url.expose())),
         }),
         Some(url) => DatabaseUrl::Postgres {
             url: url.expose().to_owned(),
             direct_url: store.direct_url.as_ref().map(|url| url.expose().to_owned()),
-            keys: context.workspace.join(KEYS),
+            keys: settings.workspace.join(KEYS),
         },
     }
 }
@@ -68,10 +66,10 @@ fn sqlite_path(url: &str) -> PathBuf {
 
 /// Opens the configured store, creating it if necessary, runs `work` and closes it.
 pub(crate) fn with<T>(
-    context: &Context,
+    settings: &Settings,
     work: impl AsyncFnOnce(&Store) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
-    let url = database_url(context);
+    let url = database_url(settings);
     block_on(async {
         let store = Store::open(url).await?;
         let done = work(&store).await;
@@ -82,10 +80,10 @@ pub(crate) fn with<T>(
 
 /// Like [`with`], but does not create a SQLite file that does not exist: `None`.
 pub(crate) fn with_existing<T>(
-    context: &Context,
+    settings: &Settings,
     work: impl AsyncFnOnce(&Store) -> Result<T, CliError>,
 ) -> Result<Option<T>, CliError> {
-    let url = database_url(context);
+    let url = database_url(settings);
     block_on(async {
         let Some(store) = Store::open_existing(url).await? else { return Ok(None) };
         let done = work(&store).await;
@@ -138,43 +136,7 @@ impl From<embody_store::Error> for CliError {
 
 /// How many tasks are named when the requested one does not exist.
 const KNOWN_TASKS: u32 = 10;
-/// How many pinned tools are read for a prompt.
-const MAX_PINS: usize = 2000;
 const PIN_PAGE: u32 = 500;
-
-/// Adds what the configured store holds to a request for a prompt, and returns the pinned definitions. A missing store adds
-/// nothing; a store that cannot be read is an error, because a prompt without the user's instructions must not look like one
-/// with them.
-pub(crate) fn add_stored_parts(
-    request: &mut LoadRequest,
-    context: &Context,
-    args: &PromptArgs,
-) -> Result<Vec<ToolPin>, CliError> {
-    let scope = args.scope.resolve()?;
-    let found = with_existing(context, async |store| {
-        Ok((stored_parts(store, &scope, args.task.as_deref()).await?, pins(store, MAX_PINS, |_| true).await?))
-    })?;
-    let Some((parts, pins)) = found else { return Ok(Vec::new()) };
-    parts.add_to(request, &scope);
-    Ok(pins)
-}
-
-/// Like [`add_stored_parts`], from an open store and for a model. If the task was written after reading untrusted text, this
-/// counts as an untrusted read.
-pub(crate) async fn add_open_store_parts(
-    request: &mut LoadRequest,
-    store: &Store,
-    scope: &Scope,
-    task: Option<&str>,
-) -> Result<(), CliError> {
-    let parts = stored_parts(store, scope, task).await?;
-    if let Some((task, _)) = parts.task.as_ref().filter(|_| parts.is_task_exposed) {
-        let origin = format!("task:{}", task.id);
-        store.untrusted_reads().record(scope, &scope.writer(), &[&origin], store.clock().await?).await?;
-    }
-    parts.add_to(request, scope);
-    Ok(())
-}
 
 /// The pinned definitions that `keep` selects, page by page, until there are at least `limit`.
 pub(crate) async fn pins(
@@ -193,40 +155,42 @@ pub(crate) async fn pins(
     Ok(pins)
 }
 
-struct StoredParts {
-    instructions: Instructions,
-    agent: Option<Agent>,
-    task: Option<(Task, Source)>,
-    is_task_exposed: bool,
+/// What the store adds to a prompt, each part with its source.
+#[derive(Default)]
+pub(crate) struct StoredParts {
+    pub(crate) instructions: Option<(String, Source)>,
+    pub(crate) soul: Option<(String, Source)>,
+    pub(crate) identity: Option<(serde_json::Value, Source)>,
+    pub(crate) task: Option<(Task, Source)>,
+    /// The task, if it was written after reading untrusted text.
+    pub(crate) exposed_task: Option<String>,
 }
 
-async fn stored_parts(store: &Store, scope: &Scope, task_id: Option<&str>) -> Result<StoredParts, CliError> {
-    let instructions = store.instructions().get(scope).await?;
+/// A store that cannot be read is an error, because a prompt without the user's instructions must not look like one with them.
+pub(crate) async fn stored_parts(
+    store: &Store,
+    scope: &Scope,
+    task_id: Option<&str>,
+) -> Result<StoredParts, CliError> {
+    let Instructions { text, version, .. } = store.instructions().get(scope).await?;
+    let source = format!("store: instructions of {}, version {version}", scope.user());
+    let instructions = (!text.trim().is_empty()).then(|| (text, Source::named(&source)));
     let agent = store.agents().get(scope.agent()).await?;
+    let (soul, identity) = agent.map_or((None, None), |agent| (agent.soul, agent.identity));
+    let source = Source::named(&format!("store: agent {}", scope.agent()));
     let task = match task_id {
         Some(id) => task(store, scope.user(), id).await?,
         None => None,
     };
     let (task, trust) = task.unzip();
-    let is_task_exposed = trust.is_some_and(|trust| trust == EXPOSED);
-    Ok(StoredParts { instructions, agent, task, is_task_exposed })
-}
-
-impl StoredParts {
-    fn add_to(self, request: &mut LoadRequest, scope: &Scope) {
-        let Self { instructions, agent, task, is_task_exposed: _ } = self;
-        if request.instructions.is_none() && !instructions.text.trim().is_empty() {
-            let source = format!("store: instructions of {}, version {}", scope.user(), instructions.version);
-            request.instructions = Some((instructions.text, Source::named(&source)));
-        }
-        let source = Source::named(&format!("store: agent {}", scope.agent()));
-        let (soul, identity) = agent.map_or((None, None), |agent| (agent.soul, agent.identity));
-        request.stored = StoredValues {
-            soul: soul.map(|soul| (soul, source.clone())),
-            identity: identity.map(|identity| (identity, source)),
-            task,
-        };
-    }
+    let is_exposed = trust.is_some_and(|trust| trust == EXPOSED);
+    Ok(StoredParts {
+        instructions,
+        soul: soul.map(|soul| (soul, source.clone())),
+        identity: identity.map(|identity| (identity, source)),
+        exposed_task: task.as_ref().filter(|_| is_exposed).map(|(task, _)| task.id.clone()),
+        task,
+    })
 }
 
 /// The task in the store and its trust; `None` if the user has no tasks there, so that `tasks.json` is read.

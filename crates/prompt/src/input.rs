@@ -212,6 +212,16 @@ pub enum StepState {
     Done,
 }
 
+/// What a request says about the person who made it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestFacts {
+    pub session: Option<String>,
+    pub accept_language: Option<String>,
+    pub remote_ip: Option<String>,
+    /// Wins over `USER.md`.
+    pub location: Option<String>,
+}
+
 /// Facts about the machine and the request; empty ones are left out.
 #[derive(Clone, Debug, Default)]
 pub struct HostFacts {

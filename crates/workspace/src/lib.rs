@@ -28,8 +28,6 @@ pub use agent::{AgentName, exposed_directories};
 pub use body::{ExpandedBody, expand};
 pub use environment::ModelFacts;
 pub use front_matter::{FrontMatter, YamlError, split as split_front_matter};
-pub use load::{
-    Audiences, BodyOutcome, Error, LoadRequest, LoadedWorkspace, RequestFacts, StoredValues, load,
-};
+pub use load::{Audiences, BodyOutcome, Error, LoadRequest, LoadedWorkspace, StoredValues, load};
 pub use read::ReadError;
 pub use strip_invisible::{StripOutcome, strip_invisible};

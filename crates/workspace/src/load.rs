@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use embody_prompt::{Audience, Budget, PromptInput, Sandbox, Source, Task, Tool, Value};
+use embody_prompt::{Audience, Budget, PromptInput, RequestFacts, Sandbox, Source, Task, Tool, Value};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,15 +62,6 @@ impl LoadRequest {
             false => Audiences { user: Audience::Owner, memories: Audience::Owner, ..audiences },
         }
     }
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct RequestFacts {
-    pub session: Option<String>,
-    pub accept_language: Option<String>,
-    pub remote_ip: Option<String>,
-    /// Wins over `USER.md`.
-    pub location: Option<String>,
 }
 
 /// The section `[audience]` of `embody.toml`; the comments are its documentation.

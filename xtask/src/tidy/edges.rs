@@ -1,5 +1,5 @@
 //! Which crate depends on which. The list is the table below "Allowed dependencies" in ARCHITECTURE.md: a manifest that has an
-//! edge outside it is a breach, and so is an edge of the table that no manifest uses.
+//! edge outside it is a breach, and so is an edge of the table that no manifest uses. Inside `embody`, only `main.rs` uses the commands.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,11 @@ const HEADING: &str = "### Allowed dependencies";
 /// `prompt` is pure: it does not wait, read or connect.
 const NOT_IN_PROMPT: &[&str] = &["tokio", "sqlx", "reqwest", "rmcp", "axum", "jiff", "rustix"];
 
+/// The commands: they use the rest of the binary, and nothing uses them.
+const COMMANDS: &str = "crates/embody/src/cli/";
+
 pub(super) fn check(files: &[Tracked], breaches: &mut Vec<String>) {
+    check_commands(files, breaches);
     let page = files.iter().find(|file| file.path == PAGE).map_or("", |file| file.text.as_str());
     let allowed = allowed_edges(page);
     if allowed.is_empty() {
@@ -39,6 +43,20 @@ pub(super) fn check(files: &[Tracked], breaches: &mut Vec<String>) {
             if NOT_IN_PROMPT.contains(&dependency.as_str()) {
                 breaches
                     .push(format!("{}: `prompt` is pure and may not depend on `{dependency}`", file.path));
+            }
+        }
+    }
+}
+
+fn check_commands(files: &[Tracked], breaches: &mut Vec<String>) {
+    let is_outside = |file: &&Tracked| {
+        let is_binary = file.path.starts_with("crates/embody/src/") && file.is_rust();
+        is_binary && !file.path.starts_with(COMMANDS) && file.path != "crates/embody/src/main.rs"
+    };
+    for file in files.iter().filter(is_outside) {
+        for (number, line) in file.text.lines().enumerate() {
+            if line.contains("crate::cli") || line.contains("crate::{cli") {
+                breaches.push(format!("{}:{}: only commands may use `{COMMANDS}`", file.path, number + 1));
             }
         }
     }
@@ -84,6 +102,15 @@ mod tests {
         assert_eq!(breaches("crates/prompt/Cargo.toml", wrong).len(), 1);
         assert_eq!(breaches("crates/prompt/Cargo.toml", "[dependencies]\ntokio = \"1\"\n").len(), 1);
         assert_eq!(breaches("crates/utils/Cargo.toml", "").len(), 1);
+    }
+
+    #[test]
+    fn only_main_and_the_commands_use_the_commands() {
+        let line = "use crate::cli::Context;\n";
+        assert_eq!(breaches("crates/embody/src/web/chat.rs", line).len(), 1);
+        for path in ["crates/embody/src/main.rs", "crates/embody/src/cli/run.rs", "crates/mind/src/mind.rs"] {
+            assert!(breaches(path, line).is_empty(), "{path}");
+        }
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Provider-independent requests and responses of a chat model. Threads store messages in this form.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -52,18 +50,6 @@ pub struct ToolRequest {
     pub name: String,
     /// JSON text as the model wrote it; may be invalid.
     pub arguments: String,
-}
-
-/// An update before the response is complete.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Delta {
-    Text(String),
-    /// The request will be retried after a delay.
-    Waiting {
-        after: Duration,
-        /// The error that caused the retry.
-        reason: String,
-    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use reqwest::header::{
 use reqwest::{Client, Response};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::chat::{ChatRequest, ChatResponse, Delta, StopReason};
+use super::chat::{ChatRequest, ChatResponse, StopReason};
 use super::errors::{ErrorContext, ErrorResponse, ModelError, TimeoutStage};
 use super::names::Names;
 use super::response_builder::{ResponseBuilder, StreamState};
@@ -22,6 +22,7 @@ use super::settings::{ModelSettings, Provider, redacted_url};
 use super::stream::{Events, cause, error_body};
 use super::text_tool_calls::{StreamSplitter, as_plain_text};
 use super::{anthropic, openai};
+use crate::event::TurnEvent;
 
 /// An idle connection is kept for the next request of a turn, and not much longer.
 const IDLE_CONNECTION: Duration = Duration::from_secs(20);
@@ -40,7 +41,7 @@ struct Inner {
     context: ErrorContext,
 }
 
-type Listener<'a> = &'a mut (dyn FnMut(Delta) + Send);
+type Listener<'a> = &'a mut (dyn FnMut(TurnEvent) + Send);
 
 impl ChatModel {
     /// Builds a client. Sends nothing.
@@ -121,7 +122,7 @@ impl Inner {
                 return Err(failed.error);
             };
             tracing::debug!(attempts, ?after, error = %failed.error, "the request to the model is retried");
-            on(Delta::Waiting { after, reason: failed.error.to_string() });
+            on(TurnEvent::Waiting { after, reason: failed.error.to_string() });
             sleep(after).await;
         }
     }
@@ -220,7 +221,7 @@ impl Inner {
         &self,
         events: &mut Events<'_>,
         builder: &mut ResponseBuilder,
-        mut emit: impl FnMut(Delta) + Send,
+        mut emit: impl FnMut(TurnEvent) + Send,
     ) -> Result<(), ModelError> {
         let fold = match self.settings.provider {
             Provider::OpenAi => openai::fold,
@@ -250,9 +251,9 @@ impl Inner {
 }
 
 /// Reports a delta; for a model that writes its calls as text, only the text part.
-fn emit(delta: Delta, splitter: Option<&mut StreamSplitter>, on: Listener<'_>) {
+fn emit(delta: TurnEvent, splitter: Option<&mut StreamSplitter>, on: Listener<'_>) {
     match (delta, splitter) {
-        (Delta::Text(text), Some(splitter)) => {
+        (TurnEvent::Text(text), Some(splitter)) => {
             splitter.push(&text);
             splitter.take_deltas().into_iter().for_each(on);
         }

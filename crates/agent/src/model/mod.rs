@@ -30,9 +30,7 @@ mod settings;
 mod stream;
 mod text_tool_calls;
 
-pub use self::chat::{
-    ChatMessage, ChatRequest, ChatResponse, Delta, StopReason, ToolRequest, ToolSpec, Usage,
-};
+pub use self::chat::{ChatMessage, ChatRequest, ChatResponse, StopReason, ToolRequest, ToolSpec, Usage};
 pub use self::client::{ChatModel, ProbeResult};
 pub use self::errors::{ModelError, TimeoutStage};
 pub use self::settings::{ModelSettings, ModelTimes, Provider};

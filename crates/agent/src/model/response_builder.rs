@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::value::RawValue;
 
-use super::chat::{ChatResponse, Delta, StopReason, ToolRequest, Usage};
+use super::chat::{ChatResponse, StopReason, ToolRequest, Usage};
 use super::errors::ModelError;
 use super::reasoning::ReasoningFilter;
+use crate::event::TurnEvent;
 
 /// Text and arguments of one response together.
 pub(super) const ANSWER_MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -25,7 +26,7 @@ pub(super) struct ResponseBuilder {
     reasoning: ReasoningFilter,
     text: String,
     calls: Vec<Call>,
-    deltas: Vec<Delta>,
+    deltas: Vec<TurnEvent>,
     total_bytes: usize,
 }
 
@@ -63,7 +64,7 @@ impl ResponseBuilder {
     fn add(&mut self, visible: String) {
         if !visible.is_empty() {
             self.text.push_str(&visible);
-            self.deltas.push(Delta::Text(visible));
+            self.deltas.push(TurnEvent::Text(visible));
         }
     }
 
@@ -114,7 +115,7 @@ impl ResponseBuilder {
         !self.text.is_empty() || !self.calls.is_empty()
     }
 
-    pub(super) fn take_deltas(&mut self) -> Vec<Delta> {
+    pub(super) fn take_deltas(&mut self) -> Vec<TurnEvent> {
         mem::take(&mut self.deltas)
     }
 

@@ -7,9 +7,10 @@ use std::mem;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::chat::{ChatMessage, Delta, ToolRequest};
+use super::chat::{ChatMessage, ToolRequest};
 use super::conversation::{Step, steps};
 use super::response_builder::{ARGUMENTS_MAX_BYTES, MAX_CALLS, as_json_object, generate_id};
+use crate::event::TurnEvent;
 
 const OPEN_TAG: &str = "<tool_call>";
 const CLOSE_TAG: &str = "</tool_call>";
@@ -27,7 +28,7 @@ pub(super) struct StreamSplitter {
     text: String,
     calls: Vec<ToolRequest>,
     malformed: Vec<String>,
-    deltas: Vec<Delta>,
+    deltas: Vec<TurnEvent>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -72,7 +73,7 @@ impl StreamSplitter {
         }
     }
 
-    pub(super) fn take_deltas(&mut self) -> Vec<Delta> {
+    pub(super) fn take_deltas(&mut self) -> Vec<TurnEvent> {
         mem::take(&mut self.deltas)
     }
 
@@ -226,7 +227,7 @@ impl StreamSplitter {
     fn show(&mut self, text: &str) {
         if !text.is_empty() {
             self.text.push_str(text);
-            self.deltas.push(Delta::Text(text.to_owned()));
+            self.deltas.push(TurnEvent::Text(text.to_owned()));
         }
     }
 }

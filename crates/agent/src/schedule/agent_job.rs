@@ -1,12 +1,11 @@
 //! Runs a scheduled job as one unattended turn, in the thread that all runs of its schedule share.
 
-use embody_prompt::Audience;
 use embody_store::schedules::{Schedule, ScheduleClaim, ScheduleOrigin};
 use embody_store::threads::{NewThread, Thread};
 use embody_store::{Result, Scope, Store};
 
 use super::JobHandler;
-use crate::turn::{Agent, Facts, TurnError, TurnInput, thread_title};
+use crate::turn::{Agent, PromptRequest, TurnError, TurnInput, thread_title};
 
 /// All characters that break a line.
 const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
@@ -43,16 +42,12 @@ async fn run_turn(agent: &Agent, schedule: &Schedule) -> std::result::Result<Opt
         }
         store.untrusted_reads().record(&scope, &scope.writer(), &origins, store.clock().await?).await?;
     }
-    let input = TurnInput {
-        scope,
-        channel: schedule.channel.clone(),
-        thread: thread.id,
-        text: prompt_text(schedule),
-        facts: Facts::default(),
-        audience: Audience::Owner,
+    let prompt = PromptRequest {
+        channel: Some(schedule.channel.clone()),
         background: true,
-        task: None,
+        ..PromptRequest::new(scope)
     };
+    let input = TurnInput { prompt, thread: thread.id, text: prompt_text(schedule) };
     Ok(agent.run_turn(input, &mut |_| {}).await?.reply)
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_prompt::Audience;
+use embody_prompt::{Audience, RequestFacts};
 use embody_store::incoming::{Cursor, FinishIncoming, Incoming, IncomingClaim, IncomingState, NewIncoming};
 use embody_store::threads::{NewThread, Thread};
 use embody_store::{LeaseStatus, Result, Scope, Store, Topic};
@@ -16,7 +16,7 @@ use super::inbound_message::{Content, InboundMessage};
 use super::leader::MIN_BACKOFF;
 use super::update::ChatRef;
 use super::{CHANNEL, Channel, message, poller};
-use crate::turn::{Facts, TurnInput, thread_title};
+use crate::turn::{PromptRequest, TurnInput, thread_title};
 
 const MAX_CONCURRENT: usize = 8;
 /// How often recording the end of a turn is tried; with the backoff, over about half a minute.
@@ -206,16 +206,14 @@ async fn run_turn(
         user if channel.bot.allowlist.is_owner(user) => Audience::Owner,
         _ => Audience::User,
     };
-    let input = TurnInput {
-        scope: channel.scope(&incoming.user).map_err(|error| error.to_string())?,
-        channel: CHANNEL.to_owned(),
-        facts: Facts { session: Some(thread.clone()), accept_language: language, ..Facts::default() },
-        thread,
-        text,
+    let scope = channel.scope(&incoming.user).map_err(|error| error.to_string())?;
+    let prompt = PromptRequest {
+        channel: Some(CHANNEL.to_owned()),
         audience,
-        background: false,
-        task: None,
+        facts: RequestFacts { accept_language: language, ..RequestFacts::default() },
+        ..PromptRequest::new(scope)
     };
+    let input = TurnInput { prompt, thread, text };
     tokio::select! {
         replied = channel.turns.call(input) => replied,
         () = show_typing(channel, chat_ref) => Ok(None),
@@ -306,14 +304,14 @@ async fn find_or_open(
 /// Queues the continuation of a conversation of this channel, for example after an approval. It is durable, runs in
 /// order, and its reply goes to the chat. A thread that belongs to no chat is ignored.
 pub async fn resume_conversation(store: &Store, input: &TurnInput) -> Result<()> {
-    let thread = store.threads().get(input.scope.user(), &input.thread).await?;
+    let thread = store.threads().get(input.scope().user(), &input.thread).await?;
     let Some(chat_ref) = thread.as_ref().filter(|thread| thread.channel == CHANNEL).and_then(chat_ref_of)
     else {
         return Ok(());
     };
     let content = Content::Resume { text: input.text.clone(), thread: input.thread.clone() };
     let new = NewIncoming {
-        scope: input.scope.clone(),
+        scope: input.scope().clone(),
         channel: CHANNEL.to_owned(),
         conversation: chat_ref.to_string(),
         external: format!("go-on:{}", uuid::Uuid::now_v7()),

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use super::history::{CallDecision, to_stored, to_stored_with};
 use super::tool_loop::result_of;
-use super::{Agent, Facts, TurnError, TurnInput};
+use super::{Agent, PromptRequest, TurnError, TurnInput};
 use crate::model::{ChatMessage, ToolRequest};
 
 const BATCH: u32 = 100;
@@ -40,9 +40,10 @@ struct Content {
 
 impl DeferredCall {
     fn to_stored(&self, approval: &str) -> CallAwaitingApproval {
-        let TurnInput { scope, channel, thread, audience, background, task, .. } = &self.input;
+        let TurnInput { prompt, thread, .. } = &self.input;
+        let PromptRequest { scope, audience, background, task, .. } = prompt;
         let content = Content {
-            channel: channel.clone(),
+            channel: self.input.channel().to_owned(),
             audience: audience.name().to_owned(),
             background: *background,
             task: task.clone(),
@@ -62,16 +63,14 @@ impl DeferredCall {
     fn parse(deferred: CallAwaitingApproval) -> Option<Self> {
         let CallAwaitingApproval { scope, thread, tool, arguments, content, .. } = deferred;
         let Content { channel, audience, background, task, call_id } = serde_json::from_str(&content).ok()?;
-        let input = TurnInput {
-            scope,
-            channel,
-            thread,
-            text: String::new(),
-            facts: Facts::default(),
+        let prompt = PromptRequest {
+            channel: Some(channel),
             audience: Audience::from_name(&audience)?,
             background,
             task,
+            ..PromptRequest::new(scope)
         };
+        let input = TurnInput { prompt, thread, text: String::new() };
         Some(Self { input, call: ToolRequest { id: call_id, name: tool, arguments } })
     }
 }
@@ -94,7 +93,7 @@ pub(super) async fn defer_if_pending(
 
 /// Drops the stored calls that the model now repeats itself.
 pub(super) async fn drop_repeated(store: &Store, input: &TurnInput, calls: &[ToolRequest]) {
-    let user = input.scope.user();
+    let user = input.scope().user();
     let found = async {
         for deferred in store.calls_awaiting_approval().list_in_thread(user, &input.thread).await? {
             let is_same =
@@ -249,7 +248,7 @@ impl Agent {
         let prepared = self.prepare(input).await?;
         let Some(local) = prepared.session.client() else { return Err(TurnError::Empty) };
         // As late as possible: nothing is awaited between this and the record of the call.
-        if !self.store().calls_awaiting_approval().claim(input.scope.user(), approval).await? {
+        if !self.store().calls_awaiting_approval().claim(input.scope().user(), approval).await? {
             return Ok(None);
         }
         let outcome = local.call(&call.name, &call.arguments).await;
@@ -264,7 +263,7 @@ impl Agent {
         let decision =
             CallDecision { decision: outcome.decision.clone(), approval: outcome.approval.clone() };
         let messages = vec![to_stored(&request), to_stored_with(&result, &decision)];
-        self.store().threads().append(input.scope.user(), &input.thread, messages).await?;
+        self.store().threads().append(input.scope().user(), &input.thread, messages).await?;
         Ok(Some(outcome))
     }
 }

@@ -8,18 +8,21 @@ mod sessions;
 mod tool_loop;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use embody_broker::{Broker, InProcessClient, InProcessError, ServerInstructions};
-use embody_prompt::Audience;
+use embody_prompt::{Audience, Layout, RequestFacts, Source, Tool, Value};
 use embody_store::receipts::NewReceipt;
 use embody_store::{Principal, Scope, Store};
+use jiff::Timestamp;
 use tokio::sync::OwnedMutexGuard;
 
 use self::history::{History, to_stored};
 use self::sessions::{SessionGuard, Sessions};
 use crate::AsyncCallback;
+use crate::event::TurnEvent;
 use crate::model::{ChatMessage, ChatModel, ModelError, ToolSpec, Usage};
 
 pub use self::history::{CallDecision, thread_title};
@@ -47,50 +50,33 @@ struct Inner {
 
 #[derive(Debug, Clone)]
 pub struct TurnInput {
-    pub scope: Scope,
-    /// The channel of the message and of its reply.
-    pub channel: String,
+    /// Its session is the thread.
+    pub prompt: PromptRequest,
     pub thread: String,
     pub text: String,
-    pub facts: Facts,
-    pub audience: Audience,
-    /// Whether no person sees the reply.
-    pub background: bool,
-    pub task: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TurnEvent {
-    /// More of the reply.
-    Text(String),
-    Tool {
-        id: String,
-        name: String,
-    },
-    ToolDone {
-        id: String,
-        name: String,
-        /// Whether it failed, or was not made.
-        is_error: bool,
-        /// The broker's decision, if the call was not made: `pending`, `deny` …
-        decision: Option<String>,
-        approval: Option<String>,
-    },
-    /// The model request is retried after a delay.
-    Waiting {
-        after: Duration,
-        reason: String,
-    },
+impl TurnInput {
+    pub fn scope(&self) -> &Scope {
+        &self.prompt.scope
+    }
+
+    /// The channel of the message and of its reply.
+    pub fn channel(&self) -> &str {
+        self.prompt.channel.as_deref().unwrap_or_default()
+    }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TurnResult {
     /// `None` is silence, and no channel receives anything.
     pub reply: Option<String>,
     /// Whether the model reached its output limit.
     pub is_cut: bool,
-    pub usage: Usage,
-    pub receipt: String,
+    /// `None` if unknown.
+    pub usage: Option<Usage>,
+    /// The receipt id of its prompt; `None` if unknown.
+    pub receipt: Option<String>,
     pub rounds: u32,
 }
 
@@ -137,7 +123,7 @@ impl Agent {
             return Err(TurnError::TooLong { bytes: input.text.len(), most: MAX_MESSAGE_BYTES });
         }
         let _lock = thread_locks.lock(&input.thread).await;
-        let loading = History::load(&setup.store, &input.scope, &input.thread);
+        let loading = History::load(&setup.store, input.scope(), &input.thread);
         let (PreparedTurn { session, tools, prompt }, mut history) =
             tokio::try_join!(self.prepare(&input), loading)?;
         let Some(local) = session.client() else { return Err(TurnError::Empty) };
@@ -145,8 +131,8 @@ impl Agent {
         history.push(message.clone());
         let store_input = async {
             let (receipt, _) = tokio::try_join!(
-                setup.store.receipts().insert(&input.scope, prompt.receipt.clone()),
-                setup.store.threads().append(input.scope.user(), &input.thread, vec![to_stored(&message)])
+                setup.store.receipts().insert(input.scope(), prompt.receipt.clone()),
+                setup.store.threads().append(input.scope().user(), &input.thread, vec![to_stored(&message)])
             )?;
             Ok(receipt)
         };
@@ -158,8 +144,8 @@ impl Agent {
     /// Opens the session of the conversation and builds a prompt that applies to the calls of this turn.
     async fn prepare(&self, input: &TurnInput) -> Result<PreparedTurn<'_>, TurnError> {
         let Inner { setup, sessions, .. } = &*self.0;
-        let principal = Principal::of(input.scope.clone(), &input.channel);
-        let principal = match input.audience {
+        let principal = Principal::of(input.scope().clone(), input.channel());
+        let principal = match input.prompt.audience {
             Audience::Owner | Audience::User => principal,
             Audience::Group | Audience::Public => principal.in_shared_conversation(&input.thread),
         };
@@ -167,8 +153,10 @@ impl Agent {
         let Some(local) = session.client() else { return Err(TurnError::Empty) };
         let tools = list_tools(local).await;
         let servers = setup.broker.server_instructions(local).await;
-        let request = prompt_request(input, tools.clone(), servers);
-        let prompt = setup.prompt_source.call(request).await.map_err(TurnError::Compose)?;
+        let listed = ToolList { tools: tools.iter().map(listed_tool).collect(), servers };
+        let facts = RequestFacts { session: Some(input.thread.clone()), ..input.prompt.facts.clone() };
+        let request = PromptRequest { facts, ..input.prompt.clone() };
+        let prompt = setup.prompt_source.call((request, listed)).await.map_err(TurnError::Compose)?;
         local.set_prompt(&prompt.text);
         Ok(PreparedTurn { session, tools, prompt })
     }
@@ -188,18 +176,10 @@ async fn list_tools(local: &InProcessClient) -> Vec<ToolSpec> {
     tools.into_iter().map(spec).collect()
 }
 
-fn prompt_request(input: &TurnInput, tools: Vec<ToolSpec>, servers: ServerInstructions) -> PromptRequest {
-    PromptRequest {
-        scope: input.scope.clone(),
-        channel: input.channel.clone(),
-        audience: input.audience,
-        background: input.background,
-        task: input.task.clone(),
-        facts: Facts { session: Some(input.thread.clone()), ..input.facts.clone() },
-        tools,
-        servers,
-        minimal: false,
-    }
+fn listed_tool(spec: &ToolSpec) -> Value<Tool> {
+    let ToolSpec { name, description, schema } = spec;
+    let tool = Tool { name: name.clone(), description: description.clone(), schema: schema.get().to_owned() };
+    Value::new(tool, Source::fixed("broker"), Audience::Public)
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -244,28 +224,59 @@ impl TurnError {
     }
 }
 
-/// Facts about the request, for the runtime section.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
-    pub session: Option<String>,
-    pub accept_language: Option<String>,
-    pub remote_ip: Option<String>,
-    pub location: Option<String>,
-}
-
-/// What a turn knows about the prompt that it needs.
-#[derive(Debug, Clone)]
+/// What a prompt is built for. Turns of every channel, commands and the contract of a host all build one; two equal requests with
+/// equal tools give the same prompt.
+#[derive(Clone, Debug)]
 pub struct PromptRequest {
     pub scope: Scope,
-    pub channel: String,
+    pub channel: Option<String>,
+    /// Who reads the reply. `Owner` becomes `User` if the user is not the owner.
     pub audience: Audience,
+    /// Whether no person sees the reply.
     pub background: bool,
     pub task: Option<String>,
-    pub facts: Facts,
-    pub tools: Vec<ToolSpec>,
+    pub facts: RequestFacts,
+    /// `None` is the agent's, else the configured one.
+    pub layout: Option<Layout>,
+    pub without_body: bool,
+    /// `None` is now.
+    pub now: Option<Timestamp>,
+    /// `None` is the user's.
+    pub timezone: Option<String>,
+    pub project: Option<PathBuf>,
+    /// `None` is as configured.
+    pub native_tools: Option<bool>,
+    /// In place of the stored standing instructions.
+    pub instructions: Option<String>,
+}
+
+impl PromptRequest {
+    /// A request of this user on no channel, with everything as configured.
+    pub fn new(scope: Scope) -> Self {
+        Self {
+            scope,
+            channel: None,
+            audience: Audience::Owner,
+            background: false,
+            task: None,
+            facts: RequestFacts::default(),
+            layout: None,
+            without_body: false,
+            now: None,
+            timezone: None,
+            project: None,
+            native_tools: None,
+            instructions: None,
+        }
+    }
+}
+
+/// The tools of a prompt and the instructions of their servers: those of a session, or those that are known without starting a
+/// server.
+#[derive(Debug, Clone, Default)]
+pub struct ToolList {
+    pub tools: Vec<Value<Tool>>,
     pub servers: ServerInstructions,
-    /// Only the first sentence: for a summary.
-    pub minimal: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -279,7 +290,7 @@ pub struct BuiltPrompt {
 
 /// Builds the prompt of a turn: the owner of workspace and store supplies it. Its error is a text that says why there is no
 /// prompt.
-pub type PromptSource = AsyncCallback<PromptRequest, Result<BuiltPrompt, String>>;
+pub type PromptSource = AsyncCallback<(PromptRequest, ToolList), Result<BuiltPrompt, String>>;
 
 type Lock = tokio::sync::Mutex<()>;
 

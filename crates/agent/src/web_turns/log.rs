@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-use super::{End, NamedEvent, SseEvent, text_event, to_sse};
-use crate::turn::TurnEvent;
+use crate::event::{End, SseEvent, TurnEvent};
 
 /// Bytes kept of one turn. The oldest are dropped first; a page that missed them gets the whole reply at the end.
 const KEPT: usize = 1024 * 1024;
@@ -32,20 +31,14 @@ struct LogState {
 struct Entry {
     /// The position before it.
     start: u64,
-    payload: Payload,
-}
-
-#[derive(Debug)]
-enum Payload {
-    Text(String),
-    Event(&'static str, String),
+    event: TurnEvent,
 }
 
 impl Entry {
     fn len(&self) -> u64 {
-        match &self.payload {
-            Payload::Text(text) => text.len() as u64,
-            Payload::Event(..) => 1,
+        match &self.event {
+            TurnEvent::Text(text) => text.len() as u64,
+            _ => 1,
         }
     }
 
@@ -54,64 +47,50 @@ impl Entry {
     }
 
     fn bytes(&self) -> usize {
-        match &self.payload {
-            Payload::Text(text) => text.len(),
-            Payload::Event(_, data) => data.len(),
+        match &self.event {
+            TurnEvent::Text(text) => text.len(),
+            event => event.to_sse(0).data.len(),
         }
     }
 
     /// The part of it after this position, if any.
     fn after(&self, position: u64) -> Option<SseEvent> {
-        match &self.payload {
-            Payload::Event(name, data) => {
-                (position < self.end()).then(|| SseEvent { id: self.end(), name, data: data.clone() })
-            }
-            Payload::Text(whole) => {
+        match &self.event {
+            TurnEvent::Text(whole) => {
                 let from = usize::try_from(position.saturating_sub(self.start)).ok()?;
                 let from = (from..=whole.len()).find(|at| whole.is_char_boundary(*at))?;
                 let upto =
                     (from..=whole.len().min(from + PIECE)).rev().find(|at| whole.is_char_boundary(*at))?;
                 let piece = whole.get(from..upto).filter(|piece| !piece.is_empty())?;
-                let (name, data) = text_event(piece);
-                Some(SseEvent { id: self.start + upto as u64, name, data })
+                Some(SseEvent::text(self.start + upto as u64, piece))
             }
+            event => (position < self.end()).then(|| event.to_sse(self.end())),
         }
     }
 }
 
 impl Log {
-    pub(super) fn new(first: NamedEvent) -> Self {
+    pub(super) fn new(first: TurnEvent) -> Self {
         let log = Self { state: Mutex::default(), position: watch::Sender::new(0) };
-        log.push(Payload::Event(first.0, first.1));
+        log.send(first);
         log
     }
 
     pub(super) fn send(&self, event: TurnEvent) {
-        let payload = match event {
-            TurnEvent::Text(text) => Payload::Text(text),
-            other => {
-                let (name, data) = to_sse(&other);
-                Payload::Event(name, data)
-            }
-        };
-        self.push(payload);
-    }
-
-    fn push(&self, payload: Payload) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.end.is_some() {
             return;
         }
         let start = state.entries.back().map_or(0, Entry::end);
-        let entry = Entry { start, payload };
+        let entry = Entry { start, event };
         let (added, position) = (entry.bytes(), entry.end());
-        match (state.entries.back_mut(), entry.payload) {
-            (Some(Entry { payload: Payload::Text(before), .. }), Payload::Text(more))
+        match (state.entries.back_mut(), entry.event) {
+            (Some(Entry { event: TurnEvent::Text(before), .. }), TurnEvent::Text(more))
                 if before.len() < PIECE =>
             {
                 before.push_str(&more);
             }
-            (_, payload) => state.entries.push_back(Entry { start, payload }),
+            (_, event) => state.entries.push_back(Entry { start, event }),
         }
         state.bytes += added;
         while state.bytes > KEPT && state.entries.len() > 1 {
@@ -143,8 +122,7 @@ impl Log {
             return Some((event, false));
         }
         let last = state.entries.back().map_or(0, Entry::end) + 1;
-        let (name, data) = state.end.as_ref()?.to_sse();
-        Some((SseEvent { id: last, name, data }, true))
+        Some((state.end.as_ref()?.to_sse(last), true))
     }
 }
 
@@ -180,10 +158,10 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web_turns::{Done, turn_event};
+    use crate::turn::TurnResult;
 
     fn log() -> Arc<Log> {
-        Arc::new(Log::new(turn_event("t", "h")))
+        Arc::new(Log::new(TurnEvent::Started { turn: "t".into(), thread: "h".into() }))
     }
 
     fn text(text: &str) -> TurnEvent {
@@ -217,7 +195,7 @@ mod tests {
         }
         log.send(TurnEvent::Tool { id: "1".into(), name: "look".into() });
         log.send(text("Done."));
-        log.end(End::Done(Done::default()));
+        log.end(End::Done(TurnResult::default()));
         while let Some(one) = live.next().await {
             seen.push(one);
         }
@@ -265,7 +243,7 @@ mod tests {
         let log = log();
         log.end(End::Cancelled);
         log.send(text("late"));
-        log.end(End::Done(Done::default()));
+        log.end(End::Done(TurnResult::default()));
         assert_eq!(log.after(1).unwrap().0.name, "cancelled");
     }
 }

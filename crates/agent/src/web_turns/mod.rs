@@ -9,12 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::json;
 use tokio::sync::Notify;
 
 use self::log::Log;
-use crate::model::Usage;
-use crate::turn::TurnEvent;
+use crate::event::{End, TurnEvent};
 
 pub use self::log::Reader;
 
@@ -30,13 +28,6 @@ impl Default for TurnLimits {
     fn default() -> Self {
         Self { running: 2_000, running_of_user: 16, kept: 256 }
     }
-}
-
-#[derive(Debug, Clone)]
-pub struct NewTurn {
-    pub id: String,
-    pub user: String,
-    pub thread: String,
 }
 
 /// Why a turn cannot start now.
@@ -84,18 +75,20 @@ struct State {
 
 #[derive(Debug)]
 pub struct Turn {
-    new: NewTurn,
+    id: String,
+    user: String,
+    thread: String,
     log: Arc<Log>,
     cancel: Notify,
 }
 
 impl Turn {
     pub fn id(&self) -> &str {
-        &self.new.id
+        &self.id
     }
 
     pub fn thread(&self) -> &str {
-        &self.new.thread
+        &self.thread
     }
 
     /// Reads the events after this position (0 is the beginning), and waits for more.
@@ -123,7 +116,8 @@ impl Turns {
     /// last, before readers see the end.
     pub fn begin<F, G>(
         &self,
-        new: NewTurn,
+        id: String,
+        (user, thread): (&str, &str),
         work: impl FnOnce(EventSender) -> F,
         close: impl FnOnce(End) -> G + Send + 'static,
     ) -> Result<Arc<Turn>, Busy>
@@ -131,8 +125,9 @@ impl Turns {
         F: Future<Output = End> + Send + 'static,
         G: Future<Output = End> + Send + 'static,
     {
-        let log = Arc::new(Log::new(turn_event(&new.id, &new.thread)));
-        let turn = Arc::new(Turn { new, log: Arc::clone(&log), cancel: Notify::new() });
+        let (user, thread) = (user.to_owned(), thread.to_owned());
+        let log = Arc::new(Log::new(TurnEvent::Started { turn: id.clone(), thread: thread.clone() }));
+        let turn = Arc::new(Turn { id, user, thread, log: Arc::clone(&log), cancel: Notify::new() });
         self.0.register(&turn)?;
         let work = work(EventSender(log));
         // Also when the work panics or the runtime shuts down.
@@ -156,12 +151,12 @@ impl Turns {
     pub fn find(&self, user: &str, id: &str) -> Option<Arc<Turn>> {
         let state = self.0.lock();
         let mut all = state.running.iter().chain(&state.kept);
-        all.find(|turn| turn.new.user == user && turn.new.id == id).cloned()
+        all.find(|turn| turn.user == user && turn.id == id).cloned()
     }
 
     pub fn running_in(&self, user: &str, thread: &str) -> Option<Arc<Turn>> {
         let state = self.0.lock();
-        state.running.iter().find(|turn| turn.new.user == user && turn.new.thread == thread).cloned()
+        state.running.iter().find(|turn| turn.user == user && turn.thread == thread).cloned()
     }
 
     /// Cancels a turn. Returns whether it was running.
@@ -194,10 +189,10 @@ impl Inner {
 
     fn register(&self, turn: &Arc<Turn>) -> Result<(), Busy> {
         let mut state = self.lock();
-        let NewTurn { user, thread, .. } = &turn.new;
-        let mut of_user = state.running.iter().filter(|other| other.new.user == *user);
-        if let Some(other) = of_user.find(|other| other.new.thread == *thread) {
-            return Err(Busy::Thread { turn: other.new.id.clone() });
+        let Turn { user, thread, .. } = &**turn;
+        let mut of_user = state.running.iter().filter(|other| other.user == *user);
+        if let Some(other) = of_user.find(|other| other.thread == *thread) {
+            return Err(Busy::Thread { turn: other.id.clone() });
         }
         self.check_capacity(&state, user)?;
         state.running.push(Arc::clone(turn));
@@ -209,7 +204,7 @@ impl Inner {
         if state.is_ending {
             return Err(Busy::Ending);
         }
-        if state.running.iter().filter(|other| other.new.user == user).count() >= running_of_user {
+        if state.running.iter().filter(|other| other.user == user).count() >= running_of_user {
             return Err(Busy::User { most: running_of_user });
         }
         if state.running.len() >= running {
@@ -264,81 +259,6 @@ impl Drop for FinishGuard {
         // A reader that sees the end may start the next turn at once.
         self.turn.log.end(end);
         self.inner.over.notify_waiters();
-    }
-}
-
-/// How a turn ended. Every turn has exactly one end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
-    Done(Done),
-    Failed {
-        /// The reason, for the user.
-        message: String,
-        /// What the user can do about it.
-        hint: Option<String>,
-    },
-    Cancelled,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Done {
-    /// The whole reply; `None` is silence.
-    pub reply: Option<String>,
-    pub is_cut: bool,
-    /// `None` if unknown.
-    pub usage: Option<Usage>,
-    /// The receipt id of its prompt; `None` if unknown.
-    pub receipt: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SseEvent {
-    /// The position to resume after this event.
-    pub id: u64,
-    pub name: &'static str,
-    /// JSON on one line.
-    pub data: String,
-}
-
-type NamedEvent = (&'static str, String);
-
-/// The first event of every stream.
-fn turn_event(turn: &str, thread: &str) -> NamedEvent {
-    ("turn", json!({"turn": turn, "thread": thread}).to_string())
-}
-
-fn text_event(delta: &str) -> NamedEvent {
-    ("text", json!({ "delta": delta }).to_string())
-}
-
-fn to_sse(event: &TurnEvent) -> NamedEvent {
-    match event {
-        TurnEvent::Text(delta) => text_event(delta),
-        TurnEvent::Tool { id, name } => ("tool", json!({"id": id, "name": name}).to_string()),
-        TurnEvent::ToolDone { id, name, is_error, decision, approval } => (
-            "tool_done",
-            json!({"id": id, "name": name, "is_error": is_error, "decision": decision, "approval": approval})
-                .to_string(),
-        ),
-        TurnEvent::Waiting { after, reason } => {
-            let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-            ("waiting", json!({"after_ms": after_ms, "reason": reason}).to_string())
-        }
-    }
-}
-
-impl End {
-    pub fn to_sse(&self) -> NamedEvent {
-        match self {
-            Self::Done(Done { reply, is_cut, usage, receipt }) => (
-                "done",
-                json!({"reply": reply, "is_cut": is_cut, "usage": usage, "receipt": receipt}).to_string(),
-            ),
-            Self::Failed { message, hint } => {
-                ("failed", json!({"message": message, "hint": hint}).to_string())
-            }
-            Self::Cancelled => ("cancelled", "{}".to_owned()),
-        }
     }
 }
 

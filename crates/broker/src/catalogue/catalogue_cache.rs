@@ -71,11 +71,7 @@ impl SourceKey {
 
 impl CatalogueCache {
     /// The catalogue for these listings and the current pins.
-    pub(crate) async fn of(
-        &self,
-        store: &Store,
-        sources: &[Source<'_>],
-    ) -> Result<Catalogue, embody_store::Error> {
+    pub async fn of(&self, store: &Store, sources: &[Source<'_>]) -> Result<Catalogue, embody_store::Error> {
         // Read before the pins are compared: a change meanwhile makes this catalogue outdated.
         let pins = if sources.iter().all(|source| source.is_embedded) {
             None

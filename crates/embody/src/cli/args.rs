@@ -55,6 +55,9 @@ fn variable(name: &str) -> Option<String> {
     non_empty(name)?.into_string().ok()
 }
 
+/// The channel of runs whose reply no person sees.
+pub(super) const SCHEDULED: &str = "scheduled";
+
 const TOKEN: &str = "EMBODY_TOKEN";
 
 /// On a shared store a token names the user, even of a local process.

@@ -22,8 +22,7 @@ use reqwest::Client;
 use serde::Serialize;
 use serde_json::json;
 
-use super::prompt::{PromptReport, display_source, findings};
-use super::status::unknown_outcomes;
+use super::prompt::{PromptArgs, display_source, findings, load_prompt};
 use super::{Context, ScopeArgs};
 use crate::config::env::non_empty;
 use crate::config::mask::Address;
@@ -31,7 +30,9 @@ use crate::config::settings::{Body, CommandLine, Config, Upstream};
 use crate::config::tree::Origin;
 use crate::error::CliError;
 use crate::output::{self, pluralize, printable};
-use crate::prompt_loading::{LoadedPrompt, PromptArgs, contract, load_prompt};
+use crate::prompt_report::PromptReport;
+use crate::prompt_service::LoadedPrompt;
+use crate::status::unknown_outcomes;
 use crate::{app, channels, store};
 
 /// The recommended size of a contract, which hosts handle together with the rest of the bootstrap result.
@@ -92,8 +93,8 @@ fn prompt(args: &PromptArgs, context: &Context) -> Result<Vec<Check>, CliError> 
             }),
     );
     checks.extend(persona(&loaded, context).filter(|_| checks.iter().all(|check| check.name != "persona")));
-    checks.push(contract_size(&contract(&loaded, &context.config), context));
-    checks.push(size(&PromptReport::new(&prompt, embody_prompt::render(&prompt)), context));
+    checks.push(contract_size(&loaded.contract(&context.config), context));
+    checks.push(size(&loaded.report(), context));
     checks.extend(findings(&loaded.workspace.input, &prompt.notes).into_iter().map(|finding| Check {
         name: "prompt",
         state: State::Fail,

@@ -53,8 +53,8 @@ pub(crate) fn run(args: &ServeArgs, context: Context) -> Result<ExitCode, CliErr
         let store = Store::open(url).await?;
         // `--user` names the user of a host on stdin. Hosts over HTTP have tokens, and `--user` names the owner.
         let owner = if address.is_some() { args.scope.user() } else { ScopeArgs::owner() };
-        let prompts = PromptService::new(context, store.clone(), owner);
-        let telemetry = Telemetry::start(&prompts.context().config)?;
+        let prompts = PromptService::new(context.settings, Some(store.clone()), owner);
+        let telemetry = Telemetry::start(&prompts.settings().config)?;
         let setup = broker_setup::build(&prompts, store.clone(), &agent, telemetry.meter())?;
         prompts.load_zone_or_warn(&agent).await;
         let broker = Arc::new(Broker::start(setup));
@@ -104,7 +104,7 @@ fn serve<S: Service<Principal = Principal>>(
     store::block_on_multi_thread(async move {
         let ending = serve::shutdown_signal()?;
         let store = Store::open(url).await?;
-        let prompts = PromptService::new(context, store.clone(), scope.user().to_owned());
+        let prompts = PromptService::new(context.settings, Some(store.clone()), scope.user().to_owned());
         prompts.load_zone_or_warn(&agent).await;
         let server = server(&store, &prompts, &agent);
         let served = match address {

@@ -17,6 +17,7 @@ use serde_json::json;
 use super::args::{read_file, read_text};
 use super::{Context, ScopeArgs};
 use crate::error::CliError;
+use crate::memory::memory_json;
 use crate::output::{self, StdoutStream, printable};
 use crate::{store, time};
 
@@ -264,7 +265,7 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
 }
 
 fn show(found: Vec<(Memory, Option<f64>)>, context: &Context) -> Result<ExitCode, CliError> {
-    let json = |(memory, score): &(Memory, Option<f64>)| as_json(memory, *score);
+    let json = |(memory, score): &(Memory, Option<f64>)| memory_json(memory, *score);
     context.print_list("memories", &found, json, |found| match found {
         [] => "No matching memory.\n".to_owned(),
         found => found.iter().map(|(memory, score)| as_text(memory, *score)).collect(),
@@ -285,25 +286,6 @@ fn push_indented(out: &mut String, text: &str) {
     for line in printable(text).lines() {
         let _ = writeln!(out, "  {line}");
     }
-}
-
-pub(crate) fn as_json(memory: &Memory, score: Option<f64>) -> serde_json::Value {
-    json!({
-        "id": memory.id,
-        "text": memory.text,
-        "kind": memory.kind,
-        "score": score,
-        "tags": memory.tags,
-        "actor": memory.actor,
-        "session": memory.session,
-        "writer": memory.writer,
-        "source": memory.source,
-        "trust": memory.trust,
-        "status": memory.status.name(),
-        "version": memory.version,
-        "occurred_at": time::rfc3339(memory.occurred_at),
-        "created_at": time::rfc3339(memory.created_at),
-    })
 }
 
 fn forget(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
@@ -346,7 +328,7 @@ fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
     if versions.is_empty() {
         return Err(not_found(&args.id));
     }
-    context.print_list("versions", &versions, |memory| as_json(memory, None), history_text)
+    context.print_list("versions", &versions, |memory| memory_json(memory, None), history_text)
 }
 
 fn history_text(versions: &[Memory]) -> String {

@@ -11,20 +11,22 @@ mod init;
 mod instructions;
 mod man;
 mod mcp;
-pub(crate) mod memory;
+mod memory;
 mod pins;
 mod policy;
-pub(crate) mod prompt;
+mod prompt;
 mod run;
 mod schedule;
-pub(crate) mod status;
+mod status;
 mod store;
 mod token;
 mod up;
 mod user;
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -32,13 +34,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tracing::level_filters::LevelFilter;
 
-pub(crate) use self::args::ScopeArgs;
+use self::args::ScopeArgs;
 use self::config::ConfigCommand;
 use self::store::StoreCommand;
 use crate::config::env::{self, non_empty};
 use crate::config::{Config, Inputs, Override};
 use crate::error::{CliError, ErrorContext};
-use crate::prompt_loading::PromptArgs;
+use crate::settings::Settings;
 use crate::{log, output};
 
 const STYLES: Styles = Styles::styled()
@@ -156,7 +158,7 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Check the workspace and the configured connections
     #[command(after_help = doctor::EXAMPLES)]
-    Doctor(PromptArgs),
+    Doctor(prompt::PromptArgs),
     /// Show and check the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -167,10 +169,17 @@ enum Command {
 }
 
 pub(crate) struct Context {
-    pub(crate) workspace: PathBuf,
-    pub(crate) config: Config,
+    settings: Arc<Settings>,
     pub(crate) json: bool,
     global: Global,
+}
+
+impl Deref for Context {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.settings
+    }
 }
 
 impl Context {
@@ -179,7 +188,8 @@ impl Context {
         let (workspace, config) = load(&global)?;
         let config = config?;
         log::start(&workspace, level(&global, &config));
-        let context = Self { workspace, config, json: global.json, global };
+        let settings = Arc::new(Settings { workspace, config });
+        let context = Self { settings, json: global.json, global };
         context.check_user_flag()?;
         Ok(context)
     }

@@ -19,6 +19,7 @@ use serde_json::json;
 use super::Context;
 use crate::error::{CliError, ErrorContext};
 use crate::output::{self, pluralize, printable};
+use crate::status::{is_waiting, pin_state};
 use crate::{store, time};
 
 const EXAMPLES: &str = "Examples:
@@ -211,22 +212,8 @@ fn short(hash: &str) -> &str {
     hash.get(..SHORT_HASH_CHARS).unwrap_or(hash)
 }
 
-pub(super) fn is_waiting(pin: &ToolPin) -> bool {
-    !pin.accepted || pin.is_new || pin.seen.is_some()
-}
-
 fn name(pin: &ToolPin) -> String {
     printable(&visible::line(&format!("{}/{}", pin.body, pin.tool))).into_owned()
-}
-
-/// The state in JSON. In text a definition that was never accepted is called quarantined, as in the documentation.
-pub(super) fn state(pin: &ToolPin) -> &'static str {
-    match (pin.accepted, &pin.seen) {
-        (false, _) => "held",
-        (true, Some(_)) => "changed",
-        (true, None) if pin.is_new => "new",
-        (true, None) => "pinned",
-    }
 }
 
 fn shown_hash(pin: &ToolPin) -> &str {
@@ -244,7 +231,7 @@ fn diff(pin: &ToolPin) -> Option<String> {
 }
 
 fn as_text(pin: &ToolPin) -> String {
-    let state = if pin.accepted { state(pin) } else { "quarantined" };
+    let state = if pin.accepted { pin_state(pin) } else { "quarantined" };
     let (name, hash, at) = (name(pin), short(shown_hash(pin)), time::display(pin.changed_at));
     let mut out = format!("{state:11} {name}  {DIM}{hash}  {at}{DIM:#}\n");
     if let Some(reason) = quarantine_reason(pin) {
@@ -265,7 +252,7 @@ fn as_json(pin: &ToolPin) -> serde_json::Value {
     json!({
         "body": pin.body,
         "tool": pin.tool,
-        "state": state(pin),
+        "state": pin_state(pin),
         "hash": shown_hash(pin),
         "pinned_hash": pin.accepted.then_some(&pin.pinned.hash),
         "pinned": pin.accepted.then_some(&pin.pinned.text),

@@ -4,13 +4,13 @@ use std::io::{IsTerminal, Write, stderr};
 use std::process::ExitCode;
 
 use clap::Args;
-use embody_agent::turn::{Facts, TurnEvent, TurnInput, thread_title};
-use embody_prompt::Audience;
+use embody_agent::event::TurnEvent;
+use embody_agent::turn::{PromptRequest, TurnInput, thread_title};
 use embody_store::threads::NewThread;
 use embody_store::{Scope, Store};
 use serde_json::json;
 
-use super::args::read_text;
+use super::args::{SCHEDULED, read_text};
 use super::{Context, ScopeArgs};
 use crate::app::{self, App};
 use crate::error::CliError;
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &RunArgs, context: Context) -> Result<ExitCode, CliError
     store::block_on_multi_thread(async move {
         let ending = serve::shutdown_signal()?;
         let times = app::terminal_timeouts();
-        let app = App::open(context, &ScopeArgs::owner(), scope.agent(), times).await?;
+        let app = App::open(context.settings, &ScopeArgs::owner(), scope.agent(), times).await?;
         let turned = tokio::select! {
             turned = turn(&app, args, &scope, text) => turned,
             () = ending.cancelled() => Err(CliError::new("interrupted")),
@@ -88,20 +88,16 @@ async fn turn(
 ) -> Result<(String, embody_agent::turn::TurnResult), CliError> {
     // Without a model no thread is created.
     if !app.agent.has_model() {
-        return Err(app::no_model_error(&app.prompts.context().config));
+        return Err(app::no_model_error(&app.prompts.settings().config));
     }
     let thread = thread(&app.store, args, scope, &text).await?;
-    let is_background = args.channel == "scheduled";
-    let input = TurnInput {
-        scope: scope.clone(),
-        channel: args.channel.clone(),
-        thread: thread.clone(),
-        text,
-        facts: Facts::default(),
-        audience: Audience::Owner,
-        background: is_background,
+    let prompt = PromptRequest {
+        channel: Some(args.channel.clone()),
+        background: args.channel == SCHEDULED,
         task: args.task.clone(),
+        ..PromptRequest::new(scope.clone())
     };
+    let input = TurnInput { prompt, thread: thread.clone(), text };
     let shows = stderr().is_terminal();
     let mut on = |event: TurnEvent| {
         if let (true, Some(line)) = (shows, line(&event)) {
@@ -137,6 +133,6 @@ fn line(event: &TurnEvent) -> Option<String> {
         TurnEvent::Waiting { after, reason } => {
             Some(format!("· retry in {} s: {}", after.as_secs(), printable(reason)))
         }
-        TurnEvent::Text(_) | TurnEvent::ToolDone { .. } => None,
+        TurnEvent::Started { .. } | TurnEvent::Text(_) | TurnEvent::ToolDone { .. } => None,
     }
 }

@@ -206,7 +206,7 @@ fn run_now(args: &OneArgs, context: Context) -> Result<ExitCode, CliError> {
         store.close().await;
         // `--user` is the user of the run. The owner is the operator, as in `up`.
         let times = app::terminal_timeouts();
-        let app = App::open(context, &ScopeArgs::owner(), &schedule?.agent, times).await?;
+        let app = App::open(context.settings, &ScopeArgs::owner(), &schedule?.agent, times).await?;
         let ran = run_in(&app, &user, &args.id).await;
         app.close().await;
         ran
@@ -229,7 +229,7 @@ fn run_now(args: &OneArgs, context: Context) -> Result<ExitCode, CliError> {
 
 async fn run_in(app: &App, user: &str, id: &str) -> Result<ScheduleRun, CliError> {
     if !app.agent.has_model() {
-        return Err(app::no_model_error(&app.prompts.context().config));
+        return Err(app::no_model_error(&app.prompts.settings().config));
     }
     let scheduler = Scheduler::new(app.store.clone(), agent_job(&app.agent), SchedulerSettings::default());
     let claim = match scheduler.run_now(user, id, serve::shutdown_signal()?).await? {
@@ -354,7 +354,7 @@ fn span(text: &str) -> Result<SignedDuration, &'static str> {
 }
 
 async fn prompt_zone(context: Context, store: &Store, scope: &Scope) -> Result<String, CliError> {
-    let prompts = PromptService::new(context, store.clone(), scope.user().to_owned());
+    let prompts = PromptService::new(context.settings, Some(store.clone()), scope.user().to_owned());
     prompts.load_zone(scope.agent()).await?;
     prompts.scheduling_zone(scope).map_err(|reason| {
         CliError::usage(reason)

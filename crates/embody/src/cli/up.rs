@@ -61,7 +61,7 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, CliError>
         let ending = serve::shutdown_signal()?;
         let bot = channels::bot(&context.config, scope.user(), scope.agent())?;
         let listening = serve::listen(&listen, address).await?;
-        let app = App::open(context, scope.user(), scope.agent(), ModelTimes::default()).await?;
+        let app = App::open(context.settings, scope.user(), scope.agent(), ModelTimes::default()).await?;
         let web = Arc::new(WebState {
             store: app.store.clone(),
             prompts: Arc::clone(&app.prompts),
@@ -99,10 +99,10 @@ async fn serve(
         "open this URL in a browser; MCP hosts connect to {base}/mcp with a token of scope `mcp`"
     ));
     if !web.agent.has_model() {
-        let (message, hint) = app::no_model_error(&web.prompts.context().config).summary();
+        let (message, hint) = app::no_model_error(&web.prompts.settings().config).summary();
         output::stderr_line(&format!("{message}; {hint}"));
     }
-    pidfile::announce(&web.prompts.context().workspace, base);
+    pidfile::announce(&web.prompts.settings().workspace, base);
     let mut channels = Channels::start(web, bot, &ending);
     let (end, shutdown) = (ending.clone(), ending.clone());
     let serving = async {

@@ -102,7 +102,7 @@ pub(super) async fn decide(
     let not_found = || api_error(StatusCode::NOT_FOUND)(approvals::not_found(&id));
     let approval = find(&web, &caller, &id).await?.ok_or_else(not_found)?;
     if approval.status == ApprovalStatus::Pending && answer == Answer::Approve {
-        check_approvable(&approval, &web.prompts.context().config, Via::Console)
+        check_approvable(&approval, &web.prompts.settings().config, Via::Console)
             .map_err(api_error(StatusCode::FORBIDDEN))?;
     }
     let by = Via::Console.name().to_owned();

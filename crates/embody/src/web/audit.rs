@@ -7,6 +7,8 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use embody_agent::turn::PromptRequest;
+use embody_prompt::Layout;
 use embody_store::Scope;
 use embody_store::memories::{FoundMemory, MemoryList, MemorySearch, MemoryStatus};
 use serde::Deserialize;
@@ -14,11 +16,9 @@ use serde_json::{Value, json};
 
 use super::WebState;
 use super::auth::ApiCaller;
+use super::chat::WEB;
 use super::error::ApiError;
-use crate::cli::ScopeArgs;
-use crate::cli::memory::as_json;
-use crate::cli::prompt::PromptReport;
-use crate::prompt_loading::PromptArgs;
+use crate::memory::memory_json;
 
 const MAX_RESULTS: u32 = 500;
 const DEFAULT_RESULTS: u32 = 50;
@@ -61,11 +61,17 @@ pub(super) async fn memories(
             after: query.after,
             limit,
         };
-        web.store.memories().list(&scope, &list).await?.iter().map(|memory| as_json(memory, None)).collect()
+        web.store
+            .memories()
+            .list(&scope, &list)
+            .await?
+            .iter()
+            .map(|memory| memory_json(memory, None))
+            .collect()
     } else {
         let search = MemorySearch { query: query.query, limit, kind: query.kind, since: None };
         let found = web.store.memories().search(&scope, &search).await?;
-        found.iter().map(|FoundMemory { memory, score }| as_json(memory, Some(*score))).collect()
+        found.iter().map(|FoundMemory { memory, score }| memory_json(memory, Some(*score))).collect()
     };
     Ok(Json(json!({ "memories": found })))
 }
@@ -95,15 +101,17 @@ pub(super) async fn prompt(
     if let Some(layout) = query.layout.as_deref().filter(|layout| !known.contains(layout)) {
         return Err(ApiError::bad_request(format!("unknown layout `{layout}`")).hint(known.join(", ")));
     }
-    let scope = ScopeArgs { user: Some(caller.user), agent: Some(web.scope.agent().to_owned()) };
-    let channel = query.channel.or_else(|| Some("web".to_owned()));
-    let args = PromptArgs { layout: query.layout, channel, task: query.task, ..PromptArgs::new(scope) };
-    let prompts = Arc::clone(&web.prompts);
-    let report = tokio::task::spawn_blocking(move || PromptReport::build(&args, prompts.context())).await;
-    let report = report.map_err(|_| ApiError::unavailable("the prompt could not be built"))?;
-    let report =
-        report.map_err(|failure| ApiError::from_cli_error(StatusCode::UNPROCESSABLE_ENTITY, &failure))?;
-    Ok(Json(json!(report)))
+    let request = PromptRequest {
+        layout: query.layout.as_deref().and_then(Layout::from_name),
+        channel: query.channel.or_else(|| Some(WEB.to_owned())),
+        task: query.task,
+        ..PromptRequest::new(web.scope.clone())
+    };
+    let loaded = web.prompts.build_with_known_tools(&request).await;
+    let loaded =
+        loaded.map_err(|failure| ApiError::from_cli_error(StatusCode::UNPROCESSABLE_ENTITY, &failure))?;
+    loaded.log();
+    Ok(Json(json!(loaded.report())))
 }
 
 pub(super) async fn openapi(_: ApiCaller) -> Response {

@@ -10,12 +10,11 @@ use axum::http::header::ACCEPT_LANGUAGE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use embody_agent::event::{End, SseEvent, TurnEvent};
 use embody_agent::model::ChatMessage;
-use embody_agent::turn::{
-    Facts, MAX_MESSAGE_BYTES, TurnError, TurnEvent, TurnInput, TurnResult, thread_title,
-};
-use embody_agent::web_turns::{Busy, Done, End, EventSender, NewTurn, Reader, SseEvent, Turn};
-use embody_prompt::Audience;
+use embody_agent::turn::{MAX_MESSAGE_BYTES, PromptRequest, TurnError, TurnInput, TurnResult, thread_title};
+use embody_agent::web_turns::{Busy, EventSender, Reader, Turn};
+use embody_prompt::{Audience, RequestFacts};
 use embody_store::threads::{NewMessage, NewThread, Thread};
 use embody_store::{Scope, Store};
 use futures_util::{StreamExt, stream};
@@ -158,13 +157,13 @@ fn titled(text: &str) -> NewThread {
     NewThread { channel: WEB.to_owned(), external: None, title: thread_title(text) }
 }
 
-fn request_facts(web: &WebState, headers: &HeaderMap, peer: SocketAddr) -> Facts {
+fn request_facts(web: &WebState, headers: &HeaderMap, peer: SocketAddr) -> RequestFacts {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).and_then(fact);
     // The TLS proxy reports the client; its own entry is the last one.
     let forwarded =
         text(HeaderName::from_static("x-forwarded-for")).filter(|_| web.origin_guard.is_behind_tls);
     let forwarded = forwarded.and_then(|all| all.rsplit(',').next().map(|last| last.trim().to_owned()));
-    Facts {
+    RequestFacts {
         session: None,
         accept_language: text(ACCEPT_LANGUAGE),
         remote_ip: forwarded.or_else(|| Some(peer.ip().to_string())),
@@ -200,7 +199,8 @@ async fn stored_end(store: &Store, scope: &Scope, thread: &str, first: i64) -> R
     Ok(Some(match reply {
         Some(ChatMessage::Assistant { text, .. }) if text.ends_with(STOPPED) => End::Cancelled,
         Some(ChatMessage::Assistant { text, .. }) => {
-            End::Done(Done { reply: Some(text).filter(|text| !text.trim().is_empty()), ..Done::default() })
+            let reply = Some(text).filter(|text| !text.trim().is_empty());
+            End::Done(TurnResult { reply, ..TurnResult::default() })
         }
         _ => End::Failed {
             message: "no reply: the agent did not answer, or the turn was stopped".to_owned(),
@@ -227,8 +227,8 @@ async fn cancel_on_revocation(web: Arc<WebState>, caller: ApiCaller, turn: Strin
 /// Streams the events until the reader's token is revoked.
 fn events(reader: Reader, revoked: impl Future<Output = ()> + Send + 'static) -> Response {
     let events = stream::unfold(reader, async |mut reader: Reader| {
-        let SseEvent { id, name, data } = reader.next().await?;
-        Some((Ok::<_, Infallible>(sse::Event::default().id(id.to_string()).event(name).data(data)), reader))
+        let event = reader.next().await?;
+        Some((wire_event(event), reader))
     });
     let events = events.take_until(Box::pin(revoked));
     as_events(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
@@ -236,13 +236,18 @@ fn events(reader: Reader, revoked: impl Future<Output = ()> + Send + 'static) ->
 
 /// Only the end event; with the turn's ids, if there was a turn.
 fn ended(end: &End, turn: Option<(&str, &str)>) -> Response {
-    let first =
-        turn.map(|(turn, thread)| ("turn", serde_json::json!({"turn": turn, "thread": thread}).to_string()));
-    let all = first.into_iter().chain([end.to_sse()]).enumerate();
-    let events = all.map(|(at, (name, data))| {
-        Ok::<_, Infallible>(sse::Event::default().id((at + 1).to_string()).event(name).data(data))
-    });
-    as_events(Sse::new(stream::iter(events.collect::<Vec<_>>())))
+    let events = match turn {
+        Some((turn, thread)) => {
+            let started = TurnEvent::Started { turn: turn.to_owned(), thread: thread.to_owned() };
+            vec![started.to_sse(1), end.to_sse(2)]
+        }
+        None => vec![end.to_sse(1)],
+    };
+    as_events(Sse::new(stream::iter(events.into_iter().map(wire_event))))
+}
+
+fn wire_event(SseEvent { id, name, data }: SseEvent) -> Result<sse::Event, Infallible> {
+    Ok(sse::Event::default().id(id.to_string()).event(name).data(data))
 }
 
 fn as_events(events: impl IntoResponse) -> Response {
@@ -258,7 +263,7 @@ fn as_events(events: impl IntoResponse) -> Response {
 fn no_model(web: &WebState, scope: &Scope) -> End {
     // Only the owner sees details of the configuration.
     let is_owner = scope.user() == web.scope.user();
-    if let Some(unnamed) = app::missing_model_name(&web.prompts.context().config).filter(|_| is_owner) {
+    if let Some(unnamed) = app::missing_model_name(&web.prompts.settings().config).filter(|_| is_owner) {
         let (message, hint) = unnamed.summary();
         return End::Failed { message, hint: Some(format!("{hint}, and start `embody up` again")) };
     }
@@ -276,28 +281,25 @@ fn turn_input(
     thread: &Thread,
     text: String,
     task: Option<String>,
-    facts: Facts,
+    facts: RequestFacts,
 ) -> TurnInput {
     let is_owner = scope.user() == web.scope.user();
-    TurnInput {
-        scope,
-        channel: WEB.to_owned(),
-        thread: thread.id.clone(),
-        text,
-        facts,
+    let prompt = PromptRequest {
+        channel: Some(WEB.to_owned()),
         audience: if is_owner { Audience::Owner } else { Audience::User },
-        background: false,
         task,
-    }
+        facts,
+        ..PromptRequest::new(scope)
+    };
+    TurnInput { prompt, thread: thread.id.clone(), text }
 }
 
 impl WebState {
     /// Starts a turn, which continues without readers.
     fn start_turn(&self, thread: &Thread, salt: &str, input: TurnInput) -> Result<Arc<Turn>, Busy> {
         let id = format!("{}.{}.{salt}", thread.id, thread.messages + 1);
-        let new = NewTurn { id, user: input.scope.user().to_owned(), thread: thread.id.clone() };
-        let (agent, store, at) =
-            (self.agent.clone(), self.store.clone(), (new.user.clone(), new.thread.clone()));
+        let at = (input.scope().user().to_owned(), thread.id.clone());
+        let (agent, store, (user, thread)) = (self.agent.clone(), self.store.clone(), at.clone());
         let partial_reply = Arc::<PartialReply>::default();
         let reply = Arc::clone(&partial_reply);
         let work = |events: EventSender| async move {
@@ -306,9 +308,7 @@ impl WebState {
                 events.send(event);
             };
             match agent.run_turn(input, &mut on).await {
-                Ok(TurnResult { reply, is_cut, usage, receipt, .. }) => {
-                    End::Done(Done { reply, is_cut, usage: Some(usage), receipt: Some(receipt) })
-                }
+                Ok(result) => End::Done(result),
                 Err(error) => failed(&error),
             }
         };
@@ -318,13 +318,13 @@ impl WebState {
             }
             end
         };
-        self.turns.begin(new, work, close)
+        self.turns.begin(id, (&user, &thread), work, close)
     }
 
     /// Resumes a thread after a waiting call was decided, as soon as no other turn runs in it.
     pub(crate) async fn resume_thread(&self, input: TurnInput) {
         loop {
-            let thread = match self.store.threads().get(input.scope.user(), &input.thread).await {
+            let thread = match self.store.threads().get(input.scope().user(), &input.thread).await {
                 Ok(Some(thread)) => thread,
                 Ok(None) => return,
                 Err(error) => return tracing::error!(reason = %error, "a conversation cannot be resumed"),
@@ -332,7 +332,7 @@ impl WebState {
             let Ok(salt) = salt() else { return };
             match self.start_turn(&thread, &salt, input.clone()) {
                 Err(Busy::Thread { turn }) => {
-                    let Some(turn) = self.turns.find(input.scope.user(), &turn) else { continue };
+                    let Some(turn) = self.turns.find(input.scope().user(), &turn) else { continue };
                     let mut reader = turn.read(u64::MAX);
                     while reader.next().await.is_some() {}
                 }
@@ -353,7 +353,7 @@ impl PartialReply {
         match event {
             TurnEvent::Text(more) => text.push_str(more),
             TurnEvent::Tool { .. } => text.clear(),
-            TurnEvent::ToolDone { .. } | TurnEvent::Waiting { .. } => {}
+            TurnEvent::Started { .. } | TurnEvent::ToolDone { .. } | TurnEvent::Waiting { .. } => {}
         }
     }
 

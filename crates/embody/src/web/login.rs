@@ -199,13 +199,13 @@ fn caller_json(web: &WebState, caller: &ApiCaller) -> Value {
 impl WebState {
     /// What is missing in an incomplete model configuration.
     fn lacks(&self) -> Option<String> {
-        let (message, hint) = app::missing_model_name(&self.prompts.context().config)?.summary();
+        let (message, hint) = app::missing_model_name(&self.prompts.settings().config)?.summary();
         Some(format!("{message}; {hint}, and start `embody up` again."))
     }
 
     fn config_file(&self) -> String {
-        let context = self.prompts.context();
-        let file = context.config.file.clone().unwrap_or_else(|| context.workspace.join("embody.toml"));
+        let settings = self.prompts.settings();
+        let file = settings.config.file.clone().unwrap_or_else(|| settings.workspace.join("embody.toml"));
         file.display().to_string()
     }
 }

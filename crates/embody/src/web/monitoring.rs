@@ -23,8 +23,8 @@ use super::auth::{ApiCaller, bearer};
 use super::error::ApiError;
 use super::{WebState, security_headers};
 use crate::broker_setup::visible_bodies;
-use crate::cli::status::as_json;
 use crate::prompt_service::PromptService;
+use crate::status;
 
 /// Limit for the store in the readiness check.
 const READY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -47,10 +47,11 @@ pub(super) async fn status(
     caller: ApiCaller,
 ) -> Result<Json<Value>, ApiError> {
     let user = caller.require_operator()?;
-    let config = &web.prompts.context().config;
-    let status = as_json(&web.store, user, web.scope.user(), config).await;
+    let config = &web.prompts.settings().config;
+    let url = web.store.url().to_string();
+    let status = status::read(&web.store, (user, web.scope.user()), config, url).await;
     let mut status =
-        status.map_err(|failure| ApiError::from_cli_error(StatusCode::SERVICE_UNAVAILABLE, &failure))?;
+        status.map_err(|failure| ApiError::from_cli_error(StatusCode::SERVICE_UNAVAILABLE, &failure))?.json();
     if let Some(members) = status.as_object_mut() {
         members.extend([
             ("model".to_owned(), json!(config.model.model)),
@@ -127,7 +128,7 @@ async fn standalone_metrics(
 
 /// A page without the bodies that this user may not use.
 fn page_for(user: &str, prompts: &PromptService) -> Page {
-    visible_bodies(&prompts.context().config, user, prompts.owner())
+    visible_bodies(&prompts.settings().config, user, prompts.owner())
         .map_or_else(Page::default, Page::of_bodies)
 }
 

@@ -13,6 +13,7 @@ mod doctor;
 mod forward;
 mod kills;
 mod model_timeouts;
+mod prompt_show;
 mod proxies;
 mod runs;
 mod scheduled;

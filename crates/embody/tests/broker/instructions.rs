@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::host::Reply;
-use super::setup::{ALLOW_ALL, Scene, body, decision, is_done, stranger, upstream};
+use super::host::{Host, Reply};
+use super::setup::{ALLOW_ALL, Scene, body, broker, decision, is_done, stranger, upstream};
 use super::unruly::{Mind, Unruly};
 use crate::support::world::World;
 
@@ -78,6 +78,26 @@ fn a_description_is_framed_and_cut_with_a_mark_and_can_be_dropped() {
     assert!(!contract(&dropped).contains("Paths are relative"));
     let pins = dropped.world.run(&["pins", "list"]).ok().stdout;
     assert!(!pins.contains("server:instructions"), "{pins}");
+}
+
+// spec: S-10
+#[test]
+fn a_contract_has_the_rules_that_prompt_show_prints() {
+    let scene = scene("rules", "Notes are in English.", &[]);
+    for (user, has_body) in [("owner", true), ("ann", false)] {
+        let mut command = broker(&scene.world);
+        command.args(["--user", user]);
+        let mut host = Host::start(command).answering(nothing);
+        host.initialize(&json!({}));
+        host.ask("tools/list", "{}");
+        let packet = host.call("runtime_bootstrap", &json!({}));
+        let contract = packet["content"][0]["text"].as_str().unwrap();
+        let rules = scene.world.show(&["--layout", "body", "--user", user]);
+        assert!(rules.starts_with("Be honest.") && contract.contains(&rules), "{contract}\n---\n{rules}");
+        assert_eq!(rules.contains("Notes are in English."), has_body, "{user}: {rules}");
+        assert_eq!(contract.contains("Notes are in English."), has_body, "{user}: {contract}");
+        assert!(host.close().success());
+    }
 }
 
 #[test]

@@ -26,12 +26,23 @@ pub(crate) struct App {
 impl App {
     /// Whose model answers by these rules; this is added to `embody.toml`.
     pub(crate) fn open(rules: &Value, config: &str) -> Self {
+        Self::open_for(&[(OWNER, "owner")], rules, |_| config.to_owned())
+    }
+
+    /// The same for these users of Telegram.
+    pub(crate) fn open_for(
+        people: &[(i64, &str)],
+        rules: &Value,
+        config: impl FnOnce(&World) -> String,
+    ) -> Self {
         let (world, telegram) = (Telegram::world(), Telegram::start());
         world.file("USER.md", "---\nname: Ann\ntimezone: Europe/Berlin\n---\n");
         let model = Model::alone(&world, rules);
-        let channel = telegram.config(&[OWNER]);
-        let owner = format!("[telegram.users]\n{OWNER} = \"owner\"\n");
-        world.file("embody.toml", model.config(WireFormat::OpenAi) + &channel + &owner + config);
+        let channel = telegram.config(&people.iter().map(|(id, _)| *id).collect::<Vec<_>>());
+        let users: String = people.iter().map(|(id, user)| format!("{id} = \"{user}\"\n")).collect();
+        let users = format!("[telegram.users]\n{users}");
+        let config = config(&world);
+        world.file("embody.toml", model.config(WireFormat::OpenAi) + &channel + &users + &config);
         let chat = token(&world, "owner", "chat");
         let up = ready(&world);
         Self { telegram, model, up, world, chat }
@@ -39,7 +50,12 @@ impl App {
 
     /// Says something on the web, in a new conversation, and waits for the end of the turn.
     pub(crate) fn web(&self, text: &str) -> Vec<Event> {
-        let auth = format!("Bearer {}", self.chat);
+        self.web_with(&self.chat, text)
+    }
+
+    /// The same as the user with this token.
+    pub(crate) fn web_with(&self, token: &str, text: &str) -> Vec<Event> {
+        let auth = format!("Bearer {token}");
         let headers = [("authorization", auth.as_str()), ("accept-language", "fr-FR")];
         self.up.begin("POST /api/chat", &headers, Some(&json!({ "text": text }))).events()
     }

@@ -5,9 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use embody_prompt::{Audience, Budget, Layout, assemble, render};
-use embody_workspace::{
-    AgentName, Audiences, LoadRequest, LoadedWorkspace, ModelFacts, RequestFacts, StoredValues, load,
-};
+use embody_workspace::{AgentName, Audiences, LoadRequest, LoadedWorkspace, ModelFacts, StoredValues, load};
 use tempfile::TempDir;
 
 pub(crate) struct TestWorkspace(TempDir);
@@ -96,7 +94,7 @@ pub(crate) fn request(workspace: PathBuf, agent: &str) -> LoadRequest {
         now: None,
         timezone: None,
         project: None,
-        facts: RequestFacts::default(),
+        facts: embody_prompt::RequestFacts::default(),
         model: ModelFacts::default(),
         native_tools: true,
         sandbox: None,

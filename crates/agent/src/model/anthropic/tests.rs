@@ -6,15 +6,16 @@ use embody_wire::Url;
 use embody_wire::sse::Parser;
 use serde_json::{Value, json};
 
-use super::super::chat::{ChatMessage, ChatRequest, ChatResponse, Delta, StopReason, ToolRequest, Usage};
+use super::super::chat::{ChatMessage, ChatRequest, ChatResponse, StopReason, ToolRequest, Usage};
 use super::super::errors::{ErrorContext, ModelError};
 use super::super::names::Names;
 use super::super::response_builder::ResponseBuilder;
 use super::super::settings::{ModelSettings, ModelTimes, Provider};
 use super::{Block, BlockKind, EARLIER, system};
 use super::{body, fold};
+use crate::event::TurnEvent;
 
-fn folded(stream: &str) -> Result<(ChatResponse, Vec<Delta>), ModelError> {
+fn folded(stream: &str) -> Result<(ChatResponse, Vec<TurnEvent>), ModelError> {
     let context = ErrorContext {
         endpoint: "http://h".to_owned(),
         model: "m".to_owned(),
@@ -117,7 +118,7 @@ fn a_recorded_answer_is_read_whole() {
     assert_eq!(answer.calls, [call("toolu_01", "look", r#"{"at": "SF"}"#), call("toolu_02", "now", "{}")]);
     let usage = Usage { input: Some(2325), output: Some(89), cache_read: Some(2000), cache_write: Some(300) };
     assert_eq!(answer.usage, usage);
-    assert_eq!(told, [Delta::Text("Okay, ".to_owned()), Delta::Text("I look.".to_owned())]);
+    assert_eq!(told, [TurnEvent::Text("Okay, ".to_owned()), TurnEvent::Text("I look.".to_owned())]);
 }
 
 #[test]

@@ -6,15 +6,16 @@ use embody_wire::Url;
 use embody_wire::sse::Parser;
 use serde_json::{Value, json};
 
-use super::super::chat::{ChatMessage, ChatRequest, ChatResponse, Delta, StopReason, ToolRequest, Usage};
+use super::super::chat::{ChatMessage, ChatRequest, ChatResponse, StopReason, ToolRequest, Usage};
 use super::super::errors::{ErrorContext, ModelError};
 use super::super::names::Names;
 use super::super::response_builder::ResponseBuilder;
 use super::super::settings::{ModelSettings, ModelTimes, Provider};
 use super::cut;
 use super::{body, fold};
+use crate::event::TurnEvent;
 
-fn folded(stream: &str) -> Result<(ChatResponse, Vec<Delta>), ModelError> {
+fn folded(stream: &str) -> Result<(ChatResponse, Vec<TurnEvent>), ModelError> {
     let context = ErrorContext {
         endpoint: "http://h".to_owned(),
         model: "m".to_owned(),
@@ -52,7 +53,7 @@ fn openai_text_with_a_role_first_and_usage_last() {
     ]))
     .unwrap();
     assert_eq!((answer.text.as_str(), answer.stop), ("Hello there", StopReason::End));
-    assert_eq!(told, [Delta::Text("Hello".to_owned()), Delta::Text(" there".to_owned())]);
+    assert_eq!(told, [TurnEvent::Text("Hello".to_owned()), TurnEvent::Text(" there".to_owned())]);
     let usage = Usage { input: Some(1200), output: Some(2), cache_read: Some(1024), cache_write: None };
     assert_eq!(answer.usage, usage);
 }

@@ -1,8 +1,8 @@
 //! Tests with calls in the text, in every form that models use, split at every position.
 
-use super::super::chat::Delta;
 use super::SplitText;
 use super::*;
+use crate::event::TurnEvent;
 
 /// Splits a response in chunks of every size: the chunking never changes the result.
 fn split(answer: &str) -> SplitText {
@@ -17,9 +17,9 @@ fn split(answer: &str) -> SplitText {
         let mut splitter = StreamSplitter::default();
         let chars: Vec<char> = answer.chars().collect();
         let mut shown = String::new();
-        let mut show = |deltas: Vec<Delta>| {
+        let mut show = |deltas: Vec<TurnEvent>| {
             for delta in deltas {
-                if let Delta::Text(text) = delta {
+                if let TurnEvent::Text(text) = delta {
                     shown.push_str(&text);
                 }
             }

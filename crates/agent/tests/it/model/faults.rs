@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use embody_agent::model::{
-    ChatResponse, Delta, ModelError, ModelSettings, ModelTimes, Provider, TimeoutStage,
-};
+use embody_agent::event::TurnEvent;
+use embody_agent::model::{ChatResponse, ModelError, ModelSettings, ModelTimes, Provider, TimeoutStage};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -75,7 +74,7 @@ fn hasty(url: &str) -> ModelSettings {
     ModelSettings { times, ..settings(Provider::OpenAi, url) }
 }
 
-async fn answer(url: &str) -> (Result<ChatResponse, ModelError>, Vec<Delta>) {
+async fn answer(url: &str) -> (Result<ChatResponse, ModelError>, Vec<TurnEvent>) {
     request(settings(Provider::OpenAi, url), &[user("hi")], &[]).await
 }
 
@@ -149,7 +148,7 @@ async fn a_connection_that_takes_too_long_is_tried_again_and_says_which_time_to_
         "{error}"
     );
     assert!(error.hint().unwrap().contains("`connect_timeout_s`"), "{error:?}");
-    assert!(matches!(told.as_slice(), [Delta::Waiting { .. }]), "{told:?}");
+    assert!(matches!(told.as_slice(), [TurnEvent::Waiting { .. }]), "{told:?}");
 }
 
 #[tokio::test]
@@ -238,7 +237,7 @@ async fn dropping_the_question_ends_the_connection() {
             embody_agent::model::ChatRequest { system: "", stable_len: 0, messages: &messages, tools: &[] };
         model.complete(request, &mut |delta| told.send(delta).unwrap()).await
     });
-    assert_eq!(telling.recv().await, Some(Delta::Text("Hel".to_owned())));
+    assert_eq!(telling.recv().await, Some(TurnEvent::Text("Hel".to_owned())));
     asking.abort();
     seen.recv().await.unwrap();
 }

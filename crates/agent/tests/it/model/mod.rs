@@ -7,9 +7,10 @@ mod scripted;
 
 use std::time::Duration;
 
+use embody_agent::event::TurnEvent;
 use embody_agent::model::{
-    ChatMessage, ChatModel, ChatRequest, ChatResponse, Delta, ModelError, ModelSettings, ModelTimes,
-    Provider, ToolSpec,
+    ChatMessage, ChatModel, ChatRequest, ChatResponse, ModelError, ModelSettings, ModelTimes, Provider,
+    ToolSpec,
 };
 use embody_wire::{Proxies, Secret, Url};
 use serde_json::value::RawValue;
@@ -52,7 +53,7 @@ async fn request(
     settings: ModelSettings,
     messages: &[ChatMessage],
     tools: &[ToolSpec],
-) -> (Result<ChatResponse, ModelError>, Vec<Delta>) {
+) -> (Result<ChatResponse, ModelError>, Vec<TurnEvent>) {
     let model = ChatModel::new(settings).unwrap();
     let mut told = Vec::new();
     let request = ChatRequest { system: "Be. <ü>\nNow: 12:00", stable_len: 8, messages, tools };
@@ -60,8 +61,8 @@ async fn request(
     (answer, told)
 }
 
-fn text_of(told: &[Delta]) -> String {
+fn text_of(told: &[TurnEvent]) -> String {
     told.iter()
-        .filter_map(|delta| if let Delta::Text(text) = delta { Some(text.as_str()) } else { None })
+        .filter_map(|delta| if let TurnEvent::Text(text) = delta { Some(text.as_str()) } else { None })
         .collect()
 }

@@ -7,15 +7,16 @@ use std::time::Duration;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::any;
-use embody_agent::model::{Delta, ModelError, ModelSettings, ModelTimes, Provider};
+use embody_agent::event::TurnEvent;
+use embody_agent::model::{ModelError, ModelSettings, ModelTimes, Provider};
 use serde_json::json;
 
 use super::scripted::Scripted;
 use super::{KEY, request, settings, user};
 
-fn waits(told: &[Delta]) -> Vec<Duration> {
+fn waits(told: &[TurnEvent]) -> Vec<Duration> {
     told.iter()
-        .filter_map(|delta| if let Delta::Waiting { after, .. } = delta { Some(*after) } else { None })
+        .filter_map(|delta| if let TurnEvent::Waiting { after, .. } = delta { Some(*after) } else { None })
         .collect()
 }
 

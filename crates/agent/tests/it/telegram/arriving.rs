@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use embody_agent::telegram::resume_conversation;
-use embody_agent::turn::{Facts, TurnInput};
+use embody_agent::turn::{PromptRequest, TurnInput};
 use embody_prompt::Audience;
 use embody_store::Scope;
 use embody_store::incoming::IncomingState;
@@ -25,13 +25,16 @@ async fn a_message_is_answered_once_in_its_thread() {
     world.quiet().await;
     bot.stop().await;
     let asked = world.asked.lock().unwrap().clone();
-    let of = |user: &str| asked.iter().find(|input| input.scope.user() == user).unwrap().clone();
+    let of = |user: &str| asked.iter().find(|input| input.scope().user() == user).unwrap().clone();
     let (owner, ann) = (of("owner"), of("telegram:22"));
     assert_eq!(
-        (owner.channel.as_str(), owner.audience, owner.text.as_str()),
+        (owner.channel(), owner.prompt.audience, owner.text.as_str()),
         ("telegram", Audience::Owner, "**hello**")
     );
-    assert_eq!((ann.audience, ann.facts.accept_language.as_deref()), (Audience::User, Some("de")));
+    assert_eq!(
+        (ann.prompt.audience, ann.prompt.facts.accept_language.as_deref()),
+        (Audience::User, Some("de"))
+    );
     let thread = world.store.threads().get("owner", &owner.thread).await.unwrap().unwrap();
     assert_eq!((thread.channel.as_str(), thread.external.as_deref()), ("telegram", Some("11")));
     // The updates were confirmed to Telegram.
@@ -109,7 +112,7 @@ async fn in_a_group_it_speaks_when_it_is_spoken_to_and_keeps_what_is_private() {
     let of =
         |message: i64| sent.iter().find(|sent| sent["reply_parameters"]["message_id"] == message).unwrap();
     assert_eq!((of(2).get("message_thread_id"), &of(3)["message_thread_id"]), (None, &json!(9)));
-    assert!(world.asked.lock().unwrap().iter().all(|input| input.audience == Audience::Group));
+    assert!(world.asked.lock().unwrap().iter().all(|input| input.prompt.audience == Audience::Group));
 }
 
 #[tokio::test]
@@ -227,16 +230,9 @@ async fn two_processes_are_one_bot() {
 }
 
 fn going_on(user: &str, thread: &str) -> TurnInput {
-    TurnInput {
-        scope: Scope::new(user, "assistant").unwrap(),
-        channel: "telegram".to_owned(),
-        thread: thread.to_owned(),
-        text: "it was approved".to_owned(),
-        facts: Facts::default(),
-        audience: Audience::Owner,
-        background: false,
-        task: None,
-    }
+    let scope = Scope::new(user, "assistant").unwrap();
+    let prompt = PromptRequest { channel: Some("telegram".to_owned()), ..PromptRequest::new(scope) };
+    TurnInput { prompt, thread: thread.to_owned(), text: "it was approved".to_owned() }
 }
 
 #[tokio::test]

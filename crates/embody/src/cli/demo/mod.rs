@@ -32,11 +32,12 @@ use tracing::level_filters::LevelFilter;
 
 use self::host::{Answer, AnswerSource};
 use self::transcript::Transcript;
-use super::{Context, Global, init};
+use super::{Global, init};
 use crate::config::{Config, Inputs};
 use crate::embedded::{self, Availability};
 use crate::error::{CliError, ErrorContext};
 use crate::prompt_service::PromptService;
+use crate::settings::Settings;
 use crate::{broker_setup, log, output, serve, store};
 
 const EXAMPLES: &str = "Examples:
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &DemoArgs, global: Global) -> Result<ExitCode, CliError>
     let mut transcript = Transcript::new(is_json);
     let outcome = store::block_on_multi_thread(async {
         let ending = serve::shutdown_signal()?;
-        let runtime = DemoRuntime::open(folder.path(), global).await?;
+        let runtime = DemoRuntime::open(folder.path()).await?;
         let result = tokio::select! {
             result = run_steps(&runtime, &mut transcript, source) => result,
             () = ending.cancelled() => {
@@ -143,7 +144,7 @@ struct DemoRuntime {
 
 impl DemoRuntime {
     /// Creates a workspace in the folder and opens it. Ignores the configuration, environment and workspace of the user.
-    async fn open(folder: &Path, global: Global) -> Result<Self, CliError> {
+    async fn open(folder: &Path) -> Result<Self, CliError> {
         write_workspace(folder)?;
         let config = Config::load(Inputs {
             file: None,
@@ -151,11 +152,11 @@ impl DemoRuntime {
             env: Vec::new(),
             overrides: Vec::new(),
         })?;
-        let context = Context { workspace: folder.to_owned(), config, json: global.json, global };
-        let store = Store::open(store::database_url(&context)).await?;
+        let settings = Arc::new(Settings { workspace: folder.to_owned(), config });
+        let store = Store::open(store::database_url(&settings)).await?;
         let scope = Scope::new(USER, AGENT)?;
         add_content(&store, &scope).await?;
-        let prompts = PromptService::new(context, store.clone(), USER.to_owned());
+        let prompts = PromptService::new(settings, Some(store.clone()), USER.to_owned());
         let meter = Arc::new(Meter::new());
         let mut setup = broker_setup::build(&prompts, store.clone(), AGENT, meter)?;
         let mind = Availability::new();

@@ -8,11 +8,11 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 use serde_json::json;
 
-use super::{PromptReport, SectionReport, find_receipt};
+use super::{PromptArgs, find_receipt, load_prompt};
 use crate::cli::Context;
 use crate::error::CliError;
 use crate::output::{self, printable};
-use crate::prompt_loading::PromptArgs;
+use crate::prompt_report::{PromptReport, SectionReport};
 
 const EXAMPLES: &str =
     "A and B are each a workspace folder, a file with the output of `prompt show --json`, or receipt:ID.
@@ -44,8 +44,8 @@ pub(crate) struct DiffArgs {
 
 pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<ExitCode, CliError> {
     // Use the same time for both, so that the clock makes no difference.
-    let prompt =
-        PromptArgs { now: args.prompt.now.or_else(|| Some(jiff::Timestamp::now())), ..args.prompt.clone() };
+    let mut prompt = args.prompt.clone();
+    prompt.now.get_or_insert_with(jiff::Timestamp::now);
     let a = read(&args.a, &prompt, context)?;
     let b = read(&args.b, &prompt, context)?;
     let changes = changes(&a, &b);
@@ -64,7 +64,7 @@ fn read(path: &Path, args: &PromptArgs, context: &Context) -> Result<PromptRepor
     };
     let metadata = std::fs::metadata(path).map_err(|error| failed(&error))?;
     if metadata.is_dir() {
-        return PromptReport::build(args, &context.in_folder(path)?);
+        return Ok(load_prompt(&context.in_folder(path)?, args)?.report());
     }
     if !metadata.is_file() {
         return Err(CliError::new(format!("`{}` is neither a folder nor a regular file", path.display())));

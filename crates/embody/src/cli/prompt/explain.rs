@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 
-use super::{PartReport, PromptReport, SectionReport, display_source};
+use super::{PromptArgs, display_source, load_prompt};
 use crate::cli::Context;
 use crate::error::{CliError, ErrorContext};
 use crate::output::printable;
-use crate::prompt_loading::PromptArgs;
+use crate::prompt_report::{PartReport, PromptReport, SectionReport};
 
 const EXAMPLES: &str = "Examples:
   embody prompt explain --layout channel --channel web
@@ -38,7 +38,7 @@ pub(crate) struct ExplainArgs {
 }
 
 pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let report = PromptReport::build(&args.prompt, context)?;
+    let report = load_prompt(context, &args.prompt)?.report();
     if let Some(path) = &args.html {
         std::fs::write(path, page(&report)).context(format!("`{}` could not be written", path.display()))?;
     }

@@ -11,11 +11,11 @@ use embody_workspace::{StripOutcome, strip_invisible};
 use serde::Serialize;
 use serde_json::json;
 
-use super::display_source;
+use super::{PromptArgs, display_source, load_prompt};
 use crate::cli::Context;
 use crate::error::{CliError, ErrorContext};
 use crate::output::{self, printable};
-use crate::prompt_loading::{LoadedPrompt, PromptArgs, load_prompt};
+use crate::prompt_service::LoadedPrompt;
 
 const EXAMPLES: &str = "Examples:
   embody prompt lint

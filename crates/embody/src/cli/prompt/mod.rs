@@ -1,5 +1,6 @@
-//! `embody prompt …`: show, explain, diff, lint, receipt. Owns the report of a prompt, which `--json` prints and `diff` reads.
+//! `embody prompt …`: show, explain, diff, lint, receipt.
 
+mod args;
 mod diff;
 mod explain;
 mod lint;
@@ -9,16 +10,15 @@ use std::process::ExitCode;
 
 use anstyle::Style;
 use clap::{Args, Subcommand};
-use embody_prompt::{CacheClass, Note, Prompt, RenderedPrompt, Source, Span, assemble, render, tokens};
-use embody_store::receipts::{NewReceipt, Receipt};
-use serde::{Deserialize, Serialize};
+use embody_store::receipts::Receipt;
 use serde_json::{Value, json};
 
+pub(super) use self::args::{PromptArgs, load_prompt};
 pub(super) use self::lint::findings;
 use super::{Context, ScopeArgs};
 use crate::error::{CliError, ErrorContext};
 use crate::output::{self, printable};
-use crate::prompt_loading::{LoadedPrompt, PromptArgs, load_prompt};
+use crate::prompt_report::PromptReport;
 use crate::{store, time};
 
 #[derive(Subcommand, Debug)]
@@ -64,10 +64,10 @@ pub(crate) struct ShowArgs {
 
 fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode, CliError> {
     if args.receipt {
-        let report = PromptReport::build(&args.prompt, context)?;
+        let report = load_prompt(context, &args.prompt)?.report();
         let scope = args.prompt.scope.resolve()?;
         let id = store::with(context, async |store| {
-            Ok(store.receipts().insert(&scope, new_receipt(&report)?).await?)
+            Ok(store.receipts().insert(&scope, report.new_receipt()?).await?)
         })?;
         if context.json {
             output::json(&PromptReport { receipt: Some(id), ..report })?;
@@ -76,10 +76,9 @@ fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode, CliError> {
             output::stderr_line(&format!("receipt {id}"));
         }
     } else if context.json {
-        output::json(&PromptReport::build(&args.prompt, context)?)?;
+        output::json(&load_prompt(context, &args.prompt)?.report())?;
     } else {
-        let loaded = load_prompt(context, &args.prompt)?;
-        output::raw_bytes(&render(&assemble(&loaded.workspace.input, &loaded.layout)).text)?;
+        output::raw_bytes(&load_prompt(context, &args.prompt)?.text())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -157,138 +156,6 @@ fn find_receipt(id: &str, user: &str, context: &Context) -> Result<PromptReport,
     })?
     .flatten()
     .ok_or_else(missing)
-}
-
-/// A receipt of the prompt: its sections by hash, the rest of the report as JSON.
-pub(crate) fn new_receipt(report: &PromptReport) -> Result<NewReceipt, CliError> {
-    let mut parts = Vec::new();
-    let mut end = 0;
-    for section in &report.sections {
-        parts.extend(report.text.get(end..section.start).filter(|text| !text.is_empty()));
-        parts.push(report.text_of(section));
-        end = section.end;
-    }
-    parts.extend(report.text.get(end..).filter(|text| !text.is_empty()));
-    let account = PromptReport { text: String::new(), ..report.clone() };
-    let detail = serde_json::to_string(&account).context("the prompt's account cannot be written")?;
-    Ok(NewReceipt {
-        layout: report.layout.clone(),
-        hash: report.hash.clone(),
-        parts: parts.into_iter().map(str::to_owned).collect(),
-        detail,
-    })
-}
-
-/// The prompt, its sections and its notes. Offsets are in bytes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct PromptReport {
-    pub(crate) layout: String,
-    pub(crate) text: String,
-    pub(crate) hash: String,
-    pub(crate) chars: usize,
-    pub(crate) tokens: usize,
-    pub(crate) stable_len: usize,
-    pub(crate) sections: Vec<SectionReport>,
-    pub(crate) notes: Vec<NoteReport>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) receipt: Option<String>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct SectionReport {
-    pub(crate) kind: String,
-    pub(crate) source: String,
-    /// 0 if the source has no lines.
-    pub(crate) line: u32,
-    pub(crate) layer: String,
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-    pub(crate) chars: usize,
-    pub(crate) tokens: usize,
-    pub(crate) stable: bool,
-    pub(crate) truncated: bool,
-    pub(crate) hash: String,
-    pub(crate) parts: Vec<PartReport>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct PartReport {
-    pub(crate) source: String,
-    pub(crate) line: u32,
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct NoteReport {
-    pub(crate) kind: String,
-    pub(crate) message: String,
-    pub(crate) source: String,
-    pub(crate) line: u32,
-}
-
-impl PromptReport {
-    pub(crate) fn build(args: &PromptArgs, context: &Context) -> Result<Self, CliError> {
-        let LoadedPrompt { workspace, layout, .. } = load_prompt(context, args)?;
-        let prompt = assemble(&workspace.input, &layout);
-        Ok(Self::new(&prompt, render(&prompt)))
-    }
-
-    pub(crate) fn new(prompt: &Prompt<'_>, rendered: RenderedPrompt) -> Self {
-        let RenderedPrompt { text, spans, stable_len, hash } = rendered;
-        Self {
-            layout: prompt.layout.name.to_owned(),
-            hash: hash.to_hex().to_string(),
-            chars: text.chars().count(),
-            tokens: tokens::count(&text),
-            stable_len,
-            sections: spans.iter().map(|span| section(span, &text)).collect(),
-            notes: prompt.notes.iter().map(NoteReport::new).collect(),
-            text,
-            receipt: None,
-        }
-    }
-
-    pub(crate) fn text_of(&self, section: &SectionReport) -> &str {
-        self.text.get(section.start..section.end).unwrap_or("")
-    }
-}
-
-impl NoteReport {
-    fn new(note: &Note) -> Self {
-        let (source, line) = source_line(&note.source);
-        Self { kind: note.kind.name().to_owned(), message: note.message.clone(), source, line }
-    }
-}
-
-fn section(span: &Span, all: &str) -> SectionReport {
-    let text = all.get(span.start..span.end).unwrap_or("");
-    let (source, line) = source_line(span.source());
-    SectionReport {
-        kind: span.kind.name().to_owned(),
-        source,
-        line,
-        layer: span.layer.name().to_owned(),
-        start: span.start,
-        end: span.end,
-        chars: text.chars().count(),
-        tokens: tokens::count(text),
-        stable: span.cache_class == CacheClass::Stable,
-        truncated: span.truncated,
-        hash: span.hash(all).to_hex().to_string(),
-        parts: span
-            .parts
-            .iter()
-            .map(|part| {
-                let (source, line) = source_line(&part.source);
-                PartReport { source, line, start: part.start, end: part.end }
-            })
-            .collect(),
-    }
-}
-
-fn source_line(source: &Source) -> (String, u32) {
-    (source.name().to_owned(), source.line())
 }
 
 /// `source:line`, for a terminal.
