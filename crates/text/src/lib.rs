@@ -1,14 +1,33 @@
-//! Characters, and what a person sees of them. Pure: no IO, no clock, no knowledge of prompts, tools or terminals.
+//! Text: its characters, what a person sees of them, its words, and rules over words. Pure: no IO, no clock, no knowledge of
+//! prompts, tools or terminals.
 //!
 //! | module | owns |
 //! |---|---|
+//! | [`tokenize`] | the one tokenizer: words in sentences, with what stands between them |
+//! | [`fold`] | the form in which words are compared: without case, accents, style and invisible characters |
+//! | [`lexicon`] | word classes, inflection, words in disguise |
+//! | [`rules`] | the one pattern engine: rules in data files, with examples that are checked |
+//! | [`calendar`] | names of months and weekdays |
+//! | [`decode`] | text that is encoded in text |
+//! | [`secrets`] | the one detector of credentials |
 //! | [`invisible`] | the one table of characters that a person does not see, by kind |
 //! | [`look_alike`] | the one table of characters that pass for a plain Latin letter |
 //! | [`visible`] | text that hides nothing from a person who decides by it, or reads it on a terminal |
 
+pub mod calendar;
+pub mod decode;
+pub mod fold;
 pub mod invisible;
+pub mod lexicon;
 pub mod look_alike;
+mod patterns;
+pub mod rules;
+pub mod secrets;
+mod spelling;
+pub mod tokenize;
 pub mod visible;
+
+pub use spelling::without_digits;
 
 /// At most `limit` characters, and `…` if the text is longer.
 #[must_use]

@@ -7,19 +7,15 @@
 //! is still untrusted data, and the gate decides about each call.
 //!
 //! - `hidden`: invisible characters, text out of sight, and marks with which a text imitates another part of the prompt
-//! - `orders`: sentences that match a rule, private files, keys, orders in languages that do not separate words
+//! - `rules.txt`: words and rules, with examples
+//! - `orders`: sentences that match a rule, private files, keys
 //! - `places`: addresses and accounts that data is sent to
-//! - `rules`: the rules with examples
 //! - `disguise`: other readings of a text (encoded, spaced out, reversed)
-//! - `sentences`, `matcher`: splits a text, and matches patterns
 
 mod disguise;
 mod hidden;
-mod matcher;
 mod orders;
 mod places;
-mod rules;
-mod sentences;
 
 use std::fmt;
 

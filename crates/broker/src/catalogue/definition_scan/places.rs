@@ -1,44 +1,31 @@
 //! Destinations that the author of a text chose: mail and web addresses, accounts, wallets and telephone numbers, in a
 //! sentence that sends something there.
 
-use super::sentences::Sentence;
+use super::orders::Said;
 
-/// Verbs that send data to a web address.
-const POSTING: &str = "send|sends|sending|forward|forwards|forwarding|copy|upload|uploads|uploading|post|posts|posting|transmit|transmits|submit|deliver|curl|wget|exfiltrate|sende|lade|envoie|envoyez|transmets|envía|reenvía|sube|invia|envie|отправь|отправляй|загрузи";
-/// Words that turn it into an order.
-const URGING: &str = "must|always|also|never|every|all|any|each|whenever|additionally|before|after|immediately|instead|silently|afterwards|everything|actually|mandatory|real|has|complete|jede|jeder|jedes|alle|immer|auch|chaque|tous|toutes|toujours|aussi|cada|todos|todas|siempre|также|каждое|каждый|все|всегда";
-/// The user's data: sending it elsewhere is an order even without such a word.
-const PRIVATE_DATA: &str = "env|environment|secrets|credentials|passwords|keys|source|repository|workspace|conversation|chat|history|transcript|prompt|gespräch|unterhaltung|verlauf|lhistorique|historique|conversación|historial|переписки|историю|diálogo";
-/// Legitimate reasons for an address in a definition: support and authorship.
-const SUPPORTING: &str = "contact|support|questions|question|feedback|sales|help|issues|bugs|author|authors|maintainer|maintained|written|copyright";
 /// From this many words on, a sentence with a mail address is not just an example of an argument.
 const MAIL_WORDS: usize = 7;
-/// Verbs that move money or a message to an account or a number.
-const ROUTING: &str = "send|sent|forward|transfer|pay|paying|payment|wire|put|use|set|substitute|replace|replaced|swap|swapped|change|changed|redirect|redirected|route|destination|payee|recipient|recipients|cambia|destinatario|empfänger|destinataire|получателя";
-/// Words that turn an address or an account into an explanation.
-const EXPLAINING: &str = "example|examples|eg|format|default|defaults|like|such|test|sample|placeholder|zero|null|returns|contract";
-
-/// The same for languages without spaces.
+/// Verbs of sending in languages without spaces.
 const UNSPACED_POSTING: [&str; 6] = ["发送", "上传", "转发", "送信", "アップロード", "転送"];
 
 /// "Let a@b.example know what was asked", "post the result to https://…", "put IBAN … in as the payee".
-pub(super) fn diverts(sentence: &Sentence<'_>) -> bool {
-    !sentence.lower.contains("e.g") && (to_address(sentence) || to_account(sentence)) || uploads(sentence)
+pub(super) fn diverts(said: &Said<'_>) -> bool {
+    !said.lower.contains("e.g") && (to_address(said) || to_account(said)) || uploads(said)
 }
 
-fn to_address(sentence: &Sentence<'_>) -> bool {
-    let has_one_of = |words: &[&str]| words.iter().any(|word| sentence.lower.contains(word));
-    let is_long = sentence.words.len() >= MAIL_WORDS || !sentence.lower.is_ascii();
-    let mails = is_long && !sentence.has(SUPPORTING) && !sentence.has(EXPLAINING);
-    let urges = sentence.has(URGING) || sentence.has(PRIVATE_DATA);
+fn to_address(said: &Said<'_>) -> bool {
+    let has_one_of = |words: &[&str]| words.iter().any(|word| said.lower.contains(word));
+    let is_long = said.words.len() >= MAIL_WORDS || !said.lower.is_ascii();
+    let mails = is_long && !said.has("SUPPORT") && !said.has("EXAMPLE");
+    let urges = said.has("URGING PRIVATE");
     let mut before = "";
-    sentence.lower.split_whitespace().any(|word| {
+    said.lower.split_whitespace().any(|word| {
         let led = std::mem::replace(&mut before, word);
         let word = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '/');
         is_mail_address(word) && mails
             || is_web_address(word)
                 && (has_one_of(&UNSPACED_POSTING)
-                    || sentence.has(POSTING) && leads(led) && (urges || is_numeric_host(word)))
+                    || said.has("POSTING") && leads(led) && (urges || is_numeric_host(word)))
     })
 }
 
@@ -48,10 +35,10 @@ fn leads(word: &str) -> bool {
 }
 
 /// A literal account in a sentence that moves something.
-fn to_account(sentence: &Sentence<'_>) -> bool {
-    sentence.has(ROUTING)
-        && !sentence.has(EXPLAINING)
-        && sentence
+fn to_account(said: &Said<'_>) -> bool {
+    said.has("ROUTING")
+        && !said.has("EXAMPLE")
+        && said
             .text
             .split(|c: char| !c.is_ascii_alphanumeric() && c != '+')
             .any(|word| is_iban(word) || is_wallet(word) || is_telephone_number(word))
@@ -77,10 +64,10 @@ fn is_telephone_number(word: &str) -> bool {
 }
 
 /// `curl -d @file https://…`: a command that sends a file.
-fn uploads(sentence: &Sentence<'_>) -> bool {
-    sentence.has("curl")
-        && sentence.lower.contains("://")
-        && sentence.lower.split_whitespace().any(|word| {
+fn uploads(said: &Said<'_>) -> bool {
+    said.lower.contains("curl")
+        && said.lower.contains("://")
+        && said.lower.split_whitespace().any(|word| {
             let word = word.trim_start_matches(['"', '\'', '`']);
             word.len() > 1 && word.starts_with('@') || word.contains("=@")
         })
@@ -121,11 +108,10 @@ fn is_example(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sentences::sentences;
-    use super::*;
+    use super::super::{Suspicion, orders};
 
     fn found(text: &str) -> bool {
-        sentences(text).iter().any(diverts)
+        orders::find(text).is_some_and(|hit| hit.suspicion == Suspicion::Diversion)
     }
 
     #[test]
