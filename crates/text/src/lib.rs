@@ -8,6 +8,7 @@
 //! | [`lexicon`] | word classes, inflection, words in disguise |
 //! | [`rules`] | the one pattern engine: rules in data files, with examples that are checked |
 //! | [`calendar`] | names of months and weekdays |
+//! | [`dates`] | the one reader of dates and times |
 //! | [`decode`] | text that is encoded in text |
 //! | [`secrets`] | the one detector of credentials |
 //! | [`invisible`] | the one table of characters that a person does not see, by kind |
@@ -15,6 +16,7 @@
 //! | [`visible`] | text that hides nothing from a person who decides by it, or reads it on a terminal |
 
 pub mod calendar;
+pub mod dates;
 pub mod decode;
 pub mod fold;
 pub mod invisible;

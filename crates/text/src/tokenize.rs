@@ -320,17 +320,24 @@ impl<'t> Reader<'t> {
         self.quotation(c, next);
     }
 
-    /// Whether a full stop belongs to the word before it: `Dr. Weiss`, `e.g. this`, `3. Dezember`.
+    /// Whether a full stop belongs to the word before it: `Dr. Weiss`, `e.g. this`, `3. Dezember`, `der 2. Entwurf`.
     fn is_abbreviation(&self, at: usize) -> bool {
         const SHORT: [&str; 15] = [
             "dr", "mr", "mrs", "ms", "prof", "st", "hr", "fr", "sr", "sra", "mme", "vs", "approx", "eg", "ie",
         ];
+        const BEFORE_ORDINAL: [&str; 13] =
+            ["am", "beim", "das", "dem", "den", "der", "des", "die", "im", "ins", "jeden", "vom", "zum"];
         let after = self.text.get(at + 1..).unwrap_or_default();
         let after = after.get(..after.floor_char_boundary(64)).unwrap_or_default().trim_start();
         let goes_on = after.starts_with(char::is_lowercase);
+        let next = after.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        let before = self.tokens.last().filter(|_| self.gap == Gap::Space).map_or("", |token| &token.word);
         if !self.word.is_empty() && self.word.len() <= 2 && self.word.bytes().all(|b| b.is_ascii_digit()) {
-            let next = after.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-            return goes_on || calendar::is_name(next);
+            return goes_on || calendar::is_name(next) || BEFORE_ORDINAL.contains(&before);
+        }
+        if self.word == "m" && matches!(before, "a" | "p") {
+            let is_acronym = next.chars().filter(|c| c.is_uppercase()).count() > 1;
+            return !next.starts_with(char::is_uppercase) || is_acronym || calendar::is_name(next);
         }
         let is_initial = self.word.chars().nth(1).is_none() && !self.word.is_empty();
         is_initial || SHORT.contains(&self.word.as_str()) || self.word == "etc" && goes_on

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-const HONEST: &str = include_str!("../../../broker/tests/definitions/honest.jsonl");
+const DEFINITIONS: &str = include_str!("../../../text/corpus/definitions.tuning.tsv");
 
 /// What is done, and how its server says so.
 pub(super) const VERBS: [(&str, &str); 8] = [
@@ -22,7 +22,13 @@ pub(super) const SERVICES: [(&str, [&str; 10]); 62] = services();
 
 /// So many tools; few are a part of more.
 pub(super) fn tools(count: usize) -> Vec<Value> {
-    let honest = HONEST.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let rows = DEFINITIONS.lines().skip(1).map(|line| line.split('\t').collect::<Vec<_>>());
+    let honest = rows.filter_map(|row| match row[..] {
+        [_, _, "benign", definition, "honest", ..] => {
+            Some(serde_json::from_str::<Value>(definition).unwrap())
+        }
+        _ => None,
+    });
     let made = SERVICES.iter().flat_map(|(service, nouns)| {
         nouns.iter().flat_map(move |noun| VERBS.iter().map(move |verb| made(service, noun, *verb)))
     });

@@ -2,39 +2,29 @@
 //! held back is kept for the owner to look at, and what is let through is still only data in a frame.
 //!
 //! Dangerous is what makes the agent do, reveal or obey something, or change its own rules. A restriction relaxes nothing
-//! and passes, as do to-dos, recipes, quotations and talk about orders.
-//!
-//! - the lint of `embody-prompt` knows texts that relax a rule, in many disguises and languages
-//! - `clause`: words, and the punctuation between them
-//! - `address`: who is addressed, and when they are to act
-//! - `harm`: whether an act matters, or takes the owner's place
-//! - `commands`: orders, in English and in other languages
+//! and passes, as do to-dos, recipes, quotations and talk about orders. The lint of `embody-prompt` knows texts that relax a
+//! rule; `rules.txt` has the orders.
 
-mod address;
-mod clause;
-mod commands;
-mod harm;
+use std::sync::LazyLock;
 
 use embody_prompt::lint::{self, Rule};
 use embody_prompt::without_hidden;
+use embody_text::fold::fold;
+use embody_text::rules::RuleSet;
+use embody_text::tokenize::{Document, Options, tokenize};
 
 /// Orders stand at the beginning of a text or after some padding, not behind a book.
 const MAX_BYTES: usize = 64 * 1024;
 /// Checking more would block other tasks of the thread.
 const LONG_BYTES: usize = 4 * 1024;
 
+static RULES: LazyLock<RuleSet> = LazyLock::new(|| RuleSet::parse(&[include_str!("rules.txt")]));
+
 pub fn gives_orders(text: &str) -> bool {
-    let text = head(text);
-    if relaxes_rule(text) {
-        // Quoted words of others are a statement.
-        let own = clause::without_quotations(text);
-        if own == text || relaxes_rule(&own) {
-            return true;
-        }
-    }
-    let clean = without_hidden(text);
-    let sentences = clause::sentences(&clean);
-    commands::commands_in_english(&sentences) || commands::commands_in_other_languages(&sentences)
+    let text = text.get(..text.floor_char_boundary(MAX_BYTES)).unwrap_or(text);
+    // Quoted words of others are a statement.
+    let own = without_quotations(text);
+    relaxes_rule(text) && (own == text || relaxes_rule(&own)) || !orders(&own).is_empty()
 }
 
 /// Whether any of the texts gives orders. Long texts are checked off the runtime threads; a check that fails counts as yes.
@@ -47,6 +37,24 @@ pub(crate) async fn any_gives_orders(texts: Vec<String>) -> bool {
     tokio::task::spawn_blocking(check).await.unwrap_or(true)
 }
 
+/// The rules that a text matches.
+fn orders(text: &str) -> Vec<String> {
+    let clean = without_hidden(text);
+    let options = Options { inner: "_-", addresses: true, lines: true, ..Options::default() };
+    let mut doc = tokenize(&clean, options);
+    RULES.annotate(&mut doc);
+    let spaced = RULES.matches(&doc).filter(|found| !is_forbidden(&doc, found.start));
+    let unspaced = RULES.unspaced_matches(&clean).map(|(rule, _, _)| rule.id.clone());
+    spaced.map(|found| found.rule.id.clone()).chain(unspaced).collect()
+}
+
+/// What is listed under "never:" is what not to do.
+fn is_forbidden(doc: &Document<'_>, at: usize) -> bool {
+    let listed = doc.sentence(at).filter(|sentence| sentence.listed);
+    let lead = listed.and_then(|sentence| doc.sentences.get(sentence.lead?));
+    lead.is_some_and(|lead| lead.classes.has(RULES.lexicon.class("NEG")))
+}
+
 fn relaxes_rule(text: &str) -> bool {
     let mut found = lint::override_attempts(text).into_iter().map(|finding| finding.rule);
     found.any(|rule| is_dangerous(rule) && !(rule == Rule::RoleChange && is_about_obedience(text)))
@@ -54,10 +62,10 @@ fn relaxes_rule(text: &str) -> bool {
 
 /// "Rex obeys every command": somebody obeys, and neither the reader nor a machine is spoken of.
 fn is_about_obedience(text: &str) -> bool {
-    const AGENT: &str = "you your you're yourself assistant agent ai bot model llm chatbot";
-    let sentences = clause::sentences(text);
-    let tells = |from: usize, list: &str| sentences.iter().any(|sentence| sentence.has_from(from, list));
-    tells(1, "obey obeys obeyed obeying") && !tells(0, AGENT)
+    const AGENT: &str = "you your youre yourself assistant agent ai bot model llm chatbot";
+    let doc = tokenize(text, Options::default());
+    let has = |from: usize, list: &str| (from..doc.tokens.len()).any(|at| doc.one_of(at, list));
+    has(1, "obey obeys obeyed obeying") && !has(0, AGENT)
 }
 
 /// Frames cannot be closed and what is hidden is taken out, so marks and invisible characters alone are no reason.
@@ -75,53 +83,71 @@ fn is_dangerous(rule: Rule) -> bool {
     )
 }
 
-fn head(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(MAX_BYTES)).unwrap_or(text)
+/// Words that say that somebody else is being quoted.
+const REPORTS: &str = "wrote writes said says saying asked told quote quoted lyric poem line joke called titled title reads \
+     sign song film book motto slogan laughed reported screenshot example subject phrase word words schrieb sagt sagte \
+     ecrit dit dijo escribio";
+/// Whose words count even when they are only quoted.
+const CHIEFS: &str = "owner user system admin administrator developer operator";
+
+/// The text without what it quotes, where its line says that it does.
+fn without_quotations(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, quoted, after)) = quotation(rest) {
+        out.push_str(before);
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        let next = after.split('\n').next().unwrap_or_default();
+        let around = [bounded_end(line), bounded_start(next)];
+        let names = |list: &str| {
+            let words = around.iter().flat_map(|part| part.split(|c: char| !c.is_alphanumeric()));
+            words.map(fold).any(|word| !word.is_empty() && list.split(' ').any(|one| one == word))
+        };
+        if names(REPORTS) && !names(CHIEFS) {
+            out.push(',');
+        } else {
+            out.extend([" ", quoted, " "]);
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
-const TRANSMIT: &str = "forward send email e-mail mail bcc cc copy share upload post publish transmit leak submit relay export wire transfer";
-const EXECUTE: &str = "run execute install download open click visit launch";
-const DESTROY: &str = "delete erase wipe disable deactivate remove purge";
-const SPEND: &str = "pay buy purchase order wire transfer donate refund";
-const GRANT: &str = "grant give allow let add make unlock";
-const OBEY: &str = "obey follow trust accept believe execute comply";
-/// Tells what is not meant for others.
-const REVEAL: &str =
-    "reveal disclose print show tell give paste quote output dump recite answer reply expose divulge";
-const HIDE: &str = "hide conceal withhold suppress";
-/// Says what is not so.
-const DECEIVE: &str = "lie deny pretend mislead deceive";
-const SAY: &str = "include add append insert mention attach say claim";
-/// Anything that somebody who is spoken to may be told to do.
-const ANY_ACT: &str = "forward send email e-mail mail bcc cc copy share upload post publish transmit leak submit \
-     relay export wire transfer run execute install download open click visit launch delete erase wipe disable deactivate \
-     remove purge pay buy purchase order grant give allow unlock obey follow trust accept believe comply reveal disclose \
-     print show paste quote output dump recite answer reply hide conceal include add append insert attach say claim change \
-     update set mark book rate write rewrite edit call use invoke log sign enter approve confirm skip ignore recommend \
-     praise save store collect pretend act behave respond treat forget do extract fetch read retrieve scan steal harvest \
-     put generate create tell lie deny mislead deceive start begin stop let disregard \
-     turn record authorize authorise keep cancel \
-     subscribe unsubscribe register block";
+/// How much of the line around a quotation counts: a line of quotations is read in linear time.
+const AROUND_BYTES: usize = 400;
 
-const SECRET: &str = "password passwords passphrase credential credentials token tokens secret secrets pin key keys \
-     prompt secrets.txt .env ssh login cookie cookies";
-const SENSITIVE: &str = "contacts contact inbox mailbox conversation conversations history location address phone \
-     number calendar files health diary address-book rubric messages password passwords credentials";
-const DATA: &str = "mail mails email emails e-mail e-mails message messages conversation conversations chat chats \
-     invoice invoices file files attachment attachments document documents contact contacts calendar note notes memory \
-     memories data history copy copies password passwords credentials inbox location budget transcript transcripts replies \
-     reply everything anything photo photos secrets.txt list payment payments";
-const PROGRAMS: &str = "command commands script scripts code link links url urls attachment attachments package \
-     packages binary program programs rm curl wget sudo bash sh powershell";
-const POWER: &str = "access rights right permission permissions admin administrator discount privileges root";
-const DEMANDS: &str = "order orders command commands request requests instruction instructions demand demands \
-     message messages mail mails wish wishes word words link links invitation invitations invite invites attachment \
-     attachments";
-const ALL: &str = "all every each any only everything anything whatever anyone everyone everybody always";
+fn bounded_start(line: &str) -> &str {
+    line.get(..line.floor_char_boundary(AROUND_BYTES)).unwrap_or(line)
+}
 
-/// Words that may stand between the beginning of a clause and its verb.
-const FILLERS: &str = "please kindly also always immediately automatically now just simply silently quietly first \
-     instead secretly promptly directly either again so";
-const MODALS: &str = "must shall should will";
+fn bounded_end(line: &str) -> &str {
+    line.get(line.ceil_char_boundary(line.len().saturating_sub(AROUND_BYTES))..).unwrap_or(line)
+}
 
-const TOOLS: &str = "update_instructions forget_memory save_memory bootstrap_session get_system_prompt";
+/// What stands before, in and after the first quotation marks.
+fn quotation(text: &str) -> Option<(&str, &str, &str)> {
+    let open = text.find(['"', '“', '„', '«'])?;
+    let mark = text.get(open..)?.chars().next()?;
+    let inside = text.get(open + mark.len_utf8()..)?;
+    let closing: &[char] = match mark {
+        '“' => &['”'],
+        '„' => &['“', '”'],
+        '«' => &['»'],
+        _ => &['"'],
+    };
+    let close = inside.find(closing)?;
+    let end = inside.get(close..)?.chars().next()?.len_utf8();
+    Some((text.get(..open)?, inside.get(..close)?, inside.get(close + end..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RULES, orders};
+
+    #[test]
+    fn every_rule_is_checked_by_its_examples() {
+        assert_eq!(RULES.problems(), [""; 0]);
+        assert_eq!(RULES.failing_examples(orders), [""; 0]);
+    }
+}

@@ -1,10 +1,11 @@
-//! A text as sentences of words, without quotations, quoted lines and code. Also the word lists (`lexicon.txt`) and the
+//! A text as sentences of words. Also the word lists (`lexicon.txt`) and the
 //! keywords of a sentence, by which `I sent it to Bob` and `send it to Bob` are alike.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::LazyLock;
 
-use super::due_time::names_day;
+pub(crate) use embody_text::fold::fold;
+use embody_text::tokenize::{Gap, Options, Quote, tokenize};
 
 const MAX_SENTENCES: usize = 1000;
 const MAX_WORDS: usize = 120;
@@ -28,31 +29,33 @@ pub(crate) struct Word<'t> {
     pub(crate) after_break: bool,
 }
 
-/// The sentences of a text, those of others left out.
+/// The sentences of a text, without quotations, quoted lines and code.
 pub(crate) fn sentences(text: &str) -> Vec<Sentence<'_>> {
-    let mut fenced = false;
-    let mut found = Vec::new();
-    for line in text.lines() {
-        if line.trim_start().starts_with("```") {
-            fenced = !fenced;
-            continue;
-        }
-        if fenced || line.trim_start().starts_with('>') {
-            continue;
-        }
-        for part in split(line) {
-            if found.len() == MAX_SENTENCES {
-                return found;
+    let options = Options { apostrophes: true, numbers: true, lines: true, ..Options::default() };
+    let doc = tokenize(text, options);
+    let read = |sentence: &embody_text::tokenize::Sentence| {
+        let begin = sentence.bytes.start;
+        let mut words: Vec<Word<'_>> = Vec::new();
+        let mut after_quotation = false;
+        for token in doc.tokens.get(sentence.tokens.clone())?.iter().take(MAX_WORDS) {
+            if token.quote != Quote::None {
+                after_quotation = true;
+                continue;
             }
-            let text = part.trim();
-            let words = words(text);
-            if !words.is_empty() {
-                let is_question = text.trim_end_matches(['"', ')', ' ', '!']).ends_with('?');
-                found.push(Sentence { text, words, is_question });
-            }
+            words.push(Word {
+                text: token.text,
+                lower: token.word.clone(),
+                start: token.start - begin,
+                end: token.end() - begin,
+                after_break: !words.is_empty() && token.gap >= Gap::Soft || after_quotation,
+            });
+            after_quotation = false;
         }
-    }
-    found
+        let text = text.get(sentence.bytes.clone())?;
+        let is_question = sentence.ending == Some('?');
+        (!words.is_empty()).then_some(Sentence { text, words, is_question })
+    };
+    doc.sentences.iter().take(MAX_SENTENCES).filter_map(read).collect()
 }
 
 /// The small form of the word at this place; empty beyond the end.
@@ -62,176 +65,6 @@ pub(crate) fn lower<'w>(words: &'w [Word<'_>], index: usize) -> &'w str {
 
 pub(crate) fn reads_at(words: &[Word<'_>], index: usize, phrase: &str) -> bool {
     phrase.split(' ').enumerate().all(|(offset, word)| lower(words, index + offset) == word)
-}
-
-pub(crate) fn fold(text: &str) -> String {
-    let mut folded = String::with_capacity(text.len());
-    for letter in text.chars().flat_map(char::to_lowercase) {
-        match letter {
-            'à' | 'á' | 'â' | 'ã' | 'ä' | 'å' => folded.push('a'),
-            'è' | 'é' | 'ê' | 'ë' => folded.push('e'),
-            'ì' | 'í' | 'î' | 'ï' => folded.push('i'),
-            'ò' | 'ó' | 'ô' | 'õ' | 'ö' => folded.push('o'),
-            'ù' | 'ú' | 'û' | 'ü' => folded.push('u'),
-            'ç' => folded.push('c'),
-            'ñ' => folded.push('n'),
-            'œ' => folded.push_str("oe"),
-            'ß' => folded.push_str("ss"),
-            '’' | '‘' | '`' => folded.push('\''),
-            // Combining accents: a text that is not composed is folded alike.
-            '\u{300}'..='\u{36f}' => {}
-            other => folded.push(other),
-        }
-    }
-    folded
-}
-
-fn split(line: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let mut begin = 0;
-    for (at, mark) in line.char_indices().filter(|(_, mark)| matches!(mark, '.' | '!' | '?' | '…')) {
-        let end = at + mark.len_utf8();
-        let after = line.get(end..).unwrap_or_default();
-        let ends_here = after.is_empty() || after.starts_with(char::is_whitespace) || mark == '…';
-        let before = line.get(begin..at).unwrap_or_default();
-        if !ends_here || (mark == '.' && is_abbreviated(before, after)) {
-            continue;
-        }
-        parts.extend(line.get(begin..end));
-        begin = end;
-    }
-    parts.extend(line.get(begin..));
-    parts
-}
-
-/// Whether a full stop belongs to the word before it: `Dr. Weiss`, `e.g. this`, `3. Dezember`.
-fn is_abbreviated(before: &str, after: &str) -> bool {
-    let mut words = before.rsplit(|letter: char| letter.is_whitespace() || letter == '(');
-    let last = words.next().unwrap_or_default();
-    if !last.is_empty() && last.len() <= 2 && last.bytes().all(|byte| byte.is_ascii_digit()) {
-        return after.trim_start().starts_with(char::is_alphabetic)
-            && (!begins_sentence(after) || words.next().is_none_or(leads_to_ordinal));
-    }
-    if matches!(last.to_lowercase().as_str(), "a.m" | "p.m") && begins_sentence(after) {
-        return false;
-    }
-    let is_title = matches!(
-        last.to_lowercase().as_str(),
-        "dr" | "mr"
-            | "mrs"
-            | "ms"
-            | "prof"
-            | "st"
-            | "hr"
-            | "fr"
-            | "sr"
-            | "sra"
-            | "mme"
-            | "vs"
-            | "etc"
-            | "approx"
-            | "no"
-    );
-    is_title || last.contains('.') || (last.len() == 1 && last != "I" && last.chars().all(char::is_uppercase))
-}
-
-/// Whether what comes looks like a new sentence: a capital letter, but no name of a month or a day, and no `CET`.
-fn begins_sentence(after: &str) -> bool {
-    let first = after.split_whitespace().next().unwrap_or_default();
-    let is_acronym = first.chars().filter(|letter| letter.is_uppercase()).count() > 1;
-    first.starts_with(char::is_uppercase) && !is_acronym && !names_day(first)
-}
-
-/// Whether a number after this word counts what follows: `der 2. Entwurf`; at the beginning of a line it counts the line.
-fn leads_to_ordinal(word: &str) -> bool {
-    const LEADING: [&str; 14] =
-        ["", "am", "beim", "das", "dem", "den", "der", "des", "die", "im", "ins", "jeden", "vom", "zum"];
-    LEADING.contains(&fold(word).as_str())
-}
-
-fn words(text: &str) -> Vec<Word<'_>> {
-    let mut found: Vec<Word<'_>> = Vec::new();
-    let mut quoted: Option<char> = None;
-    let mut after_break = false;
-    let mut letters = text.char_indices().peekable();
-    while let Some((start, letter)) = letters.next() {
-        if quoted == Some(letter) {
-            quoted = None;
-            after_break = true;
-            continue;
-        }
-        if quoted.is_none() {
-            quoted = closing_mark(letter, text.get(start + letter.len_utf8()..).unwrap_or_default());
-        }
-        if !letter.is_alphanumeric() {
-            after_break |= matches!(letter, ',' | ';' | ':' | '(' | ')' | '–' | '—' | '-' | '.' | '¿' | '¡');
-            continue;
-        }
-        let mut end = start + letter.len_utf8();
-        while let Some(&(at, next)) = letters.peek() {
-            let follows = text.get(at + next.len_utf8()..).and_then(|rest| rest.chars().next());
-            let so_far = text.get(start..end).unwrap_or_default();
-            if !continues(so_far, next, follows) {
-                break;
-            }
-            end = at + next.len_utf8();
-            letters.next();
-        }
-        if quoted.is_none() && found.len() < MAX_WORDS {
-            push(&mut found, text, start..end, after_break);
-        }
-        after_break = false;
-    }
-    found
-}
-
-/// What ends a quotation that begins here. A mark that nobody closes quotes nothing.
-fn closing_mark(mark: char, rest: &str) -> Option<char> {
-    let closing = match mark {
-        '"' => '"',
-        '“' => '”',
-        '„' => '“',
-        '«' => '»',
-        _ => return None,
-    };
-    rest.contains(closing).then_some(closing)
-}
-
-fn continues(so_far: &str, next: char, follows: Option<char>) -> bool {
-    if next.is_alphanumeric() || ('\u{300}'..='\u{36f}').contains(&next) {
-        return true;
-    }
-    let follows_letter = follows.is_some_and(char::is_alphanumeric);
-    let after_digit = so_far.ends_with(|letter: char| letter.is_ascii_digit());
-    match next {
-        '\'' | '’' => follows_letter,
-        // Clock times and dates stay whole.
-        ':' | '-' | '/' => after_digit && follows.is_some_and(|next| next.is_ascii_digit()),
-        '.' => after_digit && follows.is_some_and(|next| next.is_ascii_digit()),
-        '+' => false,
-        _ => false,
-    }
-}
-
-/// French joins little words by an apostrophe: `j'appellerai` is two words, `aujourd'hui` and `I'll` are one.
-fn push<'t>(found: &mut Vec<Word<'t>>, text: &'t str, range: std::ops::Range<usize>, after_break: bool) {
-    const ELIDED: [&str; 9] = ["j", "t", "d", "l", "m", "s", "n", "c", "qu"];
-    let Some(whole) = text.get(range.clone()) else { return };
-    let word = |part: &'t str, start: usize, after_break: bool| Word {
-        text: part,
-        lower: fold(part),
-        start,
-        end: start + part.len(),
-        after_break,
-    };
-    if let Some((before, after)) = whole.split_once(['\'', '’'])
-        && ELIDED.contains(&fold(before).as_str())
-    {
-        found.push(word(before, range.start, after_break));
-        found.push(word(after, range.end - after.len(), false));
-        return;
-    }
-    found.push(word(whole, range.start, after_break));
 }
 
 const TEXT: &str = include_str!("lexicon.txt");

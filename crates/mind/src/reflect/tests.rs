@@ -1,5 +1,8 @@
-//! Tables of sentences, read at a Wednesday morning in Berlin, four days before the clocks change. The files called
-//! `heldout` were written with the others before there was a parser, and put aside until it was finished.
+//! The labelled sentences, read on a Wednesday morning in Berlin, four days before the clocks change, and single cases.
+//! `docs/text-rules.md` describes the tables and how to add a case.
+
+#[path = "../../../text/corpus/mod.rs"]
+mod corpus;
 
 use std::collections::BTreeSet;
 
@@ -7,26 +10,18 @@ use embody_store::instructions::Instructions;
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 
+use corpus::{Case, Half, cases, check};
+
 use super::feedback::FeedbackContext;
 use super::sentences::sentences;
 use super::*;
 use crate::ZonedNow;
 use crate::zoned_now::format_local;
 
-macro_rules! table {
-    ($name:literal) => {
-        include_str!(concat!("../../tests/sentences/", $name, ".txt"))
-    };
-}
-
 fn moment() -> ZonedNow {
     let zone = TimeZone::get("Europe/Berlin").unwrap();
     let at: DateTime = "2026-10-21T10:30:00".parse().unwrap();
     ZonedNow::new(at.to_zoned(zone.clone()).unwrap().timestamp(), zone)
-}
-
-fn rows(table: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
-    table.lines().filter(|line| !line.is_empty()).map(|line| line.split('|').collect())
 }
 
 /// `2026-10-22`, `2026-10-22 09:00` or `-`, as microseconds.
@@ -68,113 +63,66 @@ fn opened(number: usize, text: &str) -> Commitment {
 
 const TALK: Speaker = Speaker::User(FeedbackContext::Conversation);
 
-/// The sentences whose commitment is not found as it should be.
-fn missed(table: &'static str) -> Vec<String> {
-    let wrong = rows(table).filter_map(|row| {
-        let [who, when, text, sentence] = row.try_into().unwrap();
-        let found = read_alone(sentence, TALK, &[]).commitments;
-        let is_right = |found: &NewCommitment| {
-            found.who == who
-                && found.due_at == due(when)
-                && found.text.to_lowercase().contains(&text.to_lowercase())
-        };
-        (!found.iter().any(is_right)).then(|| {
-            let seen: Vec<_> = found
-                .iter()
-                .map(|found| {
-                    (&found.who, &found.text, found.due_at.and_then(|due| format_local(&moment(), due)))
-                })
-                .collect();
-            format!("{sentence} -> {seen:?}, not {who} {when} {text}")
-        })
-    });
-    wrong.collect()
+/// Whether the case's commitment, wish or closing is found as written; of an ordinary sentence, whether anything is.
+fn is_found(case: &Case) -> bool {
+    let parts: Vec<&str> = case.detail.split(" | ").collect();
+    match (case.label, parts.as_slice()) {
+        ("commitment", [who, when, text]) => {
+            read_alone(&case.text, TALK, &[]).commitments.iter().any(|found| {
+                found.who == *who
+                    && found.due_at == due(when)
+                    && found.text.to_lowercase().contains(&text.to_lowercase())
+            })
+        }
+        ("feedback", [line]) => {
+            let found = read_alone(&case.text, TALK, &[]).proposals;
+            found.len() == 1 && found[0].line == *line
+        }
+        ("closing", [open, meant]) => settled(open, &case.text) == [*meant],
+        ("still_open", [open]) => !settled(open, &case.text).is_empty(),
+        ("ordinary", _) => {
+            let found = read_alone(&case.text, TALK, &["water the plants", "call Bob", "pay the invoice"]);
+            !(found.commitments.is_empty() && found.settled.is_empty() && found.proposals.is_empty())
+        }
+        _ => panic!("{}", case.id),
+    }
 }
 
-/// Ordinary sentences in which something is found.
-fn false_alarms(table: &'static str) -> Vec<String> {
-    let wrong = table.lines().filter_map(|sentence| {
-        let found = read_alone(sentence, TALK, &["water the plants", "call Bob", "pay the invoice"]);
-        let quiet = found.commitments.is_empty() && found.settled.is_empty() && found.proposals.is_empty();
-        (!quiet).then(|| format!("{sentence} -> {found:?}"))
-    });
-    wrong.collect()
+/// Which of the open commitments a sentence closes.
+fn settled<'a>(open: &'a str, sentence: &str) -> Vec<&'a str> {
+    let open: Vec<&str> = open.split(';').collect();
+    let found = read_alone(sentence, TALK, &open).settled;
+    found.iter().map(|(id, _)| open[id.parse::<usize>().unwrap()]).collect()
 }
 
-fn unheard(table: &'static str) -> Vec<String> {
-    let wrong = rows(table).filter_map(|row| {
-        let [line, sentence] = row.try_into().unwrap();
-        let found: Vec<String> =
-            read_alone(sentence, TALK, &[]).proposals.into_iter().map(|found| found.line).collect();
-        (found != [line]).then(|| format!("{sentence} -> {found:?}, not {line}"))
-    });
-    wrong.collect()
-}
-
-fn misjudged(table: &'static str) -> Vec<String> {
-    let wrong = rows(table).filter_map(|row| {
-        let [open, meant, sentence] = row.try_into().unwrap();
-        let open: Vec<&str> = open.split(';').collect();
-        let found = read_alone(sentence, TALK, &open).settled;
-        let found: Vec<&str> = found.iter().map(|(id, _)| open[id.parse::<usize>().unwrap()]).collect();
-        let wanted: Vec<&str> = if meant == "-" { Vec::new() } else { vec![meant] };
-        (found != wanted).then(|| format!("{sentence} ({open:?}) -> {found:?}"))
-    });
-    wrong.collect()
-}
-
-fn at_most(allowed: usize, wrong: Vec<String>) {
-    assert!(wrong.len() <= allowed, "{} wrong, {allowed} allowed:\n{}", wrong.len(), wrong.join("\n"));
+fn check_half(half: Half) {
+    check(
+        "reflect",
+        half,
+        cases("reflect", half).into_iter().map(|case| {
+            let found = is_found(&case);
+            (case, found)
+        }),
+    );
 }
 
 // spec: N-08
 #[test]
-fn commitments_are_found_with_their_time() {
-    at_most(0, missed(table!("commitments")));
+fn commitments_wishes_and_closings_are_found_and_ordinary_talk_binds_nobody() {
+    check_half(Half::Tuning);
 }
 
 // spec: N-08
 #[test]
-fn ordinary_talk_binds_nobody() {
-    at_most(0, false_alarms(table!("ordinary")));
-}
-
-#[test]
-fn wishes_are_heard() {
-    at_most(0, unheard(table!("feedback")));
-}
-
-#[test]
-fn what_is_settled_is_closed() {
-    at_most(0, misjudged(table!("closings")));
-}
-
-/// Seen once, when the reader was finished: it missed 2 of 43 commitments, 1 of 12 wishes and 1 of 9 closings, and took
-/// none of 33 ordinary sentences for more. Those were mended then; no row may get worse.
-// spec: N-08
-#[test]
-fn the_rows_that_were_put_aside_are_read_as_well() {
-    at_most(0, missed(table!("commitments.heldout")));
-    at_most(0, false_alarms(table!("ordinary.heldout")));
-    at_most(0, unheard(table!("feedback.heldout")));
-    at_most(0, misjudged(table!("closings.heldout")));
+fn the_locked_half_is_not_worse_than_recorded() {
+    check_half(Half::Locked);
 }
 
 /// Only what takes the owner's place is held back of what people say every day.
 #[test]
 fn everyday_talk_is_not_held_back() {
-    let tables = [
-        table!("commitments"),
-        table!("commitments.heldout"),
-        table!("closings"),
-        table!("closings.heldout"),
-        table!("feedback"),
-        table!("feedback.heldout"),
-        table!("ordinary"),
-        table!("ordinary.heldout"),
-    ];
-    let said = tables.into_iter().flat_map(rows).filter_map(|row| row.last().copied());
-    let quarantined: Vec<&str> = said.filter(|text| crate::quarantine::gives_orders(text)).collect();
+    let said = cases("reflect", Half::Tuning).into_iter().map(|case| case.text);
+    let quarantined: Vec<String> = said.filter(|text| crate::quarantine::gives_orders(text)).collect();
     assert_eq!(quarantined, ["Stop asking me for confirmation!"]);
 }
 

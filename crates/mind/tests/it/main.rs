@@ -10,6 +10,8 @@
 mod bootstrap;
 mod consolidate;
 mod context;
+#[path = "../../../text/corpus/mod.rs"]
+mod corpus;
 mod framing;
 mod instructions;
 mod isolation;

@@ -4,6 +4,7 @@ use embody_mind::{FlagSource, replay};
 use embody_store::memories::{MemoryStatus, NewMemory};
 use serde_json::{Value, json};
 
+use crate::corpus::{Half, cases, check};
 use crate::observed::Mind;
 
 const SAID: &str = "2026-11-16T10:00";
@@ -14,31 +15,35 @@ fn to_bob() -> Value {
     json!({"to": "bob@example.com"})
 }
 
-// spec: N-07
-#[tokio::test]
-async fn every_situation_is_judged_as_written() {
+async fn check_half(half: Half) {
     let mind = Mind::new().await;
-    let (mut wrong, mut count) = (Vec::new(), 0);
-    let lines =
-        include_str!("situations.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    for line in lines {
-        let parts: Vec<&str> = line.split(" | ").map(str::trim).collect();
-        let [verdict, rule, tool, args, rest @ ..] = parts.as_slice() else { panic!("{line}") };
-        let saved = mind.remember(rule, SAID).await;
+    let mut results = Vec::new();
+    for case in cases("rules", half) {
+        let parts: Vec<&str> = case.detail.split(" | ").collect();
+        let [tool, args, rest @ ..] = parts.as_slice() else { panic!("{}", case.id) };
+        let saved = mind.remember(&case.text, SAID).await;
         let now = rest.first().copied().unwrap_or(NOW);
         let seen = mind.before(tool, &serde_json::from_str(args).unwrap(), now).await;
         mind.forget(&saved.id).await;
         replay(&mind.store, &mind.caller.scope, 1000).await.unwrap();
-        count += 1;
-        if seen.cautionary_flags.is_empty() != (*verdict == "none") {
-            wrong.push(format!("{line}\n    {:?}", seen.cautionary_flags));
-        }
         for flag in &seen.cautionary_flags {
-            assert!(rule.contains(flag.rule.as_str()), "{flag:?}");
+            assert!(case.text.contains(flag.rule.as_str()), "{} {flag:?}", case.id);
         }
+        results.push((case, !seen.cautionary_flags.is_empty()));
     }
-    assert!(count >= 40, "{count}");
-    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
+    check("rules", half, results);
+}
+
+// spec: N-07
+#[tokio::test]
+async fn every_situation_is_judged_as_written() {
+    check_half(Half::Tuning).await;
+}
+
+// spec: N-07
+#[tokio::test]
+async fn the_locked_half_is_not_worse_than_recorded() {
+    check_half(Half::Locked).await;
 }
 
 // spec: N-07

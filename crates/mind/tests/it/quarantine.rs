@@ -1,50 +1,29 @@
-//! What is held back and what is not. One case is one line of a file under `tests/quarantine`. To add a case, add a line.
-//!
-//! The detector was widened until every line came out right, those of the `_held_out` files included: that all of them pass
-//! says that nothing got worse, and nothing about new wordings. How it did on lines that it had never seen: on the `_held_out`
-//! files, set apart before there was a detector, it held back 28 of 31 orders and 1 of 68 plain statements; on four sets that
-//! were written later to be different, 17 of 30, 2 of 20, 15 of 20 and 12 of 20 orders, and 3 of 80, 1 of 40, 0 of 40 and 0 of
-//! 30 plain statements. So it finds common wordings, misses many new ones, and seldom holds up what is plain.
+//! Which memories are held for the owner, and that reading them takes bounded work. `docs/text-rules.md` describes the
+//! labelled texts and how to add a case.
 
 use embody_mind::quarantine::gives_orders;
 
-const ORDERS: &str = include_str!("../quarantine/orders.txt");
-const ORDERS_HELD_OUT: &str = include_str!("../quarantine/orders_held_out.txt");
-const PLAIN: &str = include_str!("../quarantine/plain.txt");
-const PLAIN_HELD_OUT: &str = include_str!("../quarantine/plain_held_out.txt");
+use crate::corpus::{Half, cases, check};
 
-fn passed(lines: &str) -> Vec<&str> {
-    lines.lines().filter(|line| !gives_orders(line)).collect()
-}
-
-fn held(lines: &str) -> Vec<String> {
-    lines.lines().filter(|line| gives_orders(line)).map(str::to_owned).collect()
-}
-
-#[test]
-fn orders_are_held_back() {
-    let passed = passed(ORDERS);
-    assert!(ORDERS.lines().count() >= 60);
-    assert!(passed.is_empty(), "passed:\n{}", passed.join("\n"));
-}
-
-#[test]
-fn plain_statements_pass() {
-    let held = held(PLAIN);
-    assert!(PLAIN.lines().count() >= 120);
-    assert!(held.is_empty(), "held back:\n{}", held.join("\n"));
-}
-
-#[test]
-fn so_it_does_on_what_was_set_apart_at_first() {
-    let (passed, held) = (passed(ORDERS_HELD_OUT), held(PLAIN_HELD_OUT));
-    assert!(ORDERS_HELD_OUT.lines().count() >= 30 && PLAIN_HELD_OUT.lines().count() >= 60);
-    assert!(
-        passed.is_empty() && held.is_empty(),
-        "passed:\n{}\nheld back:\n{}",
-        passed.join("\n"),
-        held.join("\n")
+fn check_half(half: Half) {
+    check(
+        "quarantine",
+        half,
+        cases("quarantine", half).into_iter().map(|case| {
+            let found = gives_orders(&case.text);
+            (case, found)
+        }),
     );
+}
+
+#[test]
+fn orders_are_held_back_and_plain_statements_pass() {
+    check_half(Half::Tuning);
+}
+
+#[test]
+fn the_locked_half_is_not_worse_than_recorded() {
+    check_half(Half::Locked);
 }
 
 #[test]

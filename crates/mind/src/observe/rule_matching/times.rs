@@ -1,5 +1,6 @@
 //! The times in a sentence: times of day and dates as people write them, and what they mean together.
 
+use embody_text::dates::{self, Unit};
 use jiff::ToSpan;
 use jiff::civil::{Date, DateTime, Weekday};
 
@@ -181,19 +182,10 @@ impl Times {
             .iter()
             .take_while(|token| token.known.any(&[Tag::Det, Tag::Next]) && token.known.number.is_none())
             .count();
-        let count = rest.get(skipped)?;
-        let count = count
-            .known
-            .number
-            .or_else(|| count.fold.parse().ok())
-            .filter(|count| (1..=1000).contains(count))?;
-        let unit = rest.get(skipped + 1).filter(|token| token.known.is(Tag::Span))?;
-        let span = match unit.fold.get(..1)? {
-            "w" | "s" => count.weeks(),
-            "m" => count.months(),
-            _ => count.days(),
-        };
-        self.when.until = midnight(today.checked_add(span).ok()?, true);
+        let word = |at: usize| rest.get(skipped + at).map_or("", |token| token.fold.as_str());
+        let count = dates::number(word(0)).filter(|count| *count > 0)?;
+        let unit = dates::unit(word(1)).filter(|unit| !matches!(unit, Unit::Hour | Unit::Minute))?;
+        self.when.until = midnight(dates::after(today, count, unit)?, true);
         Some(skipped + 3)
     }
 
@@ -257,26 +249,10 @@ fn spelled(tokens: &[Token]) -> Option<(u16, bool)> {
     Some((u16::try_from(hour).ok()? % 24 * 60, false)).filter(|_| alone)
 }
 
-/// `22`, `22:00`, `22.30`, `22h`, `22h30`, `10pm`; and whether it can be nothing but a time.
 fn digits(text: &str) -> Option<(u16, bool)> {
-    let (text, is_pm, marked) = match text {
-        text if text.ends_with("pm") => (text.trim_end_matches("pm"), true, true),
-        text if text.ends_with("am") => (text.trim_end_matches("am"), false, true),
-        text if text.ends_with("uhr") => (text.trim_end_matches("uhr"), false, true),
-        text => (text, false, false),
-    };
-    let (hour, minute, marked) = match text.split_once([':', '.', 'h']) {
-        Some((hour, "")) => (hour, "0", true),
-        Some((hour, minute)) if minute.len() == 2 => (hour, minute, true),
-        Some(_) => return None,
-        None => (text, "0", marked),
-    };
-    let (hour, minute): (u16, u16) = (hour.parse().ok()?, minute.parse().ok()?);
-    if hour > 24 || minute > 59 {
-        return None;
-    }
-    let at = (hour * 60 + minute) % DAY;
-    Some((if is_pm { afternoon(at) } else { at }, marked))
+    let clock = dates::clock(text)?;
+    let minute = u16::try_from(i16::from(clock.hour) * 60 + i16::from(clock.minute)).ok()?;
+    Some((minute % DAY, clock.marked))
 }
 
 pub(super) fn afternoon(minute: u16) -> u16 {
@@ -309,9 +285,9 @@ fn named(tokens: &[Token], today: Date) -> Option<ParsedDay> {
     }
     let second = tokens.get(1);
     if let Some(month) =
-        first.known.month.filter(|_| second.is_none_or(|token| ordinal(&token.fold).is_none()))
+        first.known.month.filter(|_| second.is_none_or(|token| dates::day_number(&token.fold).is_none()))
     {
-        return day(in_future(today, month, 1)?, 1, false);
+        return day(dates::coming(1, month, None, today)?, 1, false);
     }
     if first.known.is(Tag::Next) {
         let second = second?.known;
@@ -343,7 +319,7 @@ fn named(tokens: &[Token], today: Date) -> Option<ParsedDay> {
         () if what.is(Tag::Year) => day(today.last_of_year(), taken, true),
         () => {
             let month = what.month?;
-            let first = in_future(today, month, 1)?;
+            let first = dates::coming(1, month, None, today)?;
             day(first.last_of_month(), taken, true)
         }
     }
@@ -351,61 +327,17 @@ fn named(tokens: &[Token], today: Date) -> Option<ParsedDay> {
 
 /// `2026-12-03`, `3.12.`, `3 December 2026`, `December 3rd`, `3 de diciembre`.
 fn written(tokens: &[Token], today: Date) -> Option<ParsedDay> {
-    let first = tokens.first()?;
-    let day = |date: Date, taken: usize| Some(ParsedDay { date, taken, whole: false });
-    if let Ok(date) = first.fold.parse::<Date>() {
-        return day(date, 1);
-    }
-    if let Some((number, rest)) = first.fold.split_once('.') {
-        let (month, year) = rest.split_once('.').unwrap_or((rest, ""));
-        let (number, month): (i8, i8) = (number.parse().ok()?, month.parse().ok()?);
-        let year: Option<i16> =
-            year.parse().ok().map(|year: i16| if year < 100 { 2000 + year } else { year });
-        return day(
-            year.map_or_else(|| in_future(today, month, number), |year| Date::new(year, month, number).ok())?,
-            1,
-        );
-    }
-    let year = |at: usize| {
-        let comma = tokens.get(at).is_some_and(|token| token.mark == Some(','));
-        let token = tokens.get(at + usize::from(comma));
-        token.and_then(|token| token.fold.parse::<i16>().ok()).filter(|year| (1970..=9999).contains(year))
-    };
-    let dated = |month: i8, number: i8, written: Option<i16>, taken: usize| {
-        let date = match written {
-            Some(year) => Date::new(year, month, number).ok()?,
-            None => in_future(today, month, number)?,
-        };
-        day(date, taken + usize::from(written.is_some()))
-    };
-    if let Some(number) = ordinal(&first.fold) {
-        let joined =
-            usize::from(tokens.get(1).is_some_and(|token| token.known.any(&[Tag::From, Tag::About])));
-        let month = tokens.get(1 + joined)?.known.month?;
-        return dated(month, number, year(2 + joined), 2 + joined);
-    }
-    let month = first.known.month?;
-    let number = ordinal(&tokens.get(1)?.fold)?;
-    dated(month, number, year(2), 2)
-}
-
-/// `3`, `3rd`, `1er`.
-fn ordinal(text: &str) -> Option<i8> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_alphabetic());
-    let suffix = text.get(digits.len()..).unwrap_or_default();
-    let plain = ["", "st", "nd", "rd", "th", "er"].contains(&suffix);
-    digits.parse().ok().filter(|day| plain && (1..=31).contains(day))
+    // `December 3rd, 2027`: a comma is a token here.
+    let words = tokens.iter().enumerate().filter(|(_, token)| token.mark != Some(','));
+    let words: Vec<(usize, &str)> = words.take(6).map(|(at, token)| (at, token.fold.as_str())).collect();
+    let (date, length) = dates::written_date(|at| words.get(at).map_or("", |(_, word)| word), today)?;
+    let (last, _) = words.get(length.checked_sub(1)?)?;
+    Some(ParsedDay { date, taken: last + 1, whole: false })
 }
 
 /// The next such weekday after a day; Monday is 1.
 pub(super) fn next_weekday(day: Date, weekday: i8) -> Option<Date> {
-    day.nth_weekday(1, Weekday::from_monday_one_offset(weekday).ok()?).ok()
-}
-
-/// That day of this year, or of the next if it is over.
-fn in_future(today: Date, month: i8, number: i8) -> Option<Date> {
-    let date = Date::new(today.year(), month, number).ok()?;
-    if date >= today { Some(date) } else { date.checked_add(1.year()).ok() }
+    dates::next_weekday(day, Weekday::from_monday_one_offset(weekday).ok()?)
 }
 
 /// Midnight, when that day begins or when it is over.

@@ -7,11 +7,13 @@
 mod calendar;
 
 use jiff::civil::{Date, Time};
-use jiff::{Timestamp, ToSpan, Zoned};
+use jiff::{Timestamp, Zoned};
 
-use self::calendar::{Part, Unit, number, unit, weekday};
+use embody_text::dates::{self, Unit, number, unit, weekday};
+
+use self::calendar::Part;
 use super::sentences::has;
-use super::sentences::{Word, fold, lower, reads_at};
+use super::sentences::{Word, lower, reads_at};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DueTime {
@@ -44,12 +46,6 @@ pub(crate) fn find(words: &[Word<'_>], after: usize, now: &Zoned) -> Option<DueT
 /// Whether the words speak of the past: yesterday, last week.
 pub(crate) fn is_past(words: &[Word<'_>], now: &Zoned) -> bool {
     pieces(words, now).iter().any(|found| matches!(found.piece, TimeExpr::Past))
-}
-
-/// Whether a word is the name of a month or of a day of the week.
-pub(super) fn names_day(word: &str) -> bool {
-    let word = fold(word.trim_matches(|letter: char| !letter.is_alphanumeric()));
-    calendar::month(&word).is_some() || calendar::weekday(&word, true).is_some()
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -208,15 +204,7 @@ fn read_offset(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(TimeExpr, 
     }
     let piece = match minutes {
         Some(minutes) => TimeExpr::Offset(minutes),
-        None => {
-            let date = match first.unit {
-                Unit::Week => now.date().checked_add(first.count.weeks()),
-                Unit::Month => now.date().checked_add(first.count.months()),
-                Unit::Year => now.date().checked_add(first.count.years()),
-                _ => now.date().checked_add(first.count.days()),
-            };
-            TimeExpr::Day { date: date.ok()?, exact: true }
-        }
+        None => TimeExpr::Day { date: dates::after(now.date(), first.count, first.unit)?, exact: true },
     };
     Some((piece, end - at))
 }
@@ -396,28 +384,18 @@ fn digits(words: &[Word<'_>], at: usize) -> Option<(Clock, usize)> {
             lower(words, at - 1),
             "at" | "by" | "before" | "until" | "um" | "gegen" | "bis" | "las" | "around"
         );
-    if let Some((hour, minute)) = word.split_once([':', '.', 'h']) {
-        let minute = minute.strip_suffix("am").or_else(|| minute.strip_suffix("pm")).unwrap_or(minute);
+    if let Some(clock) = dates::clock(word).filter(|clock| clock.marked) {
         // Two numbers with a full stop are a clock only where one is expected: they may be a date or a price.
         if word.contains('.') && !leads {
             return None;
         }
-        let hour: i8 = hour.parse().ok().filter(|hour| (0..=24).contains(hour))?;
-        let minute: i8 = if minute.is_empty() { 0 } else { minute.parse().ok()? };
-        if !(0..=59).contains(&minute) {
-            return None;
+        if clock.halved {
+            return Some((Clock { hour: clock.hour, minute: clock.minute, certain: true }, 1));
         }
-        if word.ends_with("am") || word.ends_with("pm") {
-            return Some((Clock { hour: half(hour, word.ends_with("pm"))?, minute, certain: true }, 1));
-        }
-        let (hour, mut certain, more) = half_of_day(words, at + 1, hour);
+        let (hour, mut certain, more) = half_of_day(words, at + 1, clock.hour);
         certain |= hour > 12 || word.starts_with('0') || word.contains('h') || hour == 0;
         // `9:30` in the morning is said as such; `4:30` mostly is not.
-        return Some((Clock { hour, minute, certain: certain || hour >= 7 }, 1 + more));
-    }
-    if let Some(hour) = word.strip_suffix("am").or_else(|| word.strip_suffix("pm")) {
-        let hour: i8 = hour.parse().ok()?;
-        return Some((Clock { hour: half(hour, word.ends_with("pm"))?, minute: 0, certain: true }, 1));
+        return Some((Clock { hour, minute: clock.minute, certain: certain || hour >= 7 }, 1 + more));
     }
     let hour = i8::try_from(number(word).filter(|hour| (0..=24).contains(hour))?).ok()?;
     let is_digit = word.bytes().all(|byte| byte.is_ascii_digit());
@@ -434,23 +412,13 @@ fn digits(words: &[Word<'_>], at: usize) -> Option<(Clock, usize)> {
 fn half_of_day(words: &[Word<'_>], at: usize, hour: i8) -> (i8, bool, usize) {
     match lower(words, at) {
         "am" if !words.get(at).is_some_and(|word| word.after_break) => {
-            (half(hour, false).unwrap_or(hour), true, 1)
+            (dates::half_of_day(hour, false).unwrap_or(hour), true, 1)
         }
-        "pm" => (half(hour, true).unwrap_or(hour), true, 1),
+        "pm" => (dates::half_of_day(hour, true).unwrap_or(hour), true, 1),
         "o'clock" => (hour, false, 1),
         "uhr" | "heures" | "h" => (hour, true, 1),
         "horas" => (hour, true, 1),
         _ => (hour, false, 0),
-    }
-}
-
-fn half(hour: i8, late: bool) -> Option<i8> {
-    match (hour, late) {
-        (12, false) => Some(0),
-        (12, true) => Some(12),
-        (1..=11, false) => Some(hour),
-        (1..=11, true) => Some(hour + 12),
-        _ => None,
     }
 }
 
