@@ -127,7 +127,7 @@ fn parse_time(text: &str, zone: &str) -> std::result::Result<Timestamp, String> 
     let local: DateTime = text.trim().parse().map_err(|_| {
         format!("`{shown}` is no moment; write it like 2027-01-31T09:00:00Z or 2027-01-31T09:00")
     })?;
-    let zone = TimeZone::get(zone).map_err(|_| format!("there is no time zone `{zone}`"))?;
+    let zone = TimeZone::get(zone).map_err(|_| format!("unknown time zone `{zone}`"))?;
     let at = local.to_zoned(zone).map_err(|_| format!("`{shown}` is too far away"))?;
     Ok(at.timestamp())
 }

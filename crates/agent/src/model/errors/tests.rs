@@ -91,7 +91,7 @@ fn every_status_has_its_meaning() {
     let overloaded = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     assert_eq!(
         judged(529, overloaded).to_string(),
-        "the model at `http://h/v1` is not available: it answers with status 529: Overloaded"
+        "the model at `http://h/v1` is not available: status 529: Overloaded"
     );
     let missing = r#"{"error":{"message":"model 'm' not found, try pulling it first","type":"api_error"}}"#;
     assert_eq!(

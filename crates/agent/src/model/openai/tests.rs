@@ -173,7 +173,7 @@ fn a_call_that_the_limit_cut_is_told_and_not_made() {
     ]))
     .unwrap();
     assert_eq!((calls(&answer), answer.stop), (vec![("look", "{}")], StopReason::Length));
-    assert_eq!(answer.malformed, ["the call of `send` was cut off: the answer met its limit"]);
+    assert_eq!(answer.malformed, ["the call of `send` is cut off: the response reached its limit"]);
 }
 
 #[test]

@@ -176,7 +176,10 @@ async fn commands_are_answered_without_the_agent_and_new_begins_another_thread()
     let texts = world.seen(OWNER, 8).await;
     world.quiet().await;
     bot.stop().await;
-    assert!(texts[0].starts_with("Hello!") && texts[2].starts_with("A new conversation"), "{texts:?}");
+    assert!(
+        texts[0].starts_with("Hello!") && texts[2].starts_with("This is a new conversation"),
+        "{texts:?}"
+    );
     assert_eq!(texts[4..7], ["You said: three", "You said: four", "You said: /weather"]);
     assert_eq!(texts[7], "I can only read text.");
     let threads: Vec<String> = world.asked.lock().unwrap().iter().map(|input| input.thread.clone()).collect();
