@@ -79,7 +79,7 @@ mod tests {
             ),
             (
                 "prompt = { layout = 'full' } # x\n".to_owned(),
-                "prompt = { layout = 'full', fresh_last = true } # x\n".to_owned(),
+                "prompt = { layout = 'full' , fresh_last = true } # x\n".to_owned(),
             ),
         ] {
             assert_eq!(complete(&text).unwrap().0, expected, "{text}");

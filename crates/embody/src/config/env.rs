@@ -26,9 +26,8 @@ pub(crate) fn non_empty(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-pub(super) fn variable<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    let parts: Vec<String> = parts.into_iter().map(str::to_uppercase).collect();
-    format!("{PREFIX}{}", parts.join(SEPARATOR))
+pub(super) fn variable(parts: &[&str]) -> String {
+    format!("{PREFIX}{}", parts.join(SEPARATOR).to_uppercase())
 }
 
 pub(super) fn apply(env: &[(String, String)], tree: &mut Node, report: &mut Report) {
@@ -86,11 +85,11 @@ fn locate(variable_name: &str, parts: &[&str]) -> Result<(KeyPath, &'static Shap
         let (good, rest) = parts.split_at(position);
         let no_such = |names: Vec<String>| match schema::nearest(part, names.iter().map(String::as_str)) {
             Some(near) => {
-                let meant = variable(good.iter().copied().chain([near]).chain(rest.iter().skip(1).copied()));
+                let meant = variable(&[good, &[near], rest.get(1..).unwrap_or_default()].concat());
                 format!("did you mean `{meant}` instead of {}?", quoted(variable_name))
             }
             None => {
-                let start = variable(good.iter().copied().chain([""]));
+                let start = variable(&[good, &[""]].concat());
                 format!("after `{start}` may come {}", names.join(", "))
             }
         };
@@ -104,7 +103,7 @@ fn locate(variable_name: &str, parts: &[&str]) -> Result<(KeyPath, &'static Shap
             }
             Shape::List { item, .. } => {
                 let index = index(part).ok_or_else(|| {
-                    let above = variable(good.iter().copied());
+                    let above = variable(good);
                     format!("after `{above}__` comes the number of an entry, counted from 0")
                 })?;
                 (path, shape) = (path.index(index), item);
@@ -116,7 +115,7 @@ fn locate(variable_name: &str, parts: &[&str]) -> Result<(KeyPath, &'static Shap
             }
             // User-defined names may contain the separator.
             Shape::Map { names: None, value } => return Ok((path.key(&rest.join(SEPARATOR)), value)),
-            _ => return Err(format!("did you mean `{}`?", variable(good.iter().copied()))),
+            _ => return Err(format!("did you mean `{}`?", variable(good))),
         }
     }
     Ok((path, shape))

@@ -127,11 +127,10 @@ fn apply_override(given: Override, tree: &mut Node, report: &mut Report) {
 /// Overrides the value of a weaker source with a checked value.
 fn put(path: &KeyPath, node: Node, tree: &mut Node, report: &mut Report) {
     let origin = node.origin.clone();
-    if let Err(gap) = tree.set(path, node)
+    if let Err(reason) = tree.set(path, node)
         && !report.is_bad(path)
     {
-        let message = format!("`{path}` names entry {}, but there are only {}", gap.index, gap.len);
-        let problem = Problem::new(message).at(path, &origin);
+        let problem = Problem::new(format!("`{path}` {reason}")).at(path, &origin);
         report.reject(path, problem.hint("entries count from 0, without gaps"));
     }
 }

@@ -32,13 +32,14 @@ fn row(path: &[&str], field: &Field, list: bool) -> String {
     let default = field.default.as_ref().map_or_else(String::new, |value| format!("`{value}`"));
     let index = list.then_some("N");
     let below = matches!(field.shape, Shape::Map { .. }).then_some("NAME");
-    let parts = path.iter().copied().chain(index).chain([field.name.as_str()]).chain(below);
+    let parts: Vec<&str> =
+        path.iter().copied().chain(index).chain([field.name.as_str()]).chain(below).collect();
     let cells = [
         format!("`{}`", field.name),
         kind(&field.shape),
         default,
         field.description.clone(),
-        format!("`{}`", env::variable(parts)),
+        format!("`{}`", env::variable(&parts)),
     ];
     format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
 }

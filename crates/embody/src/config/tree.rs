@@ -21,12 +21,6 @@ pub(super) enum Content {
     Table(BTreeMap<String, Node>),
 }
 
-/// An override names element `index` of a list with only `len` elements.
-pub(super) struct Gap {
-    pub(super) index: usize,
-    pub(super) len: usize,
-}
-
 impl Node {
     pub(super) fn empty(origin: Origin) -> Self {
         Self { origin, content: Content::Table(BTreeMap::new()) }
@@ -80,8 +74,9 @@ impl Node {
         &node.origin
     }
 
-    /// Replaces the value at `path`, creating tables and the next element of a list as needed.
-    pub(super) fn set(&mut self, path: &KeyPath, value: Self) -> Result<(), Gap> {
+    /// Replaces the value at `path`, creating tables and the next element of a list as needed. Fails with what `path` does, if it
+    /// leaves out an element.
+    pub(super) fn set(&mut self, path: &KeyPath, value: Self) -> Result<(), String> {
         let mut node = self;
         for step in &path.0 {
             node = node.child_or_new(step, &value.origin)?;
@@ -90,7 +85,7 @@ impl Node {
         Ok(())
     }
 
-    fn child_or_new(&mut self, step: &Step, origin: &Origin) -> Result<&mut Self, Gap> {
+    fn child_or_new(&mut self, step: &Step, origin: &Origin) -> Result<&mut Self, String> {
         match (step, &self.content) {
             (Step::Key(_), Content::Table(_)) | (Step::Index(_), Content::List(_)) => {}
             (Step::Key(_), _) => self.content = Content::Table(BTreeMap::new()),
@@ -100,11 +95,11 @@ impl Node {
         match (step, &mut self.content) {
             (Step::Key(key), Content::Table(entries)) => Ok(entries.entry(key.clone()).or_insert(fresh)),
             (Step::Index(index), Content::List(items)) => {
-                let gap = Gap { index: *index, len: items.len() };
-                items.extend(Some(fresh).filter(|_| gap.len == *index));
-                items.get_mut(*index).ok_or(gap)
+                let len = items.len();
+                items.extend(Some(fresh).filter(|_| len == *index));
+                items.get_mut(*index).ok_or_else(|| format!("names entry {index}, but there are only {len}"))
             }
-            _ => Err(Gap { index: 0, len: 0 }),
+            _ => Err("names neither a key nor an entry".to_owned()),
         }
     }
 }

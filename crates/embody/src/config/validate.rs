@@ -159,8 +159,21 @@ fn bodies(bodies: &mut [Body], checks: &mut Checks<'_>) {
         checks.all_filled(path.key("allow"), &body.allow);
         checks.all_filled(path.key("deny"), &body.deny);
         checks.all_filled(path.key("forward_methods"), &body.forward_methods);
-        roots(&path.key("roots"), &body.roots, checks);
-        users(&path.key("users"), &body.users, checks);
+        if let BodyUsers::Named(names) = &body.users {
+            let path = path.key("users");
+            checks.all_filled(path.clone(), names);
+            if names.is_empty() {
+                let hint = "name the users, write `\"all\"`, or remove the key for the owner alone";
+                checks.fail(&path, format!("`{path}` names no user"), Some(hint));
+            }
+        }
+        let folders = if let Roots::Folders(folders) = &body.roots { folders.as_slice() } else { &[] };
+        // A relative path would differ between the body and its client.
+        for (index, folder) in folders.iter().enumerate().filter(|(_, folder)| !folder.is_absolute()) {
+            let (path, folder) = (path.key("roots").index(index), quoted(&folder.to_string_lossy()));
+            let message = format!("`{path}` is {folder}, which is not an absolute path");
+            checks.fail(&path, message, Some("write the whole path of the folder, as in `/srv/files`"));
+        }
     }
 }
 
@@ -183,26 +196,6 @@ fn body_name(body: &KeyPath, name: &str, seen: &mut BTreeMap<String, KeyPath>, c
         return;
     };
     checks.fail(&path, message, Some(hint));
-}
-
-/// Folders must be absolute: a relative path would differ between the body and its client.
-fn roots(path: &KeyPath, roots: &Roots, checks: &mut Checks<'_>) {
-    let Roots::Folders(folders) = roots else { return };
-    for (index, folder) in folders.iter().enumerate().filter(|(_, folder)| !folder.is_absolute()) {
-        let path = path.index(index);
-        let folder = quoted(&folder.to_string_lossy());
-        let message = format!("`{path}` is {folder}, which is not an absolute path");
-        checks.fail(&path, message, Some("write the whole path of the folder, as in `/srv/files`"));
-    }
-}
-
-fn users(path: &KeyPath, users: &BodyUsers, checks: &mut Checks<'_>) {
-    let BodyUsers::Named(names) = users else { return };
-    checks.all_filled(path.clone(), names);
-    if names.is_empty() {
-        let hint = "name the users, write `\"all\"`, or remove the key for the owner alone";
-        checks.fail(path, format!("`{path}` names no user"), Some(hint));
-    }
 }
 
 type Endpoint<'a> = (&'a Option<CommandLine>, &'a Option<Address>, &'a Option<CommandLine>);

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_broker::meter::{Attribute, Meter, Span, Spans, Value};
+use embody_wire::server::CancellationToken;
 use embody_wire::{Proxies, Url};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, StatusCode};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
@@ -25,7 +26,7 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
 
 pub(crate) struct Telemetry {
     meter: Arc<Meter>,
-    exporting: Option<(watch::Sender<bool>, JoinHandle<()>)>,
+    exporting: Option<(CancellationToken, JoinHandle<()>)>,
 }
 
 impl Telemetry {
@@ -42,8 +43,8 @@ impl Telemetry {
         };
         let (spans, queue) = Spans::new(settings.sample_percent);
         let exporter = Exporter::new(config, url, spans.clone())?;
-        let (stop, stopping) = watch::channel(false);
-        let work = tokio::spawn(exporter.run(queue, stopping));
+        let stop = CancellationToken::new();
+        let work = tokio::spawn(exporter.run(queue, stop.clone()));
         Ok(Self { meter: Arc::new(Meter::with_spans(spans)), exporting: Some((stop, work)) })
     }
 
@@ -54,7 +55,7 @@ impl Telemetry {
     /// Sends the remaining spans, for a short time.
     pub(crate) async fn end(self) {
         let Some((stop, mut work)) = self.exporting else { return };
-        stop.send_replace(true);
+        stop.cancel();
         if timeout(SHUTDOWN_GRACE, &mut work).await.is_err() {
             work.abort();
             tracing::warn!("the last traces could not be sent in time");
@@ -125,31 +126,31 @@ impl Exporter {
     }
 
     /// Sends spans until `stop`, and then the remaining ones.
-    async fn run(mut self, mut queue: mpsc::Receiver<Span>, mut stop: watch::Receiver<bool>) {
+    async fn run(mut self, mut queue: mpsc::Receiver<Span>, stop: CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
             tokio::select! {
                 taken = queue.recv_many(&mut batch, BATCH) => if taken == 0 { return },
-                () = stopped(&mut stop) => break,
+                () = stop.cancelled() => break,
             }
             tokio::select! {
                 () = sleep(BATCH_DELAY) => {}
-                () = stopped(&mut stop) => {}
+                () = stop.cancelled() => {}
             }
             fill(&mut batch, &mut queue);
-            self.deliver(&mut batch, &mut stop).await;
+            self.deliver(&mut batch, &stop).await;
         }
         loop {
             fill(&mut batch, &mut queue);
             if batch.is_empty() {
                 return;
             }
-            self.deliver(&mut batch, &mut stop).await;
+            self.deliver(&mut batch, &stop).await;
         }
     }
 
     /// Sends a batch, with retries unless it is stopping.
-    async fn deliver(&mut self, batch: &mut Vec<Span>, stop: &mut watch::Receiver<bool>) {
+    async fn deliver(&mut self, batch: &mut Vec<Span>, stop: &CancellationToken) {
         let body = otlp::request(&self.resource, batch);
         let mut delay = RETRY_DELAY;
         for attempt in 1..=ATTEMPTS {
@@ -160,13 +161,15 @@ impl Exporter {
                     batch.clear();
                     return;
                 }
-                Err(SendError::Retryable(reason, retry_after)) if attempt < ATTEMPTS && !*stop.borrow() => {
+                Err(SendError::Retryable(reason, retry_after))
+                    if attempt < ATTEMPTS && !stop.is_cancelled() =>
+                {
                     self.warn_once(&reason);
                     let wait = retry_after.unwrap_or(delay).min(MAX_RETRY_DELAY);
                     delay = delay.saturating_mul(2);
                     tokio::select! {
                         () = sleep(wait) => {}
-                        () = stopped(stop) => {}
+                        () = stop.cancelled() => {}
                     }
                     continue;
                 }
@@ -227,11 +230,6 @@ impl Exporter {
         }
         self.is_failing = false;
     }
-}
-
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // The sender is dropped only at the end of the process.
-    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 fn fill(batch: &mut Vec<Span>, queue: &mut mpsc::Receiver<Span>) {
