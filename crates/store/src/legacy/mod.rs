@@ -1,44 +1,39 @@
 //! The upgrade of a database from the old shape: in place, in one transaction, after an export of every old row.
 //!
-//! What a text becomes is decided by pure functions (`agents`, `join`, `content`); `sqlite` and `postgres` only carry it
-//! out. Refuses what it cannot understand, and then changes nothing.
+//! `convert` decides what the rows become, without IO; `sqlite` and `postgres` change the tables. Rejects what it cannot
+//! understand, and then changes nothing.
 
-mod agents;
-mod alter;
 mod cell;
-mod content;
+mod convert;
 mod export;
-mod join;
 mod postgres;
-mod priority;
-mod rebuild;
 mod report;
-mod shape;
 mod sqlite;
+mod table;
 
 use std::path::Path;
 use std::sync::Arc;
 
+use sqlx::Connection;
 use tokio::sync::Mutex;
 
-use self::export::Export;
 use self::report::rows;
 pub use self::report::{LegacyAgent, LegacyInstructions, LegacyReport, LegacyState};
-use self::shape::{AGENTS, CUSTOMIZATIONS, Found, MEMORIES, MEMORIES_KEPT, Plan, Table};
+use self::table::{AGENTS, CUSTOMIZATIONS, MEMORIES, MEMORIES_KEPT, Table};
 use crate::db::{Begin, Conn, args, dialect, migrate};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{DatabaseUrl, new_id, now};
 
-/// Who the history says wrote the first version.
+/// The writer of the first version in the history.
 const WRITER: &str = "migrate-legacy";
 
 /// Upgrades the database at `url` from the old shape, in one transaction, after writing every old row to the new file
-/// `export`. For operators: it sees the rows of everybody.
+/// `export`. For operators: it reads the rows of all users.
 pub async fn migrate_legacy(url: &DatabaseUrl, export: &Path) -> Result<LegacyReport> {
     run(url, Some(export)).await
 }
 
-/// Does everything that [`migrate_legacy`] does, except for the export, and takes it all back.
+/// Does everything that [`migrate_legacy`] does, except for the export, and rolls it back.
 pub async fn preview_legacy(url: &DatabaseUrl) -> Result<LegacyReport> {
     run(url, None).await
 }
@@ -50,7 +45,8 @@ async fn run(url: &DatabaseUrl, export: Option<&Path>) -> Result<LegacyReport> {
             let shared = Arc::new(Mutex::new(sqlite::open(path).await?));
             let done = upgrade(&Begin::Sqlite(Arc::clone(&shared)), export).await;
             if let Some(connection) = Arc::into_inner(shared) {
-                sqlite::close(connection.into_inner()).await;
+                // A commit is durable, however the connection ends.
+                let _ = connection.into_inner().close().await;
             }
             done
         }
@@ -65,84 +61,84 @@ async fn run(url: &DatabaseUrl, export: Option<&Path>) -> Result<LegacyReport> {
 
 async fn upgrade(begin: &Begin, export: Option<&Path>) -> Result<LegacyReport> {
     let mut conn = begin.begin().await?.conn;
-    let report = match within(&mut conn, export).await {
-        Ok(report) => report,
-        Err(error) => {
-            let _ = conn.rollback().await;
-            return Err(error);
-        }
-    };
-    match report.state {
-        // From here on the export stays, whatever happens: a commit that failed may have happened.
-        LegacyState::Upgraded => conn.commit().await?,
-        LegacyState::Planned | LegacyState::NothingToDo => conn.rollback().await?,
+    let done = in_transaction(&mut conn, export).await;
+    match &done {
+        // From here on the export stays, even if this fails: a commit that failed may have happened.
+        Ok(report) if report.state == LegacyState::Upgraded => conn.commit().await?,
+        Ok(_) => conn.rollback().await?,
+        Err(_) => drop(conn.rollback().await),
     }
-    Ok(report)
+    done
 }
 
-/// Everything, inside a transaction that the caller ends.
-async fn within(conn: &mut Conn, export: Option<&Path>) -> Result<LegacyReport> {
+async fn in_transaction(conn: &mut Conn, export: Option<&Path>) -> Result<LegacyReport> {
     if conn.is_postgres() {
-        postgres::settle(conn).await?;
+        postgres::prepare(conn).await?;
     }
-    let Some(plan) = look(conn).await?.plan()? else {
-        return Ok(LegacyReport {
-            state: LegacyState::NothingToDo,
-            export: None,
-            agents: Vec::new(),
-            instructions: Vec::new(),
-            notes: Vec::new(),
-        });
-    };
-    refuse_collisions(conn, &plan).await?;
-    if !conn.is_postgres() {
-        sqlite::copy(conn, &plan).await?;
+    let mut report = LegacyReport::default();
+    let mut tables = table::find(conn).await?;
+    if tables.is_empty() {
+        return Ok(report);
     }
+    refuse_collisions(conn, &tables).await?;
+    for table in &mut tables {
+        table.read(conn).await?;
+    }
+    report.state = LegacyState::Planned;
     if let Some(path) = export {
-        write_export(conn, &plan, path).await?;
+        export::write(path, if conn.is_postgres() { "postgres" } else { "sqlite" }, &tables)?;
+        report.export = Some(path.to_owned());
+        report.state = LegacyState::Upgraded;
     }
-    let done = change(conn, &plan).await;
-    if let (Err(_), Some(path)) = (&done, export) {
-        // The rows are all where they were; the file would only stand in the way of the next try.
+    let changed = change(conn, &tables, &mut report).await;
+    if let (Err(_), Some(path)) = (&changed, export) {
+        // The rows are all where they were; the file would only block the next try.
         let _ = std::fs::remove_file(path);
     }
-    let Converted { agents, instructions, notes } = done?;
-    let state = if export.is_some() { LegacyState::Upgraded } else { LegacyState::Planned };
-    Ok(LegacyReport { state, export: export.map(Path::to_owned), agents, instructions, notes })
+    changed.map(|()| report)
 }
 
-#[derive(Default)]
-struct Converted {
-    agents: Vec<LegacyAgent>,
-    instructions: Vec<LegacyInstructions>,
-    notes: Vec<String>,
-}
-
-impl Converted {
-    fn nameless(&mut self, table: &str, count: usize) {
-        if count > 0 {
-            self.notes.push(format!("{} of `{table}` without a name: only in the export", rows(count)));
+async fn change(conn: &mut Conn, tables: &[Table], report: &mut LegacyReport) -> Result<()> {
+    let mut changes = Vec::new();
+    let mut notes = Vec::new();
+    for table in tables {
+        let (new, joined) = match table.name {
+            AGENTS => {
+                let (new, agents) = convert::agents(table)?;
+                report.agents = agents;
+                let name = table.ours.iter().find_map(|(name, from)| from.filter(|_| *name == "agent_name"));
+                if let Some(name) = name.filter(|name| *name != "agent_name") {
+                    notes.push(format!(
+                        "`{AGENTS}` has no `agent_name`: the agents are named by their `{name}`"
+                    ));
+                }
+                (new, report.agents.len())
+            }
+            CUSTOMIZATIONS => {
+                let (new, instructions) = convert::instructions(table);
+                report.instructions = instructions;
+                (new, report.instructions.iter().map(|one| one.rows).sum())
+            }
+            _ => {
+                notes.push(format!(
+                    "`{MEMORIES}` is now `{MEMORIES_KEPT}`; its memories are not in the new one"
+                ));
+                (Vec::new(), table.rows.len())
+            }
+        };
+        let nameless = table.rows.len() - joined;
+        if nameless > 0 {
+            let note = format!("{} of `{}` without a name: only in the export", rows(nameless), table.name);
+            report.notes.push(note);
         }
+        changes.push((table, new));
     }
-}
-
-async fn change(conn: &mut Conn, plan: &Plan) -> Result<Converted> {
-    let now = now();
-    let mut done = match conn.is_postgres() {
-        true => postgres::convert(conn, plan, now).await?,
-        false => sqlite::convert(conn, plan, now).await?,
-    };
-    if let Some(agents) = &plan.agents
-        && agents.name != "agent_name"
-    {
-        done.notes
-            .push(format!("`{AGENTS}` has no `agent_name`: the agents are named by their `{}`", agents.name));
-    }
-    if plan.memories.is_some() {
-        done.notes
-            .push(format!("`{MEMORIES}` is now `{MEMORIES_KEPT}`; its memories are not in the new one"));
-    }
-    if plan.customizations.is_some() {
+    report.notes.extend(match conn.is_postgres() {
+        true => postgres::change(conn, &changes, now()).await?,
+        false => sqlite::change(conn, &changes, now()).await?,
+    });
+    report.notes.extend(notes);
+    if tables.iter().any(|table| table.name == CUSTOMIZATIONS) {
         conn.execute(
             "INSERT INTO instruction_history (user_id, agent_name, version, instructions, writer, changed_at) \
              SELECT user_id, agent_name, version, instructions, $1, changed_at FROM user_agent_prompt_customizations",
@@ -150,30 +146,13 @@ async fn change(conn: &mut Conn, plan: &Plan) -> Result<Converted> {
         )
         .await?;
     }
-    probe(conn).await?;
-    Ok(done)
+    probe(conn).await
 }
 
-async fn look(conn: &mut Conn) -> Result<Found> {
-    Ok(Found {
-        ours: migrate::is_ours(conn).await?,
-        agents: table(conn, AGENTS).await?,
-        customizations: table(conn, CUSTOMIZATIONS).await?,
-        memories: table(conn, MEMORIES).await?,
-    })
-}
-
-async fn table(conn: &mut Conn, name: &'static str) -> Result<Option<Table>> {
-    match conn.is_postgres() {
-        true => postgres::table(conn, name).await,
-        false => sqlite::table(conn, name).await,
-    }
-}
-
-/// Tables of somebody else that have the names of ours.
-async fn refuse_collisions(conn: &mut Conn, plan: &Plan) -> Result<()> {
+/// Foreign tables with the names of ours.
+async fn refuse_collisions(conn: &mut Conn, tables: &[Table]) -> Result<()> {
     let upgraded = [AGENTS, CUSTOMIZATIONS, MEMORIES];
-    let aside = plan.memories.as_ref().map(|_| MEMORIES_KEPT);
+    let aside = tables.iter().any(|table| table.name == MEMORIES).then_some(MEMORIES_KEPT);
     let names = migrate::tables().filter(|name| !upgraded.contains(name)).chain(aside);
     let mut taken = Vec::new();
     for name in names {
@@ -195,48 +174,39 @@ async fn refuse_collisions(conn: &mut Conn, plan: &Plan) -> Result<()> {
     .hint("rename them, or copy the old tables into a database of their own and upgrade that"))
 }
 
-async fn write_export(conn: &mut Conn, plan: &Plan, path: &Path) -> Result<()> {
-    let mut export = Export::create(path, if conn.is_postgres() { "postgres" } else { "sqlite" })?;
-    for table in plan.tables() {
-        match conn.is_postgres() {
-            true => postgres::export(conn, table, &mut export).await?,
-            false => sqlite::export(conn, table, &mut export).await?,
-        }
-    }
-    export.finish()
-}
-
-/// Writes what the store writes, and takes it back: what is left of the old tables must not stand in its way.
+/// Writes what the store writes, and rolls it back: the remains of the old tables must not block it.
 async fn probe(conn: &mut Conn) -> Result<()> {
     conn.execute("SAVEPOINT probe", Vec::new()).await?;
-    let agents = conn
-        .execute(
-            "INSERT INTO agent_configurations (agent_name, soul, identity, version, changed_at) \
-             VALUES ($1, '', NULL, 1, 0) ON CONFLICT (agent_name) DO UPDATE SET soul = ''",
-            args![new_id()],
-        )
-        .await;
-    agents.map_err(|error| in_the_way(AGENTS, error))?;
-    // Of an agent that nobody has set up, which is legal.
-    let instructions = conn
-        .execute(
-            "INSERT INTO user_agent_prompt_customizations (user_id, agent_name, instructions, version, changed_at) \
-             VALUES ($1, $2, '', 1, 0) ON CONFLICT (user_id, agent_name) DO UPDATE SET instructions = ''",
-            args![new_id(), new_id()],
-        )
-        .await;
-    instructions.map_err(|error| in_the_way(CUSTOMIZATIONS, error))?;
+    conn.execute(
+        "INSERT INTO agent_configurations (agent_name, soul, identity, version, changed_at) \
+         VALUES ($1, '', NULL, 1, 0) ON CONFLICT (agent_name) DO UPDATE SET soul = ''",
+        args![new_id()],
+    )
+    .await
+    .map_err(|error| in_the_way(AGENTS, error))?;
+    // Of an unknown agent, which is legal.
+    conn.execute(
+        "INSERT INTO user_agent_prompt_customizations (user_id, agent_name, instructions, version, changed_at) \
+         VALUES ($1, $2, '', 1, 0) ON CONFLICT (user_id, agent_name) DO UPDATE SET instructions = ''",
+        args![new_id(), new_id()],
+    )
+    .await
+    .map_err(|error| in_the_way(CUSTOMIZATIONS, error))?;
     if conn.is_postgres() {
         let deferred = conn.execute("SET CONSTRAINTS ALL IMMEDIATE", Vec::new()).await;
         deferred.map_err(|error| in_the_way(CUSTOMIZATIONS, error))?;
     }
     conn.execute("ROLLBACK TO SAVEPOINT probe", Vec::new()).await?;
-    conn.execute("RELEASE SAVEPOINT probe", Vec::new()).await?;
-    Ok(())
+    conn.execute("RELEASE SAVEPOINT probe", Vec::new()).await.map(drop)
 }
 
 fn in_the_way(table: &str, error: Error) -> Error {
     Error::new(error.kind(), format!("`{table}` would refuse what embody writes; nothing was changed"))
         .because(error)
         .hint("drop the constraint, trigger or policy that the reason names, and run it again")
+}
+
+/// A reading connection, or one of the other database.
+fn wrong_connection() -> Error {
+    Error::new(ErrorKind::Other, "this is not the connection that writes")
 }

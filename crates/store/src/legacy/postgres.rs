@@ -1,25 +1,24 @@
-//! The upgrade on PostgreSQL: reading old tables, and changing their rows where they are. What their columns become is
-//! in `alter`.
+//! The upgrade on PostgreSQL: tables are altered where they are, and rows updated.
+//!
+//! Nothing cascades: a view, a policy or a foreign key that depends on a dropped column makes the database refuse.
 
-use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::postgres::{PgArguments, PgDatabaseError};
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Postgres};
 
-use super::Converted;
-use super::agents::{OldAgent, agents};
-use super::alter::{self, ddl, quoted};
 use super::cell::Cell;
-use super::export::Export;
-use super::join::{OldRow, join};
-use super::shape::{AgentsPlan, Column, CustomizationsPlan, MEMORIES, MEMORIES_KEPT, Plan, Table};
-use crate::db::{Backend, Conn, migrate};
+use super::convert::NewRow;
+use super::table::{AGENTS, Column, MEMORIES, MEMORIES_KEPT, Table, quoted};
+use super::wrong_connection;
+use crate::db::{Backend, Conn, args, migrate};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Rows of one page of the export, and of one statement that changes many.
-const PAGE: usize = 64;
+/// A column that numbers the rows during the upgrade: a change of type moves rows.
+pub(super) const ROW: &str = "embody_row";
 
 /// Waits for its turn and fixes how values are written as text, until the transaction ends. A row that a policy would
 /// hide is an error: an export must be complete.
-pub(super) async fn settle(conn: &mut Conn) -> Result<()> {
+pub(super) async fn prepare(conn: &mut Conn) -> Result<()> {
     let text = "SET LOCAL lock_timeout = '20s'; SET LOCAL statement_timeout = '10min'; SET LOCAL row_security = off; \
          SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL intervalstyle = 'postgres'; \
          SET LOCAL extra_float_digits = 1; SET LOCAL bytea_output = 'hex'";
@@ -27,218 +26,123 @@ pub(super) async fn settle(conn: &mut Conn) -> Result<()> {
     migrate::take_turn(conn).await
 }
 
-/// The table, if it is there; nobody else uses it until the transaction ends.
-pub(super) async fn table(conn: &mut Conn, name: &'static str) -> Result<Option<Table>> {
-    let raw = raw(conn)?;
-    let kind: Option<String> = sqlx::query_scalar(
-        "SELECT relkind::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace \
-         AND relname = $1 AND relkind IN ('r', 'p', 'v', 'm', 'f')",
-    )
-    .bind(name)
-    .persistent(false)
-    .fetch_optional(&mut *raw)
-    .await?;
-    match kind.as_deref() {
-        None => return Ok(None),
-        Some("r") => {}
-        Some(_) => {
-            return Err(Error::new(ErrorKind::Schema, format!("`{name}` is not an ordinary table")));
+/// Alters the old tables, fills them with the new rows and creates the other tables of ours. Returns notes.
+pub(super) async fn change(
+    conn: &mut Conn,
+    tables: &[(&Table, Vec<NewRow>)],
+    now: i64,
+) -> Result<Vec<String>> {
+    let mut notes = Vec::new();
+    for (table, rows) in tables {
+        let name = table.name;
+        if name == MEMORIES {
+            alter(conn, name, &[format!("RENAME TO {MEMORIES_KEPT}")]).await?;
+            continue;
         }
-    }
-    ddl(raw, name, format!("LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")).await?;
-    let columns: Vec<(String, String, bool, Option<String>, bool, bool)> = sqlx::query_as(
-        "SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull, pg_get_expr(d.adbin, d.adrelid), \
-           a.attidentity <> '' OR a.attgenerated <> '', \
-           EXISTS (SELECT FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisprimary AND a.attnum = ANY (i.indkey)) \
-         FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
-         WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
-    )
-    .bind(name)
-    .persistent(false)
-    .fetch_all(raw)
-    .await?;
-    let column = |(name, kind, not_null, default, automatic, primary)| Column {
-        name,
-        kind,
-        not_null,
-        default,
-        automatic,
-        primary,
-    };
-    Ok(Some(Table { name, columns: columns.into_iter().map(column).collect() }))
-}
-
-/// Writes every row of a table, each value in PostgreSQL's own text form.
-pub(super) async fn export(conn: &mut Conn, table: &Table, export: &mut Export) -> Result<()> {
-    let raw = raw(conn)?;
-    let schema: Vec<(String,)> = sqlx::query_as(
-        "SELECT 'CONSTRAINT ' || quote_ident(conname) || ' ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = $1::regclass \
-         UNION ALL SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = $1::regclass \
-         UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = $1::regclass AND NOT tgisinternal ORDER BY 1",
-    )
-    .bind(table.name)
-    .persistent(false)
-    .fetch_all(&mut *raw)
-    .await?;
-    export.table(table, &schema.into_iter().map(|(text,)| text).collect::<Vec<_>>())?;
-    let columns: Vec<String> =
-        table.columns.iter().map(|column| format!("{}::text", quoted(&column.name))).collect();
-    ddl(
-        raw,
-        table.name,
-        format!("DECLARE legacy NO SCROLL CURSOR FOR SELECT {} FROM {}", columns.join(", "), table.name),
-    )
-    .await?;
-    loop {
-        let page = sqlx::query(AssertSqlSafe(format!("FETCH FORWARD {PAGE} FROM legacy")))
-            .persistent(false)
-            .fetch_all(&mut *raw)
-            .await?;
-        for row in &page {
-            export.row(table, &cells(row, 0, columns.len())?)?;
+        alter(conn, name, &column_steps(table)).await?;
+        replace_rows(conn, table, rows).await?;
+        // Checks that wait for the end of the transaction would block the changes of the table.
+        ddl(conn, name, "SET CONSTRAINTS ALL IMMEDIATE".to_owned()).await?;
+        let dropped = table.dropped().into_iter().chain([ROW]);
+        let mut steps: Vec<String> = dropped.map(|column| format!("DROP COLUMN {column}")).collect();
+        let required = table.ours.iter().filter(|(column, _)| !matches!(*column, "soul" | "identity"));
+        steps.extend(required.map(|(column, _)| format!("ALTER COLUMN {column} SET NOT NULL")));
+        steps.extend([
+            "ADD COLUMN version BIGINT NOT NULL DEFAULT 1".to_owned(),
+            format!("ADD COLUMN changed_at BIGINT NOT NULL DEFAULT {now}"),
+            "ALTER COLUMN changed_at SET DEFAULT 0".to_owned(),
+        ]);
+        alter(conn, name, &steps).await?;
+        for (column, new_name) in table.others() {
+            if column.not_null && column.default.is_none() && !column.automatic {
+                notes.push(make_optional(conn, name, column, &new_name).await?);
+            }
         }
-        if page.len() < PAGE {
-            break;
-        }
-    }
-    ddl(raw, table.name, "CLOSE legacy".to_owned()).await
-}
-
-/// Changes the tables where they are, and makes everything else of ours.
-pub(super) async fn convert(conn: &mut Conn, plan: &Plan, now: i64) -> Result<Converted> {
-    let mut done = Converted::default();
-    let connection = raw(conn)?;
-    if let Some(plan) = &plan.agents {
-        change_agents(connection, plan, now, &mut done).await?;
-    }
-    if let Some(plan) = &plan.customizations {
-        change_customizations(connection, plan, now, &mut done).await?;
-    }
-    if plan.memories.is_some() {
-        ddl(connection, MEMORIES, format!("ALTER TABLE {MEMORIES} RENAME TO {MEMORIES_KEPT}")).await?;
+        make_unique(conn, name).await?;
     }
     migrate::apply(conn).await?;
-    Ok(done)
+    Ok(notes)
 }
 
-async fn change_agents(
-    raw: &mut PgConnection,
-    plan: &AgentsPlan,
-    now: i64,
-    done: &mut Converted,
-) -> Result<()> {
-    let name = plan.table.name;
-    alter::agents_before(raw, plan).await?;
-    // A column of another type than ours is there under another name, and an empty one of ours beside it.
-    let replaced = plan.table.column("identity").is_some_and(|column| column.kind != "jsonb");
-    let identity = if replaced { "legacy_identity" } else { "identity" };
-    let rows = read(raw, &plan.table, &["agent_name", "soul", identity]).await?;
-    let old = rows.into_iter().map(|(at, cells)| {
-        let [name, soul, identity] = cells;
-        OldAgent { at, name, soul, identity }
-    });
-    let converted = agents(old.collect())?;
-    done.nameless(name, converted.nameless.len());
-    delete(raw, name, &converted.nameless).await?;
-    let changed = converted.agents.iter().filter(|agent| replaced || agent.rewritten);
-    let changes = changed.map(|agent| (agent.at.clone(), agent.identity.clone())).collect();
-    update(raw, name, "identity", "jsonb", changes).await?;
-    done.agents.extend(converted.agents.into_iter().map(|agent| agent.report));
-    done.notes.extend(alter::agents_after(raw, plan, now).await?);
-    Ok(())
+/// What becomes of an old column that one of ours comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ColumnChange {
+    /// Ours is a new column.
+    Added,
+    /// The values are converted one by one.
+    Emptied,
+    Kept,
 }
 
-async fn change_customizations(
-    raw: &mut PgConnection,
-    plan: &CustomizationsPlan,
-    now: i64,
-    done: &mut Converted,
-) -> Result<()> {
-    let name = plan.table.name;
-    alter::customizations_before(raw, plan).await?;
-    let there = |column: &'static str| if plan.table.has(column) { column } else { "NULL" };
-    let wanted = ["user_id", "agent_name", plan.text, there("priority"), there("is_active")];
-    let rows = read(raw, &plan.table, &wanted).await?;
-    let old = rows.into_iter().map(|(at, cells)| {
-        let [user, agent, content, priority, active] = cells;
-        OldRow { at, user, agent, content, priority, active }
-    });
-    let converted = join(old.collect(), plan.form);
-    done.nameless(name, converted.nameless.len());
-    let mut gone = converted.nameless;
-    let mut changes = Vec::new();
-    for joined in converted.joined {
-        gone.extend(joined.others);
-        changes.push((joined.kept, Some(joined.text)));
-        done.instructions.push(joined.report);
+fn column_change(table: &Table, from: Option<&str>) -> ColumnChange {
+    let is_jsonb = |column: &Column| column.name == "identity" && column.kind == "jsonb";
+    match from {
+        None | Some("id" | "content") => ColumnChange::Added,
+        Some("identity") if !table.columns.iter().any(is_jsonb) => ColumnChange::Emptied,
+        Some(_) => ColumnChange::Kept,
     }
-    delete(raw, name, &gone).await?;
-    update(raw, name, "instructions", "text", changes).await?;
-    done.notes.extend(alter::customizations_after(raw, plan, now).await?);
-    Ok(())
 }
 
-/// Some columns of every row, with where it is, oldest first. Rows that nothing tells apart are in any order.
-async fn read<const N: usize>(
-    raw: &mut PgConnection,
-    table: &Table,
-    columns: &[&str; N],
-) -> Result<Vec<(String, [Cell; N])>> {
-    let mut order: Vec<String> = ["created_at", "id"]
-        .into_iter()
-        .filter(|column| table.has(column))
-        .map(|column| format!("{column} NULLS LAST"))
-        .collect();
-    order.extend(columns.iter().map(|column| format!("{column}::text COLLATE \"C\"")));
-    let texts: Vec<String> = columns.iter().map(|column| format!("{column}::text")).collect();
-    let text =
-        format!("SELECT ctid::text, {} FROM {} ORDER BY {}", texts.join(", "), table.name, order.join(", "));
-    let rows = sqlx::query(AssertSqlSafe(text)).persistent(false).fetch_all(raw).await?;
-    let mut out = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let cells: [Cell; N] = cells(row, 1, N)?
-            .try_into()
-            .map_err(|_| Error::new(ErrorKind::Other, "a row of an old table has too few columns"))?;
-        out.push((row.try_get(0)?, cells));
+/// Steps to the names and types of ours. Texts sort by their bytes, as on SQLite.
+fn column_steps(table: &Table) -> Vec<String> {
+    let taken = table.others().into_iter().filter(|(column, name)| column.name != *name);
+    let mut steps: Vec<String> =
+        taken.map(|(column, name)| format!("RENAME COLUMN {} TO {name}", column.name)).collect();
+    for (name, from) in &table.ours {
+        let is_json = *name == "identity";
+        let kind = if is_json { "JSONB" } else { "TEXT COLLATE \"C\"" };
+        let change = column_change(table, *from);
+        if change == ColumnChange::Added {
+            steps.push(format!("ADD COLUMN {name} {kind}"));
+            continue;
+        }
+        if let Some(from) = from.filter(|from| from != name) {
+            steps.push(format!("RENAME COLUMN {from} TO {name}"));
+        }
+        if matches!(*name, "soul" | "identity") {
+            steps.push(format!("ALTER COLUMN {name} DROP NOT NULL"));
+        }
+        if change == ColumnChange::Emptied || !is_json {
+            let value = if is_json { "NULL".to_owned() } else { format!("{name}::text") };
+            // A default cannot follow a change of type.
+            steps.push(format!("ALTER COLUMN {name} DROP DEFAULT"));
+            steps.push(format!("ALTER COLUMN {name} TYPE {kind} USING {value}"));
+        }
     }
-    Ok(out)
+    steps
 }
 
-fn cells(row: &PgRow, first: usize, count: usize) -> Result<Vec<Cell>> {
-    let cell = |at| Ok(row.try_get::<Option<String>, _>(at)?.map_or(Cell::Null, Cell::Text));
-    (first..first + count).map(cell).collect()
-}
-
-async fn delete(raw: &mut PgConnection, table: &str, rows: &[String]) -> Result<()> {
-    for page in rows.chunks(PAGE) {
-        let text = format!("DELETE FROM {table} WHERE ctid = ANY ($1::text[]::tid[])");
-        let query = sqlx::query(AssertSqlSafe(text)).persistent(false).bind(page);
-        query.execute(&mut *raw).await.map_err(|error| alter::refused(table, error))?;
-    }
-    Ok(())
-}
-
-/// Sets a column of many rows, each to its own text.
-async fn update(
-    raw: &mut PgConnection,
-    table: &str,
-    column: &str,
-    kind: &str,
-    changes: Vec<(String, Option<String>)>,
-) -> Result<()> {
-    for page in changes.chunks(PAGE) {
-        let (rows, values): (Vec<String>, Vec<Option<String>>) = page.iter().cloned().unzip();
+/// Deletes the rows that do not stay, and updates the values that are different now.
+async fn replace_rows(conn: &mut Conn, table: &Table, rows: &[NewRow]) -> Result<()> {
+    let name = table.name;
+    let number = |cells: &[Cell]| cells.last().and_then(Cell::text).map(|number| number.text);
+    let kept: Vec<Option<String>> = rows.iter().map(|row| number(table.old_cells(row))).collect();
+    let text = format!("DELETE FROM {name} WHERE {ROW} <> ALL ($1::text[]::bigint[])");
+    execute(conn, name, sqlx::query(AssertSqlSafe(text)).bind(kept)).await?;
+    for (at, (column, from)) in table.ours.iter().enumerate() {
+        let kind = if *column == "identity" { "jsonb" } else { "text" };
+        let is_kept = column_change(table, *from) == ColumnChange::Kept;
+        let (mut numbers, mut values) = (Vec::new(), Vec::new());
+        for row in rows {
+            let cells = table.old_cells(row);
+            let value = row.values.get(at).cloned().flatten();
+            let old = from.filter(|_| is_kept).and_then(|from| table.cell(cells, from).text());
+            if old.map(|old| old.text) != value {
+                numbers.push(number(cells));
+                values.push(value);
+            }
+        }
+        let count = numbers.len();
         let text = format!(
-            "UPDATE {table} SET {column} = new.value::{kind} \
-             FROM unnest($1::text[], $2::text[]) AS new (at, value) WHERE {table}.ctid = new.at::tid"
+            "UPDATE {name} SET {column} = new.value::{kind} \
+             FROM unnest($1::text[], $2::text[]) AS new (number, value) WHERE {ROW} = new.number::bigint"
         );
-        let query = sqlx::query(AssertSqlSafe(text)).persistent(false).bind(rows).bind(values);
-        let changed =
-            query.execute(&mut *raw).await.map_err(|error| alter::refused(table, error))?.rows_affected();
-        if changed != page.len() as u64 {
+        let query = sqlx::query(AssertSqlSafe(text)).bind(numbers).bind(values);
+        let changed = execute(conn, name, query).await?;
+        if changed != count as u64 {
             return Err(Error::new(
                 ErrorKind::Schema,
-                format!("only {changed} of {} rows of `{table}` could be changed", page.len()),
+                format!("only {changed} of {count} rows of `{name}` could be changed"),
             )
             .hint("a trigger of the table keeps them as they are: disable it, and run it again"));
         }
@@ -246,9 +150,91 @@ async fn update(
     Ok(())
 }
 
-fn raw(conn: &mut Conn) -> Result<&mut PgConnection> {
-    match &mut conn.backend {
-        Backend::Pg { transaction, .. } => Ok(transaction),
-        _ => Err(Error::new(ErrorKind::Other, "this is not a connection to PostgreSQL")),
+/// A column that we do not know must not require a value from us. Returns a note.
+async fn make_optional(conn: &mut Conn, table: &str, column: &Column, name: &str) -> Result<String> {
+    let shown = quoted(name);
+    let (step, what) = match (column.primary, column.kind.as_str()) {
+        (false, _) => ("DROP NOT NULL", "may be empty now"),
+        (true, "uuid") => ("SET DEFAULT gen_random_uuid()", "fills itself now"),
+        (true, "text" | "character varying") => ("SET DEFAULT gen_random_uuid()::text", "fills itself now"),
+        (true, "smallint" | "integer" | "bigint") => {
+            ("ADD GENERATED BY DEFAULT AS IDENTITY", "counts by itself now")
+        }
+        (true, kind) => {
+            return Err(Error::new(
+                ErrorKind::Schema,
+                format!("`{table}.{name}` of type `{kind}` is part of the primary key and has no default"),
+            )
+            .hint("give the column a default, and run it again"));
+        }
+    };
+    alter(conn, table, &[format!("ALTER COLUMN {shown} {step}")]).await?;
+    if step.ends_with("IDENTITY") {
+        let column = name.replace('\'', "''");
+        let next = format!(
+            "SELECT setval(pg_get_serial_sequence('{table}', '{column}'), COALESCE(MAX({shown}), 0) + 1, false) FROM {table}"
+        );
+        ddl(conn, table, next).await?;
+    }
+    Ok(format!("`{table}.{name}` had no default and was demanded; it {what}"))
+}
+
+/// Makes the columns that name a row unique together, unless they are.
+async fn make_unique(conn: &mut Conn, table: &str) -> Result<()> {
+    let unique: Vec<(String,)> = conn
+        .fetch_all(
+            "SELECT pg_get_indexdef(indexrelid) FROM pg_index \
+             WHERE indrelid = $1::regclass AND indisunique AND indimmediate AND indisvalid",
+            args![table],
+        )
+        .await?;
+    let keys: &[&str] = match table {
+        AGENTS => &["(agent_name)"],
+        _ => &["(agent_name, user_id)", "(user_id, agent_name)"],
+    };
+    if unique.iter().any(|(index,)| keys.iter().any(|key| index.ends_with(key))) {
+        return Ok(());
+    }
+    alter(conn, table, &keys.iter().take(1).map(|key| format!("ADD UNIQUE {key}")).collect::<Vec<_>>()).await
+}
+
+pub(super) async fn alter(conn: &mut Conn, table: &str, steps: &[String]) -> Result<()> {
+    let statements: Vec<String> = steps.iter().map(|step| format!("ALTER TABLE {table} {step}")).collect();
+    ddl(conn, table, statements.join("; ")).await
+}
+
+/// Runs statements that may take longer than others.
+pub(super) async fn ddl(conn: &mut Conn, table: &str, text: String) -> Result<()> {
+    let Backend::Pg { transaction, .. } = &mut conn.backend else { return Err(wrong_connection()) };
+    let done = sqlx::raw_sql(AssertSqlSafe(text)).execute(&mut **transaction).await;
+    done.map(drop).map_err(|error| refused(table, error))
+}
+
+async fn execute(conn: &mut Conn, table: &str, query: Query<'_, Postgres, PgArguments>) -> Result<u64> {
+    let Backend::Pg { transaction, .. } = &mut conn.backend else { return Err(wrong_connection()) };
+    let done = query.persistent(false).execute(&mut **transaction).await;
+    done.map(|done| done.rows_affected()).map_err(|error| refused(table, error))
+}
+
+/// The database's own reason, with its details.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Reason(String);
+
+fn refused(table: &str, error: sqlx::Error) -> Error {
+    let reason = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>()).map(
+        |error| {
+            let detail = error.detail().map(|detail| format!(" ({})", detail.replace('\n', "; ")));
+            Reason(format!("{}{}", error.message(), detail.unwrap_or_default()))
+        },
+    );
+    let plain = Error::from(error);
+    match (reason, plain.kind()) {
+        (None, _) | (_, ErrorKind::Unreachable | ErrorKind::Busy | ErrorKind::Full) => plain,
+        (Some(reason), kind) => {
+            Error::new(kind, format!("the database refuses the change of `{table}`; nothing was changed"))
+                .because(reason)
+                .hint("drop what the reason names, or change it by hand, and run it again")
+        }
     }
 }

@@ -1,11 +1,10 @@
-//! What an upgrade from the old shape did, or would do, row by row. Names and sizes only: no text of anybody is in it.
+//! What an upgrade from the old shape did, or would do. Names and sizes only, no texts.
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// What became of a database in the old shape.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LegacyReport {
     pub state: LegacyState,
     /// The file with every old row.
@@ -15,10 +14,11 @@ pub struct LegacyReport {
     pub notes: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LegacyState {
     /// Already in the current shape; nothing was touched.
+    #[default]
     NothingToDo,
     /// Possible; nothing was touched.
     Planned,
