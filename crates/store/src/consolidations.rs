@@ -6,7 +6,7 @@
 use crate::areas::Consolidations;
 use crate::db::{Conn, Sql, Value, args, from_row, listed, transaction};
 use crate::error::{Error, ErrorKind, Result};
-use crate::leases::{self, Claim, Lease, LeaseStatus, clock};
+use crate::leases::{self, Lease, LeaseStatus, LeasedRow, clock};
 use crate::memories::{Merge, alike};
 use crate::store::{Scope, new_id};
 
@@ -20,7 +20,7 @@ pub struct ConsolidationClaim {
     pub looked_seq: i64,
 }
 
-impl Claim for ConsolidationClaim {
+impl LeasedRow for ConsolidationClaim {
     fn key(&self) -> Vec<Value> {
         args![self.scope.user(), self.scope.agent(), self.fence]
     }
