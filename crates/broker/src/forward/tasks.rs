@@ -5,7 +5,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use embody_store::audit::{Arguments as Kept, Event, Outcome as Ended, Record, TaskMessage, TaskMessageKind};
+use embody_store::audit::{AuditOutcome, Event, Record, RedactedArguments, TaskMessage, TaskMessageKind};
 use embody_wire::Outcome;
 use embody_wire::server::{code, failure};
 use serde::Deserialize;
@@ -122,7 +122,7 @@ fn has_ended(method: &str, outcome: &Outcome) -> bool {
 
 pub(crate) struct TaskAudit {
     kind: TaskMessageKind,
-    answers: Option<Kept>,
+    answers: Option<RedactedArguments>,
 }
 
 pub(crate) struct TaskTarget<'a> {
@@ -147,7 +147,7 @@ impl TaskAudit {
                 let given = params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
                 let answers = given.map(|Params { input_responses }| {
                     let text = input_responses.get();
-                    Kept::of(canonical(text).as_deref().unwrap_or(text))
+                    RedactedArguments::of(canonical(text).as_deref().unwrap_or(text))
                 });
                 Some(Self { kind: TaskMessageKind::Update, answers })
             }
@@ -161,7 +161,7 @@ impl TaskAudit {
         config: &BrokerConfig,
         session: &Session,
         to: TaskTarget<'_>,
-        (outcome, detail): (Ended, Option<String>),
+        (outcome, detail): (AuditOutcome, Option<String>),
     ) {
         let TaskTarget { body, task, call } = to;
         let (call_id, tool) = call.unzip();
@@ -332,7 +332,7 @@ mod tests {
         let told = TaskAudit::read("tasks/update", Some(&params)).unwrap().answers.unwrap();
         assert_eq!(told.excerpt().to_string(), r#"{"a":1,"b":{"token":"[redacted]"}}"#);
         // The order of members does not matter.
-        assert_eq!(told, Kept::of(r#"{"a":1,"b":{"token":"secret"}}"#));
+        assert_eq!(told, RedactedArguments::of(r#"{"a":1,"b":{"token":"secret"}}"#));
         assert!(TaskAudit::read("tasks/update", None).unwrap().answers.is_none());
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_store::Principal;
-use embody_store::audit::Outcome as Ended;
+use embody_store::audit::AuditOutcome;
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
 use embody_wire::server::{Call, TASKS, code, failure, failure_with};
@@ -152,7 +152,7 @@ async fn request_about(
     if let Some((audit, to)) = audit {
         let came = match &sent {
             Ok(carried) => outcome_of(carried),
-            Err(_) => (Ended::Denied, Some("not sent: there is no such task any more".to_owned())),
+            Err(_) => (AuditOutcome::Denied, Some("not sent: there is no such task any more".to_owned())),
         };
         audit.record(&broker.config, session, to, came).await;
     }

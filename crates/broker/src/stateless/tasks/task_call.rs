@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use embody_store::audit::{CallEnd, Event, Outcome as Ended, Record};
+use embody_store::audit::{AuditOutcome, CallEnd, Event, Record};
 use embody_wire::message::may_contain;
 use embody_wire::server::{Era, TASKS};
 use embody_wire::{Error, Outcome};
@@ -155,7 +155,7 @@ pub(super) async fn record_task_end(
     if begun.class != Class::Read {
         let (outcome, detail) = match &came {
             Some(came) => ended_by(came),
-            None => (Ended::Unknown, cancelled(begun.is_told_to_stop, state.message().as_deref())),
+            None => (AuditOutcome::Unknown, cancelled(begun.is_told_to_stop, state.message().as_deref())),
         };
         let end = CallEnd { call_id: begun.call_id.clone(), outcome, detail: Some(detail) };
         audit_end(broker, session, end).await;
@@ -189,9 +189,9 @@ async fn audit_end(broker: &Broker, session: &Session, end: CallEnd) {
     }
 }
 
-fn ended_by(came: &CallResult) -> (Ended, String) {
+fn ended_by(came: &CallResult) -> (AuditOutcome, String) {
     match outcome_of(came) {
-        (Ended::Done, _) => (Ended::Done, "the task has completed".to_owned()),
+        (AuditOutcome::Done, _) => (AuditOutcome::Done, "the task has completed".to_owned()),
         (outcome, None) => (outcome, "the task has failed".to_owned()),
         (outcome, Some(why)) => (outcome, format!("the task has failed: {why}")),
     }
