@@ -37,15 +37,15 @@ impl CleanText {
 impl Cell {
     /// `None` for NULL.
     pub(super) fn text(&self) -> Option<CleanText> {
-        match self {
-            Self::Null => None,
-            Self::Int(number) => Some(CleanText::new(&number.to_string(), false)),
-            Self::Real(number) => Some(CleanText::new(&number_text(*number), false)),
-            Self::Text(text) => Some(CleanText::new(text, false)),
+        Some(match self {
+            Self::Null => return None,
+            Self::Int(number) => CleanText::new(&number.to_string(), false),
+            Self::Real(number) => CleanText::new(&format!("{number:?}"), false),
+            Self::Text(text) => CleanText::new(text, false),
             Self::BadText(bytes) | Self::Blob(bytes) => {
-                Some(CleanText::new(&String::from_utf8_lossy(bytes), std::str::from_utf8(bytes).is_err()))
+                CleanText::new(&String::from_utf8_lossy(bytes), std::str::from_utf8(bytes).is_err())
             }
-        }
+        })
     }
 
     /// A value without a JSON form is an object with one key.
@@ -54,7 +54,7 @@ impl Cell {
             Self::Null => Value::Null,
             Self::Int(number) => json!(number),
             Self::Real(number) if number.is_finite() => json!(number),
-            Self::Real(number) => json!({ "$real": number_text(*number) }),
+            Self::Real(number) => json!({ "$real": format!("{number:?}") }),
             Self::Text(text) => json!(text),
             Self::BadText(bytes) => json!({ "$text": hex(bytes) }),
             Self::Blob(bytes) => json!({ "$blob": hex(bytes) }),
@@ -63,58 +63,32 @@ impl Cell {
 
     /// Only an explicit false: a missing value is not.
     pub(super) fn is_false(&self) -> bool {
-        match self {
-            Self::Int(number) => *number == 0,
-            Self::Real(number) => *number == 0.0,
-            Self::Text(text) => {
-                ["false", "f", "0", "no", "off"].iter().any(|no| text.trim().eq_ignore_ascii_case(no))
+        let text = self.text().unwrap_or_default().text.trim().to_ascii_lowercase();
+        ["false", "f", "0", "0.0", "no", "off"].contains(&text.as_str())
+    }
+
+    pub(super) fn priority(&self) -> Priority {
+        let Some(CleanText { text, .. }) = self.text() else { return Priority(2, 0, 0.0, String::new()) };
+        match (text.trim().parse(), text.trim().parse::<f64>()) {
+            (Ok(number), _) => Priority(0, number, 0.0, String::new()),
+            (_, Ok(number)) if number.abs() < 1e38 => {
+                Priority(0, number.floor() as i128, number - number.floor(), String::new())
             }
-            Self::Null | Self::BadText(_) | Self::Blob(_) => false,
+            (_, Ok(number)) if !number.is_nan() => Priority(0, number as i128, number, String::new()),
+            _ => Priority(1, 0, 0.0, text.trim().to_owned()),
         }
     }
 }
 
-fn number_text(number: f64) -> String {
-    serde_json::Number::from_f64(number).map_or_else(|| number.to_string(), |number| number.to_string())
-}
-
-/// Numbers first, then other texts, then NULL.
+/// Numbers (0) come first, exact up to 38 digits before the point: the integer below, and the rest. Then other texts (1),
+/// then NULL (2).
 #[derive(Debug)]
-pub(super) enum Priority {
-    /// The integer below it, exact up to 38 digits, and the rest. A number out of that range is its own rest.
-    Number(i128, f64),
-    Word(String),
-    Missing,
-}
+pub(super) struct Priority(pub(super) u8, i128, f64, String);
 
 impl Priority {
-    pub(super) fn of(cell: &Cell) -> Self {
-        let Some(CleanText { text, .. }) = cell.text() else { return Self::Missing };
-        let text = text.trim();
-        match (text.parse::<i128>(), text.parse::<f64>()) {
-            (Ok(number), _) => Self::Number(number, 0.0),
-            (_, Ok(number)) if number.is_nan() => Self::Word(text.to_owned()),
-            (_, Ok(number)) if number.abs() < 1e38 => {
-                Self::Number(number.floor() as i128, number - number.floor())
-            }
-            (_, Ok(number)) => Self::Number(number as i128, number),
-            _ => Self::Word(text.to_owned()),
-        }
-    }
-
     pub(super) fn order(&self, other: &Self) -> Ordering {
-        let rank = |priority: &Self| match priority {
-            Self::Number(..) => 0,
-            Self::Word(_) => 1,
-            Self::Missing => 2,
-        };
-        match (self, other) {
-            (Self::Number(whole, rest), Self::Number(other, other_rest)) => {
-                whole.cmp(other).then(rest.total_cmp(other_rest))
-            }
-            (Self::Word(word), Self::Word(other)) => word.cmp(other),
-            _ => rank(self).cmp(&rank(other)),
-        }
+        let numbers = self.1.cmp(&other.1).then(self.2.total_cmp(&other.2));
+        self.0.cmp(&other.0).then(numbers).then(self.3.cmp(&other.3))
     }
 }
 
@@ -186,11 +160,11 @@ mod tests {
             Cell::Null,
         ];
         for pair in ordered.windows(2) {
-            assert_eq!(Priority::of(&pair[0]).order(&Priority::of(&pair[1])), Ordering::Less, "{pair:?}");
+            assert_eq!(pair[0].priority().order(&pair[1].priority()), Ordering::Less, "{pair:?}");
         }
         for (one, other) in [("-0.0", Cell::Int(0)), ("007.50", Cell::Real(7.5))] {
-            let one = Priority::of(&Cell::Text(one.into()));
-            assert_eq!(one.order(&Priority::of(&other)), Ordering::Equal);
+            let one = Cell::Text(one.into()).priority();
+            assert_eq!(one.order(&other.priority()), Ordering::Equal);
         }
     }
 }

@@ -3,30 +3,24 @@
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::cell::{Cell, CleanText, Priority};
-use super::report::{LegacyAgent, LegacyInstructions, rows};
 use super::table::Table;
+use super::{LegacyAgent, LegacyInstructions, rows};
 use crate::agents::SOUL_LIMIT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::instructions::TEXT_LIMIT;
 use crate::store::check_name;
 
-/// A row that stays.
-#[derive(Debug)]
-pub(super) struct NewRow {
-    /// The index of the old row that lends its other columns.
-    pub(super) old: usize,
-    /// In the order of the table's own columns.
-    pub(super) values: [Option<String>; 3],
-}
+/// With its soul and identity.
+pub(super) type NewAgent = (LegacyAgent, Option<String>, Option<Value>);
 
-/// Converts the agents; rows without a name are left out. Two agents of one name are rejected: only a person can decide
-/// which one to keep.
-pub(super) fn agents(table: &Table) -> Result<(Vec<NewRow>, Vec<LegacyAgent>)> {
+/// Rows without a name are left out. Two agents of one name are rejected: only a person can decide which one to keep.
+pub(super) fn agents(table: &Table) -> Result<Vec<NewAgent>> {
     let mut agents = BTreeMap::new();
-    for (old, row) in table.rows.iter().enumerate() {
-        let [name, soul, identity] = table.our_cells(row);
+    for row in &table.rows {
+        let [name, soul, identity] = table.sources.map(|column| table.cell(row, column));
         let mut notes = Vec::new();
         let Some(name) = noted("name", name, &mut notes) else { continue };
         let soul = noted("soul", soul, &mut notes);
@@ -39,16 +33,12 @@ pub(super) fn agents(table: &Table) -> Result<(Vec<NewRow>, Vec<LegacyAgent>)> {
         notes.extend(unusable("agent", &name));
         let characters = soul.as_ref().map_or(0, |soul| soul.chars().count());
         let report = LegacyAgent { agent: name.clone(), characters, notes };
-        let new = NewRow { old, values: [Some(name.clone()), soul, identity] };
-        if agents.insert(name.clone(), (new, report)).is_some() {
-            return Err(Error::new(
-                ErrorKind::Conflict,
-                format!("`agent_configurations` has two rows named `{}`", name.escape_debug()),
-            )
-            .hint("keep one of them and run it again"));
+        if agents.insert(name.clone(), (report, soul, identity)).is_some() {
+            let message = format!("`agent_configurations` has two rows named `{}`", name.escape_debug());
+            return Err(Error::new(ErrorKind::Conflict, message).hint("keep one of them and run it again"));
         }
     }
-    Ok(agents.into_values().unzip())
+    Ok(agents.into_values().collect())
 }
 
 fn noted(what: &str, cell: &Cell, notes: &mut Vec<String>) -> Option<String> {
@@ -67,24 +57,24 @@ fn unusable(what: &str, name: &str) -> Option<String> {
 }
 
 /// An agent's identity as a JSON object that both databases store, and what had to be changed for it.
-fn to_identity(text: &str) -> (Option<String>, Option<&'static str>) {
-    let (description, _) = content_text(text);
-    let Some(description) = description else {
+fn to_identity(text: &str) -> (Option<Value>, Option<&'static str>) {
+    let (Some(description), _) = content_text(text) else {
         return (None, Some("the identity was empty, and is left out"));
     };
-    if text.trim() == "null" {
-        return (None, None);
-    }
     // Two backslashes are one that is escaped.
-    let parts: Vec<String> = text.split(r"\\").map(|part| part.replace(r"\u0000", r"\ufffd")).collect();
-    let clean = parts.join(r"\\");
-    // Fails also for numbers out of range, half a surrogate pair, and too many levels.
-    if serde_json::from_str::<serde_json::Value>(&clean).is_ok_and(|value| value.is_object()) {
-        let changed = clean != text;
-        return (Some(clean), changed.then_some("NUL characters of the identity became U+FFFD"));
+    let clean =
+        text.split(r"\\").map(|part| part.replace(r"\u0000", r"\ufffd")).collect::<Vec<_>>().join(r"\\");
+    match serde_json::from_str(&clean) {
+        Ok(Value::Null) => (None, None),
+        Ok(object @ Value::Object(_)) => {
+            (Some(object), (clean != text).then_some("NUL characters of the identity became U+FFFD"))
+        }
+        // Also numbers out of range, half a surrogate pair, and too many levels.
+        _ => {
+            let object = json!({ "description": CleanText::new(&description, false).text });
+            (Some(object), Some("the identity was no JSON object, and became the description in one"))
+        }
     }
-    let object = serde_json::json!({ "description": CleanText::new(&description, false).text });
-    (Some(object.to_string()), Some("the identity was no JSON object, and became the description in one"))
 }
 
 const INACTIVE: &str = "inactive: only in the export";
@@ -100,33 +90,32 @@ const RENAMED: &str = "with a name that had to be made readable";
 const NOTES: [&str; 9] = [INACTIVE, EMPTY, JSON, BARE, HALVED, LOSSY, UNREADABLE, WORD, RENAMED];
 
 struct OldRow<'a> {
-    old: usize,
     inactive: bool,
     priority: Priority,
     renamed: bool,
     content: &'a Cell,
 }
 
-/// Joins the rows of each user and agent: lowest priority number first, ties in the order of the table. Rows without both
+/// The joined rows of each user and agent: lowest priority number first, ties in the order of the table. Rows without both
 /// names are left out.
-pub(super) fn instructions(table: &Table) -> (Vec<NewRow>, Vec<LegacyInstructions>) {
+pub(super) fn instructions(table: &Table) -> Vec<(LegacyInstructions, String)> {
     let mut groups: BTreeMap<(String, String), Vec<OldRow>> = BTreeMap::new();
-    for (old, row) in table.rows.iter().enumerate() {
-        let [user, agent, content] = table.our_cells(row);
+    for row in &table.rows {
+        let [user, agent, content] = table.sources.map(|column| table.cell(row, column));
         if let (Some(user), Some(agent)) = (user.text(), agent.text()) {
             let renamed = [&user, &agent].iter().any(|name| name.nuls > 0 || name.lossy);
             let inactive = table.cell(row, "is_active").is_false();
-            let priority = Priority::of(table.cell(row, "priority"));
+            let priority = table.cell(row, "priority").priority();
             let group = groups.entry((user.text, agent.text)).or_default();
-            group.push(OldRow { old, inactive, priority, renamed, content });
+            group.push(OldRow { inactive, priority, renamed, content });
         }
     }
     let is_json = table.has("content");
-    groups.into_iter().map(|((user, agent), group)| join(user, agent, group, is_json)).unzip()
+    groups.into_iter().map(|((user, agent), group)| join(user, agent, group, is_json)).collect()
 }
 
-fn join(user: String, agent: String, mut group: Vec<OldRow>, is_json: bool) -> (NewRow, LegacyInstructions) {
-    group.sort_by(|one, other| one.inactive.cmp(&other.inactive).then(one.priority.order(&other.priority)));
+fn join(user: String, agent: String, mut group: Vec<OldRow>, is_json: bool) -> (LegacyInstructions, String) {
+    group.sort_by(|one, other| one.priority.order(&other.priority));
     let mut seen = Vec::new();
     let mut texts = Vec::new();
     for row in &group {
@@ -135,7 +124,7 @@ fn join(user: String, agent: String, mut group: Vec<OldRow>, is_json: bool) -> (
             seen.push(INACTIVE);
             continue;
         }
-        seen.extend(matches!(row.priority, Priority::Word(_)).then_some(WORD));
+        seen.extend((row.priority.0 == 1).then_some(WORD));
         texts.extend(row_text(row.content, is_json, &mut seen));
     }
     let nuls: usize = texts.iter().map(|text| text.nuls).sum();
@@ -152,24 +141,12 @@ fn join(user: String, agent: String, mut group: Vec<OldRow>, is_json: bool) -> (
     }
     notes.extend(unusable("user", &user).into_iter().chain(unusable("agent", &agent)));
     let characters = text.chars().count();
-    let report = LegacyInstructions {
-        user: user.clone(),
-        agent: agent.clone(),
-        rows: group.len(),
-        joined,
-        characters,
-        notes,
-    };
-    let old = group.first().map_or(0, |row| row.old);
-    (NewRow { old, values: [Some(user), Some(agent), Some(text)] }, report)
+    (LegacyInstructions { user, agent, rows: group.len(), joined, characters, notes }, text)
 }
 
 /// The text of one row, if it has any. A column that was converted before has plain text, not JSON.
 fn row_text(content: &Cell, is_json: bool, seen: &mut Vec<&'static str>) -> Option<CleanText> {
-    let Some(stored) = content.text() else {
-        seen.push(EMPTY);
-        return None;
-    };
+    let stored = content.text().unwrap_or_default();
     if stored.lossy {
         if matches!(content, Cell::Blob(_)) {
             seen.push(UNREADABLE);

@@ -3,11 +3,12 @@
 //! `docs/store.md` describes the format.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::cell::Cell;
 use super::table::Table;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::now;
@@ -20,53 +21,30 @@ pub(super) fn write(path: &Path, database: &str, tables: &[Table]) -> Result<()>
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let mut file = tempfile::Builder::new().prefix(".embody-legacy-").tempfile_in(folder)?;
-        write_json(BufWriter::new(&mut file), database, tables)?;
+        let tables: Vec<Value> = tables.iter().map(table_json).collect();
+        let export = json!({
+            "format": "embody-legacy-export", "version": 1, "exported_at": now(), "database": database,
+            "tables": tables,
+        });
+        file.write_all(&serde_json::to_vec_pretty(&export)?)?;
         file.as_file().sync_all()?;
         file.persist_noclobber(path)?;
         File::open(folder)?.sync_all()
     };
-    write().map_err(|error| failed(path, error))
-}
-
-fn write_json(mut file: impl Write, database: &str, tables: &[Table]) -> io::Result<()> {
-    let head =
-        json!({ "format": "embody-legacy-export", "version": 1, "exported_at": now(), "database": database });
-    // The object stays open for the tables.
-    write!(file, "{},\n\"tables\": [", head.to_string().trim_end_matches('}'))?;
-    for (at, table) in tables.iter().enumerate() {
-        let columns: Vec<Value> = (table.columns.iter())
-            .map(|column| {
-                json!({ "name": column.name, "type": column.kind, "not_null": column.not_null, "default": column.default })
-            })
-            .collect();
-        let comma = if at == 0 { "" } else { "," };
-        write!(file, "{comma}\n{{\"name\": {},\n\"columns\": {},", json!(table.name), json!(columns))?;
-        write!(file, "\n\"schema\": {},\n\"rows\": [", json!(table.schema))?;
-        for (at, row) in table.rows.iter().enumerate() {
-            let values = table.columns.iter().zip(row);
-            let fields: Vec<String> =
-                values.map(|(column, cell)| format!("{}: {}", json!(column.name), cell.to_json())).collect();
-            let comma = if at == 0 { "" } else { "," };
-            write!(file, "{comma}\n{{{}}}", fields.join(", "))?;
-        }
-        write!(file, "]}}")?;
-    }
-    writeln!(file, "\n]}}")?;
-    file.flush()
-}
-
-fn failed(path: &Path, error: io::Error) -> Error {
-    let path = path.display();
-    let kind = match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            let message = format!("the export `{path}` exists already; nothing was changed");
-            return Error::new(ErrorKind::Conflict, message).hint("name another file with `--export`");
-        }
-        io::ErrorKind::StorageFull => ErrorKind::Full,
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::ReadOnly,
-        _ => ErrorKind::Other,
+    let failed = |error: io::Error| {
+        let is_taken = error.kind() == io::ErrorKind::AlreadyExists;
+        let why = if is_taken { "exists already" } else { "cannot be written" };
+        let message = format!("the export `{}` {why}; nothing was changed", path.display());
+        if is_taken { Error::new(ErrorKind::Conflict, message) } else { Error::file(message, error) }
     };
-    Error::new(kind, format!("the export `{path}` cannot be written; nothing was changed"))
-        .because(error)
-        .hint("name another file with `--export`")
+    write().map_err(|error| failed(error).hint("name another file with `--export`"))
+}
+
+fn table_json(table: &Table) -> Value {
+    let row = |row: &Vec<Cell>| -> Map<String, Value> {
+        table.columns.iter().zip(row).map(|(column, cell)| (column.name.clone(), cell.to_json())).collect()
+    };
+    let rows: Vec<Map<String, Value>> = table.rows.iter().map(row).collect();
+    let schema: Vec<&String> = table.schema.iter().map(|(sql,)| sql).collect();
+    json!({ "name": table.name, "columns": table.columns, "schema": schema, "rows": rows })
 }

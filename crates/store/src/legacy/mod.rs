@@ -1,31 +1,66 @@
-//! The upgrade of a database from the old shape: in place, in one transaction, after an export of every old row.
+//! The upgrade of a database from the old shape, in one transaction: read the old tables, export every row, move the
+//! tables aside under another name, create ours, and insert what the rows become.
 //!
-//! `convert` decides what the rows become, without IO; `sqlite` and `postgres` change the tables. Rejects what it cannot
-//! understand, and then changes nothing.
+//! `convert` decides what that is, without IO. Rejects what it cannot understand, and then changes nothing.
 
 mod cell;
 mod convert;
 mod export;
-mod postgres;
-mod report;
-mod sqlite;
 mod table;
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
-use sqlx::Connection;
-use tokio::sync::Mutex;
+use serde::Serialize;
 
-use self::report::rows;
-pub use self::report::{LegacyAgent, LegacyInstructions, LegacyReport, LegacyState};
-use self::table::{AGENTS, CUSTOMIZATIONS, MEMORIES, MEMORIES_KEPT, Table};
-use crate::db::{Begin, Conn, args, dialect, migrate};
-use crate::error::{Error, ErrorKind, Result};
-use crate::store::{DatabaseUrl, new_id, now};
+use self::table::{AGENTS, CUSTOMIZATIONS, MEMORIES, Table};
+use crate::db::{Begin, Conn, args, migrate, postgres, sqlite};
+use crate::error::{Error, Result};
+use crate::store::{DatabaseUrl, now};
 
-/// The writer of the first version in the history.
-const WRITER: &str = "migrate-legacy";
+/// What an upgrade did, or would do. Names and sizes only, no texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LegacyReport {
+    pub state: LegacyState,
+    /// The file with every old row.
+    pub export: Option<PathBuf>,
+    pub agents: Vec<LegacyAgent>,
+    pub instructions: Vec<LegacyInstructions>,
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LegacyState {
+    /// Already in the current shape; nothing was touched.
+    #[default]
+    NothingToDo,
+    /// Possible; nothing was touched.
+    Planned,
+    Upgraded,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LegacyAgent {
+    pub agent: String,
+    pub characters: usize,
+    pub notes: Vec<String>,
+}
+
+/// The instructions of one user and agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LegacyInstructions {
+    pub user: String,
+    pub agent: String,
+    pub rows: usize,
+    /// Number of rows with a part in the text.
+    pub joined: usize,
+    pub characters: usize,
+    pub notes: Vec<String>,
+}
+
+fn rows(count: usize) -> String {
+    if count == 1 { "1 row".to_owned() } else { format!("{count} rows") }
+}
 
 /// Upgrades the database at `url` from the old shape, in one transaction, after writing every old row to the new file
 /// `export`. For operators: it reads the rows of all users.
@@ -39,48 +74,33 @@ pub async fn preview_legacy(url: &DatabaseUrl) -> Result<LegacyReport> {
 }
 
 async fn run(url: &DatabaseUrl, export: Option<&Path>) -> Result<LegacyReport> {
-    match url {
-        DatabaseUrl::Memory => Err(Error::invalid("a store in memory has no old shape to upgrade")),
-        DatabaseUrl::File(path) => {
-            let shared = Arc::new(Mutex::new(sqlite::open(path).await?));
-            let done = upgrade(&Begin::Sqlite(Arc::clone(&shared)), export).await;
-            if let Some(connection) = Arc::into_inner(shared) {
-                // A commit is durable, however the connection ends.
-                let _ = connection.into_inner().close().await;
-            }
-            done
-        }
-        DatabaseUrl::Postgres { url, .. } => {
-            let pg = crate::db::postgres::open(url)?;
-            let done = upgrade(&Begin::Pg(pg.clone()), export).await;
-            pg.close().await;
-            done
-        }
-    }
-}
-
-async fn upgrade(begin: &Begin, export: Option<&Path>) -> Result<LegacyReport> {
+    let begin = match url {
+        DatabaseUrl::Memory => return Err(Error::invalid("a store in memory has no old shape to upgrade")),
+        DatabaseUrl::File(path) => Begin::sqlite(sqlite::open_existing(path).await?),
+        DatabaseUrl::Postgres { url, .. } => Begin::Pg(postgres::open(url)?),
+    };
     let mut conn = begin.begin().await?.conn;
     let done = in_transaction(&mut conn, export).await;
-    match &done {
+    let ended = match &done {
         // From here on the export stays, even if this fails: a commit that failed may have happened.
-        Ok(report) if report.state == LegacyState::Upgraded => conn.commit().await?,
-        Ok(_) => conn.rollback().await?,
-        Err(_) => drop(conn.rollback().await),
-    }
-    done
+        Ok(report) if report.state == LegacyState::Upgraded => conn.commit().await,
+        _ => conn.rollback().await,
+    };
+    begin.close().await;
+    done.and_then(|report| ended.map(|()| report))
 }
 
 async fn in_transaction(conn: &mut Conn, export: Option<&Path>) -> Result<LegacyReport> {
     if conn.is_postgres() {
-        postgres::prepare(conn).await?;
+        conn.script(postgres::sql::LEGACY_SETTINGS.to_owned()).await?;
+        migrate::take_turn(conn).await?;
     }
     let mut report = LegacyReport::default();
     let mut tables = table::find(conn).await?;
     if tables.is_empty() {
         return Ok(report);
     }
-    refuse_collisions(conn, &tables).await?;
+    migrate::refuse_foreign_tables(conn, tables.iter().map(|table| aside(table.name))).await?;
     for table in &mut tables {
         table.read(conn).await?;
     }
@@ -98,115 +118,57 @@ async fn in_transaction(conn: &mut Conn, export: Option<&Path>) -> Result<Legacy
     changed.map(|()| report)
 }
 
+fn aside(table: &str) -> String {
+    format!("{table}_legacy")
+}
+
 async fn change(conn: &mut Conn, tables: &[Table], report: &mut LegacyReport) -> Result<()> {
-    let mut changes = Vec::new();
-    let mut notes = Vec::new();
+    let (mut agents, mut instructions) = (Vec::new(), Vec::new());
     for table in tables {
-        let (new, joined) = match table.name {
+        let (name, aside) = (table.name, aside(table.name));
+        let converted = match name {
             AGENTS => {
-                let (new, agents) = convert::agents(table)?;
-                report.agents = agents;
-                let name = table.ours.iter().find_map(|(name, from)| from.filter(|_| *name == "agent_name"));
-                if let Some(name) = name.filter(|name| *name != "agent_name") {
-                    notes.push(format!(
-                        "`{AGENTS}` has no `agent_name`: the agents are named by their `{name}`"
-                    ));
-                }
-                (new, report.agents.len())
+                agents = convert::agents(table)?;
+                agents.len()
             }
             CUSTOMIZATIONS => {
-                let (new, instructions) = convert::instructions(table);
-                report.instructions = instructions;
-                (new, report.instructions.iter().map(|one| one.rows).sum())
+                instructions = convert::instructions(table);
+                instructions.iter().map(|(report, _)| report.rows).sum()
             }
-            _ => {
-                notes.push(format!(
-                    "`{MEMORIES}` is now `{MEMORIES_KEPT}`; its memories are not in the new one"
-                ));
-                (Vec::new(), table.rows.len())
-            }
+            _ => table.rows.len(),
         };
-        let nameless = table.rows.len() - joined;
+        let nameless = table.rows.len() - converted;
         if nameless > 0 {
-            let note = format!("{} of `{}` without a name: only in the export", rows(nameless), table.name);
+            report.notes.push(format!("{} of `{name}` without a name: only in the export", rows(nameless)));
+        }
+        if let (AGENTS, [column @ ("name" | "id"), ..]) = (name, table.sources) {
+            let note = format!("`{name}` has no `agent_name`: the agents are named by their `{column}`");
             report.notes.push(note);
         }
-        changes.push((table, new));
+        // Views, foreign keys, triggers and policies follow the old table.
+        let renamed = conn.script(format!("ALTER TABLE {name} RENAME TO {aside}")).await;
+        renamed.map_err(|error| error.about(format!("`{name}` cannot be renamed; nothing was changed")))?;
+        report.notes.push(match name {
+            MEMORIES => format!("`{name}` is now `{aside}`; its memories are not in the new one"),
+            _ => format!("`{name}` is now `{aside}`, with all its columns"),
+        });
     }
-    report.notes.extend(match conn.is_postgres() {
-        true => postgres::change(conn, &changes, now()).await?,
-        false => sqlite::change(conn, &changes, now()).await?,
-    });
-    report.notes.extend(notes);
-    if tables.iter().any(|table| table.name == CUSTOMIZATIONS) {
-        conn.execute(
-            "INSERT INTO instruction_history (user_id, agent_name, version, instructions, writer, changed_at) \
-             SELECT user_id, agent_name, version, instructions, $1, changed_at FROM user_agent_prompt_customizations",
-            args![WRITER],
-        )
-        .await?;
+    migrate::apply(conn).await?;
+    let now = now();
+    for (agent, soul, identity) in agents {
+        let sql = "INSERT INTO agent_configurations (agent_name, soul, identity, version, changed_at) \
+             VALUES ($1, $2, $3, 1, $4)";
+        conn.execute(sql, args![&agent.agent, soul, identity, now]).await?;
+        report.agents.push(agent);
     }
-    probe(conn).await
-}
-
-/// Foreign tables with the names of ours.
-async fn refuse_collisions(conn: &mut Conn, tables: &[Table]) -> Result<()> {
-    let upgraded = [AGENTS, CUSTOMIZATIONS, MEMORIES];
-    let aside = tables.iter().any(|table| table.name == MEMORIES).then_some(MEMORIES_KEPT);
-    let names = migrate::tables().filter(|name| !upgraded.contains(name)).chain(aside);
-    let mut taken = Vec::new();
-    for name in names {
-        let columns: Vec<(String,)> = conn.fetch_all(dialect!(COLUMNS), args![name]).await?;
-        if !columns.is_empty() {
-            taken.push(format!("`{name}`"));
-        }
+    for (one, text) in instructions {
+        let sql = "INSERT INTO user_agent_prompt_customizations (user_id, agent_name, instructions, version, changed_at) \
+             VALUES ($1, $2, $3, 1, $4)";
+        conn.execute(sql, args![&one.user, &one.agent, &text, now]).await?;
+        let sql = "INSERT INTO instruction_history (user_id, agent_name, version, instructions, writer, changed_at) \
+             VALUES ($1, $2, 1, $3, 'migrate-legacy', $4)";
+        conn.execute(sql, args![&one.user, &one.agent, text, now]).await?;
+        report.instructions.push(one);
     }
-    if taken.is_empty() {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::Conflict,
-        format!(
-            "the database has tables of somebody else under names that embody needs: {}",
-            taken.join(", ")
-        ),
-    )
-    .hint("rename them, or copy the old tables into a database of their own and upgrade that"))
-}
-
-/// Writes what the store writes, and rolls it back: the remains of the old tables must not block it.
-async fn probe(conn: &mut Conn) -> Result<()> {
-    conn.execute("SAVEPOINT probe", Vec::new()).await?;
-    conn.execute(
-        "INSERT INTO agent_configurations (agent_name, soul, identity, version, changed_at) \
-         VALUES ($1, '', NULL, 1, 0) ON CONFLICT (agent_name) DO UPDATE SET soul = ''",
-        args![new_id()],
-    )
-    .await
-    .map_err(|error| in_the_way(AGENTS, error))?;
-    // Of an unknown agent, which is legal.
-    conn.execute(
-        "INSERT INTO user_agent_prompt_customizations (user_id, agent_name, instructions, version, changed_at) \
-         VALUES ($1, $2, '', 1, 0) ON CONFLICT (user_id, agent_name) DO UPDATE SET instructions = ''",
-        args![new_id(), new_id()],
-    )
-    .await
-    .map_err(|error| in_the_way(CUSTOMIZATIONS, error))?;
-    if conn.is_postgres() {
-        let deferred = conn.execute("SET CONSTRAINTS ALL IMMEDIATE", Vec::new()).await;
-        deferred.map_err(|error| in_the_way(CUSTOMIZATIONS, error))?;
-    }
-    conn.execute("ROLLBACK TO SAVEPOINT probe", Vec::new()).await?;
-    conn.execute("RELEASE SAVEPOINT probe", Vec::new()).await.map(drop)
-}
-
-fn in_the_way(table: &str, error: Error) -> Error {
-    Error::new(error.kind(), format!("`{table}` would refuse what embody writes; nothing was changed"))
-        .because(error)
-        .hint("drop the constraint, trigger or policy that the reason names, and run it again")
-}
-
-/// A reading connection, or one of the other database.
-fn wrong_connection() -> Error {
-    Error::new(ErrorKind::Other, "this is not the connection that writes")
+    Ok(())
 }

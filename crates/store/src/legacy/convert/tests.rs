@@ -3,15 +3,9 @@
 use super::super::table::{AGENTS, CUSTOMIZATIONS, Column};
 use super::*;
 
-fn table(name: &'static str, ours: [&'static str; 3], columns: &[&str], rows: Vec<Vec<Cell>>) -> Table {
+fn table(name: &'static str, sources: [&'static str; 3], columns: &[&str], rows: Vec<Vec<Cell>>) -> Table {
     let column = |name: &&str| Column { name: (*name).to_owned(), ..Column::default() };
-    Table {
-        name,
-        columns: columns.iter().map(column).collect(),
-        ours: ours.into_iter().map(|name| (name, Some(name))).collect(),
-        rows,
-        ..Table::default()
-    }
+    Table { name, columns: columns.iter().map(column).collect(), sources, rows, ..Table::default() }
 }
 
 fn customizations(text: &'static str, rows: Vec<Vec<Cell>>) -> Table {
@@ -27,17 +21,17 @@ fn row(content: &str, priority: Cell) -> Vec<Cell> {
     vec![text("ann"), text("assistant"), text(content), priority, Cell::Null]
 }
 
-fn join_one(column: &'static str, rows: Vec<Vec<Cell>>) -> (usize, String, LegacyInstructions) {
-    let (mut new, mut reports) = instructions(&customizations(column, rows));
-    assert_eq!((new.len(), reports.len()), (1, 1));
-    let NewRow { old, values: [_, _, text] } = new.remove(0);
-    (old, text.unwrap(), reports.remove(0))
+fn join_one(column: &'static str, rows: Vec<Vec<Cell>>) -> (String, LegacyInstructions) {
+    let mut joined = instructions(&customizations(column, rows));
+    assert_eq!(joined.len(), 1);
+    let (report, text) = joined.remove(0);
+    (text, report)
 }
 
 // spec: S-03
 #[test]
 fn the_lowest_priority_number_comes_first() {
-    let (old, text, report) = join_one(
+    let (text, report) = join_one(
         "content",
         vec![
             row("\"null\"", Cell::Null),
@@ -48,7 +42,6 @@ fn the_lowest_priority_number_comes_first() {
         ],
     );
     assert_eq!(text, "{\"b\":1,\"a\":[]}\n\nfirst two\n\nsecond two\n\nten\n\nnull");
-    assert_eq!(old, 4);
     assert_eq!((report.rows, report.joined, report.characters), (5, 5, 48));
     assert_eq!(report.notes, ["1 row kept as compact JSON, not being a JSON string"]);
 }
@@ -60,7 +53,7 @@ fn rows_without_text_leave_no_trace_in_it() {
     off[4] = text("false");
     let mut sql_null = row("", Cell::Int(5));
     sql_null[2] = Cell::Null;
-    let (old, text, report) = join_one(
+    let (text, report) = join_one(
         "content",
         vec![
             off,
@@ -70,7 +63,7 @@ fn rows_without_text_leave_no_trace_in_it() {
             sql_null,
         ],
     );
-    assert_eq!((text.as_str(), old), ("only", 1));
+    assert_eq!(text, "only");
     assert_eq!(report.notes, ["1 row inactive: only in the export", "3 rows without any text"]);
 }
 
@@ -78,7 +71,7 @@ fn rows_without_text_leave_no_trace_in_it() {
 fn odd_rows_are_noted() {
     let mut blob = row("", Cell::Int(5));
     blob[2] = Cell::Blob(vec![0xff, 0xfe]);
-    let (_, joined, report) = join_one(
+    let (joined, report) = join_one(
         "content",
         vec![
             row("bare", Cell::Int(1)),
@@ -103,8 +96,7 @@ fn odd_rows_are_noted() {
 
 #[test]
 fn plain_texts_stay_as_they_are() {
-    let (_, text, report) =
-        join_one("instructions", vec![row("\"quoted\"", Cell::Null), row("", Cell::Null)]);
+    let (text, report) = join_one("instructions", vec![row("\"quoted\"", Cell::Null), row("", Cell::Null)]);
     assert_eq!(text, "\"quoted\"");
     assert_eq!(report.notes, ["1 row without any text"]);
 }
@@ -113,11 +105,10 @@ fn plain_texts_stay_as_they_are() {
 fn names_decide_the_group_and_a_row_needs_both() {
     let of = |user: Cell| vec![user, text("assistant"), text("\"x\""), Cell::Null, Cell::Null];
     let rows = vec![of(Cell::Null), of(Cell::Int(7)), of(text("")), row("\"y\"", Cell::Null)];
-    let (new, reports) = instructions(&customizations("content", rows));
-    assert_eq!(new.iter().map(|row| row.old).collect::<Vec<_>>(), [2, 1, 3]);
-    let users: Vec<&str> = reports.iter().map(|report| report.user.as_str()).collect();
+    let joined = instructions(&customizations("content", rows));
+    let users: Vec<&str> = joined.iter().map(|(report, _)| report.user.as_str()).collect();
     assert_eq!(users, ["", "7", "ann"]);
-    assert_eq!(reports[0].notes, ["no command can ask for it: the user has no name"]);
+    assert_eq!(joined[0].0.notes, ["no command can ask for it: the user has no name"]);
 }
 
 fn agent_table(rows: Vec<Vec<Cell>>) -> Table {
@@ -129,17 +120,17 @@ fn agent_table(rows: Vec<Vec<Cell>>) -> Table {
 #[test]
 fn a_soul_is_kept_to_the_letter() {
     let soul = " {\"not\": \"parsed\"}\r\n\n ü \u{202e}";
-    let (new, reports) = agents(&agent_table(vec![
+    let new = agents(&agent_table(vec![
         vec![text("b"), text(soul), text("{ \"name\": \"Ada\" }")],
         vec![text("a"), Cell::Null, Cell::Null],
         vec![Cell::Null, text("lost?"), Cell::Null],
     ]))
     .unwrap();
-    let owned = |text: &str| Some(text.to_owned());
-    assert_eq!((new.len(), new[0].old, &new[0].values), (2, 1, &[owned("a"), None, None]));
-    assert_eq!((new[1].old, &new[1].values), (0, &[owned("b"), owned(soul), owned("{ \"name\": \"Ada\" }")]));
-    assert_eq!(reports[1].characters, soul.chars().count());
-    assert!(reports[1].notes.is_empty());
+    let [(a, no_soul, no_identity), (b, kept, identity)] = &new[..] else { panic!("{new:?}") };
+    assert_eq!((a.agent.as_str(), no_soul, no_identity), ("a", &None, &None));
+    assert_eq!((kept.as_deref(), identity), (Some(soul), &Some(json!({ "name": "Ada" }))));
+    assert_eq!(b.characters, soul.chars().count());
+    assert!(b.notes.is_empty());
 }
 
 #[test]
@@ -151,11 +142,11 @@ fn two_agents_of_one_name_are_refused() {
 
 #[test]
 fn changes_of_an_agent_are_noted() {
-    let (new, reports) = agents(&agent_table(vec![vec![text("a\nb"), text("x\0"), text("Ada")]])).unwrap();
-    assert_eq!(new[0].values[1].as_deref(), Some("x\u{fffd}"));
-    assert_eq!(new[0].values[2].as_deref(), Some(r#"{"description":"Ada"}"#));
+    let new = agents(&agent_table(vec![vec![text("a\nb"), text("x\0"), text("Ada")]])).unwrap();
+    let (report, soul, identity) = &new[0];
+    assert_eq!((soul.as_deref(), identity), (Some("x\u{fffd}"), &Some(json!({ "description": "Ada" }))));
     assert_eq!(
-        reports[0].notes,
+        report.notes,
         [
             "1 NUL characters of the soul became U+FFFD",
             "the identity was no JSON object, and became the description in one",
@@ -197,19 +188,18 @@ fn content_becomes_text() {
 
 #[test]
 fn identities_are_objects_afterwards() {
-    let object = r#"{"name": "Ada", "name": 1}"#;
-    assert_eq!(to_identity(object), (Some(object.into()), None));
+    assert_eq!(to_identity(r#"{"name": "Ada", "name": 1}"#), (Some(json!({ "name": 1 })), None));
     assert_eq!(to_identity(" null "), (None, None));
-    for (text, json) in [
-        ("Ada", r#"{"description":"Ada"}"#),
-        (r#""a \"b\" \u0000""#, "{\"description\":\"a \\\"b\\\" \u{fffd}\"}"),
-        ("[1e999, 2]", r#"{"description":"[1e999,2]"}"#),
-        (r#"{"a": 1e999}"#, r#"{"description":"{\"a\":1e999}"}"#),
-        ("true", r#"{"description":"true"}"#),
-        (r#"{"a": "\u0000 \\u0000 \\\u0000"}"#, r#"{"a": "\ufffd \\u0000 \\\ufffd"}"#),
+    for (text, object) in [
+        ("Ada", json!({ "description": "Ada" })),
+        (r#""a \"b\" \u0000""#, json!({ "description": "a \"b\" \u{fffd}" })),
+        ("[1e999, 2]", json!({ "description": "[1e999,2]" })),
+        (r#"{"a": 1e999}"#, json!({ "description": "{\"a\":1e999}" })),
+        ("true", json!({ "description": "true" })),
+        (r#"{"a": "\u0000 \\u0000 \\\u0000"}"#, json!({ "a": "\u{fffd} \\u0000 \\\u{fffd}" })),
     ] {
         let (identity, note) = to_identity(text);
-        assert_eq!(identity.as_deref(), Some(json));
+        assert_eq!(identity, Some(object));
         assert!(note.is_some(), "{text}");
     }
     for empty in ["", "\"\""] {
