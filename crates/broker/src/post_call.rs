@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::audit::{Event, Outcome as AuditOutcome, Read, Record};
+use embody_store::audit::{AuditOutcome, Event, Read, Record};
 use embody_store::outbox::NewObservation;
 use embody_wire::Outcome;
 use serde_json::json;

@@ -92,16 +92,6 @@ pub(crate) fn not_found(id: &str) -> CliError {
         .hint("`embody approvals list` lists the calls that wait for approval")
 }
 
-pub(crate) fn status_name(status: ApprovalStatus) -> &'static str {
-    match status {
-        ApprovalStatus::Pending => "pending",
-        ApprovalStatus::Approved => "approved",
-        ApprovalStatus::Denied => "denied",
-        ApprovalStatus::Expired => "expired",
-        ApprovalStatus::Used => "used",
-    }
-}
-
 /// Whether serde_json can convert the text to a `Value`: not if it has one of its private keys, which older versions stored.
 fn is_convertible(args: &RawValue) -> bool {
     serde_json::from_str::<serde_json::Value>(args.get()).is_ok()
@@ -142,7 +132,7 @@ impl<'a> ApprovalJson<'a> {
             args: RawValue::from_string(approval.args.clone()).ok().filter(|args| is_convertible(args)),
             reason: &approval.reason,
             flags: &approval.flags,
-            status: status_name(approval.status),
+            status: approval.status.name(),
             decided_by: approval.decided_by.as_deref(),
             created_at: time::rfc3339(approval.created_at),
             expires_at: time::rfc3339(approval.expires_at),

@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use embody_store::audit::{Actor, Arguments, AuditedCall, Event, Intent, Record};
+use embody_store::audit::{Actor, AuditedCall, Event, Intent, Record, RedactedArguments};
 use embody_store::memories::{MemorySearch, NewMemory};
 use embody_store::{DatabaseUrl, Scope, Store};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -102,7 +102,7 @@ async fn append(backend: &str, store: &Store, tasks: usize) {
 
 fn intent(task: usize) -> Record {
     let arguments =
-        Arguments::of(r#"{"to":"bob@example.com","text":"the minutes of the meeting are attached"}"#);
+        RedactedArguments::of(r#"{"to":"bob@example.com","text":"the minutes of the meeting are attached"}"#);
     let call = AuditedCall {
         call_id: uuid::Uuid::now_v7().to_string(),
         body: "mail".into(),

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use embody_store::audit::{Actor, Arguments, AuditedCall, ChainState, Intent, Outcome as CallOutcome};
+use embody_store::audit::{Actor, AuditOutcome, AuditedCall, ChainState, Intent, RedactedArguments};
 use embody_store::incoming::{FinishIncoming, IncomingState, NewIncoming};
 use embody_store::instructions::{InstructionsChange, InstructionsOutcome};
 use embody_store::memories::{MemorySearch, NewMemory};
@@ -153,11 +153,11 @@ async fn one(
                 body: "mail".into(),
                 tool: "send".into(),
                 class: "human_visible_write".into(),
-                args: Arguments::of("{}"),
+                args: RedactedArguments::of("{}"),
             };
             let actor = Actor { user: user.clone(), agent: None, session: None, channel: None };
             let begun = store.audit().begin(&actor, Intent { call, approval: None }).await?;
-            store.audit().finish(begun, CallOutcome::Done, None).await?;
+            store.audit().finish(begun, AuditOutcome::Done, None).await?;
             Ack::Intent { user, call: text.to_owned() }
         }
         5 => {

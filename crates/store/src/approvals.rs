@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::areas::Approvals;
-use crate::audit::{Action, Actor, Arguments, Intent, RecordedIntent};
+use crate::audit::{Action, Actor, Intent, RecordedIntent, RedactedArguments};
 use crate::changes::Topic;
 use crate::db::{Conn, Sql, Value, args, audited, from_row, names, transaction};
 use crate::error::{Error, ErrorKind, Result};
@@ -35,7 +35,7 @@ pub enum ApprovalStatus {
 }
 
 names! {
-    ApprovalStatus {
+    pub ApprovalStatus {
         Pending = "pending", Approved = "approved", Denied = "denied", Expired = "expired", Used = "used",
     }
 }
@@ -173,12 +173,12 @@ pub enum ApprovalUse {
     /// The approval is used up and the intent is durable.
     Used(RecordedIntent),
     /// Nothing is written.
-    Refused(Refusal),
+    Refused(UnusableApproval),
 }
 
 /// Why an approval does not cover a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum UnusableApproval {
     Missing,
     Pending,
     Denied,
@@ -296,7 +296,7 @@ impl Approvals<'_> {
     /// Asks for an approval, or finds the one that the same call of the same agent asked for before, in any session.
     pub async fn ask(self, ask: ApprovalRequest) -> Result<AskResult> {
         check(&ask)?;
-        let digest = Arguments::of(&ask.args).digest().to_owned();
+        let digest = RedactedArguments::of(&ask.args).digest().to_owned();
         transaction!(self.store, |conn| {
             let asked = self::ask(conn, &ask, &digest).await?;
             let changed = matches!(asked.asked, AskOutcome::New(_)) || asked.expired.is_some();
@@ -311,7 +311,7 @@ impl Approvals<'_> {
     /// if that is not done. It is returned once, unless `ask` has returned it. If it was decided, it was given and unused.
     pub async fn take_expired(self, ask: ApprovalRequest) -> Result<Option<Approval>> {
         check(&ask)?;
-        let digest = Arguments::of(&ask.args).digest().to_owned();
+        let digest = RedactedArguments::of(&ask.args).digest().to_owned();
         transaction!(self.store, |conn| {
             let now = clock(conn).await?;
             let ApprovalRequest { scope, body, tool, pin, policy, .. } = &ask;
@@ -493,7 +493,7 @@ async fn decide(conn: &mut Conn, decide: DecideApproval) -> Result<DecideOutcome
 }
 
 /// Uses the approval; if it cannot be used, why.
-async fn consume(conn: &mut Conn, wanted: &UseApproval) -> Result<Option<Refusal>> {
+async fn consume(conn: &mut Conn, wanted: &UseApproval) -> Result<Option<UnusableApproval>> {
     let UseApproval { id, actor: Actor { user, .. }, intent: Intent { call, .. }, pin, policy } = wanted;
     let (body, tool, digest) = (call.body.as_str(), call.tool.as_str(), call.args.digest());
     let now = clock(conn).await?;
@@ -502,15 +502,15 @@ async fn consume(conn: &mut Conn, wanted: &UseApproval) -> Result<Option<Refusal
         conn.notify(Topic::Approvals).await?;
         return Ok(None);
     }
-    let Some(found) = one(conn, user, id).await? else { return Ok(Some(Refusal::Missing)) };
+    let Some(found) = one(conn, user, id).await? else { return Ok(Some(UnusableApproval::Missing)) };
     let bound = (found.body.as_str(), found.tool.as_str(), found.digest.as_str(), &found.pin, &found.policy);
     Ok(Some(match found.status {
-        _ if bound != (body, tool, digest, pin, policy) => Refusal::OtherCall,
-        ApprovalStatus::Pending => Refusal::Pending,
-        ApprovalStatus::Denied => Refusal::Denied,
-        ApprovalStatus::Used => Refusal::Used,
-        ApprovalStatus::Expired => Refusal::Expired,
+        _ if bound != (body, tool, digest, pin, policy) => UnusableApproval::OtherCall,
+        ApprovalStatus::Pending => UnusableApproval::Pending,
+        ApprovalStatus::Denied => UnusableApproval::Denied,
+        ApprovalStatus::Used => UnusableApproval::Used,
+        ApprovalStatus::Expired => UnusableApproval::Expired,
         // It expired between the two statements.
-        ApprovalStatus::Approved => Refusal::Expired,
+        ApprovalStatus::Approved => UnusableApproval::Expired,
     }))
 }

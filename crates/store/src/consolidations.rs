@@ -6,7 +6,7 @@
 use crate::areas::Consolidations;
 use crate::db::{Conn, Sql, Value, args, from_row, listed, transaction};
 use crate::error::{Error, ErrorKind, Result};
-use crate::leases::{self, Claim, Lease, LeaseStatus, clock};
+use crate::leases::{self, Lease, LeaseStatus, LeasedRow, clock};
 use crate::memories::{Merge, alike};
 use crate::store::{Scope, new_id};
 
@@ -20,7 +20,7 @@ pub struct ConsolidationClaim {
     pub looked_seq: i64,
 }
 
-impl Claim for ConsolidationClaim {
+impl LeasedRow for ConsolidationClaim {
     fn key(&self) -> Vec<Value> {
         args![self.scope.user(), self.scope.agent(), self.fence]
     }
@@ -387,30 +387,30 @@ mod tests {
     async fn no_statement_walks_through_a_whole_scope() {
         let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let mut conn = store.db().reader().await.unwrap();
-        let statements: [Sql; 13] = [
-            UNSEEN.into(),
-            EXPIRED.into(),
-            OVERDUE.into(),
-            UNDATED.into(),
-            OLDEST.into(),
-            ARCHIVE,
-            PRUNE,
-            EXPIRE.into(),
-            ITEMS.into(),
-            RESTORE.into(),
-            alike::ALIKE,
-            alike::NEIGHBOURS.into(),
-            alike::UNLEARN.into(),
+        let statements: [&str; 13] = [
+            UNSEEN,
+            EXPIRED,
+            OVERDUE,
+            UNDATED,
+            OLDEST,
+            ARCHIVE.sqlite,
+            PRUNE.sqlite,
+            EXPIRE,
+            ITEMS,
+            RESTORE,
+            alike::ALIKE.sqlite,
+            alike::NEIGHBOURS,
+            alike::UNLEARN,
         ];
         for sql in statements {
-            let explained: &'static str = format!("EXPLAIN QUERY PLAN {}", sql.sqlite).leak();
+            let explained = format!("EXPLAIN QUERY PLAN {sql}");
             let plan: Vec<(i64, i64, i64, String)> = conn.fetch_all(explained, args![]).await.unwrap();
             for (.., step) in &plan {
                 let walks = step.contains("(user_id=? AND agent=?)")
                     || (step.starts_with("SCAN") && !step.contains("json_each"));
-                assert!(!walks && !step.contains("TEMP B-TREE FOR ORDER"), "{}\n{plan:#?}", sql.sqlite);
+                assert!(!walks && !step.contains("TEMP B-TREE FOR ORDER"), "{sql}\n{plan:#?}");
             }
-            assert!(plan.iter().any(|(.., step)| step.contains("SEARCH")), "{}\n{plan:#?}", sql.sqlite);
+            assert!(plan.iter().any(|(.., step)| step.contains("SEARCH")), "{sql}\n{plan:#?}");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::changes::Topic;
 use crate::db::{Conn, Sql, Value, WithFence, args, from_row, names, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{
-    self, Claim, Lease, LeaseStatus, check_duration, claim_sql, clock, finish_sql, prune_sql, renew_sql,
+    self, Lease, LeaseStatus, LeasedRow, check_duration, claim_sql, clock, finish_sql, prune_sql, renew_sql,
 };
 use crate::outgoing::{self, NewOutgoing, add_replies, stored_reason};
 use crate::store::{Scope, check_name, check_text, new_id};
@@ -98,7 +98,7 @@ pub struct IncomingClaim {
     pub fence: i64,
 }
 
-impl Claim for IncomingClaim {
+impl LeasedRow for IncomingClaim {
     fn key(&self) -> Vec<Value> {
         args![&self.incoming.user, &self.incoming.id, self.fence]
     }

@@ -50,7 +50,7 @@ impl LeaseStatus {
 }
 
 /// A row of a queue that a worker has claimed.
-pub(crate) trait Claim {
+pub(crate) trait LeasedRow {
     /// The key columns and the fence: the first parameters of every statement on the row.
     fn key(&self) -> Vec<Value>;
 }
@@ -73,7 +73,7 @@ pub(crate) async fn claim<T: Row>(
 pub(crate) async fn renew(
     conn: &mut Conn,
     sql: &'static str,
-    claim: &impl Claim,
+    claim: &impl LeasedRow,
     duration: Duration,
 ) -> Result<LeaseStatus> {
     let now = clock(conn).await?;
@@ -84,7 +84,7 @@ pub(crate) async fn renew(
 pub(crate) async fn update(
     conn: &mut Conn,
     sql: &'static str,
-    claim: &impl Claim,
+    claim: &impl LeasedRow,
     values: Vec<Value>,
 ) -> Result<LeaseStatus> {
     conn.execute(sql, [claim.key(), values].concat()).await.map(LeaseStatus::by)
@@ -197,7 +197,7 @@ pub struct LeaderLease {
     pub fence: i64,
 }
 
-impl Claim for LeaderLease {
+impl LeasedRow for LeaderLease {
     fn key(&self) -> Vec<Value> {
         args![&self.name, self.fence]
     }

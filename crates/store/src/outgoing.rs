@@ -8,7 +8,7 @@ use crate::changes::Topic;
 use crate::db::{Conn, Sql, Value, WithFence, args, from_row, names, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{
-    self, Claim, Lease, LeaseStatus, check_duration, claim_sql, clock, finish_sql, prune_sql, renew_sql,
+    self, Lease, LeaseStatus, LeasedRow, check_duration, claim_sql, clock, finish_sql, prune_sql, renew_sql,
 };
 use crate::store::{Scope, check_name, check_text, new_id};
 use crate::threads::{self, NewMessage};
@@ -95,7 +95,7 @@ pub struct OutgoingClaim {
     pub fence: i64,
 }
 
-impl Claim for OutgoingClaim {
+impl LeasedRow for OutgoingClaim {
     fn key(&self) -> Vec<Value> {
         args![&self.outgoing.user, &self.outgoing.id, self.fence]
     }

@@ -10,7 +10,7 @@ use crate::changes::Topic;
 use crate::db::{Conn, Lenient, Sql, Value, WithFence, args, flag, from_row, names, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{
-    self, Claim, Lease, LeaseStatus, check_duration, claim_sql, clock, finish_sql, later, renew_sql,
+    self, Lease, LeaseStatus, LeasedRow, check_duration, claim_sql, clock, finish_sql, later, renew_sql,
 };
 use crate::store::{Scope, check_name, check_text, new_id, now};
 use crate::untrusted_reads::ReadOrigin;
@@ -124,7 +124,7 @@ impl ScheduleClaim {
     }
 }
 
-impl Claim for ScheduleClaim {
+impl LeasedRow for ScheduleClaim {
     fn key(&self) -> Vec<Value> {
         args![&self.schedule.user, &self.schedule.id, self.fence]
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::areas::Sessions;
 use crate::db::{Conn, Sql, Value, args, audited, from_row, transaction};
 use crate::error::{Error, ErrorKind, Result};
-use crate::leases::{self, Claim, Lease, LeaseStatus, clock, earlier, finish_sql, prune_sql};
+use crate::leases::{self, Lease, LeaseStatus, LeasedRow, clock, earlier, finish_sql, prune_sql};
 use crate::store::{Scope, check_name, check_text, now};
 
 const HOST_LIMIT: usize = 16 * 1024;
@@ -101,7 +101,7 @@ pub enum Bootstrap {
     Missing,
 }
 
-impl Claim for BootstrapClaim {
+impl LeasedRow for BootstrapClaim {
     fn key(&self) -> Vec<Value> {
         args![&self.user, &self.session, self.fence]
     }

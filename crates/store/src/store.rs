@@ -9,7 +9,9 @@ use tokio::task::JoinHandle;
 
 use crate::audit::{Chain, ChainFiles};
 use crate::changes::Watch;
-use crate::db::{Begin, Conn, Db, Row, Sql, Value, WriteFuture, WriteTx, dialect, migrate, postgres, sqlite};
+use crate::db::{
+    Begin, Conn, Db, Row, Statement, Value, WriteFuture, WriteTx, dialect, migrate, postgres, sqlite,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::outbox::QuotaCache;
 
@@ -225,19 +227,19 @@ impl Store {
         self.db().reader().await
     }
 
-    pub(crate) async fn fetch_all<T: Row>(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<T>> {
+    pub(crate) async fn fetch_all<T: Row>(&self, sql: impl Statement, values: Vec<Value>) -> Result<Vec<T>> {
         self.reader().await?.fetch_all(sql, values).await
     }
 
     pub(crate) async fn fetch_optional<T: Row>(
         &self,
-        sql: impl Into<Sql>,
+        sql: impl Statement,
         values: Vec<Value>,
     ) -> Result<Option<T>> {
         self.reader().await?.fetch_optional(sql, values).await
     }
 
-    pub(crate) async fn fetch_one<T: Row>(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<T> {
+    pub(crate) async fn fetch_one<T: Row>(&self, sql: impl Statement, values: Vec<Value>) -> Result<T> {
         self.reader().await?.fetch_one(sql, values).await
     }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use embody_store::audit::{Event, Outcome as AuditOutcome, Read, Record};
+use embody_store::audit::{AuditOutcome, Event, Read, Record};
 use embody_wire::server::{code, failure};
 use embody_wire::{Outcome, off_runtime};
 use serde_json::value::RawValue;

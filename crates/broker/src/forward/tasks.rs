@@ -5,9 +5,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use embody_store::audit::{
-    Arguments as AuditedArguments, Event, Outcome as AuditOutcome, Record, TaskMessage, TaskMessageKind,
-};
+use embody_store::audit::{AuditOutcome, Event, Record, RedactedArguments, TaskMessage, TaskMessageKind};
 use embody_wire::Outcome;
 use embody_wire::server::{code, failure};
 use serde::Deserialize;
@@ -124,7 +122,7 @@ fn has_ended(method: &str, outcome: &Outcome) -> bool {
 
 pub(crate) struct TaskAudit {
     kind: TaskMessageKind,
-    answers: Option<AuditedArguments>,
+    answers: Option<RedactedArguments>,
 }
 
 pub(crate) struct TaskTarget<'a> {
@@ -149,7 +147,7 @@ impl TaskAudit {
                 let given = params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
                 let answers = given.map(|Params { input_responses }| {
                     let text = input_responses.get();
-                    AuditedArguments::of(canonical(text).as_deref().unwrap_or(text))
+                    RedactedArguments::of(canonical(text).as_deref().unwrap_or(text))
                 });
                 Some(Self { kind: TaskMessageKind::Update, answers })
             }
@@ -334,7 +332,7 @@ mod tests {
         let answers = TaskAudit::read("tasks/update", Some(&params)).unwrap().answers.unwrap();
         assert_eq!(answers.excerpt().to_string(), r#"{"a":1,"b":{"token":"[redacted]"}}"#);
         // The order of members does not matter.
-        assert_eq!(answers, AuditedArguments::of(r#"{"a":1,"b":{"token":"secret"}}"#));
+        assert_eq!(answers, RedactedArguments::of(r#"{"a":1,"b":{"token":"secret"}}"#));
         assert!(TaskAudit::read("tasks/update", None).unwrap().answers.is_none());
     }
 }

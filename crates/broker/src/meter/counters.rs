@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use embody_store::audit::{DecisionKind, Outcome};
+use embody_store::audit::{AuditOutcome, DecisionKind};
 
 use super::Meter;
 use crate::policy::Class;
@@ -46,19 +46,19 @@ impl Body {
         }
     }
 
-    pub(crate) fn finish(&self, class: Class, outcome: Option<Outcome>, timing: &Timing) {
+    pub(crate) fn finish(&self, class: Class, outcome: Option<AuditOutcome>, timing: &Timing) {
         if let Some(outcomes) = self.outcomes.get(class as usize) {
             outcomes.add(outcome_index(outcome));
         }
         let upstream = Duration::from_nanos(timing.upstream_ns.load(Ordering::Relaxed));
         let aside = Duration::from_nanos(timing.aside_ns.load(Ordering::Relaxed));
-        if outcome.is_some_and(|outcome| outcome != Outcome::Denied) {
+        if outcome.is_some_and(|outcome| outcome != AuditOutcome::Denied) {
             self.upstream.record(upstream);
         }
         self.overhead.record(timing.began.elapsed().saturating_sub(upstream + aside));
     }
 
-    pub(super) fn outcomes(&self, class: Class, outcome: Option<Outcome>) -> u64 {
+    pub(super) fn outcomes(&self, class: Class, outcome: Option<AuditOutcome>) -> u64 {
         self.outcomes.get(class as usize).map_or(0, |outcomes| outcomes.get(outcome_index(outcome)))
     }
 
@@ -67,7 +67,7 @@ impl Body {
     }
 }
 
-fn outcome_index(outcome: Option<Outcome>) -> usize {
+fn outcome_index(outcome: Option<AuditOutcome>) -> usize {
     outcome.map_or(OUTCOMES.len() - 1, |outcome| outcome as usize)
 }
 
@@ -277,15 +277,20 @@ fn seconds(ns: u64) -> f64 {
 }
 
 /// How calls end; `None` is a call that was not permitted.
-pub(super) const OUTCOMES: [Option<Outcome>; 5] =
-    [Some(Outcome::Done), Some(Outcome::Failed), Some(Outcome::Unknown), Some(Outcome::Denied), None];
+pub(super) const OUTCOMES: [Option<AuditOutcome>; 5] = [
+    Some(AuditOutcome::Done),
+    Some(AuditOutcome::Failed),
+    Some(AuditOutcome::Unknown),
+    Some(AuditOutcome::Denied),
+    None,
+];
 
-pub(super) const fn outcome_label(outcome: Option<Outcome>) -> &'static str {
+pub(super) const fn outcome_label(outcome: Option<AuditOutcome>) -> &'static str {
     match outcome {
-        Some(Outcome::Done) => "done",
-        Some(Outcome::Failed) => "failed",
-        Some(Outcome::Unknown) => "unknown",
-        Some(Outcome::Denied) => "not_sent",
+        Some(AuditOutcome::Done) => "done",
+        Some(AuditOutcome::Failed) => "failed",
+        Some(AuditOutcome::Unknown) => "unknown",
+        Some(AuditOutcome::Denied) => "not_sent",
         None => "refused",
     }
 }
@@ -341,13 +346,13 @@ mod tests {
         let bodies = Bodies::default();
         let timing = Timing::since(Instant::now());
         timing.upstream(Duration::from_secs(1));
-        bodies.of("desk").finish(Class::Write, Some(Outcome::Done), &timing);
+        bodies.of("desk").finish(Class::Write, Some(AuditOutcome::Done), &timing);
         bodies.of("lamp").record_decision(Class::Read, DecisionKind::Bounce);
         let desk = bodies.of("desk");
         assert_eq!(
             (
-                desk.outcomes(Class::Write, Some(Outcome::Done)),
-                desk.outcomes(Class::Read, Some(Outcome::Done))
+                desk.outcomes(Class::Write, Some(AuditOutcome::Done)),
+                desk.outcomes(Class::Read, Some(AuditOutcome::Done))
             ),
             (1, 0)
         );

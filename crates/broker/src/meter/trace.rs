@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use embody_store::Principal;
-use embody_store::audit::{DecisionKind, Outcome as AuditOutcome};
+use embody_store::audit::{AuditOutcome, DecisionKind};
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
 use embody_wire::server::{Call, Era, MODERN};

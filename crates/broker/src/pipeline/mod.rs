@@ -19,7 +19,7 @@ pub(crate) mod send;
 use std::sync::Arc;
 
 use embody_store::Principal;
-use embody_store::audit::Outcome as AuditOutcome;
+use embody_store::audit::AuditOutcome;
 use embody_wire::Outcome;
 use embody_wire::server::{Call, code};
 use serde_json::value::RawValue;

@@ -2,7 +2,7 @@
 //! code. It has no `structuredContent`, which clients validate against `outputSchema` even on errors; data for programs is in
 //! `_meta`. See `docs/results.md`.
 
-use embody_store::audit::{DecisionKind, Outcome as AuditOutcome};
+use embody_store::audit::{AuditOutcome, DecisionKind};
 use embody_text::{truncate, without_control};
 use embody_wire::server::{code, failure, failure_with};
 use embody_wire::{Error, Outcome};

@@ -12,7 +12,7 @@ use embody_store::approvals::{
     Answer as StoredAnswer, Approval, ApprovalFilter, ApprovalRequest, ApprovalStatus, ApprovalUse,
     AskOutcome, DecideApproval, DecideOutcome, UseApproval,
 };
-use embody_store::audit::{Actor, Arguments as Audited, AuditedCall, Intent};
+use embody_store::audit::{Actor, AuditedCall, Intent, RedactedArguments};
 use embody_store::{DatabaseUrl, Scope, Store};
 use embody_wire::Outcome;
 use embody_wire::server::HostResponse;
@@ -535,7 +535,7 @@ async fn use_up(store: &Store, approval: &Approval) {
         body: approval.body.clone(),
         tool: approval.tool.clone(),
         class: approval.class.clone(),
-        args: Audited::of(Call::new().arguments.canonical()),
+        args: RedactedArguments::of(Call::new().arguments.canonical()),
     };
     let actor = Actor { user: approval.user.clone(), agent: None, session: None, channel: None };
     let used = UseApproval {

@@ -16,7 +16,7 @@ use embody_store::approvals::{
 use serde_json::json;
 
 use super::Context;
-use crate::approvals::{ApprovalJson, check_approvable, check_decision, not_found, status_name};
+use crate::approvals::{ApprovalJson, check_approvable, check_decision, not_found};
 use crate::error::CliError;
 use crate::output::{self, printable};
 use crate::{store, time};
@@ -120,7 +120,7 @@ fn as_text(approval: &Approval) -> String {
         ApprovalStatus::Pending => format!("{DIM}{id}  until {end}{DIM:#}\n"),
         status => {
             let by = approval.decided_by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
-            format!("{DIM}{id}  {}{}{DIM:#}\n", status_name(status), printable(&by))
+            format!("{DIM}{id}  {}{}{DIM:#}\n", status.name(), printable(&by))
         }
     };
     match approval_text(&ApprovalView::from(approval)) {

@@ -103,7 +103,9 @@ fn as_text(status: &Status, up: Option<&UpProcess>) -> String {
         "unknown",
         match status.unknown_outcomes.len() {
             0 => "none".to_owned(),
-            count => format!("{BAD}{count}{BAD:#} messages or runs with an unknown outcome; they are not repeated"),
+            count => {
+                format!("{BAD}{count}{BAD:#} messages or runs with an unknown outcome; they are not repeated")
+            }
         },
     );
     for outcome in status.unknown_outcomes.iter().take(LISTED) {

@@ -20,7 +20,6 @@ use super::WebState;
 use super::auth::ApiCaller;
 use super::chat;
 use super::error::ApiError;
-use crate::approvals;
 use crate::time::rfc3339;
 
 const MAX_THREADS: u32 = 200;
@@ -116,7 +115,7 @@ async fn approval_states(
     for id in messages.iter().rev().filter_map(ParsedMessage::waited_for).take(MAX_LOOKUPS) {
         if !states.contains_key(id) {
             let found = store.approvals().get(scope.user(), id).await?;
-            states.insert(id.to_owned(), found.map_or(UNKNOWN, |found| approvals::status_name(found.status)));
+            states.insert(id.to_owned(), found.map_or(UNKNOWN, |found| found.status.name()));
         }
     }
     Ok(states)

@@ -6,7 +6,7 @@ use embody_store::Scope;
 use embody_store::approvals::{
     Answer, Approval, ApprovalRequest, ApprovalStatus, ApprovalUse, AskOutcome, DecideApproval, UseApproval,
 };
-use embody_store::audit::{Actor, Arguments, AuditedCall, Intent};
+use embody_store::audit::{Actor, AuditedCall, Intent, RedactedArguments};
 use embody_store::pins::{Definition, PinState, SeenTool};
 use serde_json::{Value, json};
 
@@ -160,7 +160,7 @@ fn used_approvals_are_rejected(stored: &StoreFixture) {
         body: approval.body.clone(),
         tool: approval.tool.clone(),
         class: approval.class.clone(),
-        args: Arguments::of(&approval.args),
+        args: RedactedArguments::of(&approval.args),
     };
     let used = UseApproval {
         id: id.clone(),

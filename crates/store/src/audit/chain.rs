@@ -206,7 +206,7 @@ async fn insert(conn: &mut Conn, rows: Vec<Vec<crate::db::Value>>) -> Result<()>
         ErrorKind::Conflict => {
             Error::new(ErrorKind::Corrupt, "the audit chain has records that its counter does not know")
                 .because(error)
-                .hint("somebody changed the database: `embody audit verify` says more")
+                .hint("the database was changed by another program: `embody audit verify` reports where")
         }
         _ => error,
     })

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::redact::{Arguments, redact_text};
+use super::redact::{RedactedArguments, redact_text};
 use crate::error::{Error, Result};
 use crate::store::{check_name, new_id, now};
 
@@ -43,7 +43,7 @@ pub struct AuditedCall {
     /// As the policy names it.
     pub class: String,
     #[serde(flatten)]
-    pub args: Arguments,
+    pub args: RedactedArguments,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -57,14 +57,14 @@ pub struct Intent {
 #[derive(Clone, Debug, Serialize)]
 pub struct CallEnd {
     pub call_id: String,
-    pub outcome: Outcome,
+    pub outcome: AuditOutcome,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum AuditOutcome {
     Done,
     /// The body reported a failure.
     Failed,
@@ -119,7 +119,7 @@ impl DecisionKind {
 pub struct Read {
     #[serde(flatten)]
     pub call: AuditedCall,
-    pub outcome: Outcome,
+    pub outcome: AuditOutcome,
 }
 
 #[derive(Clone, Debug)]
@@ -294,9 +294,9 @@ pub struct TaskMessage {
     pub task: String,
     pub said: TaskMessageKind,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub args: Option<Arguments>,
+    pub args: Option<RedactedArguments>,
     /// Whether the body accepted the message; not the result of the task.
-    pub outcome: Outcome,
+    pub outcome: AuditOutcome,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }

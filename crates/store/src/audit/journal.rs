@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::entry::{Action, Actor, Call, CallEnd, Entry, Event, Intent, Operation, Outcome, Record};
+use super::entry::{Action, Actor, AuditOutcome, Call, CallEnd, Entry, Event, Intent, Operation, Record};
 use crate::areas::Audit;
 use crate::db::{Conn, Value, WriteTx, args, dialect};
 use crate::error::Result;
@@ -42,7 +42,12 @@ impl Audit<'_> {
 
     /// Records the outcome of a write with the next commit. If the record is lost, the outcome is unknown. An outcome
     /// may follow an `unknown` of [`Audit::close_unknown`] and then counts; no record follows any other outcome.
-    pub async fn finish(self, begun: RecordedIntent, outcome: Outcome, detail: Option<String>) -> Result<()> {
+    pub async fn finish(
+        self,
+        begun: RecordedIntent,
+        outcome: AuditOutcome,
+        detail: Option<String>,
+    ) -> Result<()> {
         let end = CallEnd { call_id: begun.call_id, outcome, detail };
         self.append_deferred(Record { actor: begun.actor, event: Event::Outcome(end) }).await
     }
@@ -50,7 +55,7 @@ impl Audit<'_> {
     /// Records that the outcome of a write is unknown, if it has none when that is written: there is at most one
     /// `unknown`, and none after an outcome.
     pub async fn close_unknown(self, actor: Actor, call_id: String, detail: Option<String>) -> Result<()> {
-        let end = CallEnd { call_id, outcome: Outcome::Unknown, detail };
+        let end = CallEnd { call_id, outcome: AuditOutcome::Unknown, detail };
         let entry = Record { actor, event: Event::Outcome(end) }.entry()?;
         self.store.db().chained().append(entry.if_open()).await
     }

@@ -2,9 +2,9 @@
 //!
 //! It is never printed, and never used itself: each purpose has its own derived key.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -62,7 +62,7 @@ fn read(path: &Path) -> Result<Option<[u8; SIZE]>> {
         let mode = about.mode() & 0o7777;
         return unusable(
             format!("the audit key `{}` can be used by others: its mode is `{mode:o}`", path.display()),
-            "if nobody else has read it, take the others' rights away with chmod 600; if not, begin a new chain",
+            "if no other user has read it, restrict it with chmod 600; otherwise begin a new chain",
         );
     }
     if about.len() != SIZE as u64 {
@@ -80,23 +80,13 @@ fn read(path: &Path) -> Result<Option<[u8; SIZE]>> {
 pub(super) fn make_once(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let draft = folder.join(format!(".{name}.{}", uuid::Uuid::now_v7().simple()));
-    let made = write_whole(&draft, content).and_then(|()| match fs::hard_link(&draft, path) {
-        // A link never replaces a file, unlike a rename: of two processes that start at once the first wins.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        linked => linked,
-    });
-    let removed = match fs::remove_file(&draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    };
-    made.and(removed)?;
-    File::open(folder)?.sync_all()
-}
-
-fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = tempfile::Builder::new().prefix(".embody-").tempfile_in(folder)?;
     file.write_all(content)?;
-    file.sync_all()
+    file.as_file().sync_all()?;
+    match file.persist_noclobber(path) {
+        // Of two processes that start at once the first wins.
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {}
+        persisted => drop(persisted?),
+    }
+    File::open(folder)?.sync_all()
 }

@@ -16,10 +16,10 @@ mod verify;
 pub(crate) use self::chain::{Chain, ChainFiles};
 pub(crate) use self::entry::Entry;
 pub use self::entry::{
-    Action, Actor, AuditedCall, CallEnd, DecisionKind, DecisionRecord, Event, Intent, Operation, Outcome,
-    Read, Record, TaskMessage, TaskMessageKind,
+    Action, Actor, AuditOutcome, AuditedCall, CallEnd, DecisionKind, DecisionRecord, Event, Intent,
+    Operation, Read, Record, TaskMessage, TaskMessageKind,
 };
 pub use self::journal::RecordedIntent;
 pub use self::read::{AuditPages, AuditRecord};
-pub use self::redact::Arguments;
+pub use self::redact::RedactedArguments;
 pub use self::verify::{AuditReport, Break, ChainReport, ChainState, Fault};

@@ -8,13 +8,43 @@ use serde_json::value::RawValue;
 
 use super::chain::RecordFields;
 use crate::areas::Audit;
-use crate::db::{args, dialect};
+use crate::db::{Sql, args, dialect};
 use crate::error::{Error, Result};
 use crate::store::{Store, check_name, hex};
 
 /// Records of one page; each has at most 16 KiB unless it was tampered with.
 const PAGE: u32 = 256;
 const TAIL_LIMIT: u32 = 10_000;
+
+/// Records, with their texts as bytes: one that was tampered with may contain invalid UTF-8.
+macro_rules! records {
+    ($from:literal) => {
+        Sql {
+            sqlite: concat!(
+                "SELECT a.seq, a.at, CAST(a.chain AS BLOB), CAST(a.id AS BLOB), CAST(a.user_id AS BLOB), \
+                 CAST(a.agent AS BLOB), CAST(a.session AS BLOB), CAST(a.channel AS BLOB), \
+                 CAST(a.event AS BLOB), CAST(a.detail AS BLOB), a.mac FROM ",
+                $from
+            ),
+            pg: concat!(
+                "SELECT a.seq, a.at, convert_to(a.chain, 'UTF8'), convert_to(a.id, 'UTF8'), \
+                 convert_to(a.user_id, 'UTF8'), convert_to(a.agent, 'UTF8'), convert_to(a.session, 'UTF8'), \
+                 convert_to(a.channel, 'UTF8'), convert_to(a.event, 'UTF8'), convert_to(a.detail, 'UTF8'), \
+                 a.mac FROM ",
+                $from
+            ),
+        }
+    };
+}
+
+const RECORDS_AFTER: Sql = records!("audit a WHERE a.chain = $1 AND a.seq > $2 ORDER BY a.seq LIMIT +$3");
+const NEWEST: Sql = records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
+const NEWEST_OF_USER: Sql =
+    records!("audit a WHERE a.user_id = $2 ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
+const OPEN: Sql = records!(
+    "audit_open o JOIN audit a ON a.chain = o.chain AND a.seq = o.seq \
+     WHERE o.at < $1 ORDER BY o.at, o.chain, o.seq LIMIT +$2"
+);
 
 /// A record as it is stored. Events of newer versions stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -82,10 +112,10 @@ impl Audit<'_> {
         let count = count.min(TAIL_LIMIT);
         let mut conn = self.store.reader().await?;
         let rows: Vec<Row> = match user {
-            None => conn.fetch_all(dialect!(AUDIT_TAIL), args![count]).await?,
+            None => conn.fetch_all(NEWEST, args![count]).await?,
             Some(user) => {
                 check_name("user", user)?;
-                conn.fetch_all(dialect!(AUDIT_TAIL_OF_USER), args![count, user]).await?
+                conn.fetch_all(NEWEST_OF_USER, args![count, user]).await?
             }
         };
         Ok(rows.into_iter().rev().map(|row| AuditRecord::from(StoredRecord(row))).collect())
@@ -115,14 +145,13 @@ impl Audit<'_> {
     /// The intents of writes without an outcome before this time, oldest first. Those of ended processes have the
     /// outcome `unknown`; give a time before which no process can still be waiting.
     pub async fn open_writes(self, before: i64, limit: u32) -> Result<Vec<AuditRecord>> {
-        let rows: Vec<Row> =
-            self.store.fetch_all(dialect!(AUDIT_OPEN), args![before, limit.min(TAIL_LIMIT)]).await?;
+        let rows: Vec<Row> = self.store.fetch_all(OPEN, args![before, limit.min(TAIL_LIMIT)]).await?;
         Ok(rows.into_iter().map(|row| AuditRecord::from(StoredRecord(row))).collect())
     }
 
     pub(super) async fn page(self, chain: &str, after: i64) -> Result<Vec<StoredRecord>> {
         let mut conn = self.store.reader().await?;
-        let rows: Vec<Row> = conn.fetch_all(dialect!(AUDIT_PAGE), args![chain, after, PAGE]).await?;
+        let rows: Vec<Row> = conn.fetch_all(RECORDS_AFTER, args![chain, after, PAGE]).await?;
         Ok(rows.into_iter().map(StoredRecord).collect())
     }
 

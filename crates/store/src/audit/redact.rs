@@ -18,14 +18,14 @@ const MEMBERS_LIMIT: usize = 64;
 const DEPTH_LIMIT: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Arguments {
+pub struct RedactedArguments {
     #[serde(rename = "args_digest")]
     digest: String,
     #[serde(rename = "args_excerpt")]
     excerpt: Value,
 }
 
-impl Arguments {
+impl RedactedArguments {
     /// Of arguments in their canonical form; the digest is over exactly this text.
     pub fn of(canonical: &str) -> Self {
         let digest = blake3::hash(canonical.as_bytes()).to_hex().to_string();

@@ -5,10 +5,10 @@ use std::time::Duration;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow};
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
-use sqlx::{AssertSqlSafe, FromRow, Postgres, Sqlite, Transaction};
+use sqlx::{AssertSqlSafe, FromRow, Postgres, SqlStr, Sqlite, Transaction};
 use tokio::sync::OwnedMutexGuard;
 
-use super::{Sql, Value, args};
+use super::{Statement, Value, args};
 use crate::changes::{CHANNEL, Topic};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -83,22 +83,22 @@ impl Conn {
     }
 
     /// Returns the number of changed rows.
-    pub(crate) async fn execute(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<u64> {
-        let sql = sql.into();
+    pub(crate) async fn execute(&mut self, sql: impl Statement, values: Vec<Value>) -> Result<u64> {
+        let text = sql.text(self.is_postgres());
         match self.either() {
-            Either::Sqlite(conn) => Ok(sqlite(sql, values).execute(conn).await?.rows_affected()),
+            Either::Sqlite(conn) => Ok(sqlite(text, values).execute(conn).await?.rows_affected()),
             Either::Pg(conn, cached) => {
-                Ok(timely(pg(sql, values).persistent(cached).execute(conn)).await?.rows_affected())
+                Ok(timely(pg(text, values).persistent(cached).execute(conn)).await?.rows_affected())
             }
         }
     }
 
     pub(crate) async fn fetch_all<T: Row>(
         &mut self,
-        sql: impl Into<Sql>,
+        sql: impl Statement,
         values: Vec<Value>,
     ) -> Result<Vec<T>> {
-        let all = match self.rows(sql.into(), values).await? {
+        let all = match self.rows(sql.text(self.is_postgres()), values).await? {
             Rows::Sqlite(rows) => rows.iter().map(T::from_row).collect::<sqlx::Result<_>>(),
             Rows::Pg(rows) => rows.iter().map(T::from_row).collect::<sqlx::Result<_>>(),
         };
@@ -106,24 +106,24 @@ impl Conn {
     }
 
     /// Not generic, so that it is compiled once.
-    async fn rows(&mut self, sql: Sql, values: Vec<Value>) -> Result<Rows> {
+    async fn rows(&mut self, text: SqlStr, values: Vec<Value>) -> Result<Rows> {
         match self.either() {
-            Either::Sqlite(conn) => Ok(Rows::Sqlite(sqlite(sql, values).fetch_all(conn).await?)),
+            Either::Sqlite(conn) => Ok(Rows::Sqlite(sqlite(text, values).fetch_all(conn).await?)),
             Either::Pg(conn, cached) => {
-                Ok(Rows::Pg(timely(pg(sql, values).persistent(cached).fetch_all(conn)).await?))
+                Ok(Rows::Pg(timely(pg(text, values).persistent(cached).fetch_all(conn)).await?))
             }
         }
     }
 
     pub(crate) async fn fetch_optional<T: Row>(
         &mut self,
-        sql: impl Into<Sql>,
+        sql: impl Statement,
         values: Vec<Value>,
     ) -> Result<Option<T>> {
         Ok(self.fetch_all(sql, values).await?.into_iter().next())
     }
 
-    pub(crate) async fn fetch_one<T: Row>(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<T> {
+    pub(crate) async fn fetch_one<T: Row>(&mut self, sql: impl Statement, values: Vec<Value>) -> Result<T> {
         self.fetch_optional(sql, values)
             .await?
             .ok_or_else(|| Error::new(ErrorKind::Other, "a row that must be there is missing"))
@@ -143,18 +143,8 @@ impl Conn {
             let count = if self.is_postgres() { left.min(BINDS_LIMIT / width) } else { lite_rows(left) };
             left -= count;
             let places = places(count, width, self.is_postgres());
-            let text = AssertSqlSafe(format!("{head} VALUES {places} {tail}"));
-            let values = rows.by_ref().take(count).flatten();
-            match self.either() {
-                Either::Sqlite(conn) => {
-                    let query = values.fold(sqlx::query(text), |query, value| value.bind_lite(query));
-                    query.execute(conn).await?;
-                }
-                Either::Pg(conn, _) => {
-                    let query = values.fold(sqlx::query(text), |query, value| value.bind_pg(query));
-                    timely(query.persistent(false).execute(conn)).await?;
-                }
-            }
+            let values = rows.by_ref().take(count).flatten().collect();
+            self.execute(format!("{head} VALUES {places} {tail}"), values).await?;
         }
         Ok(())
     }
@@ -170,12 +160,12 @@ impl Conn {
     }
 }
 
-fn sqlite(sql: Sql, values: Vec<Value>) -> Query<'static, Sqlite, SqliteArguments> {
-    values.into_iter().fold(sqlx::query(sql.sqlite), |query, value| value.bind_lite(query))
+fn sqlite(text: SqlStr, values: Vec<Value>) -> Query<'static, Sqlite, SqliteArguments> {
+    values.into_iter().fold(sqlx::query(text), |query, value| value.bind_lite(query))
 }
 
-fn pg(sql: Sql, values: Vec<Value>) -> Query<'static, Postgres, PgArguments> {
-    values.into_iter().fold(sqlx::query(sql.pg), |query, value| value.bind_pg(query))
+fn pg(text: SqlStr, values: Vec<Value>) -> Query<'static, Postgres, PgArguments> {
+    values.into_iter().fold(sqlx::query(text), |query, value| value.bind_pg(query))
 }
 
 /// Rows of the next statement on SQLite. It caches prepared statements, so there are few sizes: powers of two, up to

@@ -115,13 +115,16 @@ async fn applied(conn: &mut Conn) -> Result<usize> {
     Ok(rows.len())
 }
 
+/// Tables of the old shape, each with a column that only the old one has, and one that only ours has.
+pub(crate) const LEGACY: [(&str, &str, &str); 3] = [
+    ("agent_configurations", "system_prompt", "changed_at"),
+    ("user_agent_prompt_customizations", "content", "changed_at"),
+    ("agent_long_term_memory", "notes", "seq"),
+];
+
 /// A database in the old shape, or halfway between it and ours, must not be used.
 async fn refuse_legacy(conn: &mut Conn) -> Result<()> {
-    for (table, old, ours) in [
-        ("agent_configurations", "system_prompt", "changed_at"),
-        ("user_agent_prompt_customizations", "content", "changed_at"),
-        ("agent_long_term_memory", "notes", "seq"),
-    ] {
+    for (table, old, ours) in LEGACY {
         let columns: Vec<(String,)> = conn.fetch_all(dialect!(COLUMNS), args![table]).await?;
         let has = |column: &str| columns.iter().any(|(name,)| name == column);
         let wrong = match columns.is_empty() {
@@ -134,6 +137,25 @@ async fn refuse_legacy(conn: &mut Conn) -> Result<()> {
             .hint("upgrade it with `embody store migrate-legacy URL`"));
     }
     Ok(())
+}
+
+/// Tables of others must not have the names of ours, nor these. Those of the old shape are not meant.
+pub(crate) async fn refuse_foreign_tables(conn: &mut Conn, more: impl Iterator<Item = String>) -> Result<()> {
+    let ours = tables().filter(|name| LEGACY.iter().all(|(old, ..)| old != name)).map(str::to_owned);
+    let mut taken = Vec::new();
+    for name in ours.chain(more) {
+        let columns: Vec<(String,)> = conn.fetch_all(dialect!(COLUMNS), args![&name]).await?;
+        if !columns.is_empty() {
+            taken.push(format!("`{name}`"));
+        }
+    }
+    if taken.is_empty() {
+        return Ok(());
+    }
+    let taken = taken.join(", ");
+    let message = format!("the database has tables of somebody else under names that embody needs: {taken}");
+    Err(Error::new(ErrorKind::Conflict, message)
+        .hint("rename them, or copy the old tables into a database of their own and upgrade that"))
 }
 
 fn rendered(text: &str, postgres: bool) -> String {

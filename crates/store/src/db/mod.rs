@@ -16,8 +16,8 @@ use tokio::sync::Mutex;
 pub(crate) use self::conn::{Backend, Conn, Row};
 use self::postgres::Pg;
 pub(crate) use self::value::{
-    Columns, Lenient, Sql, Value, WithFence, args, audited, dialect, flag, from_row, listed, names,
-    transaction,
+    Columns, Lenient, Sql, Statement, Value, WithFence, args, audited, dialect, flag, from_row, listed,
+    names, transaction,
 };
 pub(crate) use self::writer::{RetriableWrite, WriteFuture, WriteTx, Writer};
 use crate::audit::Chain;
@@ -35,6 +35,10 @@ pub(crate) enum Begin {
 }
 
 impl Begin {
+    pub(crate) fn sqlite(connection: SqliteConnection) -> Self {
+        Self::Sqlite(Arc::new(Mutex::new(connection)))
+    }
+
     /// A connection to read from.
     pub(crate) async fn read(&self) -> Result<Conn> {
         match self {
@@ -54,6 +58,18 @@ impl Begin {
             Self::Pg(pg) => pg.begin().await?,
         };
         Ok(WriteTx { conn, entries: Vec::new() })
+    }
+
+    /// A commit is durable, however the connection ends.
+    pub(crate) async fn close(self) {
+        match self {
+            Self::Sqlite(shared) => {
+                if let Some(connection) = Arc::into_inner(shared) {
+                    let _ = connection.into_inner().close().await;
+                }
+            }
+            Self::Pg(pg) => pg.close().await,
+        }
     }
 }
 
@@ -120,9 +136,7 @@ impl Db {
                 if let Some(readers) = readers {
                     readers.close().await;
                 }
-                if let Some(conn) = Arc::into_inner(shared) {
-                    let _ = conn.into_inner().close().await;
-                }
+                Begin::Sqlite(shared).close().await;
             }
             Self::Pg { pg, chained } => {
                 drop(chained);
@@ -169,7 +183,7 @@ mod tests {
 
     /// Hundreds of tasks of a busy broker hold such a future.
     #[tokio::test]
-    async fn whoever_uses_the_store_carries_little() {
+    async fn futures_of_the_store_are_small() {
         let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let (read, write) = (store.sessions().get("ann", "s"), store.sessions().touch("ann", "s"));
         for bytes in [size_of_val(&read), size_of_val(&write)] {

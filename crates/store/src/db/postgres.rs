@@ -103,6 +103,24 @@ pub(crate) mod sql {
          WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname = ANY ($1)";
     pub(crate) const COLUMNS: &str = "SELECT column_name::text FROM information_schema.columns \
          WHERE table_schema = current_schema() AND table_name = $1";
+    /// Fixes how values are written as text, until the transaction ends. A row that a policy would hide is an error: an
+    /// export must be complete.
+    pub(crate) const LEGACY_SETTINGS: &str = "SET LOCAL lock_timeout = '20s'; SET LOCAL row_security = off; \
+         SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL intervalstyle = 'postgres'; \
+         SET LOCAL extra_float_digits = 1; SET LOCAL bytea_output = 'hex'";
+    /// Of a table or view in the old shape: what it is, its columns, and SQL of what belongs to it.
+    pub(crate) const LEGACY_KIND: &str = "SELECT CASE relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' \
+         WHEN 'f' THEN 'foreign table' ELSE 'view' END FROM pg_class \
+         WHERE relnamespace = current_schema()::regnamespace AND relname = $1 AND relkind IN ('r', 'p', 'v', 'm', 'f')";
+    pub(crate) const LEGACY_COLUMNS: &str = "SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), \
+         a.attnotnull::int::bigint, pg_get_expr(d.adbin, d.adrelid) \
+         FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
+         WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
+    pub(crate) const LEGACY_SCHEMA: &str = "SELECT 'CONSTRAINT ' || quote_ident(conname) || ' ' || pg_get_constraintdef(oid) \
+         FROM pg_constraint WHERE conrelid = $1::regclass \
+         UNION ALL SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = $1::regclass \
+         UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = $1::regclass AND NOT tgisinternal \
+         ORDER BY 1";
     pub(crate) const CHECK: &str = "SELECT 'ok'";
     /// Blocks inserts of sections until the transaction ends.
     pub(crate) const LOCK_SECTIONS: &str = "LOCK TABLE prompt_sections IN SHARE ROW EXCLUSIVE MODE";
@@ -116,28 +134,7 @@ pub(crate) mod sql {
     pub(crate) const MEMORY_STATISTICS: &str =
         "ANALYZE (SKIP_LOCKED) agent_long_term_memory, memory_postings";
 
-    macro_rules! records {
-        ($rest:literal) => {
-            concat!(
-                "SELECT a.seq, a.at, convert_to(a.chain, 'UTF8'), convert_to(a.id, 'UTF8'), \
-                 convert_to(a.user_id, 'UTF8'), convert_to(a.agent, 'UTF8'), convert_to(a.session, 'UTF8'), \
-                 convert_to(a.channel, 'UTF8'), convert_to(a.event, 'UTF8'), convert_to(a.detail, 'UTF8'), \
-                 a.mac FROM ",
-                $rest
-            )
-        };
-    }
-    pub(crate) const AUDIT_PAGE: &str =
-        records!("audit a WHERE a.chain = $1 AND a.seq > $2 ORDER BY a.seq LIMIT +$3");
     pub(crate) const AUDIT_CHAINS: &str = "SELECT convert_to(chain, 'UTF8') FROM audit_chains UNION SELECT convert_to(chain, 'UTF8') FROM audit ORDER BY 1";
-    pub(crate) const AUDIT_TAIL: &str =
-        records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
-    pub(crate) const AUDIT_TAIL_OF_USER: &str =
-        records!("audit a WHERE a.user_id = $2 ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
-    pub(crate) const AUDIT_OPEN: &str = records!(
-        "audit_open o JOIN audit a ON a.chain = o.chain AND a.seq = o.seq \
-         WHERE o.at < $1 ORDER BY o.at, o.chain, o.seq LIMIT +$2"
-    );
     /// Removes calls from the list of those without an outcome: users and call ids, side by side.
     pub(crate) const AUDIT_CLOSE: &str = "DELETE FROM audit_open WHERE (user_id, call_id) IN \
          (SELECT * FROM unnest($1::text[], $2::text[]))";

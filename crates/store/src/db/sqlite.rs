@@ -13,6 +13,7 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions, Connection};
 use tokio::sync::Mutex;
 
+use super::Begin;
 use crate::error::{Error, ErrorKind, Result};
 
 /// How long to wait for the write lock of another process.
@@ -65,14 +66,24 @@ pub(crate) async fn is_ours(path: &Path) -> Result<bool> {
         .read_only(true)
         .busy_timeout(BUSY_LIMIT)
         .disable_statement_logging();
-    let shared = Arc::new(Mutex::new(connect(&options).await?));
-    let mut conn = super::Conn::from(super::Backend::Sqlite(Arc::clone(&shared).lock_owned().await));
-    let ours = super::migrate::is_known(&mut conn).await;
-    drop(conn);
-    if let Some(conn) = Arc::into_inner(shared) {
-        conn.into_inner().close().await?;
-    }
+    let begin = Begin::sqlite(connect(&options).await?);
+    let ours = super::migrate::is_known(&mut begin.read().await?).await;
+    begin.close().await;
     ours
+}
+
+/// Opens an existing file to upgrade it, without changing its journal mode.
+pub(crate) async fn open_existing(path: &Path) -> Result<SqliteConnection> {
+    if !path.is_file() {
+        return Err(Error::new(ErrorKind::NotFound, format!("there is no database `{}`", path.display()))
+            .hint("check that the address names the right file"));
+    }
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .busy_timeout(BUSY_LIMIT)
+        .synchronous(SqliteSynchronous::Full)
+        .disable_statement_logging();
+    connect(&options).await
 }
 
 /// Two processes that create the same file at once may find it locked for a moment, which no busy timeout covers.
@@ -106,6 +117,12 @@ pub(crate) mod sql {
     pub(crate) const SIZE: &str =
         "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size() WHERE $1 IS NOT NULL";
     pub(crate) const COLUMNS: &str = "SELECT name FROM pragma_table_info($1)";
+    pub(crate) const LEGACY_KIND: &str =
+        "SELECT type FROM pragma_table_list WHERE schema = 'main' AND name = $1";
+    pub(crate) const LEGACY_COLUMNS: &str =
+        "SELECT name, type, \"notnull\", dflt_value FROM pragma_table_xinfo($1) WHERE hidden <> 1";
+    pub(crate) const LEGACY_SCHEMA: &str =
+        "SELECT sql FROM main.sqlite_schema WHERE tbl_name = $1 AND sql IS NOT NULL ORDER BY rowid";
     pub(crate) const CHECK: &str = "PRAGMA integrity_check";
     /// SQLite has a single writer.
     pub(crate) const LOCK_SECTIONS: &str = "SELECT 1";
@@ -118,29 +135,8 @@ pub(crate) mod sql {
     /// The statements that need to, name their index.
     pub(crate) const MEMORY_STATISTICS: &str = "SELECT 1";
 
-    /// Texts as bytes: a record that was tampered with may contain invalid UTF-8.
-    macro_rules! records {
-        ($rest:literal) => {
-            concat!(
-                "SELECT a.seq, a.at, CAST(a.chain AS BLOB), CAST(a.id AS BLOB), CAST(a.user_id AS BLOB), \
-                 CAST(a.agent AS BLOB), CAST(a.session AS BLOB), CAST(a.channel AS BLOB), \
-                 CAST(a.event AS BLOB), CAST(a.detail AS BLOB), a.mac FROM ",
-                $rest
-            )
-        };
-    }
-    pub(crate) const AUDIT_PAGE: &str =
-        records!("audit a WHERE a.chain = $1 AND a.seq > $2 ORDER BY a.seq LIMIT +$3");
     pub(crate) const AUDIT_CHAINS: &str =
         "SELECT CAST(chain AS BLOB) FROM audit_chains UNION SELECT CAST(chain AS BLOB) FROM audit ORDER BY 1";
-    pub(crate) const AUDIT_TAIL: &str =
-        records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
-    pub(crate) const AUDIT_TAIL_OF_USER: &str =
-        records!("audit a WHERE a.user_id = $2 ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
-    pub(crate) const AUDIT_OPEN: &str = records!(
-        "audit_open o JOIN audit a ON a.chain = o.chain AND a.seq = o.seq \
-         WHERE o.at < $1 ORDER BY o.at, o.chain, o.seq LIMIT +$2"
-    );
     /// Removes calls from the list of those without an outcome: users and call ids, side by side.
     pub(crate) const AUDIT_CLOSE: &str = "DELETE FROM audit_open WHERE (user_id, call_id) IN \
          (SELECT u.value, c.value FROM json_each($1) u JOIN json_each($2) c ON u.key = c.key)";

@@ -2,7 +2,7 @@
 
 use sqlx::query::Query;
 use sqlx::types::Json;
-use sqlx::{Postgres, Sqlite};
+use sqlx::{AssertSqlSafe, Postgres, SqlSafeStr, SqlStr, Sqlite};
 
 /// A statement; most are the same for both databases.
 #[derive(Clone, Copy)]
@@ -11,9 +11,27 @@ pub(crate) struct Sql {
     pub(crate) pg: &'static str,
 }
 
-impl From<&'static str> for Sql {
-    fn from(text: &'static str) -> Self {
-        Self { sqlite: text, pg: text }
+/// A text that can be run: one for both databases, one for each, or one that was put together for this connection.
+pub(crate) trait Statement {
+    fn text(self, is_postgres: bool) -> SqlStr;
+}
+
+impl Statement for &'static str {
+    fn text(self, _is_postgres: bool) -> SqlStr {
+        self.into_sql_str()
+    }
+}
+
+impl Statement for Sql {
+    fn text(self, is_postgres: bool) -> SqlStr {
+        if is_postgres { self.pg.into_sql_str() } else { self.sqlite.into_sql_str() }
+    }
+}
+
+/// Names in it must be quoted; values belong into parameters.
+impl Statement for String {
+    fn text(self, _is_postgres: bool) -> SqlStr {
+        AssertSqlSafe(self).into_sql_str()
     }
 }
 

@@ -101,7 +101,7 @@ where
         };
         // A cancelled caller does not undo the write.
         if let Err(Err(error)) = self.reply.send(answer) {
-            tracing::error!(reason = %error, "a write that nobody waited for is lost");
+            tracing::error!(reason = %error, "a write without a waiting caller is lost");
         }
     }
 }
@@ -327,7 +327,7 @@ async fn run_deferred(conn: &mut Conn, work: &mut RetriableWrite) -> Result<()> 
     let failed = work(conn).await.err();
     settle(conn, failed.as_ref()).await?;
     if let Some(reason) = failed {
-        tracing::error!(%reason, "a write that nobody waited for is lost");
+        tracing::error!(%reason, "a write without a waiting caller is lost");
     }
     Ok(())
 }
@@ -360,7 +360,7 @@ mod tests {
 
     /// All of them are in the queue before the writer, which shares the thread, takes the first.
     #[tokio::test]
-    async fn when_sqlite_gives_up_the_transaction_everybody_hears_why() {
+    async fn a_transaction_that_sqlite_rolled_back_fails_with_its_reason() {
         let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let full = store.write(|conn| {
             Box::pin(async move {

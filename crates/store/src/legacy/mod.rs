@@ -1,242 +1,174 @@
-//! The upgrade of a database from the old shape: in place, in one transaction, after an export of every old row.
+//! The upgrade of a database from the old shape, in one transaction: read the old tables, export every row, move the
+//! tables aside under another name, create ours, and insert what the rows become.
 //!
-//! What a text becomes is decided by pure functions (`agents`, `join`, `content`); `sqlite` and `postgres` only carry it
-//! out. Refuses what it cannot understand, and then changes nothing.
+//! `convert` decides what that is, without IO. Rejects what it cannot understand, and then changes nothing.
 
-mod agents;
-mod alter;
 mod cell;
-mod content;
+mod convert;
 mod export;
-mod join;
-mod postgres;
-mod priority;
-mod rebuild;
-mod report;
-mod shape;
-mod sqlite;
+mod table;
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
-use tokio::sync::Mutex;
+use serde::Serialize;
 
-use self::export::Export;
-use self::report::rows;
-pub use self::report::{LegacyAgent, LegacyInstructions, LegacyReport, LegacyState};
-use self::shape::{AGENTS, CUSTOMIZATIONS, Found, MEMORIES, MEMORIES_KEPT, Plan, Table};
-use crate::db::{Begin, Conn, args, dialect, migrate};
-use crate::error::{Error, ErrorKind, Result};
-use crate::store::{DatabaseUrl, new_id, now};
+use self::table::{AGENTS, CUSTOMIZATIONS, MEMORIES, Table};
+use crate::db::{Begin, Conn, args, migrate, postgres, sqlite};
+use crate::error::{Error, Result};
+use crate::store::{DatabaseUrl, now};
 
-/// Who the history says wrote the first version.
-const WRITER: &str = "migrate-legacy";
+/// What an upgrade did, or would do. Names and sizes only, no texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LegacyReport {
+    pub state: LegacyState,
+    /// The file with every old row.
+    pub export: Option<PathBuf>,
+    pub agents: Vec<LegacyAgent>,
+    pub instructions: Vec<LegacyInstructions>,
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LegacyState {
+    /// Already in the current shape; nothing was touched.
+    #[default]
+    NothingToDo,
+    /// Possible; nothing was touched.
+    Planned,
+    Upgraded,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LegacyAgent {
+    pub agent: String,
+    pub characters: usize,
+    pub notes: Vec<String>,
+}
+
+/// The instructions of one user and agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LegacyInstructions {
+    pub user: String,
+    pub agent: String,
+    pub rows: usize,
+    /// Number of rows with a part in the text.
+    pub joined: usize,
+    pub characters: usize,
+    pub notes: Vec<String>,
+}
+
+fn rows(count: usize) -> String {
+    if count == 1 { "1 row".to_owned() } else { format!("{count} rows") }
+}
 
 /// Upgrades the database at `url` from the old shape, in one transaction, after writing every old row to the new file
-/// `export`. For operators: it sees the rows of everybody.
+/// `export`. For operators: it reads the rows of all users.
 pub async fn migrate_legacy(url: &DatabaseUrl, export: &Path) -> Result<LegacyReport> {
     run(url, Some(export)).await
 }
 
-/// Does everything that [`migrate_legacy`] does, except for the export, and takes it all back.
+/// Does everything that [`migrate_legacy`] does, except for the export, and rolls it back.
 pub async fn preview_legacy(url: &DatabaseUrl) -> Result<LegacyReport> {
     run(url, None).await
 }
 
 async fn run(url: &DatabaseUrl, export: Option<&Path>) -> Result<LegacyReport> {
-    match url {
-        DatabaseUrl::Memory => Err(Error::invalid("a store in memory has no old shape to upgrade")),
-        DatabaseUrl::File(path) => {
-            let shared = Arc::new(Mutex::new(sqlite::open(path).await?));
-            let done = upgrade(&Begin::Sqlite(Arc::clone(&shared)), export).await;
-            if let Some(connection) = Arc::into_inner(shared) {
-                sqlite::close(connection.into_inner()).await;
-            }
-            done
-        }
-        DatabaseUrl::Postgres { url, .. } => {
-            let pg = crate::db::postgres::open(url)?;
-            let done = upgrade(&Begin::Pg(pg.clone()), export).await;
-            pg.close().await;
-            done
-        }
-    }
-}
-
-async fn upgrade(begin: &Begin, export: Option<&Path>) -> Result<LegacyReport> {
+    let begin = match url {
+        DatabaseUrl::Memory => return Err(Error::invalid("a store in memory has no old shape to upgrade")),
+        DatabaseUrl::File(path) => Begin::sqlite(sqlite::open_existing(path).await?),
+        DatabaseUrl::Postgres { url, .. } => Begin::Pg(postgres::open(url)?),
+    };
     let mut conn = begin.begin().await?.conn;
-    let report = match within(&mut conn, export).await {
-        Ok(report) => report,
-        Err(error) => {
-            let _ = conn.rollback().await;
-            return Err(error);
-        }
+    let done = in_transaction(&mut conn, export).await;
+    let ended = match &done {
+        // From here on the export stays, even if this fails: a commit that failed may have happened.
+        Ok(report) if report.state == LegacyState::Upgraded => conn.commit().await,
+        _ => conn.rollback().await,
     };
-    match report.state {
-        // From here on the export stays, whatever happens: a commit that failed may have happened.
-        LegacyState::Upgraded => conn.commit().await?,
-        LegacyState::Planned | LegacyState::NothingToDo => conn.rollback().await?,
-    }
-    Ok(report)
+    begin.close().await;
+    done.and_then(|report| ended.map(|()| report))
 }
 
-/// Everything, inside a transaction that the caller ends.
-async fn within(conn: &mut Conn, export: Option<&Path>) -> Result<LegacyReport> {
+async fn in_transaction(conn: &mut Conn, export: Option<&Path>) -> Result<LegacyReport> {
     if conn.is_postgres() {
-        postgres::settle(conn).await?;
+        conn.script(postgres::sql::LEGACY_SETTINGS.to_owned()).await?;
+        migrate::take_turn(conn).await?;
     }
-    let Some(plan) = look(conn).await?.plan()? else {
-        return Ok(LegacyReport {
-            state: LegacyState::NothingToDo,
-            export: None,
-            agents: Vec::new(),
-            instructions: Vec::new(),
-            notes: Vec::new(),
-        });
-    };
-    refuse_collisions(conn, &plan).await?;
-    if !conn.is_postgres() {
-        sqlite::copy(conn, &plan).await?;
+    let mut report = LegacyReport::default();
+    let mut tables = table::find(conn).await?;
+    if tables.is_empty() {
+        return Ok(report);
     }
+    migrate::refuse_foreign_tables(conn, tables.iter().map(|table| aside(table.name))).await?;
+    for table in &mut tables {
+        table.read(conn).await?;
+    }
+    report.state = LegacyState::Planned;
     if let Some(path) = export {
-        write_export(conn, &plan, path).await?;
+        export::write(path, if conn.is_postgres() { "postgres" } else { "sqlite" }, &tables)?;
+        report.export = Some(path.to_owned());
+        report.state = LegacyState::Upgraded;
     }
-    let done = change(conn, &plan).await;
-    if let (Err(_), Some(path)) = (&done, export) {
-        // The rows are all where they were; the file would only stand in the way of the next try.
+    let changed = change(conn, &tables, &mut report).await;
+    if let (Err(_), Some(path)) = (&changed, export) {
+        // The rows are all where they were; the file would only block the next try.
         let _ = std::fs::remove_file(path);
     }
-    let Converted { agents, instructions, notes } = done?;
-    let state = if export.is_some() { LegacyState::Upgraded } else { LegacyState::Planned };
-    Ok(LegacyReport { state, export: export.map(Path::to_owned), agents, instructions, notes })
+    changed.map(|()| report)
 }
 
-#[derive(Default)]
-struct Converted {
-    agents: Vec<LegacyAgent>,
-    instructions: Vec<LegacyInstructions>,
-    notes: Vec<String>,
+fn aside(table: &str) -> String {
+    format!("{table}_legacy")
 }
 
-impl Converted {
-    fn nameless(&mut self, table: &str, count: usize) {
-        if count > 0 {
-            self.notes.push(format!("{} of `{table}` without a name: only in the export", rows(count)));
+async fn change(conn: &mut Conn, tables: &[Table], report: &mut LegacyReport) -> Result<()> {
+    let (mut agents, mut instructions) = (Vec::new(), Vec::new());
+    for table in tables {
+        let (name, aside) = (table.name, aside(table.name));
+        let converted = match name {
+            AGENTS => {
+                agents = convert::agents(table)?;
+                agents.len()
+            }
+            CUSTOMIZATIONS => {
+                instructions = convert::instructions(table);
+                instructions.iter().map(|(report, _)| report.rows).sum()
+            }
+            _ => table.rows.len(),
+        };
+        let nameless = table.rows.len() - converted;
+        if nameless > 0 {
+            report.notes.push(format!("{} of `{name}` without a name: only in the export", rows(nameless)));
         }
+        if let (AGENTS, [column @ ("name" | "id"), ..]) = (name, table.sources) {
+            let note = format!("`{name}` has no `agent_name`: the agents are named by their `{column}`");
+            report.notes.push(note);
+        }
+        // Views, foreign keys, triggers and policies follow the old table.
+        let renamed = conn.script(format!("ALTER TABLE {name} RENAME TO {aside}")).await;
+        renamed.map_err(|error| error.about(format!("`{name}` cannot be renamed; nothing was changed")))?;
+        report.notes.push(match name {
+            MEMORIES => format!("`{name}` is now `{aside}`; its memories are not in the new one"),
+            _ => format!("`{name}` is now `{aside}`, with all its columns"),
+        });
     }
-}
-
-async fn change(conn: &mut Conn, plan: &Plan) -> Result<Converted> {
+    migrate::apply(conn).await?;
     let now = now();
-    let mut done = match conn.is_postgres() {
-        true => postgres::convert(conn, plan, now).await?,
-        false => sqlite::convert(conn, plan, now).await?,
-    };
-    if let Some(agents) = &plan.agents
-        && agents.name != "agent_name"
-    {
-        done.notes
-            .push(format!("`{AGENTS}` has no `agent_name`: the agents are named by their `{}`", agents.name));
+    for (agent, soul, identity) in agents {
+        let sql = "INSERT INTO agent_configurations (agent_name, soul, identity, version, changed_at) \
+             VALUES ($1, $2, $3, 1, $4)";
+        conn.execute(sql, args![&agent.agent, soul, identity, now]).await?;
+        report.agents.push(agent);
     }
-    if plan.memories.is_some() {
-        done.notes
-            .push(format!("`{MEMORIES}` is now `{MEMORIES_KEPT}`; its memories are not in the new one"));
+    for (one, text) in instructions {
+        let sql = "INSERT INTO user_agent_prompt_customizations (user_id, agent_name, instructions, version, changed_at) \
+             VALUES ($1, $2, $3, 1, $4)";
+        conn.execute(sql, args![&one.user, &one.agent, &text, now]).await?;
+        let sql = "INSERT INTO instruction_history (user_id, agent_name, version, instructions, writer, changed_at) \
+             VALUES ($1, $2, 1, $3, 'migrate-legacy', $4)";
+        conn.execute(sql, args![&one.user, &one.agent, text, now]).await?;
+        report.instructions.push(one);
     }
-    if plan.customizations.is_some() {
-        conn.execute(
-            "INSERT INTO instruction_history (user_id, agent_name, version, instructions, writer, changed_at) \
-             SELECT user_id, agent_name, version, instructions, $1, changed_at FROM user_agent_prompt_customizations",
-            args![WRITER],
-        )
-        .await?;
-    }
-    probe(conn).await?;
-    Ok(done)
-}
-
-async fn look(conn: &mut Conn) -> Result<Found> {
-    Ok(Found {
-        ours: migrate::is_ours(conn).await?,
-        agents: table(conn, AGENTS).await?,
-        customizations: table(conn, CUSTOMIZATIONS).await?,
-        memories: table(conn, MEMORIES).await?,
-    })
-}
-
-async fn table(conn: &mut Conn, name: &'static str) -> Result<Option<Table>> {
-    match conn.is_postgres() {
-        true => postgres::table(conn, name).await,
-        false => sqlite::table(conn, name).await,
-    }
-}
-
-/// Tables of somebody else that have the names of ours.
-async fn refuse_collisions(conn: &mut Conn, plan: &Plan) -> Result<()> {
-    let upgraded = [AGENTS, CUSTOMIZATIONS, MEMORIES];
-    let aside = plan.memories.as_ref().map(|_| MEMORIES_KEPT);
-    let names = migrate::tables().filter(|name| !upgraded.contains(name)).chain(aside);
-    let mut taken = Vec::new();
-    for name in names {
-        let columns: Vec<(String,)> = conn.fetch_all(dialect!(COLUMNS), args![name]).await?;
-        if !columns.is_empty() {
-            taken.push(format!("`{name}`"));
-        }
-    }
-    if taken.is_empty() {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::Conflict,
-        format!(
-            "the database has tables of somebody else under names that embody needs: {}",
-            taken.join(", ")
-        ),
-    )
-    .hint("rename them, or copy the old tables into a database of their own and upgrade that"))
-}
-
-async fn write_export(conn: &mut Conn, plan: &Plan, path: &Path) -> Result<()> {
-    let mut export = Export::create(path, if conn.is_postgres() { "postgres" } else { "sqlite" })?;
-    for table in plan.tables() {
-        match conn.is_postgres() {
-            true => postgres::export(conn, table, &mut export).await?,
-            false => sqlite::export(conn, table, &mut export).await?,
-        }
-    }
-    export.finish()
-}
-
-/// Writes what the store writes, and takes it back: what is left of the old tables must not stand in its way.
-async fn probe(conn: &mut Conn) -> Result<()> {
-    conn.execute("SAVEPOINT probe", Vec::new()).await?;
-    let agents = conn
-        .execute(
-            "INSERT INTO agent_configurations (agent_name, soul, identity, version, changed_at) \
-             VALUES ($1, '', NULL, 1, 0) ON CONFLICT (agent_name) DO UPDATE SET soul = ''",
-            args![new_id()],
-        )
-        .await;
-    agents.map_err(|error| in_the_way(AGENTS, error))?;
-    // Of an agent that nobody has set up, which is legal.
-    let instructions = conn
-        .execute(
-            "INSERT INTO user_agent_prompt_customizations (user_id, agent_name, instructions, version, changed_at) \
-             VALUES ($1, $2, '', 1, 0) ON CONFLICT (user_id, agent_name) DO UPDATE SET instructions = ''",
-            args![new_id(), new_id()],
-        )
-        .await;
-    instructions.map_err(|error| in_the_way(CUSTOMIZATIONS, error))?;
-    if conn.is_postgres() {
-        let deferred = conn.execute("SET CONSTRAINTS ALL IMMEDIATE", Vec::new()).await;
-        deferred.map_err(|error| in_the_way(CUSTOMIZATIONS, error))?;
-    }
-    conn.execute("ROLLBACK TO SAVEPOINT probe", Vec::new()).await?;
-    conn.execute("RELEASE SAVEPOINT probe", Vec::new()).await?;
     Ok(())
-}
-
-fn in_the_way(table: &str, error: Error) -> Error {
-    Error::new(error.kind(), format!("`{table}` would refuse what embody writes; nothing was changed"))
-        .because(error)
-        .hint("drop the constraint, trigger or policy that the reason names, and run it again")
 }

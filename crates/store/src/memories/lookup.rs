@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memories::analyze::Term;
 use crate::memories::index::Ledger;
 use crate::memories::index::PackedPostings;
-use crate::memories::rank::{Actor, Candidate, Draft};
+use crate::memories::rank::{Actor, Candidate, ParsedQuestion};
 use crate::memories::rows;
 use crate::memories::{MemorySearch, MemoryStatus};
 use crate::store::Scope;
@@ -86,7 +86,7 @@ pub(super) const LOOKUP: Sql = Sql {
 
 pub(super) struct Lookup {
     pub(super) ledger: Ledger,
-    /// Names of the draft that are actors.
+    /// Names of the parsed that are actors.
     pub(super) actors: Vec<Actor>,
     postings: Vec<(i64, i64, Vec<u8>)>,
     /// Every memory, if they are few.
@@ -98,12 +98,12 @@ impl Lookup {
     pub(super) async fn read(
         conn: &mut Conn,
         scope: &Scope,
-        draft: &Draft,
+        parsed: &ParsedQuestion,
         search: &MemorySearch,
     ) -> Result<Option<Self>> {
         type Part = (i64, i64, i64, Option<String>, Option<Vec<u8>>);
         let numbers = |terms: Vec<Term>| -> Vec<i64> { terms.iter().map(|term| term.0).collect() };
-        let (terms, names) = (numbers(draft.terms()), numbers(draft.names()));
+        let (terms, names) = (numbers(parsed.terms()), numbers(parsed.names()));
         let parts: Vec<Part> =
             conn.fetch_all(LOOKUP, args![scope.user(), scope.agent(), terms, names, SMALL]).await?;
         let (mut ledger, mut actors, mut postings, mut all) = (None, Vec::new(), Vec::new(), None);

@@ -1,7 +1,7 @@
 //! Memories as rows, and the statements that only read them.
 
 use crate::areas::Memories;
-use crate::db::{Conn, Sql, Value, args, from_row, listed};
+use crate::db::{Conn, Sql, Statement, Value, args, from_row, listed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::{KindCount, Memory, MemoryList, MemoryStatus, check_time};
 use crate::store::{Scope, check_name};
@@ -71,7 +71,7 @@ from_row! {
     }
 }
 
-pub(super) async fn all(conn: &mut Conn, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<MemoryRow>> {
+pub(super) async fn all(conn: &mut Conn, sql: impl Statement, values: Vec<Value>) -> Result<Vec<MemoryRow>> {
     conn.fetch_all(sql, values).await
 }
 

@@ -7,7 +7,7 @@ use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::index::PackedPostings;
 use crate::memories::lookup::Lookup;
-use crate::memories::rank::{self, Base, Candidate, Draft, Question, ScoredMemory, Statistics};
+use crate::memories::rank::{self, Base, Candidate, ParsedQuestion, Question, ScoredMemory, Statistics};
 use crate::memories::rows;
 use crate::memories::{FoundMemory, MemoryList, MemorySearch, MemoryStatus, check_time};
 use crate::store::{Scope, check_name, check_text};
@@ -36,17 +36,17 @@ impl Memories<'_> {
         if search.query.trim().is_empty() {
             return self.newest(scope, search).await;
         }
-        let draft = Draft::read(&search.query);
-        if draft.is_empty() || search.limit == 0 {
+        let parsed = ParsedQuestion::read(&search.query);
+        if parsed.is_empty() || search.limit == 0 {
             return Ok(Vec::new());
         }
         let mut conn = self.store.reader().await?;
-        let Some(mut lookup) = Lookup::read(&mut conn, scope, &draft, search).await? else {
+        let Some(mut lookup) = Lookup::read(&mut conn, scope, &parsed, search).await? else {
             return Ok(Vec::new());
         };
-        let mut question = draft.resolve(&lookup.actors, u64::try_from(lookup.ledger.actors).unwrap_or(0));
+        let mut question = parsed.resolve(&lookup.actors, u64::try_from(lookup.ledger.actors).unwrap_or(0));
         if !lookup.has_any(&question.terms) {
-            question = draft.with_names(question);
+            question = parsed.with_names(question);
         }
         let base = weigh(lookup.ledger.statistics(), lookup.take(&question.terms)).await?;
         let ranked = best(&mut conn, scope, search, &question, &base, &lookup).await?;

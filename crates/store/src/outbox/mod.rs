@@ -12,7 +12,7 @@ use crate::areas::Outbox;
 use crate::audit::Record;
 use crate::db::{Conn, RetriableWrite, Sql, Value, args, from_row, transaction};
 use crate::error::Result;
-use crate::leases::{self, Claim, Lease, LeaseStatus, claim_sql, clock, earlier, later};
+use crate::leases::{self, Lease, LeaseStatus, LeasedRow, claim_sql, clock, earlier, later};
 use crate::store::{Scope, check_name, check_text, new_id, now};
 
 const PAYLOAD_LIMIT: usize = 1024 * 1024;
@@ -50,7 +50,7 @@ from_row! {
     Observation { user, id, agent, session, key, payload, attempts, fence, created_at }
 }
 
-impl Claim for Observation {
+impl LeasedRow for Observation {
     fn key(&self) -> Vec<Value> {
         args![&self.user, &self.id, self.fence]
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use embody_store::Store;
 use embody_store::approvals::{
     Answer, Approval, ApprovalFilter, ApprovalRequest, ApprovalStatus, ApprovalUse, AskOutcome, AskResult,
-    DecideApproval, DecideOutcome, Refusal, UseApproval,
+    DecideApproval, DecideOutcome, UnusableApproval, UseApproval,
 };
-use embody_store::audit::{Actor, Arguments, AuditedCall, Intent};
+use embody_store::audit::{Actor, AuditedCall, Intent, RedactedArguments};
 
 use crate::world::{World, contract, eventually, scope};
 
@@ -84,7 +84,7 @@ fn intent(body: &str, tool: &str, args: &str) -> Intent {
         body: body.into(),
         tool: tool.into(),
         class: "human_visible_write".into(),
-        args: Arguments::of(args),
+        args: RedactedArguments::of(args),
     };
     Intent { call, approval: None }
 }
@@ -114,7 +114,7 @@ async fn the_same_call_asks_once(world: World) {
     }
     assert_eq!((new.len(), same.len()), (1, 15));
     assert!(same.iter().all(|approval| *approval == new[0]));
-    assert_eq!((new[0].args.as_str(), new[0].digest.as_str()), (ARGS, Arguments::of(ARGS).digest()));
+    assert_eq!((new[0].args.as_str(), new[0].digest.as_str()), (ARGS, RedactedArguments::of(ARGS).digest()));
     assert_eq!(new[0].flags, ["first time"]);
     approve(&second, &new[0]).await;
     let picked_up = world.store.approvals().ask(ask()).await.unwrap().asked;
@@ -178,7 +178,7 @@ async fn is_used_once(world: World) {
     let second = world.second().await;
     let approval = asked(&world.store, ask()).await;
     let early = world.store.approvals().consume(call(&approval)).await.unwrap();
-    assert_eq!(early, ApprovalUse::Refused(Refusal::Pending));
+    assert_eq!(early, ApprovalUse::Refused(UnusableApproval::Pending));
     approve(&world.store, &approval).await;
     let using = (0..16).map(|number| {
         let store = if number % 2 == 0 { world.store.clone() } else { second.clone() };
@@ -190,7 +190,8 @@ async fn is_used_once(world: World) {
         outcomes.push(task.await.unwrap());
     }
     let used = outcomes.iter().filter(|outcome| is_used(outcome)).count();
-    let refused = outcomes.iter().filter(|outcome| **outcome == ApprovalUse::Refused(Refusal::Used)).count();
+    let refused =
+        outcomes.iter().filter(|outcome| **outcome == ApprovalUse::Refused(UnusableApproval::Used)).count();
     assert_eq!((used, refused), (1, 15), "{outcomes:?}");
     if let Some(intents) = world.count("SELECT count(*) FROM audit WHERE event = 'intent'").await {
         assert_eq!(intents, 1);
@@ -212,11 +213,11 @@ async fn covers_only_the_call_that_was_shown(world: World) {
         UseApproval { policy: "v2".into(), ..call(&approval) },
     ] {
         let outcome = world.store.approvals().consume(other).await.unwrap();
-        assert_eq!(outcome, ApprovalUse::Refused(Refusal::OtherCall));
+        assert_eq!(outcome, ApprovalUse::Refused(UnusableApproval::OtherCall));
     }
     let foreign = UseApproval { actor: actor("bob"), ..call(&approval) };
     let outcome = world.store.approvals().consume(foreign).await.unwrap();
-    assert_eq!(outcome, ApprovalUse::Refused(Refusal::Missing));
+    assert_eq!(outcome, ApprovalUse::Refused(UnusableApproval::Missing));
     if let Some(records) = world.count("SELECT count(*) FROM audit WHERE event = 'intent'").await {
         assert_eq!(records, 0);
     }
@@ -231,7 +232,7 @@ async fn a_denial_stands_while_its_time_lasts(world: World) {
     let AskOutcome::Denied(denied) = again else { panic!("{again:?}") };
     assert_eq!((denied.status, &denied.id), (ApprovalStatus::Denied, &approval.id));
     let refused = world.store.approvals().consume(call(&approval)).await.unwrap();
-    assert_eq!(refused, ApprovalUse::Refused(Refusal::Denied));
+    assert_eq!(refused, ApprovalUse::Refused(UnusableApproval::Denied));
     assert_eq!(world.store.approvals().list_all(ApprovalFilter::All, 10).await.unwrap().len(), 1);
     asked(&world.store, ApprovalRequest { tool: "t".into(), ..ask() }).await;
 }
@@ -247,7 +248,7 @@ async fn too_late_is_denied(world: World) {
     assert_eq!(late.status, ApprovalStatus::Expired);
     assert_eq!(world.store.approvals().list("ann", ApprovalFilter::Pending, 10).await.unwrap(), []);
     let refused = world.store.approvals().consume(call(&approval)).await.unwrap();
-    assert_eq!(refused, ApprovalUse::Refused(Refusal::Expired));
+    assert_eq!(refused, ApprovalUse::Refused(UnusableApproval::Expired));
     let (here, there) = tokio::join!(world.store.approvals().expire(10), second.approvals().expire(10));
     let ended: Vec<_> = here.unwrap().into_iter().chain(there.unwrap()).collect();
     assert_eq!(ended.iter().map(|approval| &approval.id).collect::<Vec<_>>(), [&approval.id]);
@@ -330,7 +331,7 @@ async fn one_that_is_withdrawn_leaves_its_place(world: World) {
     approve(&world.store, &second).await;
     assert!(world.store.approvals().withdraw("ann", &second.id).await.unwrap());
     let refused = world.store.approvals().consume(call(&second)).await.unwrap();
-    assert_eq!(refused, ApprovalUse::Refused(Refusal::Expired));
+    assert_eq!(refused, ApprovalUse::Refused(UnusableApproval::Expired));
     let late = world.store.approvals().decide(decide(&first, Answer::Approve)).await.unwrap();
     assert!(matches!(late, DecideOutcome::NotPending(_)), "{late:?}");
 }
@@ -438,7 +439,7 @@ async fn an_answer_that_nobody_used_expires(world: World) {
     .await;
     over(&world.store, &approval).await;
     let refused = world.store.approvals().consume(call(&approval)).await.unwrap();
-    assert_eq!(refused, ApprovalUse::Refused(Refusal::Expired));
+    assert_eq!(refused, ApprovalUse::Refused(UnusableApproval::Expired));
     if let Some(records) = world.count("SELECT count(*) FROM audit WHERE event = 'intent'").await {
         assert_eq!(records, 0);
     }

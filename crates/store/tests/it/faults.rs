@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use embody_store::instructions::InstructionsChange;
 use embody_store::{DatabaseUrl, Error, ErrorKind, Store};
@@ -155,16 +155,26 @@ async fn a_server_that_was_away_is_used_again() {
     let ann = scope("ann", "assistant");
     store.instructions().set(&ann, set("before")).await.unwrap();
     server.run("kill");
-    let (waiting, back) = tokio::join!(
-        async { store.instructions().set(&ann, set("after")).await },
-        tokio::task::spawn_blocking(move || {
-            server.run("start");
-            server
-        })
-    );
-    waiting.unwrap();
+    // The store waits for a server for ten seconds; a busy machine may take longer to start one.
+    let write = async {
+        loop {
+            let began = Instant::now();
+            match store.instructions().set(&ann, set("after")).await {
+                Err(error) if error.kind() == ErrorKind::Unreachable => {
+                    assert!(began.elapsed() >= Duration::from_secs(9), "gave up early: {error}");
+                }
+                written => return written,
+            }
+        }
+    };
+    let start = tokio::task::spawn_blocking(move || {
+        server.run("start");
+        server
+    });
+    let (written, server) = tokio::join!(write, start);
+    written.unwrap();
     assert_eq!(store.instructions().get(&ann).await.unwrap().text, "after");
-    drop(back);
+    drop(server);
 }
 
 /// A write that breaks off changes nothing, and the store goes on.

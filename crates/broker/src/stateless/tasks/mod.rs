@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_store::Principal;
-use embody_store::audit::Outcome as AuditOutcome;
+use embody_store::audit::AuditOutcome;
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
 use embody_wire::server::{Call, TASKS, code, failure, failure_with};

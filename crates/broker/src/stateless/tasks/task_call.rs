@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use embody_store::audit::{CallEnd, Event, Outcome as AuditOutcome, Record};
+use embody_store::audit::{AuditOutcome, CallEnd, Event, Record};
 use embody_wire::message::may_contain;
 use embody_wire::server::{Era, TASKS};
 use embody_wire::{Error, Outcome};

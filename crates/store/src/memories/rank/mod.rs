@@ -1,7 +1,7 @@
 //! Which memories answer a question, best first. Pure arithmetic over postings and a few facts about each memory,
 //! independent of the order of rows.
 //!
-//! A question is parsed ([`Draft`]), resolved with the actors ([`Question`]) and matched against the postings
+//! A question is parsed ([`ParsedQuestion`]), resolved with the actors ([`Question`]) and matched against the postings
 //! ([`Base`]); the best of those are weighed with their neighbours, session, speaker and date ([`order`]).
 
 mod dates;
@@ -11,7 +11,7 @@ mod tests;
 
 use std::sync::Arc;
 
-pub(crate) use self::question::{Actor, Draft, Question};
+pub(crate) use self::question::{Actor, ParsedQuestion, Question};
 use crate::memories::postings::Posting;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -10,7 +10,7 @@ const ASSISTANTS: [&str; 3] = ["assistant", "ai", "agent"];
 
 /// A parsed question, before its names are resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Draft {
+pub(crate) struct ParsedQuestion {
     words: Vec<QueryTerm>,
     first_person: bool,
     dates: Dates,
@@ -34,7 +34,7 @@ pub(crate) struct Question {
     pub(super) dates: Dates,
 }
 
-impl Draft {
+impl ParsedQuestion {
     pub(crate) fn read(text: &str) -> Self {
         let first_person = text.split(|c: char| !c.is_alphanumeric()).any(|word| {
             ["i", "my", "me", "mine", "we", "our", "us"].iter().any(|own| word.eq_ignore_ascii_case(own))
@@ -55,7 +55,7 @@ impl Draft {
         names
     }
 
-    /// The question, given those of [`Draft::names`] that are actors, and the number of actors of the scope.
+    /// The question, given those of [`ParsedQuestion::names`] that are actors, and the number of actors of the scope.
     pub(crate) fn resolve(&self, known: &[Actor], actors: u64) -> Question {
         let has = |roles: &[&str]| known.iter().any(|actor| is_role(&actor.actor, roles));
         let is_dialogue_of_roles = has(&USERS) && has(&ASSISTANTS);

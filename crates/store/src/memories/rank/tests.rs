@@ -11,18 +11,18 @@ use crate::memories::postings::Posting;
 
 /// A scope in memory, as the tables would hold it.
 #[derive(Default)]
-struct Told {
+struct Fixture {
     statistics: Statistics,
     lists: BTreeMap<Term, Vec<Posting>>,
     candidates: Vec<Candidate>,
 }
 
-impl Told {
-    fn tell(&mut self, session: u32, actor: &str, text: &str) -> u32 {
-        self.tell_at(session, actor, text, 0)
+impl Fixture {
+    fn add(&mut self, session: u32, actor: &str, text: &str) -> u32 {
+        self.add_at(session, actor, text, 0)
     }
 
-    fn tell_at(&mut self, session: u32, actor: &str, text: &str, occurred_at: i64) -> u32 {
+    fn add_at(&mut self, session: u32, actor: &str, text: &str, occurred_at: i64) -> u32 {
         let document = analyze::document(text);
         let seq = u32::try_from(self.candidates.len()).unwrap() + 1;
         for (number, chunk) in (0..).zip(&document.chunks) {
@@ -55,8 +55,8 @@ impl Told {
     }
 
     fn question(&self, text: &str) -> Question {
-        let draft = Draft::read(text);
-        let names = draft.names();
+        let parsed = ParsedQuestion::read(text);
+        let names = parsed.names();
         let actors: BTreeSet<&str> = self.candidates.iter().map(|candidate| &*candidate.actor).collect();
         let known: Vec<Actor> = actors
             .iter()
@@ -65,7 +65,7 @@ impl Told {
             })
             .filter(|actor| names.contains(&actor.name))
             .collect();
-        draft.resolve(&known, actors.len() as u64)
+        parsed.resolve(&known, actors.len() as u64)
     }
 
     fn base(&self, question: &Question) -> Base {
@@ -82,70 +82,70 @@ impl Told {
 
 #[test]
 fn rare_words_count_more_than_common_ones() {
-    let mut told = Told::default();
+    let mut fixture = Fixture::default();
     for day in 0..20 {
-        told.tell(0, "", &format!("we had lunch on day {day}"));
+        fixture.add(0, "", &format!("we had lunch on day {day}"));
     }
-    let wanted = told.tell(0, "", "the violin needs new strings");
-    told.tell(0, "", "lunch lunch lunch");
-    assert_eq!(told.best("violin lunch"), wanted);
+    let wanted = fixture.add(0, "", "the violin needs new strings");
+    fixture.add(0, "", "lunch lunch lunch");
+    assert_eq!(fixture.best("violin lunch"), wanted);
 }
 
 #[test]
 fn an_answer_is_found_by_its_question() {
-    let mut told = Told::default();
-    told.tell(1, "Ann", "Nice weather");
-    told.tell(1, "Bob", "What is the name of your sister's dog?");
-    let answer = told.tell(1, "Ann", "Rex!");
-    told.tell(1, "Bob", "Lovely");
-    assert_eq!(told.best("name of the dog of Ann's sister"), answer);
+    let mut fixture = Fixture::default();
+    fixture.add(1, "Ann", "Nice weather");
+    fixture.add(1, "Bob", "What is the name of your sister's dog?");
+    let answer = fixture.add(1, "Ann", "Rex!");
+    fixture.add(1, "Bob", "Lovely");
+    assert_eq!(fixture.best("name of the dog of Ann's sister"), answer);
 }
 
 #[test]
 fn the_speaker_that_is_named_wins_and_the_name_is_no_search_word() {
-    let mut told = Told::default();
-    told.tell(1, "Ann", "I love swimming, Bob");
-    let wanted = told.tell(2, "Bob", "I love swimming too");
-    told.tell(3, "Cid", "Bob Bob Bob");
-    assert_eq!(told.best("Does Bob love swimming?"), wanted);
-    assert_eq!(told.question("Bob").terms.len(), 1, "a name alone is searched for");
-    assert!(told.question("Do Ann, Bob and Cid swim?").speakers.is_empty(), "all of them means anybody");
+    let mut fixture = Fixture::default();
+    fixture.add(1, "Ann", "I love swimming, Bob");
+    let wanted = fixture.add(2, "Bob", "I love swimming too");
+    fixture.add(3, "Cid", "Bob Bob Bob");
+    assert_eq!(fixture.best("Does Bob love swimming?"), wanted);
+    assert_eq!(fixture.question("Bob").terms.len(), 1, "a name alone is searched for");
+    assert!(fixture.question("Do Ann, Bob and Cid swim?").speakers.is_empty(), "all of them means anybody");
 }
 
 #[test]
 fn i_am_the_user_in_a_talk_with_an_assistant() {
-    let mut told = Told::default();
-    told.tell(1, "assistant", "My favourite tea is sencha");
-    let mine = told.tell(2, "user", "My favourite tea is matcha");
-    told.tell(3, "assistant", "Your favourite tea is oolong");
-    assert_eq!(told.best("What is my favourite tea?"), mine);
-    let question = told.question("assistant for my user manual");
+    let mut fixture = Fixture::default();
+    fixture.add(1, "assistant", "My favourite tea is sencha");
+    let mine = fixture.add(2, "user", "My favourite tea is matcha");
+    fixture.add(3, "assistant", "Your favourite tea is oolong");
+    assert_eq!(fixture.best("What is my favourite tea?"), mine);
+    let question = fixture.question("assistant for my user manual");
     assert_eq!(question.terms.len(), 3, "a role is no name");
 }
 
 #[test]
 fn dates_of_a_question_are_dates_of_the_memory() {
     let day = 86_400_000_000;
-    let mut told = Told::default();
-    let may = told.tell_at(1, "Ann", "we went camping", 19_485 * day);
-    let june = told.tell_at(2, "Ann", "we went camping", 19_516 * day);
-    let other_year = told.tell_at(3, "Ann", "we went camping", (19_485 - 365) * day);
-    assert_eq!(told.best("camping in June"), june);
-    assert_eq!(told.best("camping on 8 May 2023"), may);
-    assert_eq!(told.best("camping in 2022"), other_year);
-    assert_eq!(told.best("camping 2023-05-08"), may);
-    assert_eq!(told.best("camping on May 8th, 2023"), may);
-    let undated = told.question("May I march to the camp on 2 legs?");
+    let mut fixture = Fixture::default();
+    let may = fixture.add_at(1, "Ann", "we went camping", 19_485 * day);
+    let june = fixture.add_at(2, "Ann", "we went camping", 19_516 * day);
+    let other_year = fixture.add_at(3, "Ann", "we went camping", (19_485 - 365) * day);
+    assert_eq!(fixture.best("camping in June"), june);
+    assert_eq!(fixture.best("camping on 8 May 2023"), may);
+    assert_eq!(fixture.best("camping in 2022"), other_year);
+    assert_eq!(fixture.best("camping 2023-05-08"), may);
+    assert_eq!(fixture.best("camping on May 8th, 2023"), may);
+    let undated = fixture.question("May I march to the camp on 2 legs?");
     assert_eq!(undated.dates, Dates::default());
 }
 
 #[test]
 fn of_equals_the_newest_comes_first() {
-    let mut told = Told::default();
-    let first = told.tell(0, "", "tea");
-    let last = told.tell(0, "", "tea");
-    let question = told.question("tea");
-    let base = told.base(&question);
+    let mut fixture = Fixture::default();
+    let first = fixture.add(0, "", "tea");
+    let last = fixture.add(0, "", "tea");
+    let question = fixture.question("tea");
+    let base = fixture.base(&question);
     let seqs: Vec<u32> = base.best(10).iter().map(|ranked| ranked.seq).collect();
     assert_eq!(seqs, [last, first]);
     assert_eq!(base.best(1)[0].seq, last);
@@ -153,11 +153,11 @@ fn of_equals_the_newest_comes_first() {
 
 #[test]
 fn nothing_matches_nothing() {
-    let mut told = Told::default();
-    told.tell(0, "", "tea");
+    let mut fixture = Fixture::default();
+    fixture.add(0, "", "tea");
     for text in ["", "???", "violin"] {
-        let question = told.question(text);
-        assert!(told.base(&question).best(10).is_empty());
+        let question = fixture.question(text);
+        assert!(fixture.base(&question).best(10).is_empty());
     }
     let empty = Base::new(Statistics::default(), Vec::new());
     assert_eq!((empty.of(1), empty.coverage(1, 0), empty.coverage(1, 5)), (0.0, 0.0, 0.0));
@@ -206,14 +206,14 @@ proptest! {
         order_of in Just((1..=30_u32).collect::<Vec<_>>()).prop_shuffle(),
         texts in prop::collection::vec("(tea|dog|violin|rain|\\?| ){0,8}", 30),
     ) {
-        let mut told = Told::default();
+        let mut fixture = Fixture::default();
         for (number, text) in (1..).zip(&texts) {
-            told.tell(number / 6 + 1, if number % 2 == 0 { "Ann" } else { "Bob" }, text);
+            fixture.add(number / 6 + 1, if number % 2 == 0 { "Ann" } else { "Bob" }, text);
         }
-        let question = told.question("does Ann play the violin in rain with a dog");
-        let base = told.base(&question);
+        let question = fixture.question("does Ann play the violin in rain with a dog");
+        let base = fixture.base(&question);
         let shuffled: Vec<Candidate> =
-            order_of.iter().map(|seq| told.candidates[*seq as usize - 1].clone()).collect();
-        prop_assert_eq!(order(&question, &base, &shuffled), order(&question, &base, &told.candidates));
+            order_of.iter().map(|seq| fixture.candidates[*seq as usize - 1].clone()).collect();
+        prop_assert_eq!(order(&question, &base, &shuffled), order(&question, &base, &fixture.candidates));
     }
 }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use embody_store::ErrorKind;
 use embody_store::audit::{
-    Arguments, CallEnd, ChainState, DecisionKind, DecisionRecord, Event, Outcome, Read, Record, TaskMessage,
-    TaskMessageKind,
+    AuditOutcome, CallEnd, ChainState, DecisionKind, DecisionRecord, Event, Read, Record, RedactedArguments,
+    TaskMessage, TaskMessageKind,
 };
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ async fn a_write_has_an_intent_and_an_outcome(world: World) {
     let seen = world.store.audit().tail(10, None).await.unwrap();
     assert_eq!(seen.len(), 1, "durable when it returns");
     assert_eq!(seen[0].event, "intent");
-    world.store.audit().finish(begun, Outcome::Failed, Some("no such chat".into())).await.unwrap();
+    world.store.audit().finish(begun, AuditOutcome::Failed, Some("no such chat".into())).await.unwrap();
     // A durable record behind it in the queue means that it is written too.
     append(&world.store, 1).await;
     let seen = world.store.audit().tail(10, Some("ann")).await.unwrap();
@@ -51,7 +51,7 @@ async fn every_event_is_kept_whole(world: World) {
         reason: "the mind flagged it".into(),
     });
     world.store.audit().append(Record { actor: actor("ann"), event }).await.unwrap();
-    let event = Event::Read(Read { call: call("c-2"), outcome: Outcome::Done });
+    let event = Event::Read(Read { call: call("c-2"), outcome: AuditOutcome::Done });
     world.store.audit().append(Record { actor: actor("ann"), event }).await.unwrap();
     world
         .store
@@ -94,7 +94,7 @@ async fn what_is_said_to_a_task_is_kept_without_secrets(world: World) {
         task: "7".into(),
         said: TaskMessageKind::Cancel,
         args: None,
-        outcome: Outcome::Done,
+        outcome: AuditOutcome::Done,
         detail: None,
     };
     let answers = r#"{"ask":{"action":"accept","content":{"password":"swordfish"}}}"#;
@@ -103,8 +103,8 @@ async fn what_is_said_to_a_task_is_kept_without_secrets(world: World) {
         tool: None,
         task: format!("Bearer abcdefghijklmnop {}", "x".repeat(100_000)),
         said: TaskMessageKind::Update,
-        args: Some(Arguments::of(answers)),
-        outcome: Outcome::Failed,
+        args: Some(RedactedArguments::of(answers)),
+        outcome: AuditOutcome::Failed,
         detail: Some("no such task".into()),
         ..stop.clone()
     };
@@ -125,7 +125,7 @@ async fn what_is_said_to_a_task_is_kept_without_secrets(world: World) {
     assert!(task.len() < 4096 && !task.contains("abcdefghijklmnop"), "{task}");
     // It is no outcome of the call.
     assert_eq!(world.store.audit().open_writes(i64::MAX, 10).await.unwrap().len(), 1);
-    world.store.audit().finish(open, Outcome::Done, None).await.unwrap();
+    world.store.audit().finish(open, AuditOutcome::Done, None).await.unwrap();
 }
 
 async fn a_write_without_an_outcome_is_listed(world: World) {
@@ -133,8 +133,8 @@ async fn a_write_without_an_outcome_is_listed(world: World) {
     let ann = store.audit().begin(&actor("ann"), intent("c-1")).await.unwrap();
     let lost = store.audit().begin(&actor("bob"), intent("c-1")).await.unwrap();
     let other = store.audit().begin(&actor("ann"), intent("c-2")).await.unwrap();
-    store.audit().finish(ann, Outcome::Done, None).await.unwrap();
-    store.audit().finish(other, Outcome::Unknown, None).await.unwrap();
+    store.audit().finish(ann, AuditOutcome::Done, None).await.unwrap();
+    store.audit().finish(other, AuditOutcome::Unknown, None).await.unwrap();
     append(store, 1).await;
     let open = store.audit().open_writes(i64::MAX, 10).await.unwrap();
     let seen: Vec<_> = open.iter().map(|record| (record.user.as_str(), record.text("call_id"))).collect();
@@ -144,7 +144,7 @@ async fn a_write_without_an_outcome_is_listed(world: World) {
         store.audit().open_writes(open[0].at, 10).await.unwrap().is_empty(),
         "only those before the time"
     );
-    let end = CallEnd { call_id: "c-1".into(), outcome: Outcome::Unknown, detail: None };
+    let end = CallEnd { call_id: "c-1".into(), outcome: AuditOutcome::Unknown, detail: None };
     store.audit().append(Record { actor: actor("bob"), event: Event::Outcome(end) }).await.unwrap();
     assert!(store.audit().open_writes(i64::MAX, 10).await.unwrap().is_empty());
     drop(lost);
@@ -162,7 +162,7 @@ async fn a_write_is_given_up_once_and_only_while_it_is_open(world: World) {
     let close = |id: &str| store.audit().close_unknown(actor("ann"), id.to_owned(), None);
     // The outcome came first, in the same commit or before.
     let done = store.audit().begin(&actor("ann"), intent("c-1")).await.unwrap();
-    let (finished, closed) = tokio::join!(store.audit().finish(done, Outcome::Done, None), close("c-1"));
+    let (finished, closed) = tokio::join!(store.audit().finish(done, AuditOutcome::Done, None), close("c-1"));
     finished.and(closed).unwrap();
     close("c-1").await.unwrap();
     assert_eq!(outcomes().await, [said("c-1", "done")]);
@@ -174,7 +174,7 @@ async fn a_write_is_given_up_once_and_only_while_it_is_open(world: World) {
     assert_eq!(outcomes().await, [said("c-1", "done"), said("c-2", "unknown")]);
     assert!(store.audit().open_writes(i64::MAX, 10).await.unwrap().is_empty());
     // Whoever made it was alive after all, and knows.
-    store.audit().finish(late, Outcome::Failed, None).await.unwrap();
+    store.audit().finish(late, AuditOutcome::Failed, None).await.unwrap();
     close("c-2").await.unwrap();
     assert_eq!(outcomes().await[1..], [said("c-2", "unknown"), said("c-2", "failed")]);
 }
@@ -222,7 +222,7 @@ async fn sixty_four_tasks_make_one_chain(world: World) {
                 for number in 0..10 {
                     let id = format!("{task}-{number}");
                     let begun = store.audit().begin(&actor("ann"), intent(&id)).await.unwrap();
-                    store.audit().finish(begun, Outcome::Done, None).await.unwrap();
+                    store.audit().finish(begun, AuditOutcome::Done, None).await.unwrap();
                 }
             })
         })

@@ -10,7 +10,8 @@ mod tamper;
 
 use embody_store::Store;
 use embody_store::audit::{
-    Action, Actor, Arguments, AuditReport, AuditedCall, Break, ChainState, Event, Intent, Operation, Record,
+    Action, Actor, AuditReport, AuditedCall, Break, ChainState, Event, Intent, Operation, Record,
+    RedactedArguments,
 };
 
 pub(crate) fn actor(user: &str) -> Actor {
@@ -28,7 +29,7 @@ pub(crate) fn call(id: &str) -> AuditedCall {
         body: "teams".into(),
         tool: "send_message".into(),
         class: "human_visible_write".into(),
-        args: Arguments::of(r#"{"to":"bob","text":"hello"}"#),
+        args: RedactedArguments::of(r#"{"to":"bob","text":"hello"}"#),
     }
 }
 

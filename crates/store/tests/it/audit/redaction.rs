@@ -1,6 +1,6 @@
 //! Secrets never enter the chain.
 
-use embody_store::audit::{Arguments, Event, Intent, Outcome, Record};
+use embody_store::audit::{AuditOutcome, Event, Intent, Record, RedactedArguments};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::{actor, call};
 use crate::world::World;
 
 fn excerpt(args: &Value) -> Value {
-    Arguments::of(&args.to_string()).excerpt().clone()
+    RedactedArguments::of(&args.to_string()).excerpt().clone()
 }
 
 #[test]
@@ -138,10 +138,10 @@ fn large_values_are_told_by_digest_and_beginning() {
     let many: Vec<Value> = (0..10_000).map(|number| json!({"n": number, "text": "x".repeat(400)})).collect();
     assert!(excerpt(&json!(many)).to_string().len() <= 8 * 1024);
     let args = r#"{"b":1,"a":2}"#;
-    assert_eq!(Arguments::of(args).digest(), blake3::hash(args.as_bytes()).to_hex().to_string());
+    assert_eq!(RedactedArguments::of(args).digest(), blake3::hash(args.as_bytes()).to_hex().to_string());
     let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
-    assert!(Arguments::of(&deep).excerpt().to_string().contains("[too deep]"));
-    assert_eq!(Arguments::of("not json: token=abc").excerpt(), &json!("not json: token=[redacted]"));
+    assert!(RedactedArguments::of(&deep).excerpt().to_string().contains("[too deep]"));
+    assert_eq!(RedactedArguments::of("not json: token=abc").excerpt(), &json!("not json: token=[redacted]"));
 }
 
 #[test]
@@ -236,16 +236,16 @@ proptest! {
         let args = plant(value, &planted, &path);
         // Some tools take their arguments as JSON in a string.
         let args = if quoted { json!({"body": args.to_string()}) } else { args };
-        let kept = Arguments::of(&args.to_string());
+        let kept = RedactedArguments::of(&args.to_string());
         prop_assert!(!kept.excerpt().to_string().contains(MARK), "{args} -> {}", kept.excerpt());
         prop_assert!(kept.excerpt().to_string().len() <= 8 * 1024);
     }
 
     #[test]
     fn any_text_can_be_searched(text in any::<String>(), noise in "[\\\\\"'=:{}\\[\\]@/ a-z-]{0,200}") {
-        let kept = Arguments::of(&text);
+        let kept = RedactedArguments::of(&text);
         prop_assert!(kept.excerpt().to_string().len() <= 8 * 1024);
-        Arguments::of(&json!({"a": noise, "token": text}).to_string());
+        RedactedArguments::of(&json!({"a": noise, "token": text}).to_string());
     }
 }
 
@@ -253,10 +253,10 @@ proptest! {
 async fn no_free_text_of_a_record_brings_one_in() {
     let world = World::memory().await;
     let store = &world.store;
-    let args = Arguments::of(&json!({"password": MARK}).to_string());
+    let args = RedactedArguments::of(&json!({"password": MARK}).to_string());
     let intent = Intent { call: embody_store::audit::AuditedCall { args, ..call("c-1") }, approval: None };
     let begun = store.audit().begin(&actor("ann"), intent.clone()).await.unwrap();
-    store.audit().finish(begun, Outcome::Failed, Some(format!("401 for Bearer {MARK}"))).await.unwrap();
+    store.audit().finish(begun, AuditOutcome::Failed, Some(format!("401 for Bearer {MARK}"))).await.unwrap();
     let decision = embody_store::audit::DecisionRecord {
         call: intent.call,
         decision: embody_store::audit::DecisionKind::Deny,

@@ -104,7 +104,7 @@ async fn odd_names_stay_apart(old: Old) {
     let seen: Vec<&str> = report.instructions.iter().map(|one| one.user.as_str()).collect();
     assert_eq!(seen, ["", "ANN", "ann", "ann", "ann ", "o'x", "änn"]);
     let left_out = "1 row of `user_agent_prompt_customizations` without a name: only in the export";
-    assert_eq!(report.notes[0], left_out);
+    assert!(report.notes.iter().any(|note| note == left_out), "{report:?}");
     let store = old.open().await;
     assert_eq!(store.instructions().get(&scope("ann ", "b")).await.unwrap().text, "1");
     assert_eq!(store.instructions().get(&scope("o'x", "b; --")).await.unwrap().text, "6");

@@ -8,7 +8,6 @@ use super::old::{BARE, Old, on_each};
 on_each!(
     a_database_without_the_old_tables,
     two_agents_of_one_name,
-    a_view_on_what_goes,
     tables_of_somebody_else,
     shapes_that_cannot_be_understood,
     an_export_that_cannot_be_written,
@@ -32,27 +31,13 @@ async fn two_agents_of_one_name(old: Old) {
     assert!(old.refused().await.contains("has two rows named `a`"));
 }
 
-// spec: S-03
-async fn a_view_on_what_goes(old: Old) {
-    old.run(BARE).await;
-    old.run(
-        "INSERT INTO agent_configurations VALUES ('a', 'soul'); \
-             INSERT INTO user_agent_prompt_customizations VALUES (1, 'ann', 'a', 't', '\"x\"', 1); \
-             CREATE VIEW urgent AS SELECT id FROM user_agent_prompt_customizations WHERE priority < 3",
-    )
-    .await;
-    let refusal = old.refused().await;
-    assert!(refusal.contains("view") && refusal.contains("urgent"), "{refusal}");
-    assert!(refusal.contains("priority") && refusal.contains("nothing was changed"), "{refusal}");
-    old.run("DROP VIEW urgent").await;
-    old.upgrade().await;
-}
-
 async fn tables_of_somebody_else(old: Old) {
     old.run(BARE).await;
     old.run("CREATE TABLE tasks (x TEXT); CREATE TABLE messages (x TEXT)").await;
     let refusal = old.refused().await;
     assert!(refusal.contains("names that embody needs: `tasks`, `messages`"), "{refusal}");
+    old.run("DROP TABLE tasks; DROP TABLE messages; CREATE TABLE agent_configurations_legacy (x TEXT)").await;
+    assert!(old.refused().await.contains("names that embody needs: `agent_configurations_legacy`"));
 }
 
 async fn shapes_that_cannot_be_understood(old: Old) {

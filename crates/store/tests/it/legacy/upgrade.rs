@@ -12,7 +12,8 @@ use crate::world::scope;
 
 on_each!(
     upgrades_the_old_shape,
-    keeps_columns_that_nobody_knows,
+    old_tables_are_kept_under_another_name,
+    a_view_follows_its_table,
     a_second_run_does_nothing,
     a_trial_changes_nothing,
     either_table_may_be_missing,
@@ -87,16 +88,24 @@ async fn upgrades_the_old_shape(old: Old) {
     store.close().await;
 }
 
-async fn keeps_columns_that_nobody_knows(old: Old) {
+// spec: S-03
+async fn old_tables_are_kept_under_another_name(old: Old) {
     seeded(&old).await;
-    old.upgrade().await;
+    let report = old.upgrade().await;
+    for name in ["agent_configurations_legacy", "user_agent_prompt_customizations_legacy"] {
+        assert!(report.notes.iter().any(|note| note.contains(name)), "{report:?}");
+    }
     let kept = old
-        .rows("SELECT CAST(id AS TEXT), CAST(llm_config AS TEXT), CAST(created_at AS TEXT) FROM agent_configurations")
+        .rows(
+            "SELECT CAST(id AS TEXT), CAST(llm_config AS TEXT), CAST(created_at AS TEXT), system_prompt \
+             FROM agent_configurations_legacy",
+        )
         .await;
     assert_eq!((kept[0][0].as_deref(), kept[0][1].as_deref()), (Some(ANN), Some("{\"model\": \"m\"}")));
     assert!(kept[0][2].as_deref().is_some_and(|time| time.starts_with("20")), "{kept:?}");
-    let id = format!("SELECT CAST(id AS TEXT) FROM user_agent_prompt_customizations WHERE user_id = '{ANN}'");
-    assert_eq!(old.text(&id).await.as_deref(), Some(BOB), "of the row that comes first");
+    assert_eq!(kept[0][3].as_deref(), Some(" Be \"kind\".\n\n{not json} ü "));
+    let rows = old.rows("SELECT CAST(id AS TEXT) FROM user_agent_prompt_customizations_legacy").await;
+    assert_eq!(rows.len(), 4);
 
     let store = old.open().await;
     let new = scope("carl", "an agent nobody set up");
@@ -112,6 +121,19 @@ async fn keeps_columns_that_nobody_knows(old: Old) {
         old.run(&format!("INSERT INTO agent_configurations (agent_name, soul) VALUES ('{agent}', 'x')"))
             .await;
     }
+}
+
+// spec: S-03
+async fn a_view_follows_its_table(old: Old) {
+    old.run(BARE).await;
+    old.run(
+        "INSERT INTO user_agent_prompt_customizations VALUES (1, 'ann', 'a', 't', '\"x\"', 1); \
+             CREATE VIEW urgent AS SELECT user_id FROM user_agent_prompt_customizations WHERE priority < 3",
+    )
+    .await;
+    old.upgrade().await;
+    assert_eq!(old.text("SELECT user_id FROM urgent").await.as_deref(), Some("ann"));
+    old.open().await.close().await;
 }
 
 // spec: S-03
@@ -208,9 +230,10 @@ async fn names_may_be_elsewhere(old: Old) {
     let report = old.upgrade().await;
     assert_eq!(report.agents[0].agent, "7");
     assert!(report.notes.iter().any(|note| note.contains("named by their `id`")), "{report:?}");
-    let row = old.rows("SELECT agent_name, soul, legacy_version, CAST(version AS TEXT), CAST(id AS TEXT) FROM agent_configurations").await;
+    let row = old.rows("SELECT agent_name, soul, CAST(version AS TEXT) FROM agent_configurations").await;
     let row: Vec<&str> = row[0].iter().map(|text| text.as_deref().unwrap()).collect();
-    assert_eq!(row, ["7", "seven", "v2", "1", "7"]);
+    assert_eq!(row, ["7", "seven", "1"]);
+    assert_eq!(old.text("SELECT version FROM agent_configurations_legacy").await.as_deref(), Some("v2"));
     old.run("INSERT INTO agent_configurations (agent_name) VALUES ('x'), ('y')").await;
 
     let other = if old.is_postgres() { Old::postgres().await } else { Old::file().await };
@@ -243,9 +266,9 @@ async fn finishes_what_others_began(old: Old) {
     old.upgrade().await;
     let store = old.open().await;
     assert_eq!(store.instructions().get(&scope("ann", "a")).await.unwrap().text, "\"quoted\"");
+    let agents = store.agents().list().await.unwrap();
+    assert_eq!(agents[0].identity, Some(json!({ "name": "Ada" })));
     store.close().await;
-    let identity = old.text("SELECT CAST(identity AS TEXT) FROM agent_configurations").await;
-    assert_eq!(identity.as_deref(), Some("{\"name\": \"Ada\"}"));
 }
 
 async fn identities_become_objects(old: Old) {
