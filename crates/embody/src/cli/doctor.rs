@@ -24,7 +24,7 @@ use serde_json::json;
 
 use super::prompt::{PromptReport, display_source, findings};
 use super::status::unknown_outcomes;
-use super::{Context, ScopeArgs};
+use super::{Context, ScopeArgs, policy};
 use crate::config::env::non_empty;
 use crate::config::mask::Address;
 use crate::config::resolved::{Body, CommandLine, Config, Upstream};
@@ -57,6 +57,8 @@ struct Check {
 
 pub(crate) fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode, CliError> {
     let mut checks = vec![workspace(&context.workspace), config(context)];
+    let warnings = policy::warnings(&context.config);
+    checks.extend(warnings.iter().map(|warning| warn("rules", warning.text(), &warning.hint)));
     checks.extend(proxy(context));
     checks.extend(connection_checks(context));
     let stored = store_checks(context);

@@ -198,7 +198,7 @@ fn condition(path: &KeyPath, text: Option<String>, checks: &mut Checks<'_>) -> O
             let reason = wrong.reason.lines().next().unwrap_or_default();
             let message =
                 format!("`{path}` is {}, which is no condition: {}", quoted(&text), mask::text(reason));
-            let hint = "write it like args.to.endsWith(\"@example.com\"), over tool, body, args, channel, user, session";
+            let hint = "write it like all_in_domain(args, \"example.com\"), over tool, body, args, channel, user, session";
             checks.fail(path, message, Some(hint));
             None
         }
@@ -330,7 +330,7 @@ fn check_examples(
 ) {
     const FORM: &str =
         "write TOOL or BODY/TOOL, and its arguments: 'send_email {\"to\": \"bob@example.com\"}'";
-    const GUARD: &str = "guard the condition, as in has(args.to) && args.to.endsWith(\"@example.com\")";
+    const GUARD: &str = "guard the condition, as in has(args.count) && args.count < 10";
     let change = match must_match {
         true => "change the rule or the example: the rule does not do what it was written for",
         false => "change the rule or the example: the rule does more than it was written for",

@@ -68,7 +68,7 @@ tools = ["send_*"]
 class = "human_visible_write"
 gate = "ask"
 via = ["elicitation", "console", "cli", "telegram"]
-when = 'args.to.endsWith("@example.com")'
+when = '!all_in_domain(args, "example.com")'
 reason = "mail leaves the building"
 [model]
 provider = "anthropic"
@@ -467,11 +467,11 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[[policy.rule]]\ntools = [\"x\"]\ngate = \"ask\"\nwhen = \"arg.to == 1\"",
-        "error: embody.toml:4: `policy.rule[0].when` is `arg.to == 1`, which is no condition: there is no `arg`; it may use tool, body, args, channel, user, session\nhint: write it like args.to.endsWith(\"@example.com\"), over tool, body, args, channel, user, session",
+        "error: embody.toml:4: `policy.rule[0].when` is `arg.to == 1`, which is no condition: there is no `arg`; it may use tool, body, args, channel, user, session\nhint: write it like all_in_domain(args, \"example.com\"), over tool, body, args, channel, user, session",
     ),
     (
         "[[policy.rule]]\ntools = [\"x\"]\ngate = \"ask\"\nwhen = \"args.to ==\"",
-        "error: embody.toml:4: `policy.rule[0].when` is `args.to ==`, which is no condition: mismatched input '<EOF>' at 1:11\nhint: write it like args.to.endsWith(\"@example.com\"), over tool, body, args, channel, user, session",
+        "error: embody.toml:4: `policy.rule[0].when` is `args.to ==`, which is no condition: mismatched input '<EOF>' at 1:11\nhint: write it like all_in_domain(args, \"example.com\"), over tool, body, args, channel, user, session",
     ),
     (
         "[[policy.rule]]\ntools = [\"x\"]\nvia = []",
