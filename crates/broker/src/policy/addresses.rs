@@ -45,13 +45,13 @@ impl Addresses {
             Value::Map(map) => {
                 let mut found = false;
                 for (key, value) in map.map.iter() {
-                    let role = if let Key::String(key) = key {
+                    let inner = if let Key::String(key) = key {
                         found |= self.collect_text(key, Role::Text);
-                        Role::of_key(key)
+                        Role::of_key(key, role)
                     } else {
                         Role::Text
                     };
-                    found |= self.collect(value, role);
+                    found |= self.collect(value, inner);
                 }
                 if role == Role::Recipients && !found {
                     found = self.unclear.insert("a recipient without an address".to_owned());
@@ -116,12 +116,15 @@ enum Role {
 }
 
 impl Role {
-    fn of_key(key: &str) -> Self {
+    fn of_key(key: &str, parent: Self) -> Self {
         let plain: String =
             key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
         match plain.as_str() {
             "to" | "cc" | "bcc" | "recipient" | "recipients" | "torecipients" | "ccrecipients"
-            | "bccrecipients" | "attendees" => Self::Recipients,
+            | "bccrecipients" | "attendees" | "email" | "emails" | "emailaddress" | "emailaddresses" => {
+                Self::Recipients
+            }
+            "address" | "addresses" => parent,
             _ => Self::Text,
         }
     }
@@ -180,7 +183,7 @@ fn has_at(fragment: &str) -> bool {
 
 /// The recipients of a list in a text. A separator between double quotes belongs to a name.
 fn recipients(text: &str) -> Vec<&str> {
-    let is_balanced = text.matches('"').count() % 2 == 0;
+    let is_balanced = text.matches('"').count().is_multiple_of(2);
     let mut is_quoted = false;
     let parts = text.split(|c: char| {
         is_quoted ^= c == '"' && is_balanced;
@@ -229,6 +232,7 @@ mod tests {
             json!({"to": "carol@example.com", "cc": "", "subject": "50% off, at last; (all)"}),
             json!({"to": [{"email": "carol@example.com", "name": "Carol"}]}),
             json!({"toRecipients": [{"emailAddress": {"address": "carol@example.com"}}]}),
+            json!({"to": "carol@example.com", "address": "1 Main Street", "attendees": [{"email": "dave@example.com"}]}),
             json!({"message": {"to": "carol@example.com", "body": "Ask dave@example.com, please."}}),
             json!("carol@example.com, dave@example.com"),
             json!(["carol@example.com"]),
@@ -360,6 +364,9 @@ mod tests {
             json!({"to": ["carol@example.com", "U0123"]}),
             json!({"to": ["carol@example.com", 123]}),
             json!({"to": "carol@example.com", "cc": {"id": "U0123"}}),
+            json!({"to": "carol@example.com", "cc": [{"email": "everyone"}]}),
+            json!({"to": [{"email": "carol@example.com pany.example"}]}),
+            json!({"toRecipients": [{"emailAddress": {"address": "everyone carol@example.com"}}]}),
             json!({"to": "carol@example.com", "raw": "{\"bcc\": \"everyone\"}"}),
             json!({"to": "carol@example.com\nBcc: everyone"}),
             json!({"to": "\"everyone, carol@example.com"}),

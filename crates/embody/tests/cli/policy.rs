@@ -163,6 +163,29 @@ fn a_rule_that_allows_by_a_part_of_a_text_is_warned_of() {
     assert_eq!(rules.filter(|check| check["state"] == "warn").count(), 2, "{doctor}");
 }
 
+#[test]
+fn the_documented_rules_about_addresses_are_valid() {
+    let page = include_str!("../../../../docs/policy.md");
+    let section = page.split("### Mail addresses in conditions").nth(1).unwrap();
+    let rules = section.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let stored = StoreFixture::workspace();
+    stored.world.file("embody.toml", rules);
+    let checked = stored.run(&["--json", "config", "check"]).ok().json();
+    assert_eq!(checked["warnings"], json!([]));
+    let body = "[[body]]\nname = \"mail\"\ncommand = [\"true\"]\n";
+    stored.world.file("embody.toml", format!("{body}{rules}"));
+    for (to, gate) in [
+        ("bob@example.com", "allow"),
+        ("ann@home.example", "allow"),
+        ("eve@other.example", "ask"),
+        ("bob@example.com, press@other.example", "deny"),
+        ("bob@example.com@other.example", "deny"),
+    ] {
+        let args = json!({ "to": to }).to_string();
+        assert_eq!(test(&stored, &["mail/send_email", "--args", &args])["gate"], gate, "{to}");
+    }
+}
+
 // spec: N-10
 #[test]
 fn channel_user_and_undecided_conditions_count() {
@@ -256,7 +279,7 @@ fn the_embedded_tools_have_the_classes_of_the_page() {
             Some((name, rest.trim_end_matches('|').trim().rsplit(" | ").next()?))
         })
         .collect();
-    assert_eq!(rows.len(), 8, "{rows:?}");
+    assert_eq!(rows.len(), 9, "{rows:?}");
     for (tool, class) in rows {
         let said = test(&stored, &[&format!("embody/{tool}")]);
         assert_eq!(said["class"], class.replace([' ', '-'], "_"), "{tool}");
