@@ -222,6 +222,7 @@ pub(crate) fn layout(
             .hint("set `layout` in its agent.toml to body, full, tagged or channel"));
         }
     };
+    let layout = layout.with_extra_sections(&config.prompt.extra_sections);
     Ok(layout.with_body(!args.no_body).with_volatile_last(config.prompt.fresh_last))
 }
 

@@ -44,6 +44,11 @@ choice! {
 }
 
 choice! {
+    /// A section that the layout `channel` has only on request.
+    ExtraSection as embody_prompt::Kind { User = "user", WorkspaceFiles = "workspace_files", Skills = "skills", }
+}
+
+choice! {
     /// How an MCP server is reached.
     Transport { Http = "http", Sse = "sse", Stdio = "stdio", }
 }

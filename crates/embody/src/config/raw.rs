@@ -12,8 +12,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
-    Audience, Class, Gate, Instructions, Layout, LogLevel, MindDown, Provider, Roots, Sampling, Start,
-    Transport, Users, Via, section_kinds,
+    Audience, Class, ExtraSection, Gate, Instructions, Layout, LogLevel, MindDown, Provider, Roots, Sampling,
+    Start, Transport, Users, Via, section_kinds,
 };
 
 /// Configuration of embody. Every key is optional.
@@ -61,6 +61,9 @@ pub(crate) struct Prompt {
     pub(crate) body: String,
     /// Moves what changes every turn behind all that stays the same, so that more of the prompt can be cached.
     pub(crate) fresh_last: bool,
+    /// Sections that the layout `channel` gets behind its own: `user` (name and location), `workspace_files` (AGENTS.md
+    /// and TOOLS.md), `skills` (the list of skills).
+    pub(crate) extra_sections: Vec<ExtraSection>,
     /// The most tokens a prompt may take.
     #[schemars(range(min = 200, max = 10_000_000))]
     pub(crate) budget_tokens: u32,
@@ -426,6 +429,7 @@ impl Default for Prompt {
             layout: Layout::Channel,
             body: "prompts/agent_system.md".to_owned(),
             fresh_last: false,
+            extra_sections: Vec::new(),
             budget_tokens: 12_000,
             keep_receipts_days: 30,
             sections: BTreeMap::new(),

@@ -61,6 +61,7 @@ fn prompt(raw: raw::Prompt, checks: &mut Checks<'_>) -> Option<Prompt> {
         layout: raw.layout,
         body: checks.workspace.join(body),
         fresh_last: raw.fresh_last,
+        extra_sections: raw.extra_sections.into_iter().map(Into::into).collect(),
         budget_tokens: raw.budget_tokens,
         keep_receipts: Duration::from_secs(u64::from(raw.keep_receipts_days) * 24 * 3600),
         sections: raw.sections,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use embody_broker::catalogue::ListingLimit;
 use embody_broker::upstream::{BodyUsers, IdleShutdown};
-use embody_prompt::Sandbox;
+use embody_prompt::{Kind, Sandbox};
 use embody_wire::{Proxies, Secret};
 use embody_workspace::Audiences;
 
@@ -60,6 +60,7 @@ pub(crate) struct Prompt {
     pub(crate) layout: Layout,
     pub(crate) body: PathBuf,
     pub(crate) fresh_last: bool,
+    pub(crate) extra_sections: Vec<Kind>,
     pub(crate) budget_tokens: u32,
     pub(crate) keep_receipts: Duration,
     pub(crate) sections: BTreeMap<String, u32>,

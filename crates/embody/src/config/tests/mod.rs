@@ -17,6 +17,7 @@ const EVERY_KEY: &str = r#"
 layout = "tagged"
 body = "prompts/agent_system.md"
 fresh_last = true
+extra_sections = ["user", "skills"]
 budget_tokens = 9000
 keep_receipts_days = 7
 [prompt.sections]
@@ -357,7 +358,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[prompt]\ncolour = 1",
-        "error: embody.toml:2: unknown key `colour` in `[prompt]`\nhint: the keys of `[prompt]` are body, budget_tokens, fresh_last, keep_receipts_days, layout, sections",
+        "error: embody.toml:2: unknown key `colour` in `[prompt]`\nhint: the keys of `[prompt]` are body, budget_tokens, extra_sections, fresh_last, keep_receipts_days, layout, sections",
     ),
     (
         "[promt]",

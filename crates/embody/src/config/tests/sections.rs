@@ -335,7 +335,7 @@ fn uncommented() -> String {
 }
 
 #[test]
-fn the_template_sets_only_layout_and_fresh_last() {
+fn the_template_sets_only_what_a_new_workspace_needs() {
     let config = load(TEMPLATE, &[]).unwrap();
     assert_eq!(config.prompt.layout, Layout::Channel);
     assert!(config.prompt.fresh_last);
@@ -343,7 +343,8 @@ fn the_template_sets_only_layout_and_fresh_last() {
         .filter(|setting| setting.origin.kind() == "file")
         .map(|setting| setting.key.as_str())
         .collect();
-    assert_eq!(set, ["prompt.fresh_last", "prompt.layout"]);
+    assert_eq!(set, ["prompt.extra_sections", "prompt.fresh_last", "prompt.layout"]);
+    assert_eq!(config.prompt.extra_sections, embody_prompt::Layout::extra_kinds().collect::<Vec<_>>());
 }
 
 #[test]
