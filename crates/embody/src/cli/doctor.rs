@@ -24,6 +24,7 @@ use serde_json::json;
 
 use super::prompt::{PromptReport, display_source, findings};
 use super::status::unknown_outcomes;
+use super::unused_files::{self, UnusedFile};
 use super::{Context, ScopeArgs, policy};
 use crate::config::env::non_empty;
 use crate::config::mask::Address;
@@ -95,7 +96,10 @@ fn prompt(args: &PromptArgs, context: &Context) -> Result<Vec<Check>, CliError> 
     );
     checks.extend(persona(&loaded, context).filter(|_| checks.iter().all(|check| check.name != "persona")));
     checks.push(contract_size(&contract(&loaded, &context.config), context));
-    checks.push(size(&PromptReport::new(&prompt, embody_prompt::render(&prompt)), context));
+    let rendered = embody_prompt::render(&prompt);
+    let unused = unused_files::find(args, context, &loaded, (&rendered, &prompt.notes));
+    checks.extend(unused.iter().map(unused_file));
+    checks.push(size(&PromptReport::new(&prompt, rendered), context));
     checks.extend(findings(&loaded.workspace.input, &prompt.notes).into_iter().map(|finding| Check {
         name: "prompt",
         state: State::Fail,
@@ -108,6 +112,13 @@ fn prompt(args: &PromptArgs, context: &Context) -> Result<Vec<Check>, CliError> 
         hint: None,
     }));
     Ok(checks)
+}
+
+/// A blank file is named, and nothing is wrong with it.
+fn unused_file(unused: &UnusedFile) -> Check {
+    let UnusedFile { file, reason, hint, is_blank } = unused;
+    let state = if *is_blank { State::Ok } else { State::Warn };
+    Check { state, ..warn("unused", format!("{file}: {reason}"), hint) }
 }
 
 fn ok(name: &'static str, message: impl Into<String>) -> Check {

@@ -29,4 +29,5 @@ mod support;
 mod tagged;
 mod tools;
 mod unknown_outcomes;
+mod unused_files;
 mod usage;
