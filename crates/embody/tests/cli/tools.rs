@@ -96,9 +96,15 @@ fn init_leaves_alone_what_is_there() {
     world.file("embody.toml", "[prompt]\nlayout = \"ful\"\n");
     world.link("USER.md", world.outside("nowhere"));
     let first = world.run(&["init"]).ok();
-    for kept in ["SOUL.md", "embody.toml", "USER.md"] {
+    for kept in ["SOUL.md", "USER.md"] {
         assert!(first.stdout.contains(&format!("left alone  {kept}\n")), "{}", first.stdout);
     }
+    // A key that a new workspace has is added; what is there stays, even if it is wrong.
+    for added in ["prompt.extra_sections", "prompt.fresh_last"] {
+        assert!(first.stdout.contains(&format!("added       {added} to embody.toml\n")), "{}", first.stdout);
+    }
+    let config = fs::read_to_string(world.path("embody.toml")).unwrap();
+    assert!(config.starts_with("[prompt]\n") && config.ends_with("\nlayout = \"ful\"\n"), "{config}");
     assert!(!world.outside("nowhere").exists(), "not even through a link");
     let before = snapshot(&world.workspace());
     let second = world.run(&["init"]).ok();
