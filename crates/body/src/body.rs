@@ -1,5 +1,5 @@
-//! The body: its configuration, its callers, and `whoami`. It reads the time, the time zone and schedules through functions that its
-//! owner passes in.
+//! The body: its configuration, its callers, and `whoami`. It reads the time, the time zone, schedules and skills through functions that
+//! its owner passes in.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,6 +32,7 @@ impl Caller {
 }
 
 type Zone = dyn Fn(&Scope) -> std::result::Result<String, String> + Send + Sync;
+type Skill = dyn Fn(&Caller, &str) -> std::result::Result<String, String> + Send + Sync;
 type Due = dyn Fn(&str, &str, i64) -> std::result::Result<Option<i64>, String> + Send + Sync;
 
 pub struct BodyConfig {
@@ -40,6 +41,8 @@ pub struct BodyConfig {
     pub due: Box<Due>,
     /// The default time zone of a user, or why it is unknown.
     pub zone: Box<Zone>,
+    /// The text of a skill by its name; or why there is none for this caller. It may block.
+    pub skill: Arc<Skill>,
     /// The time, in microseconds since 1970.
     pub clock: Box<dyn Fn() -> i64 + Send + Sync>,
     pub gives_orders: Arc<dyn Fn(&str) -> bool + Send + Sync>,

@@ -17,6 +17,8 @@ pub enum Error {
     Stale { id: String, version: i64 },
     #[error("others read what is said here, and `{tool}` would show what is the user's alone")]
     SharedConversation { tool: &'static str },
+    #[error("{0}")]
+    Skill(String),
     #[error("the user has the maximum number of schedules")]
     Full,
     #[error(transparent)]
@@ -33,7 +35,7 @@ impl Error {
             Self::SharedConversation { .. } => Some("notify_user tells the user alone"),
             Self::Full => Some("ask the user which of them to remove; `embody schedule list` shows them"),
             Self::Store(error) => error.advice(),
-            Self::Arguments(_) => None,
+            Self::Skill(_) | Self::Arguments(_) => None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The embedded body: the agent's channels, tasks and schedules as tools, an MCP server of its own.
+//! The embedded body: the agent's channels, tasks, schedules and skills as tools, an MCP server of its own.
 //!
 //! An outgoing message is a durable row that the owner of its channel delivers; this crate sends nothing itself. Every row belongs to
 //! the user of the connection, never to one that an argument names. It reads no file, no environment and no clock: those come in
@@ -12,6 +12,7 @@
 //! | `outgoing` | queues messages |
 //! | `tasks` | tasks with steps |
 //! | `schedule` | later and repeated runs |
+//! | `skill` | reads skills |
 //! | [`server`] | all of it as an MCP server |
 
 mod body;
@@ -20,6 +21,7 @@ mod messages;
 mod outgoing;
 mod schedule;
 pub mod server;
+mod skill;
 mod tasks;
 mod tools;
 
@@ -29,5 +31,6 @@ pub use self::error::{Error, Result};
 pub use self::messages::{MessageEntry, Messages, ReadMessages};
 pub use self::outgoing::{NotifyUser, QueuedMessage, SendMessage, Urgency};
 pub use self::schedule::{ScheduleRun, ScheduledRun};
+pub use self::skill::{ReadSkill, SkillText};
 pub use self::tasks::{CreateTask, ListTasks, StepEntry, StepState, TaskEntry, TaskList, UpdateTask};
 pub use self::tools::Tool;

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Body, BodyConfig, Caller, CreateTask, Error, Identity, ListTasks, Messages, NotifyUser, ReadMessages,
-    ScheduleRun, SendMessage, TaskList, Tool, UpdateTask, Whoami,
+    ReadSkill, ScheduleRun, SendMessage, SkillText, TaskList, Tool, UpdateTask, Whoami,
 };
 
 const INSTRUCTIONS: &str = "The channels, tasks and schedules of an agent. send_message is seen by other people; \
@@ -122,6 +122,7 @@ fn definition(tool: Tool) -> Definition {
         Tool::CreateTask => (input_schema::<CreateTask>(), None),
         Tool::UpdateTask => (input_schema::<UpdateTask>(), None),
         Tool::ScheduleRun => (input_schema::<ScheduleRun>(), None),
+        Tool::ReadSkill => (input_schema::<ReadSkill>(), Some(output_schema::<SkillText>())),
     };
     Definition {
         name: tool.name().to_owned(),
@@ -166,6 +167,7 @@ async fn call_tool(
         Tool::CreateTask => run!(create_task),
         Tool::UpdateTask => run!(update_task),
         Tool::ScheduleRun => run!(schedule_run),
+        Tool::ReadSkill => run!(read_skill),
     };
     Ok(called.unwrap_or_else(|error| error_result(&error)).into())
 }

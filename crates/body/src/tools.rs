@@ -10,10 +10,11 @@ pub enum Tool {
     CreateTask,
     UpdateTask,
     ScheduleRun,
+    ReadSkill,
 }
 
 impl Tool {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Whoami,
         Self::ReadMessages,
         Self::SendMessage,
@@ -22,6 +23,7 @@ impl Tool {
         Self::CreateTask,
         Self::UpdateTask,
         Self::ScheduleRun,
+        Self::ReadSkill,
     ];
 
     #[must_use]
@@ -35,6 +37,7 @@ impl Tool {
             Self::CreateTask => "create_task",
             Self::UpdateTask => "update_task",
             Self::ScheduleRun => "schedule_run",
+            Self::ReadSkill => "read_skill",
         }
     }
 
@@ -54,6 +57,7 @@ impl Tool {
             Self::CreateTask => "Create a task",
             Self::UpdateTask => "Change a task",
             Self::ScheduleRun => "Schedule a run",
+            Self::ReadSkill => "Read a skill",
         }
     }
 
@@ -81,12 +85,13 @@ impl Tool {
                 "Runs you later with this text, once (`at`) or repeatedly (`cron`). The reply of that run is not shown: say \
                  in the text whom to tell with notify_user."
             }
+            Self::ReadSkill => "Reads a skill: how the owner wants one kind of work to be done.",
         }
     }
 
     #[must_use]
     pub const fn is_read_only(self) -> bool {
-        matches!(self, Self::Whoami | Self::ReadMessages | Self::ListTasks)
+        matches!(self, Self::Whoami | Self::ReadMessages | Self::ListTasks | Self::ReadSkill)
     }
 
     /// Whether other people see the effect.

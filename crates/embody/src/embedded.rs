@@ -3,14 +3,16 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use embody_agent::schedule::first_due;
-use embody_body::BodyConfig;
 use embody_body::server::{BodyHandler, BodyServer};
+use embody_body::{BodyConfig, Caller};
 use embody_broker::UpstreamFactory;
 use embody_broker::upstream::{RawTool, Spec};
 use embody_mind::server::{MindHandler, MindServer};
+use embody_prompt::Audience;
 use embody_store::{Principal, Scope, Store};
 use embody_wire::server::{CancellationToken, Service};
 use embody_wire::upstream::{InProcessServer, Route};
+use embody_workspace::AgentName;
 
 use crate::config::Config;
 use crate::config::env::non_empty;
@@ -47,14 +49,34 @@ pub(crate) fn body_with_channels(
         let prompts = Arc::clone(prompts);
         move |scope: &Scope| prompts.scheduling_zone(scope)
     };
+    let skill = {
+        let prompts = Arc::clone(prompts);
+        move |caller: &Caller, name: &str| read_skill(&prompts, caller, name)
+    };
     let setting = BodyConfig {
         due: Box::new(first_due),
         zone: Box::new(zone),
+        skill: Arc::new(skill),
         clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
         gives_orders: Arc::new(embody_mind::quarantine::gives_orders),
         channels,
     };
     BodyServer::new(store.clone(), agent.to_owned(), setting).service()
+}
+
+/// Reads a skill for those who may see skills in a prompt.
+fn read_skill(prompts: &PromptService, caller: &Caller, name: &str) -> Result<String, String> {
+    let audience = match &caller.shared_conversation {
+        Some(_) => Audience::Group,
+        None if caller.scope.user() == prompts.owner() => Audience::Owner,
+        None => Audience::User,
+    };
+    let settings = prompts.settings();
+    if settings.config.audience.skills < audience {
+        return Err("skills are not shown in this conversation".to_owned());
+    }
+    let agent = AgentName::new(caller.scope.agent()).map_err(|error| error.to_string())?;
+    embody_workspace::read_skill(&settings.workspace, &agent, name).map_err(|error| error.to_string())
 }
 
 /// The configured channels to other people.

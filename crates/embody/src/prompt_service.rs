@@ -387,6 +387,8 @@ fn layout(config: &Config, request: &PromptRequest, loaded: &LoadedWorkspace) ->
             .hint("set `layout` in its agent.toml to body, full, tagged or channel"));
         }
     };
+    let extra: Vec<Kind> = config.prompt.extra_sections.iter().map(|section| Kind::from(*section)).collect();
+    let layout = layout.with_extra_sections(&extra);
     Ok(layout.with_body(!request.without_body).with_volatile_last(config.prompt.fresh_last))
 }
 

@@ -164,7 +164,7 @@ fn workspace() -> PromptInput {
         },
         "IDENTITY.md",
     ));
-    input.user = Some(own(UserProfile { name: some("Ada") }, "USER.md"));
+    input.user = Some(own(UserProfile { name: some("Ada"), location: None }, "USER.md"));
     input.agent.configured = true;
     input.agent.identity =
         Some(own("You are Nova, Ada's assistant for projects and mail.".into(), "agent.toml"));

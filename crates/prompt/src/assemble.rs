@@ -44,12 +44,12 @@ pub fn assemble<'a>(input: &'a PromptInput, layout: &Layout) -> Prompt<'a> {
 }
 
 fn in_order(layout: &Layout) -> impl Iterator<Item = &'static Section> {
-    let (sections, volatile_last) = (layout.sections, layout.volatile_last);
+    let (sections, volatile_last) = (layout.all_sections(), layout.volatile_last);
     let now = move |section: &&'static Section| !volatile_last || section.cache_class == CacheClass::Stable;
     let later =
         move |section: &&'static Section| volatile_last && section.cache_class == CacheClass::Volatile;
     let body = layout.body.then_some(&BODY);
-    body.into_iter().chain(sections.iter().copied().filter(now)).chain(sections.iter().copied().filter(later))
+    body.into_iter().chain(sections.clone().filter(now)).chain(sections.filter(later))
 }
 
 fn write<'a>(

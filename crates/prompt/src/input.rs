@@ -107,6 +107,7 @@ impl Identity {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserProfile {
     pub name: Option<String>,
+    pub location: Option<String>,
 }
 
 #[derive(Clone, Debug)]

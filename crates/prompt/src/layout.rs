@@ -23,7 +23,12 @@ pub struct Layout {
     pub sections: &'static [&'static Section],
     pub body: bool,
     pub(crate) volatile_last: bool,
+    /// Which of [`EXTRA`] follow the layout's own sections.
+    extra: [bool; EXTRA.len()],
 }
+
+/// The sections that `channel` has only on request, in this order behind its own.
+static EXTRA: [&Section; 3] = [&s::USER_PROFILE, &s::WORKSPACE_FILES, &s::SKILLS_TO_READ];
 
 impl Layout {
     pub const BODY: Self = Self {
@@ -111,8 +116,14 @@ impl Layout {
     pub const ALL: [Self; 7] =
         [Self::BODY, Self::FULL, Self::SIMPLE, Self::MINIMAL, Self::TAGGED, Self::CHANNEL, Self::CONTRACT];
 
-    const EMPTY: Self =
-        Self { name: "", dialect: Dialect::Markdown, sections: &[], body: true, volatile_last: false };
+    const EMPTY: Self = Self {
+        name: "",
+        dialect: Dialect::Markdown,
+        sections: &[],
+        body: true,
+        volatile_last: false,
+        extra: [false; EXTRA.len()],
+    };
 
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::BODY, Self::FULL, Self::TAGGED, Self::CHANNEL].into_iter().find(|layout| layout.name == name)
@@ -128,6 +139,36 @@ impl Layout {
             }
             _ => false,
         })
+    }
+
+    /// The sections of these kinds behind those of `channel`. The other layouts have their sections fixed.
+    #[must_use]
+    pub fn with_extra_sections(mut self, kinds: &[Kind]) -> Self {
+        if self.name == Self::CHANNEL.name {
+            self.extra = EXTRA.map(|section| kinds.contains(&section.kind));
+        }
+        self
+    }
+
+    /// The kinds that [`Layout::with_extra_sections`] knows.
+    pub fn extra_kinds() -> impl Iterator<Item = Kind> {
+        EXTRA.iter().map(|section| section.kind)
+    }
+
+    /// Its sections and the extra ones, in the layout's order.
+    pub fn all_sections(&self) -> impl Iterator<Item = &'static Section> + Clone {
+        let extra = EXTRA.iter().zip(self.extra).filter(|(_, is_wanted)| *is_wanted);
+        self.sections.iter().chain(extra.map(|(section, _)| section)).copied()
+    }
+
+    pub fn has_section(&self, kind: Kind) -> bool {
+        self.all_sections().any(|section| section.kind == kind)
+    }
+
+    /// Whether it shows where the user is.
+    pub fn has_location(&self) -> bool {
+        let is_profile = |section: &Section| std::ptr::eq(section, &s::USER_PROFILE);
+        self.has_section(Kind::Runtime) || self.all_sections().any(is_profile)
     }
 
     #[must_use]
@@ -146,7 +187,8 @@ impl Layout {
 
 impl fmt::Debug for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, sections, body, volatile_last, .. } = self;
-        write!(f, "{name} of {} sections, body {body}, fresh_last {volatile_last}", sections.len())
+        let Self { name, body, volatile_last, .. } = self;
+        let count = self.all_sections().count();
+        write!(f, "{name} of {count} sections, body {body}, fresh_last {volatile_last}")
     }
 }

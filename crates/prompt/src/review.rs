@@ -57,7 +57,7 @@ fn lower_layers(input: &PromptInput) -> Vec<(&Source, &str)> {
         let fields = [&identity.name, &identity.creature, &identity.vibe, &identity.description];
         fields.into_iter().flatten().map(String::as_str).collect()
     });
-    texts.add(&input.user, |user| user.name.as_deref().into_iter().collect());
+    texts.add(&input.user, |user| user.name.as_deref().into_iter().chain(user.location.as_deref()).collect());
     texts.add(&agent.responsibilities, |duty| vec![&duty.title, &duty.content]);
     texts.add(&input.project, |file| vec![&file.text]);
     texts.add(&input.workspace_files, |file| vec![&file.text]);

@@ -121,14 +121,20 @@ fn project_names(folder: &Folder, notes: &mut Vec<Note>) -> Vec<String> {
     names
 }
 
+/// A skill with its text, which no prompt contains.
+pub(crate) struct FoundSkill {
+    pub(crate) skill: Skill,
+    /// Without the front matter.
+    pub(crate) text: String,
+    pub(crate) source: Source,
+    /// Its folder, and the folder of all skills that it must stay in.
+    pub(crate) name: String,
+    pub(crate) parent: Folder,
+}
+
 /// Reads `skills/*/SKILL.md` of the folders; the first skill of a name wins.
-pub(crate) fn skills(
-    folders: &[(Folder, &'static str)],
-    audience: Audience,
-    notes: &mut Vec<Note>,
-) -> Vec<Value<Skill>> {
-    let mut skills: Vec<Value<Skill>> = Vec::new();
-    let mut taken: Vec<String> = Vec::new();
+pub(crate) fn skills(folders: &[(Folder, &'static str)], notes: &mut Vec<Note>) -> Vec<FoundSkill> {
+    let mut skills: Vec<FoundSkill> = Vec::new();
     for (folder, origin) in folders {
         let Some(all) = folder.folder("skills", notes) else { continue };
         let (names, more) = all.names(SKILLS_LIMIT, |name| all.has(&format!("{name}/SKILL.md")));
@@ -140,28 +146,26 @@ pub(crate) fn skills(
             let file = format!("{name}/SKILL.md");
             let Some(text) = all.text(&file, notes) else { continue };
             let source = all.source(&file);
-            let path = all.name_of(&name);
-            let skill = read_skill(&name, path, origin, &text, &source, notes);
-            if taken.contains(&skill.name) {
+            let (skill, text) = parse_skill(&name, all.name_of(&name), origin, &text, &source, notes);
+            if skills.iter().any(|found| found.skill.name == skill.name) {
                 let message = format!("left out: there is already a skill called `{}`", skill.name);
                 notes.push(Note::new(NoteKind::Duplicate, message, source));
                 continue;
             }
-            taken.push(skill.name.clone());
-            skills.push(Value::new(skill, source, audience));
+            skills.push(FoundSkill { skill, text, source, name, parent: all.clone() });
         }
     }
     skills
 }
 
-fn read_skill(
+fn parse_skill(
     folder: &str,
     path: String,
     origin: &str,
     text: &str,
     source: &Source,
     notes: &mut Vec<Note>,
-) -> Skill {
+) -> (Skill, String) {
     let (yaml, rest) = split(text);
     let matter = FrontMatter::parse(yaml.unwrap_or("")).unwrap_or_else(|error| {
         notes.push(yaml_error_note(&error, source.clone()));
@@ -169,7 +173,7 @@ fn read_skill(
     });
     let name = matter.name.unwrap_or_else(|| folder.to_owned());
     let description = matter.description.unwrap_or_else(|| first_sentence(rest));
-    Skill { name, source: origin.to_owned(), path, description }
+    (Skill { name, source: origin.to_owned(), path, description }, rest.to_owned())
 }
 
 /// The description of a skill that has none: its first line that is not a heading.

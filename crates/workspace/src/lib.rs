@@ -8,6 +8,7 @@
 //! | `front_matter`, `persona_files` | `IDENTITY.md`, `SOUL.md`, `USER.md` |
 //! | `agent` | `agents/NAME/agent.toml` |
 //! | `files` | project instructions, skills, `AGENTS.md`, `TOOLS.md`, `memories.json` |
+//! | `skill` | the text of one skill, for the agent |
 //! | `tasks` | `tasks.json` |
 //! | `environment` | facts about the machine, the time in the user's zone |
 //! | `load` | all of it, in one call |
@@ -21,6 +22,7 @@ mod front_matter;
 mod load;
 mod persona_files;
 mod read;
+mod skill;
 mod strip_invisible;
 mod tasks;
 
@@ -30,4 +32,5 @@ pub use environment::ModelFacts;
 pub use front_matter::{FrontMatter, YamlError, split as split_front_matter};
 pub use load::{Audiences, BodyOutcome, Error, LoadRequest, LoadedWorkspace, StoredValues, load};
 pub use read::ReadError;
+pub use skill::{SkillError, read_skill};
 pub use strip_invisible::{StripOutcome, strip_invisible};

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::body::BodyOutcome;
 use crate::environment::ModelFacts;
+use crate::files::FoundSkill;
 use crate::persona_files::User;
 use crate::read::Folder;
 use crate::{AgentName, agent, body, environment, files, persona_files, tasks};
@@ -264,9 +265,12 @@ fn load_skills(
     audience: Audience,
     notes: &mut Vec<embody_prompt::Note>,
 ) -> Vec<Value<embody_prompt::Skill>> {
-    let folders: Vec<(Folder, &'static str)> =
-        own.map(|folder| (folder, "agent")).into_iter().chain([(workspace.clone(), "workspace")]).collect();
-    files::skills(&folders, audience, notes)
+    let value = |found: FoundSkill| Value::new(found.skill, found.source, audience);
+    files::skills(&skill_folders(own, workspace), notes).into_iter().map(value).collect()
+}
+
+pub(crate) fn skill_folders(own: Option<Folder>, workspace: &Folder) -> Vec<(Folder, &'static str)> {
+    own.map(|folder| (folder, "agent")).into_iter().chain([(workspace.clone(), "workspace")]).collect()
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, Error> {

@@ -99,10 +99,9 @@ pub(crate) fn user(folders: &[Folder], audience: Audience, notes: &mut Vec<Note>
     let parsed = found.and_then(|(text, source)| Some((parse(&text, &source, notes)?, source)));
     let Some((matter, source)) = parsed else { return User::default() };
     let text = |field: Option<String>| Some((field?, source.clone()));
+    let profile = UserProfile { name: matter.name, location: matter.location.clone() };
     User {
-        profile: matter
-            .name
-            .map(|name| Value::new(UserProfile { name: Some(name) }, source.clone(), audience)),
+        profile: (profile != UserProfile::default()).then(|| Value::new(profile, source.clone(), audience)),
         timezone: text(matter.timezone),
         location: text(matter.location),
     }

@@ -38,7 +38,7 @@ pub(super) fn case(data: &[u8]) -> Case {
         description: words.option(),
     });
     let soul = fields.text("SOUL.md");
-    let user = fields.one("USER.md", |words| UserProfile { name: words.option() });
+    let user = fields.one("USER.md", |words| UserProfile { name: words.option(), location: None });
     let agent = Agent {
         configured: switches.on(5),
         identity: fields.text("agent.toml"),

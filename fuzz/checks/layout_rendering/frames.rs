@@ -20,7 +20,7 @@ pub(super) fn check(case: &Case, rendered: &RenderedPrompt) {
 }
 
 fn frame_of(case: &Case, span: &Span) -> Frame {
-    let section = case.layout.sections.iter().find(|section| section.kind == span.kind);
+    let section = case.layout.all_sections().find(|section| section.kind == span.kind);
     section.expect("a span comes from the layout").frame
 }
 
@@ -37,7 +37,7 @@ fn check_span(case: &Case, span: &Span, text: &str) {
         } else if let Some(heading) = frame_heading(line) {
             let imitates =
                 |frame: Frame| matches!(frame, Frame::Heading(name) if name.eq_ignore_ascii_case(heading));
-            let named = case.layout.sections.iter().any(|section| imitates(section.frame));
+            let named = case.layout.all_sections().any(|section| imitates(section.frame));
             assert!(in_code && !named, "{line:?} imitates a frame in {text:?}");
         }
     }
@@ -103,7 +103,7 @@ fn check_template_marks(below: &str) {
 }
 
 fn check_tags(case: &Case, rendered: &RenderedPrompt, below: &str) {
-    for section in case.layout.sections {
+    for section in case.layout.all_sections() {
         let Frame::Tag(name) = section.frame else { continue };
         let there = rendered.spans.iter().filter(|span| span.kind == section.kind).count();
         assert_eq!(tags(below, name), (there, there), "<{name}> in {below:?}");

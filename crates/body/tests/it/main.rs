@@ -12,6 +12,7 @@ mod messages;
 mod own_tools;
 mod results;
 mod schedule;
+mod skills;
 mod tasks;
 mod tools;
 mod world;

@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use embody_body::server::{BodyServer, tools};
 use embody_body::{
-    HeardOn, Identity, MessageEntry, Messages, QueuedMessage, ScheduledRun, StepEntry, StepState, TaskEntry,
-    TaskList, Tool,
+    HeardOn, Identity, MessageEntry, Messages, QueuedMessage, ScheduledRun, SkillText, StepEntry, StepState,
+    TaskEntry, TaskList, Tool,
 };
 use embody_mcp::output_schema;
 use embody_store::Principal;
@@ -92,6 +92,10 @@ fn scheduled() -> impl Strategy<Value = ScheduledRun> {
 }
 
 /// Validates many results of a tool against the schema that it lists; one that lists none is held to the schema it would.
+fn skill() -> impl Strategy<Value = SkillText> {
+    (text(), text(), any::<bool>()).prop_map(|(name, text, is_cut)| SkillText { name, text, is_cut })
+}
+
 fn matches<R>(tool: Tool, results: impl Strategy<Value = R>)
 where
     R: Debug + Serialize + JsonSchema,
@@ -115,6 +119,7 @@ fn every_possible_result_matches_the_schema_of_its_tool() {
             Tool::ListTasks => matches(tool, tasks()),
             Tool::CreateTask | Tool::UpdateTask => matches(tool, task()),
             Tool::ScheduleRun => matches(tool, scheduled()),
+            Tool::ReadSkill => matches(tool, skill()),
         }
     }
 }
@@ -145,6 +150,8 @@ async fn what_every_tool_returns_matches_its_schema() {
     let calls = [
         (Tool::Whoami, json!({})),
         (Tool::ListTasks, json!({})),
+        (Tool::ReadSkill, json!({"name": "tea"})),
+        (Tool::ReadSkill, json!({"name": "long"})),
         (Tool::CreateTask, json!({"title": "rest"})),
         (Tool::CreateTask, json!({"title": "rest", "description": "a day", "steps": ["sleep"]})),
         (Tool::UpdateTask, json!({"id": "1", "steps": [{"text": "sleep", "state": "current"}]})),

@@ -22,6 +22,7 @@ fn every_tool_has_annotations() {
         ("create_task", false, false),
         ("update_task", false, false),
         ("schedule_run", false, false),
+        ("read_skill", true, false),
     ];
     assert_eq!(classes, expected.map(|(name, reads, reaches)| (name.to_owned(), reads, reaches)));
 }

@@ -34,6 +34,11 @@ impl World {
                 "lost" => Err("unknown time zone `Mars/Base`, which USER.md names".to_owned()),
                 _ => Ok("Europe/Berlin".to_owned()),
             }),
+            skill: Arc::new(|caller, name| match (caller.scope.user(), name) {
+                ("ann", "tea") => Ok("# Tea\n\nBoil\u{200b} water.\n".to_owned()),
+                ("ann", "long") => Ok("x".repeat(50_000)),
+                _ => Err(format!("there is no skill `{name}`: there are none")),
+            }),
             clock: Box::new(|| NOW),
             gives_orders: Arc::new(|text| text.contains("ignore your rules")),
             channels: channels.iter().map(ToString::to_string).collect(),

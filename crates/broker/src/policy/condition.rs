@@ -3,14 +3,21 @@
 
 use std::cell::OnceCell;
 use std::fmt;
+use std::sync::Arc;
 
-use cel::common::ast::{EntryExpr, Expr};
-use cel::{Context, IdedExpr, Program, Value};
+use cel::common::ast::{EntryExpr, Expr, IdedEntryExpr, LiteralValue};
+use cel::{Context, ExecutionError, IdedExpr, Program, Value};
 use serde_json::Value as Json;
+
+use super::addresses::{Addresses, is_domain};
+use super::raw_text::{self, RawTextTest};
 
 const EXPRESSION_BYTES: usize = 4096;
 
 const VARIABLES: [&str; 6] = ["tool", "body", "args", "channel", "user", "session"];
+
+pub(super) const ADDRESSES: &str = "addresses";
+pub(super) const ALL_IN_DOMAIN: &str = "all_in_domain";
 
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
@@ -47,7 +54,21 @@ impl Condition {
         if let Some(unknown) = program.references().variables().into_iter().find(|name| !is_known(name)) {
             return Err(wrong(format!("there is no `{unknown}`; it may use {}", VARIABLES.join(", "))));
         }
+        if let Some(reason) = wrong_domain(program.expression()) {
+            return Err(wrong(reason));
+        }
         Ok(Self { text: text.to_owned(), program })
+    }
+
+    /// Whether it looks at mail addresses.
+    pub fn uses_addresses(&self) -> bool {
+        let references = self.program.references();
+        references.has_function(ADDRESSES) || references.has_function(ALL_IN_DOMAIN)
+    }
+
+    /// The tests of a part of an argument's text, which arguments can be written to pass.
+    pub fn raw_text_tests(&self) -> Vec<RawTextTest> {
+        raw_text::find(self.program.expression())
     }
 
     pub fn holds(&self, facts: &Facts<'_>) -> Option<bool> {
@@ -86,8 +107,45 @@ impl<'a> Scene<'a> {
         {
             context.add_variable(name, value).ok()?;
         }
+        context.add_function(ADDRESSES, addresses).ok()?;
+        context.add_function(ALL_IN_DOMAIN, all_in_domain).ok()?;
         Some(context)
     }
+}
+
+/// Fails if an address is unclear: a comparison with it would prove nothing, and an undecided rule may still ask and deny.
+fn addresses(value: Value) -> Result<Value, ExecutionError> {
+    let Addresses { clear, unclear } = Addresses::new(&value);
+    match unclear.first() {
+        Some(text) => Err(ExecutionError::function_error(ADDRESSES, format!("`{text}` is unclear"))),
+        None => Ok(clear.into_iter().collect::<Vec<String>>().into()),
+    }
+}
+
+fn all_in_domain(value: Value, domain: Arc<String>) -> Result<bool, ExecutionError> {
+    let domain = domain.to_ascii_lowercase();
+    if !is_domain(&domain) {
+        return Err(ExecutionError::function_error(ALL_IN_DOMAIN, format!("`{domain}` is no domain")));
+    }
+    Ok(Addresses::new(&value).all_in_domain(&domain))
+}
+
+/// The problem of a call of `all_in_domain` that can never be true.
+fn wrong_domain(expression: &IdedExpr) -> Option<String> {
+    if let Expr::Call(call) = &expression.expr
+        && call.func_name == ALL_IN_DOMAIN
+    {
+        let domain = match (&call.target, call.args.as_slice()) {
+            (None, [_, domain]) => literal(domain),
+            _ => Some(""),
+        };
+        if let Some(domain) = domain.filter(|domain| !is_domain(&domain.to_ascii_lowercase())) {
+            return Some(format!(
+                "`{ALL_IN_DOMAIN}` takes a value and a domain, as in all_in_domain(args, \"example.com\"); `{domain}` is no domain"
+            ));
+        }
+    }
+    children(expression).into_iter().find_map(wrong_domain)
 }
 
 /// Shortens a parser message with a diagram to one line: `mismatched input '<EOF>' at 1:11`.
@@ -105,31 +163,38 @@ fn in_short(error: &str) -> String {
 
 /// Collects the variables that comprehensions bind.
 fn bind<'a>(expression: &'a IdedExpr, bound: &mut Vec<&'a str>) {
+    if let Expr::Comprehension(each) = &expression.expr {
+        bound.extend([each.iter_var.as_str(), each.accu_var.as_str()]);
+        bound.extend(each.iter_var2.as_deref());
+    }
+    children(expression).into_iter().for_each(|part| bind(part, bound));
+}
+
+pub(super) fn literal(expression: &IdedExpr) -> Option<&str> {
     match &expression.expr {
-        Expr::Call(call) => {
-            call.target.iter().map(|target| &**target).chain(&call.args).for_each(|part| bind(part, bound))
-        }
-        Expr::Comprehension(each) => {
-            bound.extend([each.iter_var.as_str(), each.accu_var.as_str()]);
-            bound.extend(each.iter_var2.as_deref());
-            for part in [&each.iter_range, &each.accu_init, &each.loop_cond, &each.loop_step, &each.result] {
-                bind(part, bound);
-            }
-        }
-        Expr::List(list) => list.elements.iter().for_each(|part| bind(part, bound)),
-        Expr::Select(select) => bind(&select.operand, bound),
-        Expr::Map(map) => map.entries.iter().for_each(|entry| bind_entry(&entry.expr, bound)),
-        Expr::Struct(record) => record.entries.iter().for_each(|entry| bind_entry(&entry.expr, bound)),
-        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => {}
+        Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
+        _ => None,
     }
 }
 
-fn bind_entry<'a>(entry: &'a EntryExpr, bound: &mut Vec<&'a str>) {
-    match entry {
-        EntryExpr::MapEntry(entry) => {
-            [&entry.key, &entry.value].into_iter().for_each(|part| bind(part, bound))
+pub(super) fn children(expression: &IdedExpr) -> Vec<&IdedExpr> {
+    match &expression.expr {
+        Expr::Call(call) => call.target.iter().map(|target| &**target).chain(&call.args).collect(),
+        Expr::Comprehension(each) => {
+            vec![&each.iter_range, &each.accu_init, &each.loop_cond, &each.loop_step, &each.result]
         }
-        EntryExpr::StructField(field) => bind(&field.value, bound),
+        Expr::List(list) => list.elements.iter().collect(),
+        Expr::Select(select) => vec![&select.operand],
+        Expr::Map(map) => map.entries.iter().flat_map(entry_children).collect(),
+        Expr::Struct(record) => record.entries.iter().flat_map(entry_children).collect(),
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => Vec::new(),
+    }
+}
+
+fn entry_children(entry: &IdedEntryExpr) -> Vec<&IdedExpr> {
+    match &entry.expr {
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+        EntryExpr::StructField(field) => vec![&field.value],
     }
 }
 
@@ -155,10 +220,10 @@ mod tests {
     fn conditions_look_at_the_call() {
         let args = json!({"to": "bob@example.com", "n": 3, "cc": ["a@x.org"], "deep": {"is": true}});
         for (text, expected) in [
-            (r#"args.to.endsWith("@example.com")"#, Some(true)),
+            (r#"args.to == "bob@example.com""#, Some(true)),
             (r#"args.to.endsWith("@other.com")"#, Some(false)),
             ("args.n > 2", Some(true)),
-            (r#"args.cc.exists(one, one.endsWith("@x.org"))"#, Some(true)),
+            (r#"args.cc.exists(one, one == "a@x.org")"#, Some(true)),
             ("args.deep.is", Some(true)),
             (
                 r#"channel == "web" && user == "ann" && tool.startsWith("send_") && body == "mail""#,
@@ -172,6 +237,44 @@ mod tests {
             ("1 / 0 == 1", None),
         ] {
             assert_eq!(holds(text, &args), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn conditions_compare_addresses() {
+        let args = json!({"to": "Bob <BOB@example.com>, carol@example.com", "cc": ["dave@x.org"]});
+        for (text, expected) in [
+            (r#"all_in_domain(args.to, "example.com")"#, Some(true)),
+            (r#"all_in_domain(args.to, "Example.COM")"#, Some(true)),
+            (r#"all_in_domain(args, "example.com")"#, Some(false)),
+            (r#"all_in_domain({"to": args.to}, "example.com")"#, Some(true)),
+            (r#"all_in_domain([args.to, args.cc], "example.com")"#, Some(false)),
+            (r#"all_in_domain(args.subject, "example.com")"#, None),
+            (r#"all_in_domain(args, user)"#, Some(false)),
+            (r#"addresses(args) == ["bob@example.com", "carol@example.com", "dave@x.org"]"#, Some(true)),
+            (r#""bob@example.com" in addresses(args)"#, Some(true)),
+            (r#"size(addresses(args.cc)) == 1"#, Some(true)),
+            (r#"size(addresses(args)) <= 2"#, Some(false)),
+        ] {
+            assert_eq!(holds(text, &args), expected, "{text}");
+        }
+        // Nothing can be compared with an unclear address.
+        let args = json!({"to": "bob%40x.org@example.com"});
+        assert_eq!(holds(r#""bob@x.org" in addresses(args)"#, &args), None);
+        assert_eq!(holds(r#"all_in_domain(args, "example.com")"#, &args), Some(false));
+    }
+
+    #[test]
+    fn a_domain_that_no_address_has_is_found_out_when_it_is_read() {
+        for text in [
+            r#"all_in_domain(args, "@example.com")"#,
+            r#"all_in_domain(args, "*.example.com")"#,
+            r#"tool == "x" && !all_in_domain(args, "")"#,
+            r#"all_in_domain(args)"#,
+            r#"args.all_in_domain("example.com")"#,
+        ] {
+            let error = Condition::new(text).unwrap_err().reason;
+            assert!(error.contains("takes a value and a domain"), "{text}: {error}");
         }
     }
 

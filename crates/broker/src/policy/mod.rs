@@ -4,17 +4,21 @@
 //! human-visible write. An annotation may make a class stricter, never milder. Gate: the strictest among the matching rules;
 //! else the default of the class.
 
+mod addresses;
 mod condition;
 mod glob;
+mod raw_text;
 mod rules;
 mod uri;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::addresses::Addresses;
 pub use self::condition::{Condition, Facts, WrongCondition};
 pub use self::glob::Glob;
 pub(crate) use self::glob::{Fit, Kind, Name};
+pub use self::raw_text::RawTextTest;
 pub use self::rules::{ClassFrom, Explained, Match, Policy, Rule, Ruling, Via};
 
 /// The effect of a tool.

@@ -236,7 +236,7 @@ mod tests {
     // spec: N-10
     #[test]
     fn the_strictest_rule_that_holds_decides_in_any_order() {
-        let inside = r#"args.to.endsWith("@example.com")"#;
+        let inside = r#"all_in_domain(args, "example.com")"#;
         let rules = |turned: bool| {
             let mut rules = vec![
                 rule("send_*", None, Some(Gate::Allow), Some(inside)),
@@ -255,6 +255,17 @@ mod tests {
             // No rule holds: the class decides.
             assert_eq!(ruled(rules(turned), "send_email", "x@elsewhere.org").gate, Gate::Ask);
         }
+    }
+
+    #[test]
+    fn a_second_recipient_does_not_pass_with_the_first() {
+        let gate = |condition: &str| {
+            let rules = vec![rule("send_*", None, Some(Gate::Allow), Some(condition))];
+            ruled(rules, "send_email", "evil@other.example,carol@example.com").gate
+        };
+        assert_eq!(gate(r#"all_in_domain(args, "example.com")"#), Gate::Ask);
+        // Why there is `all_in_domain`.
+        assert_eq!(gate(r#"args.to.endsWith("@example.com")"#), Gate::Allow);
     }
 
     #[test]

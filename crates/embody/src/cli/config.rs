@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{Context, Loaded};
+use super::{Context, Loaded, policy};
 use crate::config::reference::{Setting, reference_markdown};
 use crate::config::tree::Origin;
 use crate::config::{Config, Problem, mask, schema};
@@ -17,7 +17,8 @@ pub(crate) enum ConfigCommand {
     /// Print every key with its value and its source
     #[command(after_help = SHOW_EXAMPLE)]
     Show,
-    /// Tells everything that is wrong with the configuration; exits with 2 if anything is
+    /// Tells everything that is wrong with the configuration; exits with 2 if anything is. Warns of rules that allow
+    /// more than they say
     #[command(after_help = CHECK_EXAMPLE)]
     Check,
     /// Print the JSON Schema of embody.toml, for editors and other tools
@@ -47,10 +48,22 @@ pub(crate) fn reference() -> Result<ExitCode, CliError> {
 pub(crate) fn check((workspace, config): Loaded, json: bool) -> Result<ExitCode, CliError> {
     match config {
         Ok(config) if json => {
-            output::json(&json!({ "ok": true, "file": file_json(&config), "problems": [] }))?;
+            let warnings = policy::warnings(&config);
+            output::json(&json!({
+                "ok": true,
+                "file": file_json(&config),
+                "problems": [],
+                "warnings": warnings,
+            }))?;
         }
         Ok(config) => match &config.file {
-            Some(file) => output::plain(&format!("ok: {}\n", file.display()))?,
+            Some(file) => {
+                let mut out = format!("ok: {}\n", file.display());
+                for warning in policy::warnings(&config) {
+                    out.push_str(&format!("warning: {}\nhint: {}\n", warning.text(), warning.hint));
+                }
+                output::plain(&out)?;
+            }
             None => {
                 let file = workspace.join("embody.toml");
                 output::plain(&format!("ok: there is no {}, so the defaults hold\n", file.display()))?;

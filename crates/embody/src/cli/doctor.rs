@@ -23,7 +23,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::prompt::{PromptArgs, display_source, findings, load_prompt};
-use super::{Context, ScopeArgs};
+use super::unused_files::{self, UnusedFile};
+use super::{Context, ScopeArgs, policy};
 use crate::config::env::non_empty;
 use crate::config::mask::Address;
 use crate::config::settings::{Body, CommandLine, Config, Upstream};
@@ -58,6 +59,8 @@ struct Check {
 
 pub(crate) fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode, CliError> {
     let mut checks = vec![workspace(&context.workspace), config(context)];
+    let warnings = policy::warnings(&context.config);
+    checks.extend(warnings.iter().map(|warning| warn("rules", warning.text(), &warning.hint)));
     checks.extend(proxy(context));
     checks.extend(connection_checks(context));
     let stored = store_checks(context);
@@ -94,6 +97,9 @@ fn prompt(args: &PromptArgs, context: &Context) -> Result<Vec<Check>, CliError> 
     );
     checks.extend(persona(&loaded, context).filter(|_| checks.iter().all(|check| check.name != "persona")));
     checks.push(contract_size(&loaded.contract(&context.config), context));
+    let rendered = embody_prompt::render(&prompt);
+    let unused = unused_files::find(args, context, &loaded, (&rendered, &prompt.notes));
+    checks.extend(unused.iter().map(unused_file));
     checks.push(size(&loaded.report(), context));
     checks.extend(findings(&loaded.workspace.input, &prompt.notes).into_iter().map(|finding| Check {
         name: "prompt",
@@ -107,6 +113,13 @@ fn prompt(args: &PromptArgs, context: &Context) -> Result<Vec<Check>, CliError> 
         hint: None,
     }));
     Ok(checks)
+}
+
+/// A blank file is named, and nothing is wrong with it.
+fn unused_file(unused: &UnusedFile) -> Check {
+    let UnusedFile { file, reason, hint, is_blank } = unused;
+    let state = if *is_blank { State::Ok } else { State::Warn };
+    Check { state, ..warn("unused", format!("{file}: {reason}"), hint) }
 }
 
 fn ok(name: &'static str, message: impl Into<String>) -> Check {

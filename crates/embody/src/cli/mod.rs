@@ -20,6 +20,7 @@ mod schedule;
 mod status;
 mod store;
 mod token;
+mod unused_files;
 mod up;
 mod user;
 

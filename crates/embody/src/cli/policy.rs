@@ -3,30 +3,34 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use anstyle::Style;
+use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
 use embody_broker::arguments::Arguments;
-use embody_broker::policy::{Annotations, ClassFrom, Explained, Facts, Gate, Match, Via};
+use embody_broker::policy::{
+    Addresses, Annotations, Class, ClassFrom, Condition, Explained, Facts, Gate, Match, RawTextTest, Via,
+};
 use embody_store::pins::ToolPin;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::args::read_text;
 use super::{Context, ScopeArgs};
+use crate::config::Config;
 use crate::config::settings::Rule;
 use crate::error::CliError;
-use crate::output::printable;
+use crate::output::{one_line, printable};
 use crate::{broker_setup, store};
 
 const EXAMPLES: &str = "Examples:
-  embody policy test send_email --args '{\"to\": \"bob@example.com\"}'
+  embody policy test send_email --args '{\"to\": \"bob@example.com, ann@home.example\"}'
   embody policy test delete_file --body files --channel telegram
   embody policy test embody/create_task
   embody policy test send_email --args - < call.json";
 
 const HEAD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
+const WARN: Style = AnsiColor::Yellow.on_default();
 
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -77,8 +81,9 @@ fn test(args: &TestArgs, context: &Context) -> Result<ExitCode, CliError> {
         session: &args.session,
     };
     let explained = rules.policy.explain(&facts, tool_facts.annotations, tool_facts.is_trusted);
-    let result =
-        TestResult { tool: &tool, body: &body, explained, facts: tool_facts, version: &rules.version };
+    let addresses = uses_addresses(&explained, context).then(|| Addresses::in_json(facts.args));
+    let (tool, body, version) = (tool.as_str(), body.as_str(), rules.version.as_str());
+    let result = TestResult { tool, body, explained, addresses, facts: tool_facts, version };
     context.print(&result.as_json(context), || result.as_text(context))
 }
 
@@ -96,6 +101,8 @@ struct TestResult<'a> {
     tool: &'a str,
     body: &'a str,
     explained: Explained,
+    /// The mail addresses in the arguments, if a rule looks at them.
+    addresses: Option<Addresses>,
     facts: ToolFacts,
     version: &'a str,
 }
@@ -115,6 +122,14 @@ impl TestResult<'_> {
         }
         for reason in &ruled.reasons {
             row("reason", &printable(reason), "");
+        }
+        if let Some(Addresses { clear, unclear }) = &self.addresses {
+            let found: Vec<&str> = clear.iter().map(String::as_str).collect();
+            let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
+            row("mail", &printable(&found), "");
+            for text in unclear {
+                row("mail", &one_line(text), "unclear, so it is in no domain");
+            }
         }
         if self.explained.matches.is_empty() {
             out.push_str("  no rule is about this tool\n");
@@ -168,6 +183,7 @@ impl TestResult<'_> {
             "gate_because": self.gate_from(),
             "via": self.ways(),
             "reasons": ruled.reasons,
+            "addresses": self.addresses.as_ref().map(|found| json!({ "clear": found.clear, "unclear": found.unclear })),
             "rules": self.explained.matches.iter().filter_map(|found| rule_json(found, context)).collect::<Vec<_>>(),
             "is_seen": self.facts.is_seen,
             "policy_version": self.version,
@@ -213,7 +229,58 @@ fn rule_text(found: &Match, context: &Context) -> String {
     for line in [class, gate, via].into_iter().flatten() {
         let _ = writeln!(out, "    {line}");
     }
+    for test in raw_text_tests(rule) {
+        let _ = writeln!(out, "    {WARN}warning:{WARN:#} this rule {}", printable(&test.problem()));
+        let _ = writeln!(out, "    hint: {}", printable(&test.hint()));
+    }
     out
+}
+
+fn uses_addresses(explained: &Explained, context: &Context) -> bool {
+    let conditions = explained.matches.iter().filter_map(|found| rule(found, context)?.0.when.as_deref());
+    conditions.filter_map(|when| Condition::new(when).ok()).any(|when| when.uses_addresses())
+}
+
+/// A rule that allows calls that were not meant.
+#[derive(Serialize)]
+pub(super) struct RuleWarning {
+    pub(super) key: String,
+    pub(super) source: Option<String>,
+    pub(super) message: String,
+    pub(super) hint: String,
+}
+
+impl RuleWarning {
+    pub(super) fn text(&self) -> String {
+        let source = self.source.as_ref().map(|source| format!("{source}: ")).unwrap_or_default();
+        format!("{source}{}", self.message)
+    }
+}
+
+pub(super) fn warnings(config: &Config) -> Vec<RuleWarning> {
+    let of_rule = |(index, rule): (usize, &Rule)| {
+        let key = format!("policy.rule[{index}].when");
+        let source = config.origin(&key).source();
+        let warning = move |test: RawTextTest| RuleWarning {
+            message: format!("`{key}` {}", test.problem()),
+            hint: test.hint(),
+            source: source.clone(),
+            key: key.clone(),
+        };
+        raw_text_tests(rule).into_iter().map(warning).collect::<Vec<_>>()
+    };
+    config.policy.rules.iter().enumerate().flat_map(of_rule).collect()
+}
+
+/// The tests of a part of an argument's text by which this rule allows calls. A class that is not asked about allows too.
+fn raw_text_tests(rule: &Rule) -> Vec<RawTextTest> {
+    let is_mild = |class| matches!(class, Class::Read | Class::Write);
+    let allows = match rule.gate {
+        Some(gate) => gate == Gate::Allow,
+        None => rule.class.is_some_and(is_mild),
+    };
+    let condition = rule.when.as_deref().filter(|_| allows).and_then(|when| Condition::new(when).ok());
+    condition.map(|condition| condition.raw_text_tests()).unwrap_or_default()
 }
 
 fn rule_json(found: &Match, context: &Context) -> Option<serde_json::Value> {

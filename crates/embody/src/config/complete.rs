@@ -60,26 +60,27 @@ mod tests {
     use super::*;
 
     const FRESH: &str = "fresh_last = true                       # what changes every turn goes last, so that more can be cached\n";
+    const EXTRA: &str = "extra_sections = [\"user\", \"workspace_files\", \"skills\"] # what USER.md, AGENTS.md, TOOLS.md and skills/ say\n";
     const LAYOUT: &str = "layout = \"channel\"                      # body, full, tagged or channel\n";
 
     #[test]
     fn missing_keys_are_added_below_their_heading_and_everything_else_stays() {
         for (text, expected) in [
-            (String::new(), format!("[prompt]\n{LAYOUT}{FRESH}")),
+            (String::new(), format!("[prompt]\n{LAYOUT}{FRESH}{EXTRA}")),
             (
                 "# mine\n[model]\nmodel = 'm' # why\n".to_owned(),
-                format!("# mine\n[model]\nmodel = 'm' # why\n\n[prompt]\n{LAYOUT}{FRESH}"),
+                format!("# mine\n[model]\nmodel = 'm' # why\n\n[prompt]\n{LAYOUT}{FRESH}{EXTRA}"),
             ),
             (
                 "# a\n[prompt] # b\n\nlayout  =  \"full\" # c\n# d\n\n# e\n[log]\nlevel = 'info'\n# f\n"
                     .to_owned(),
                 format!(
-                    "# a\n[prompt] # b\n\nlayout  =  \"full\" # c\n{FRESH}# d\n\n# e\n[log]\nlevel = 'info'\n# f\n"
+                    "# a\n[prompt] # b\n\nlayout  =  \"full\" # c\n{FRESH}{EXTRA}# d\n\n# e\n[log]\nlevel = 'info'\n# f\n"
                 ),
             ),
             (
                 "prompt = { layout = 'full' } # x\n".to_owned(),
-                "prompt = { layout = 'full' , fresh_last = true } # x\n".to_owned(),
+                "prompt = { layout = 'full' , fresh_last = true, extra_sections = [\"user\", \"workspace_files\", \"skills\"] } # x\n".to_owned(),
             ),
         ] {
             assert_eq!(complete(&text).unwrap().0, expected, "{text}");
@@ -98,14 +99,17 @@ mod tests {
     #[test]
     fn no_value_changes_in_any_form_of_the_file() {
         for (text, keys) in [
-            ("[prompt]\nlayout = \"body\"\n", &["prompt.fresh_last"][..]),
-            ("[prompt]\nfresh_last = false", &["prompt.layout"]),
-            ("prompt.layout = \"full\"\n[log]\nlevel = \"warn\"\n", &["prompt.fresh_last"]),
+            ("[prompt]\nlayout = \"body\"\n", &["prompt.fresh_last", "prompt.extra_sections"][..]),
+            ("[prompt]\nfresh_last = false", &["prompt.layout", "prompt.extra_sections"]),
+            (
+                "prompt.layout = \"full\"\n[log]\nlevel = \"warn\"\n",
+                &["prompt.fresh_last", "prompt.extra_sections"],
+            ),
             (
                 "[prompt.sections]\nsoul = 8\n[[body]]\nname = \"a\"\n",
-                &["prompt.layout", "prompt.fresh_last"],
+                &["prompt.layout", "prompt.fresh_last", "prompt.extra_sections"],
             ),
-            ("[prompt]\r\nlayout = \"full\"\r\n", &["prompt.fresh_last"]),
+            ("[prompt]\r\nlayout = \"full\"\r\n", &["prompt.fresh_last", "prompt.extra_sections"]),
         ] {
             let (completed, added) = complete(text).unwrap();
             assert_eq!(added, keys, "{text}");

@@ -29,7 +29,7 @@ pub(crate) use settings::Config;
 use error::Report;
 use tree::{KeyPath, Node, Origin};
 
-/// The `embody.toml` that `init` writes: it shows every key, and sets only the two that a new workspace needs.
+/// The `embody.toml` that `init` writes: it shows every key, and sets only those that a new workspace needs.
 pub(crate) const TEMPLATE: &str = include_str!("template.toml");
 
 pub(crate) const FILE_NAME: &str = "embody.toml";

@@ -94,6 +94,9 @@ pub(crate) struct Prompt {
     pub(crate) body: PathBuf,
     /// Moves what changes every turn behind all that stays the same, so that more of the prompt can be cached.
     pub(crate) fresh_last: bool,
+    /// Sections that the layout `channel` gets behind its own: `user` (name and location), `workspace_files` (AGENTS.md
+    /// and TOOLS.md), `skills` (the list of skills).
+    pub(crate) extra_sections: Vec<ExtraSection>,
     /// The most tokens a prompt may take.
     #[default(12_000)]
     #[schemars(range(min = 200, max = 10_000_000))]
@@ -197,6 +200,25 @@ impl Default for Upstream {
     /// A placeholder: a body without an endpoint is rejected.
     fn default() -> Self {
         Self::Stdio { command: CommandLine::default() }
+    }
+}
+
+/// A section that the layout `channel` has only on request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ExtraSection {
+    User,
+    WorkspaceFiles,
+    Skills,
+}
+
+impl From<ExtraSection> for Kind {
+    fn from(section: ExtraSection) -> Self {
+        match section {
+            ExtraSection::User => Self::User,
+            ExtraSection::WorkspaceFiles => Self::WorkspaceFiles,
+            ExtraSection::Skills => Self::Skills,
+        }
     }
 }
 

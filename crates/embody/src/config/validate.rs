@@ -321,8 +321,7 @@ fn condition(path: &KeyPath, text: &str, checks: &mut Checks<'_>) -> Option<Cond
     let fail = |wrong: WrongCondition| {
         let reason = mask::text(wrong.reason.lines().next().unwrap_or_default());
         let message = format!("`{path}` is {}, which is no condition: {reason}", quoted(text));
-        let hint =
-            "write it like args.to.endsWith(\"@example.com\"), over tool, body, args, channel, user, session";
+        let hint = "write it like all_in_domain(args, \"example.com\"), over tool, body, args, channel, user, session";
         checks.fail(path, message, Some(hint));
     };
     Condition::new(text).map_err(fail).ok()
@@ -340,7 +339,7 @@ fn example_problem(
 ) -> Option<(String, &'static str)> {
     const FORM: &str =
         "write TOOL or BODY/TOOL, and its arguments: 'send_email {\"to\": \"bob@example.com\"}'";
-    const GUARD: &str = "guard the condition, as in has(args.to) && args.to.endsWith(\"@example.com\")";
+    const GUARD: &str = "guard the condition, as in has(args.count) && args.count < 10";
     let change = match must_match {
         true => "change the rule or the example: the rule does not do what it was written for",
         false => "change the rule or the example: the rule does more than it was written for",

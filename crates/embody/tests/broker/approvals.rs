@@ -303,7 +303,7 @@ fn an_approval_ends_with_the_policy_that_it_was_given_under() {
 #[test]
 fn rules_look_at_arguments_and_the_strictest_wins() {
     let rules = "[[policy.rule]]\ntools = [\"send_*\"]\ngate = \"allow\"\nreason = \"friends\"\n\
-                 when = 'args.to.endsWith(\"@example.com\")'\n\
+                 when = 'all_in_domain(args, \"example.com\")'\n\
                  [[policy.rule]]\ntools = [\"desk/*\"]\ngate = \"deny\"\nreason = \"never to Bob\"\n\
                  when = 'has(args.to) && args.to.startsWith(\"bob\")'\n";
     let scene = Scene::new("", &[SHORT_WAIT, rules]);
@@ -313,6 +313,8 @@ fn rules_look_at_arguments_and_the_strictest_wins() {
     assert_eq!(decision(&refused), "deny");
     assert!(refused.to_string().contains("never to Bob"), "{refused}");
     pending(&mut host, "send_note", &json!({"to": "ann@example.org"}));
+    pending(&mut host, "send_note", &json!({"to": "evil@other.example,ann@example.com"}));
+    pending(&mut host, "send_note", &json!({"to": "ann@example.com", "bcc": ["evil@other.example"]}));
     // A condition that cannot be evaluated allows nothing, and holds where it forbids.
     assert_eq!(decision(&host.call("send_note", &json!({"to": 7}))), "deny");
     assert_eq!(scene.desk.calls("send_note").len(), 1);

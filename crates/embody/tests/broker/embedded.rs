@@ -4,16 +4,16 @@ use serde_json::{Value, json};
 
 use super::host::{Host, Reply};
 use super::pins::{scene, tool};
-use super::setup::{body, decision, host, stranger, world};
+use super::setup::{body, broker, decision, host, stranger, world};
 use crate::own_tools::validate;
 use crate::support::world::World;
 
 /// Tools of the embedded mind that the broker calls itself.
 const INTERNAL: [&str; 5] = ["bootstrap_session", "observe", "reflect", "recall", "get_system_prompt"];
 /// Characters of the definitions (name, description, input schema) of our own tools.
-const DEFINITIONS_MAX: usize = 8_000;
+const DEFINITIONS_MAX: usize = 8_300;
 
-const TOOLS: [&str; 8] = [
+const TOOLS: [&str; 9] = [
     "whoami",
     "read_messages",
     "send_message",
@@ -22,6 +22,7 @@ const TOOLS: [&str; 8] = [
     "create_task",
     "update_task",
     "schedule_run",
+    "read_skill",
 ];
 
 fn nothing(_: &str, _: &Value) -> Reply {
@@ -64,6 +65,79 @@ fn a_host_with_nothing_configured_has_a_body() {
     assert!(data(&planned)["next_at"].as_str().unwrap().ends_with("T09:00:00Z"), "{planned}");
     let wrong = host.call("schedule_run", &json!({"cron": "61 * * * *", "text": "look"}));
     assert!(wrong["content"][0]["text"].as_str().unwrap().contains("`61` is no minute"), "{wrong}");
+}
+
+#[test]
+fn a_skill_of_a_new_workspace_is_listed_and_read() {
+    let world = World::new();
+    world.run(&["init"]).ok();
+    world.file(
+        "skills/tea/SKILL.md",
+        "---\nname: tea\ndescription: How to make tea.\n---\n# Tea\n\nBoil water.\n",
+    );
+    world.file("agents/assistant/skills/own/SKILL.md", "Mine.");
+    world.file_outside("secret/SKILL.md", "SECRET");
+    world.link("skills/far/SKILL.md", world.outside("secret/SKILL.md"));
+    world.link("skills/out", world.outside("secret"));
+    let shown = world.show(&[]);
+    assert!(shown.contains("call `read_skill` with its name.\n<available_skills>\n"), "{shown}");
+    let mut host = host(&world, &json!({}), nothing);
+    let read = |host: &mut Host, name: &str| host.call("read_skill", &json!({"name": name}));
+    let tea = read(&mut host, "tea");
+    assert_eq!(data(&tea), &json!({"name": "tea", "text": "# Tea\n\nBoil water."}));
+    let review = read(&mut host, "daily-review");
+    let text = data(&review)["text"].as_str().unwrap();
+    assert!(text.starts_with("# Daily review\n\n1. Read what came in today"), "{text}");
+    assert_eq!(data(&read(&mut host, "own"))["text"], "Mine.");
+    for name in [
+        "gone",
+        "",
+        "..",
+        "far",
+        "out",
+        "../IDENTITY.md",
+        "tea/../tea",
+        "./tea",
+        "skills/tea",
+        "/etc/passwd",
+        "tea\0",
+    ] {
+        let refused = read(&mut host, name);
+        assert_eq!(refused["isError"], true, "{name:?}: {refused}");
+        let said = refused["content"][0]["text"].as_str().unwrap();
+        assert!(said.contains("there is no skill `") && said.contains("daily-review"), "{name:?}: {said}");
+        assert!(!said.contains("SECRET"), "{name:?}: {said}");
+    }
+    // A link is not followed, even inside the folder.
+    world.file("skills/base/SKILL.md", "Text.");
+    world.link("skills/alias", "base");
+    world.link("skills/copy/SKILL.md", "../base/SKILL.md");
+    assert_eq!(data(&read(&mut host, "base"))["text"], "Text.");
+    for name in ["alias", "copy"] {
+        let refused = read(&mut host, name);
+        assert!(
+            refused["content"][0]["text"].as_str().unwrap().contains("a link is in its place"),
+            "{refused}"
+        );
+    }
+    let recorded = world.run(&["--json", "policy", "test", "embody/read_skill"]).ok().json();
+    assert_eq!((&recorded["class"], &recorded["gate"]), (&json!("read"), &json!("allow")));
+}
+
+#[test]
+fn skills_are_read_by_those_who_see_them() {
+    let world = World::new();
+    world.run(&["init"]).ok();
+    world.file("embody.toml", "[audience]\nskills = \"owner\"\n");
+    let mut owner = host(&world, &json!({}), nothing);
+    assert_eq!(data(&owner.call("read_skill", &json!({"name": "daily-review"})))["name"], "daily-review");
+    let mut command = broker(&world);
+    command.args(["--user", "ann"]);
+    let mut ann = Host::start(command).answering(nothing);
+    ann.initialize(&json!({}));
+    let refused = ann.call("read_skill", &json!({"name": "daily-review"}));
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert_eq!(refused["content"][0]["text"], "skills are not shown in this conversation");
 }
 
 // spec: N-09, N-10
@@ -190,6 +264,7 @@ fn tools_that_the_broker_calls_itself_are_not_listed_and_can_still_be_called() {
 fn what_our_own_tools_return_behind_the_broker_matches_their_schemas() {
     let world = World::new();
     world.file("embody.toml", "[policy]\nask_wait_s = 0\n");
+    world.file("skills/tea/SKILL.md", "Boil water.");
     let mut host = host(&world, &json!({}), nothing);
     let listed = tools(&mut host);
     let mut calls = vec![
@@ -212,6 +287,7 @@ fn what_our_own_tools_return_behind_the_broker_matches_their_schemas() {
         ("update_task", json!({"id": "1", "status": "done"})),
         ("list_tasks", json!({})),
         ("schedule_run", json!({"cron": "@daily", "timezone": "UTC", "text": "look"})),
+        ("read_skill", json!({"name": "tea"})),
     ];
     for tool in &listed {
         assert!(calls.iter().any(|(name, _)| tool["name"] == *name), "{} is not called", tool["name"]);

@@ -70,6 +70,57 @@ fn full_has_its_components_in_order() {
     assert_eq!(world.report(&args).kinds().last(), Some(&"runtime"));
 }
 
+#[test]
+fn what_init_writes_is_in_the_prompt() {
+    let world = World::new();
+    world.run(&["init"]).ok();
+    world.file("USER.md", "---\nname: Ada\ntimezone: Europe/Paris\nlocation: Lyon\n---\n");
+    world.file("AGENTS.md", "House rules.");
+    world.file("TOOLS.md", "Show drafts.");
+    world.file("skills/review/SKILL.md", "---\nname: review\ndescription: Look twice.\n---\n# Review");
+    let text = world.show(&[&NOON[..], &["--channel", "web"]].concat());
+    assert_eq!(
+        headings(&text).into_iter().skip_while(|heading| *heading != "Identity").collect::<Vec<_>>(),
+        [
+            "Identity",
+            "Soul",
+            "Channel",
+            "Memory",
+            "User Instructions",
+            "Tools",
+            "User",
+            "Workspace Files",
+            "Available Skills",
+            "Current Time"
+        ]
+    );
+    assert_eq!(below(&text, "User"), "The user's name is Ada.\nThe user is in Lyon.");
+    assert_eq!(below(&text, "Workspace Files"), "### AGENTS.md\nHouse rules.\n\n### TOOLS.md\nShow drafts.");
+    let skills = below(&text, "Available Skills");
+    assert!(skills.contains("call `read_skill` with its name.\n<available_skills>\n"), "{skills}");
+    assert!(
+        skills.contains("<skill name=\"review\" source=\"workspace\" path=\"skills/review\">\nLook twice."),
+        "{skills}"
+    );
+    assert!(skills.contains("daily-review"), "{skills}");
+    assert!(below(&text, "Current Time").contains("Europe/Paris"), "{text}");
+    // Another user sees nothing of the owner's profile.
+    let text = world.show(&[&NOON[..], &["--user", "bob"]].concat());
+    assert!(!text.contains("Ada") && !text.contains("Lyon"), "{text}");
+    assert!(text.contains("House rules."), "{text}");
+    // Without the key the layout is as it always was, and the other layouts do not change with it.
+    let before =
+        ["full", "tagged", "body"].map(|name| world.show(&[&["--layout", name], &NOON[..]].concat()));
+    world.file("embody.toml", "[prompt]\nlayout = \"channel\"\nfresh_last = true\n");
+    let text = world.show(&[&NOON[..], &["--channel", "web"]].concat());
+    assert_eq!(headings(&text).last(), Some(&"Current Time"));
+    for absent in ["Ada", "Lyon", "House rules", "Show drafts", "Look twice"] {
+        assert!(!text.contains(absent), "{absent}: {text}");
+    }
+    let after = ["full", "tagged", "body"].map(|name| world.show(&[&["--layout", name], &NOON[..]].concat()));
+    assert_eq!(before, after);
+}
+
 // spec: P-02
 #[test]
 fn identity_comes_from_the_front_matter() {

@@ -30,4 +30,5 @@ mod support;
 mod tagged;
 mod tools;
 mod unknown_outcomes;
+mod unused_files;
 mod usage;

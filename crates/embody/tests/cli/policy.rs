@@ -16,7 +16,7 @@ url = "http://127.0.0.1:9/mcp"
 tools = ["send_*"]
 gate = "ask"
 via = ["cli", "console"]
-when = 'args.to.endsWith("@example.com")'
+when = '!all_in_domain(args.to, "example.com")'
 reason = "mail leaves the building"
 [[policy.rule]]
 tools = ["mail/*"]
@@ -50,7 +50,7 @@ fn see(stored: &StoreFixture, body: &str, tool: &str, annotations: &Value) {
 #[test]
 fn policy_test_prints_class_gate_channels_and_matching_rules() {
     let stored = stored();
-    let args = ["send_email", "--body", "mail", "--args", r#"{"to": "bob@example.com"}"#];
+    let args = ["send_email", "--body", "mail", "--args", r#"{"to": "bob@example.com, ann@home.example"}"#];
     let said = test(&stored, &args);
     assert_eq!(said["class"], "human_visible_write");
     assert_eq!(said["class_because"], "the tool is known by its name");
@@ -76,11 +76,113 @@ fn policy_test_prints_class_gate_channels_and_matching_rules() {
         "reason mail leaves the building",
         "policy.rule[0] ",
         " holds, sets the gate\n",
-        "when args.to.endsWith(\"@example.com\")\n",
+        "when !all_in_domain(args.to, \"example.com\")\n",
+        "mail   ann@home.example, bob@example.com",
         " does not hold\n",
         "this tool is not known yet",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+const OWN_DOMAIN: &str = r#"
+[[policy.rule]]
+tools = ["send_*"]
+gate = "allow"
+when = 'all_in_domain(args, "example.com")'
+[[policy.rule]]
+tools = ["post_*"]
+gate = "allow"
+when = 'args.to.endsWith("@example.com")'
+[[policy.rule]]
+tools = ["file_*"]
+class = "write"
+when = 'has(args.to) && args.to.contains("@example.com")'
+[[policy.rule]]
+tools = ["post_*"]
+gate = "ask"
+when = 'args.to.endsWith("@example.org")'
+"#;
+
+// spec: N-10
+#[test]
+fn a_rule_for_ones_own_domain_allows_no_other_recipient() {
+    let stored = StoreFixture::workspace();
+    stored.world.file("embody.toml", OWN_DOMAIN);
+    for (args, gate, clear, unclear) in [
+        (json!({"to": "carol@example.com"}), "allow", &["carol@example.com"][..], &[][..]),
+        (
+            json!({"to": "evil@other.example,carol@example.com"}),
+            "ask",
+            &["carol@example.com", "evil@other.example"],
+            &[],
+        ),
+        (
+            json!({"to": "carol@example.com", "cc": [{"email": "evil@other.example"}]}),
+            "ask",
+            &["carol@example.com", "evil@other.example"],
+            &[],
+        ),
+        (json!({"to": "carol@example.com@evil.example"}), "ask", &[], &["carol@example.com@evil.example"]),
+        (json!({"text": "no recipient"}), "ask", &[], &[]),
+    ] {
+        let said = test(&stored, &["send_email", "--args", &args.to_string()]);
+        assert_eq!(said["gate"], gate, "{args}");
+        assert_eq!(said["addresses"], json!({"clear": clear, "unclear": unclear}), "{args}");
+    }
+    let unclear = ["policy", "test", "send_email", "--args", r#"{"to": "a@b@example.com"}"#];
+    let text = stored.run(&unclear).ok().stdout;
+    assert!(text.contains("mail   none"), "{text}");
+    assert!(text.contains("mail   a@b@example.com  unclear, so it is in no domain\n"), "{text}");
+}
+
+#[test]
+fn a_rule_that_allows_by_a_part_of_a_text_is_warned_of() {
+    let stored = StoreFixture::workspace();
+    stored.world.file("embody.toml", OWN_DOMAIN);
+    let file = stored.world.path("embody.toml");
+    let warning = |line: u32, rule: u32, target: &str| {
+        format!(
+            "warning: {}:{line}: `policy.rule[{rule}].when` allows a call by a part of the text of `args.to`, \
+             {target}(\"@example.com\"): `evil@other.example,carol@example.com` passes\n\
+             hint: use all_in_domain(args, \"example.com\"), which is true only if every address in the call is in that domain\n",
+            file.display()
+        )
+    };
+    let expected =
+        format!("ok: {}\n{}{}", file.display(), warning(9, 1, "endsWith"), warning(13, 2, "contains"));
+    assert_eq!(stored.run(&["config", "check"]).ok().stdout, expected);
+    let said = stored.run(&["--json", "config", "check"]).ok().json();
+    assert_eq!(said["warnings"][0]["key"], "policy.rule[1].when");
+    let text = stored.run(&["policy", "test", "post_it"]).ok().stdout;
+    assert!(text.contains("warning: this rule allows a call by a part of the text of `args.to`"), "{text}");
+    let text = stored.run(&["policy", "test", "send_it"]).ok().stdout;
+    assert!(!text.contains("warning"), "{text}");
+    let doctor = stored.run(&["--json", "doctor"]).json();
+    let rules = doctor["checks"].as_array().unwrap().iter().filter(|check| check["name"] == "rules");
+    assert_eq!(rules.filter(|check| check["state"] == "warn").count(), 2, "{doctor}");
+}
+
+#[test]
+fn the_documented_rules_about_addresses_are_valid() {
+    let page = include_str!("../../../../docs/policy.md");
+    let section = page.split("### Mail addresses in conditions").nth(1).unwrap();
+    let rules = section.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let stored = StoreFixture::workspace();
+    stored.world.file("embody.toml", rules);
+    let checked = stored.run(&["--json", "config", "check"]).ok().json();
+    assert_eq!(checked["warnings"], json!([]));
+    let body = "[[body]]\nname = \"mail\"\ncommand = [\"true\"]\n";
+    stored.world.file("embody.toml", format!("{body}{rules}"));
+    for (to, gate) in [
+        ("bob@example.com", "allow"),
+        ("ann@home.example", "allow"),
+        ("eve@other.example", "ask"),
+        ("bob@example.com, press@other.example", "deny"),
+        ("bob@example.com@other.example", "deny"),
+    ] {
+        let args = json!({ "to": to }).to_string();
+        assert_eq!(test(&stored, &["mail/send_email", "--args", &args])["gate"], gate, "{to}");
     }
 }
 
@@ -177,7 +279,7 @@ fn the_embedded_tools_have_the_classes_of_the_page() {
             Some((name, rest.trim_end_matches('|').trim().rsplit(" | ").next()?))
         })
         .collect();
-    assert_eq!(rows.len(), 8, "{rows:?}");
+    assert_eq!(rows.len(), 9, "{rows:?}");
     for (tool, class) in rows {
         let said = test(&stored, &[&format!("embody/{tool}")]);
         assert_eq!(said["class"], class.replace([' ', '-'], "_"), "{tool}");

@@ -100,7 +100,9 @@ fn init_leaves_alone_what_is_there() {
         assert!(first.stdout.contains(&format!("left alone  {kept}\n")), "{}", first.stdout);
     }
     // A key that a new workspace has is added; what is there stays, even if it is wrong.
-    assert!(first.stdout.contains("added       prompt.fresh_last to embody.toml\n"), "{}", first.stdout);
+    for added in ["prompt.extra_sections", "prompt.fresh_last"] {
+        assert!(first.stdout.contains(&format!("added       {added} to embody.toml\n")), "{}", first.stdout);
+    }
     let config = fs::read_to_string(world.path("embody.toml")).unwrap();
     assert!(config.starts_with("[prompt]\nlayout = \"ful\"\nfresh_last = true "), "{config}");
     assert!(!world.outside("nowhere").exists(), "not even through a link");

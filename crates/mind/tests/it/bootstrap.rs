@@ -105,7 +105,8 @@ fn input() -> PromptInput {
     let identity = Identity { name: Some("Nia".into()), ..Identity::default() };
     input.identity = Some(Value::new(identity, source(), Audience::Public));
     input.soul = Some(Value::new("Calm and dry.".into(), source(), Audience::Public));
-    input.user = Some(Value::new(UserProfile { name: Some("Ann".into()) }, source(), Audience::User));
+    input.user =
+        Some(Value::new(UserProfile { name: Some("Ann".into()), location: None }, source(), Audience::User));
     input.instructions = Some(Value::new("Be brief.".into(), source(), Audience::User));
     input
 }

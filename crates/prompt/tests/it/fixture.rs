@@ -22,6 +22,8 @@ pub(crate) struct Fixture {
     with_body: bool,
     #[serde(default)]
     fresh_last: bool,
+    #[serde(default)]
+    extra_sections: Vec<String>,
     #[serde(default = "owner")]
     room: String,
     #[serde(default)]
@@ -32,6 +34,8 @@ pub(crate) struct Fixture {
     identity: Option<Identity>,
     soul: Option<Text>,
     user: Option<String>,
+    /// Where the user is.
+    location: Option<String>,
     #[serde(default)]
     agent: Agent,
     #[serde(default)]
@@ -209,7 +213,9 @@ impl Fixture {
             "minimal" => Layout::MINIMAL,
             name => Layout::from_name(name).unwrap_or_else(|| panic!("no layout `{name}`")),
         };
-        layout.with_body(self.with_body).with_volatile_last(self.fresh_last)
+        let extra: Vec<Kind> =
+            self.extra_sections.iter().map(|name| Kind::from_name(name).unwrap()).collect();
+        layout.with_body(self.with_body).with_volatile_last(self.fresh_last).with_extra_sections(&extra)
     }
 
     /// The input that it describes.
@@ -223,7 +229,8 @@ impl Fixture {
         input.identity = self.identity.as_ref().map(|identity| self.identity(identity));
         input.soul = self.text(&self.soul, "soul", "SOUL.md");
         input.user = self.user.as_ref().map(|name| {
-            self.value(p::UserProfile { name: Some(name.clone()) }, "user", Source::file("USER.md"))
+            let profile = p::UserProfile { name: Some(name.clone()), location: self.location.clone() };
+            self.value(profile, "user", Source::file("USER.md"))
         });
         input.agent = self.agent();
         input.host = self.host();

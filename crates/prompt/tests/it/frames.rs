@@ -12,7 +12,7 @@ use crate::{given, parse};
 
 /// What a name of a frame is, by the layout's own data.
 fn frame_name(layout: &Layout, kind: Kind) -> Option<&'static str> {
-    let section = layout.sections.iter().find(|section| section.kind == kind)?;
+    let section = layout.all_sections().find(|section| section.kind == kind)?;
     match section.frame {
         Frame::Bare => None,
         Frame::Heading(name) | Frame::Tag(name) => Some(name),

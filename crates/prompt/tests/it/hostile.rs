@@ -3,7 +3,7 @@
 use std::fmt;
 
 use embody_prompt::{
-    Agent, Body, BodyPart, Budget, Directories, HostFacts, Identity, Layout, ProjectFile, PromptInput,
+    Agent, Body, BodyPart, Budget, Directories, HostFacts, Identity, Kind, Layout, ProjectFile, PromptInput,
     Responsibility, Sandbox, Server, Skill, Source, Step, StepState, Task, Tool, UserProfile, Value,
     WorkspaceFile,
 };
@@ -174,15 +174,16 @@ impl fmt::Debug for Chosen {
 }
 
 pub(crate) fn layout() -> impl Strategy<Value = Chosen> {
-    (0..Layout::ALL.len(), any::<bool>(), any::<bool>()).prop_map(|(index, body, fresh_last)| {
-        Chosen(Layout::ALL[index].with_body(body).with_volatile_last(fresh_last))
+    (0..Layout::ALL.len(), any::<[bool; 3]>()).prop_map(|(index, [body, fresh_last, has_extra])| {
+        let extra: Vec<Kind> = Layout::extra_kinds().filter(|_| has_extra).collect();
+        let layout = Layout::ALL[index].with_body(body).with_volatile_last(fresh_last);
+        Chosen(layout.with_extra_sections(&extra))
     })
 }
 
 pub(crate) fn budget() -> impl Strategy<Value = Budget> {
     let total = prop_oneof![Just(0), Just(60), 200..3_000_usize, Just(12_000), Just(1_000_000)];
-    let sections =
-        prop::collection::vec((prop::sample::select(embody_prompt::Kind::ALL), 0..400_usize), 0..3);
+    let sections = prop::collection::vec((prop::sample::select(Kind::ALL), 0..400_usize), 0..3);
     (total, sections).prop_map(|(total, sections)| Budget { total, sections })
 }
 
@@ -238,7 +239,8 @@ fn fill_self(input: &mut PromptInput, shape: Shape, pick: &mut impl FnMut(&'stat
         given::open(identity, "identity")
     });
     input.soul = if shape.soul { value("soul", pick) } else { None };
-    input.user = Some(given::open(UserProfile { name: Some(pick("user.name")) }, "user"));
+    let profile = UserProfile { name: Some(pick("user.name")), location: Some(pick("user.location")) };
+    input.user = Some(given::open(profile, "user"));
     input.agent = Agent {
         configured: true,
         identity: if shape.own_identity { value("agent.identity", pick) } else { None },

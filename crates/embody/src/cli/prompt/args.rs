@@ -24,7 +24,7 @@ pub(crate) struct PromptArgs {
     #[arg(long)]
     no_body: bool,
     #[command(flatten)]
-    pub(super) scope: ScopeArgs,
+    pub(crate) scope: ScopeArgs,
     /// The channel that the reply goes to: web, telegram, scheduled or another
     #[arg(long)]
     channel: Option<String>,

@@ -6,13 +6,14 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use embody_prompt::{Note, NoteKind, PromptInput, Review, assemble, review};
+use embody_prompt::{Note, NoteKind, PromptInput, Review, assemble, render, review};
 use embody_workspace::{StripOutcome, strip_invisible};
 use serde::Serialize;
 use serde_json::json;
 
 use super::{PromptArgs, display_source, load_prompt};
 use crate::cli::Context;
+use crate::cli::unused_files::{self, UnusedFile};
 use crate::error::{CliError, ErrorContext};
 use crate::output::{self, printable};
 use crate::prompt_service::LoadedPrompt;
@@ -45,19 +46,19 @@ pub(crate) struct Finding {
 }
 
 pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let mut found = find(args, context)?;
+    let (mut found, unused) = find(args, context)?;
     let mut fixes = Fixes::default();
     if args.fix {
         fixes = fix(&context.workspace, &found)?;
         if !fixes.fixed.is_empty() {
-            found = find(args, context)?;
+            (found, _) = find(args, context)?;
         }
     }
     let left_alone =
         fixes.left_alone.iter().map(|(source, reason)| json!({ "source": source, "reason": reason }));
     let left_alone: Vec<_> = left_alone.collect();
-    let json = json!({ "findings": found, "fixed": fixes.fixed, "left_alone": left_alone });
-    context.print(&json, || as_text(&found, &fixes))?;
+    let json = json!({ "findings": found, "fixed": fixes.fixed, "left_alone": left_alone, "unused": unused });
+    context.print(&json, || as_text(&found, &fixes, &unused))?;
     Ok(output::exit_code(found.is_empty()))
 }
 
@@ -67,10 +68,13 @@ struct Fixes {
     left_alone: Vec<(String, String)>,
 }
 
-fn find(args: &LintArgs, context: &Context) -> Result<Vec<Finding>, CliError> {
-    let LoadedPrompt { workspace, layout, .. } = load_prompt(context, &args.prompt)?;
-    let notes = assemble(&workspace.input, &layout).notes;
-    Ok(findings(&workspace.input, &notes))
+fn find(args: &LintArgs, context: &Context) -> Result<(Vec<Finding>, Vec<UnusedFile>), CliError> {
+    let loaded = load_prompt(context, &args.prompt)?;
+    let LoadedPrompt { workspace, layout, .. } = &loaded;
+    let prompt = assemble(&workspace.input, layout);
+    let mut unused = unused_files::find(&args.prompt, context, &loaded, (&render(&prompt), &prompt.notes));
+    unused.retain(|file| !file.is_blank);
+    Ok((findings(&workspace.input, &prompt.notes), unused))
 }
 
 /// The findings of the review, and the notes that need action.
@@ -109,8 +113,12 @@ fn is_finding(kind: NoteKind) -> bool {
     )
 }
 
-fn as_text(findings: &[Finding], fixes: &Fixes) -> String {
+/// Files without effect are listed, and are not findings.
+fn as_text(findings: &[Finding], fixes: &Fixes, unused: &[UnusedFile]) -> String {
     let mut out = String::new();
+    for UnusedFile { file, reason, hint, .. } in unused {
+        let _ = writeln!(out, "no effect {}: {} {DIM}({hint}){DIM:#}", printable(file), printable(reason));
+    }
     for name in &fixes.fixed {
         let _ = writeln!(out, "fixed {}: invisible characters taken out", printable(name));
     }

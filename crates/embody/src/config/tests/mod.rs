@@ -19,6 +19,7 @@ const EVERY_KEY: &str = r#"
 layout = "tagged"
 body = "prompts/agent_system.md"
 fresh_last = true
+extra_sections = ["user", "skills"]
 budget_tokens = 9000
 keep_receipts_days = 7
 [prompt.sections]
@@ -70,7 +71,7 @@ tools = ["send_*"]
 class = "human_visible_write"
 gate = "ask"
 via = ["elicitation", "console", "cli", "telegram"]
-when = 'args.to.endsWith("@example.com")'
+when = '!all_in_domain(args, "example.com")'
 reason = "mail leaves the building"
 [model]
 provider = "anthropic"
@@ -361,7 +362,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[prompt]\ncolour = 1",
-        "error: embody.toml:2: unknown key `colour` in `[prompt]`\nhint: the keys of `[prompt]` are body, budget_tokens, fresh_last, keep_receipts_days, layout, sections",
+        "error: embody.toml:2: unknown key `colour` in `[prompt]`\nhint: the keys of `[prompt]` are body, budget_tokens, extra_sections, fresh_last, keep_receipts_days, layout, sections",
     ),
     (
         "[promt]",
@@ -471,11 +472,11 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[[policy.rule]]\ntools = [\"x\"]\ngate = \"ask\"\nwhen = \"arg.to == 1\"",
-        "error: embody.toml:4: `policy.rule[0].when` is `arg.to == 1`, which is no condition: there is no `arg`; it may use tool, body, args, channel, user, session\nhint: write it like args.to.endsWith(\"@example.com\"), over tool, body, args, channel, user, session",
+        "error: embody.toml:4: `policy.rule[0].when` is `arg.to == 1`, which is no condition: there is no `arg`; it may use tool, body, args, channel, user, session\nhint: write it like all_in_domain(args, \"example.com\"), over tool, body, args, channel, user, session",
     ),
     (
         "[[policy.rule]]\ntools = [\"x\"]\ngate = \"ask\"\nwhen = \"args.to ==\"",
-        "error: embody.toml:4: `policy.rule[0].when` is `args.to ==`, which is no condition: mismatched input '<EOF>' at 1:11\nhint: write it like args.to.endsWith(\"@example.com\"), over tool, body, args, channel, user, session",
+        "error: embody.toml:4: `policy.rule[0].when` is `args.to ==`, which is no condition: mismatched input '<EOF>' at 1:11\nhint: write it like all_in_domain(args, \"example.com\"), over tool, body, args, channel, user, session",
     ),
     (
         "[[policy.rule]]\ntools = [\"x\"]\nvia = []",

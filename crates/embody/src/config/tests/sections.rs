@@ -416,7 +416,7 @@ fn uncommented() -> String {
 }
 
 #[test]
-fn the_template_sets_only_layout_and_fresh_last() {
+fn the_template_sets_only_what_a_new_workspace_needs() {
     let config = load(TEMPLATE, &[]).unwrap();
     assert_eq!(config.prompt.layout, "channel");
     assert!(config.prompt.fresh_last);
@@ -424,7 +424,9 @@ fn the_template_sets_only_layout_and_fresh_last() {
         .filter(|setting| setting.origin.kind() == "file")
         .map(|setting| setting.key.as_str())
         .collect();
-    assert_eq!(set, ["prompt.fresh_last", "prompt.layout"]);
+    assert_eq!(set, ["prompt.extra_sections", "prompt.fresh_last", "prompt.layout"]);
+    let extra = config.prompt.extra_sections.into_iter().map(embody_prompt::Kind::from);
+    assert!(extra.eq(embody_prompt::Layout::extra_kinds()));
 }
 
 #[test]

@@ -289,6 +289,7 @@ fn own_tools(sdk: Sdk) {
         ("send_message", json!({"channel": "telegram", "to": "1", "text": "hello"})),
         ("update_task", json!({"id": "unknown", "status": "done"})),
         ("forget_memory", json!({"id": "unknown"})),
+        ("read_skill", json!({"name": "unknown"})),
         ("update_instructions", json!({"instructions": "Be long.", "expected_version": 99})),
         ("body_tool", json!({"name": "send_receipt", "args": {"text": "hello"}})),
     ];

@@ -100,9 +100,9 @@ fn identity_brings_a_soul() {
 fn default_soul_is_short_and_user_has_a_name() {
     assert!(DEFAULT_SOUL.chars().count() <= 1_600 && DEFAULT_SOUL.chars().count() > 400);
     let mut input = given::empty();
-    input.user = Some(given::open(UserProfile { name: Some("Ada".into()) }, "USER.md"));
+    input.user = Some(given::open(UserProfile { name: Some("Ada".into()), location: None }, "USER.md"));
     assert_eq!(content(&shown(&input, &Layout::FULL), "user"), Some("The user's name is Ada."));
-    input.user = Some(given::open(UserProfile { name: Some(" ".into()) }, "USER.md"));
+    input.user = Some(given::open(UserProfile { name: Some(" ".into()), location: None }, "USER.md"));
     assert!(!kinds(&input, &Layout::FULL).contains(&"user"));
 }
 
@@ -290,7 +290,7 @@ fn five_configurations_stay_small() {
     input.tools = (0..12).map(|number| given::tool(&format!("tool_{number}"), description)).collect();
     assert!(chars(&input, &Layout::SIMPLE) < 2_500);
     input.identity = given::nova();
-    input.user = Some(given::open(UserProfile { name: Some("Ada".into()) }, "USER.md"));
+    input.user = Some(given::open(UserProfile { name: Some("Ada".into()), location: None }, "USER.md"));
     input.host.os = given::text("linux", "host");
     input.host.model = given::text("some-model", "config");
     assert!(chars(&input, &Layout::FULL) < 6_000);
