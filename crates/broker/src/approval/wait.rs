@@ -53,7 +53,7 @@ impl Approvals {
             form: if elicit.is_some() { Form::Open } else { Form::NotShown },
             is_only_channel: channels.is_empty(),
             deadline: now + self.ask_wait,
-            form_deadline: now + if prompt.is_suspended { prompt.request.timeout } else { self.ask_wait },
+            form_deadline: now + self.ask_wait,
             asking: pin!(elicited(elicit, message)),
         };
         let pending = |id| Answer::Pending { id, channels: channels.clone() };
@@ -71,6 +71,10 @@ impl Approvals {
                 AskOutcome::Denied(approval) => return Ok(denied(approval)),
                 AskOutcome::Full => return Ok(Answer::Full),
             };
+            if prompt.is_suspended {
+                // Counted from here, so that it is not before the stored approval expires.
+                host.form_deadline = Instant::now() + prompt.request.timeout;
+            }
             match self.wait(&approval, ask, &mut host).await? {
                 Waited::Answer(answer) => return Ok(answer),
                 Waited::Undecided => return Ok(pending(approval.id)),

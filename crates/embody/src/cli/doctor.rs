@@ -60,7 +60,7 @@ struct Check {
 pub(crate) fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode, CliError> {
     let mut checks = vec![workspace(&context.workspace), config(context)];
     let warnings = policy::warnings(&context.config);
-    checks.extend(warnings.iter().map(|warning| warn("rules", warning.text(), &warning.hint)));
+    checks.extend(warnings.iter().map(|warning| warn("policy", warning.text(), &warning.hint)));
     checks.extend(proxy(context));
     checks.extend(connection_checks(context));
     let stored = store_checks(context);

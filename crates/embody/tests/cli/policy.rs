@@ -159,7 +159,7 @@ fn a_rule_that_allows_by_a_part_of_a_text_is_warned_of() {
     let text = stored.run(&["policy", "test", "send_it"]).ok().stdout;
     assert!(!text.contains("warning"), "{text}");
     let doctor = stored.run(&["--json", "doctor"]).json();
-    let rules = doctor["checks"].as_array().unwrap().iter().filter(|check| check["name"] == "rules");
+    let rules = doctor["checks"].as_array().unwrap().iter().filter(|check| check["name"] == "policy");
     assert_eq!(rules.filter(|check| check["state"] == "warn").count(), 2, "{doctor}");
 }
 

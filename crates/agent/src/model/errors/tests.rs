@@ -96,11 +96,11 @@ fn every_status_has_its_meaning() {
     let missing = r#"{"error":{"message":"model 'm' not found, try pulling it first","type":"api_error"}}"#;
     assert_eq!(
         judged(404, missing).to_string(),
-        "there is no model `m` at `http://h/v1`: model 'm' not found, try pulling it first"
+        "unknown model `m` at `http://h/v1`: model 'm' not found, try pulling it first"
     );
     assert_eq!(judged(413, "<html>no</html>").to_string(), "the conversation is too long for the model");
-    assert_eq!(judged(422, "").to_string(), "the model refused the question (status 422)");
-    assert_eq!(judged(404, "<html>no</html>").to_string(), "there is no model `m` at `http://h/v1`");
+    assert_eq!(judged(422, "").to_string(), "the model rejected the request (status 422)");
+    assert_eq!(judged(404, "<html>no</html>").to_string(), "unknown model `m` at `http://h/v1`");
     assert!(
         matches!(judged(400, r#"{"detail":"bad"}"#), ModelError::Refused { message, .. } if message == "bad")
     );
