@@ -49,8 +49,11 @@ fn problems(given: &Map<String, Value>, schema: &Value) -> Vec<String> {
     let none = Map::new();
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
     let mut problems = Vec::new();
-    let unknown: Vec<String> =
-        given.keys().filter(|key| !known.contains_key(*key)).map(|key| format!("`{}`", shown(key))).collect();
+    let unknown: Vec<String> = given
+        .keys()
+        .filter(|key| !known.contains_key(*key))
+        .map(|key| format!("`{}`", short_name(key)))
+        .collect();
     if !unknown.is_empty() {
         let known: Vec<String> = known.keys().map(|key| format!("`{key}`")).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -125,7 +128,7 @@ fn with_article(name: &str) -> &'static str {
 }
 
 /// An untrusted name, shortened for a message.
-fn shown(name: &str) -> String {
+fn short_name(name: &str) -> String {
     let mut shown: String = name.chars().take(40).collect::<String>().escape_debug().to_string();
     if name.chars().nth(40).is_some() {
         shown.push('…');

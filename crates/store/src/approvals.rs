@@ -296,7 +296,7 @@ impl Approvals<'_> {
     /// Asks for an approval, or finds the one that the same call of the same agent asked for before, in any session.
     pub async fn ask(self, ask: ApprovalRequest) -> Result<AskResult> {
         check(&ask)?;
-        let digest = RedactedArguments::of(&ask.args).digest().to_owned();
+        let digest = RedactedArguments::digest_of(&ask.args);
         transaction!(self.store, |conn| {
             let asked = self::ask(conn, &ask, &digest).await?;
             let changed = matches!(asked.asked, AskOutcome::New(_)) || asked.expired.is_some();
@@ -311,7 +311,7 @@ impl Approvals<'_> {
     /// if that is not done. It is returned once, unless `ask` has returned it. If it was decided, it was given and unused.
     pub async fn take_expired(self, ask: ApprovalRequest) -> Result<Option<Approval>> {
         check(&ask)?;
-        let digest = RedactedArguments::of(&ask.args).digest().to_owned();
+        let digest = RedactedArguments::digest_of(&ask.args);
         transaction!(self.store, |conn| {
             let now = clock(conn).await?;
             let ApprovalRequest { scope, body, tool, pin, policy, .. } = &ask;

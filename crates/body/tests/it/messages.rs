@@ -7,7 +7,7 @@ use embody_store::threads::NewMessage;
 
 use crate::world::{World, caller, in_shared_conversation};
 
-fn notice(text: &str) -> NotifyUser {
+fn notify_args(text: &str) -> NotifyUser {
     NotifyUser { text: text.to_owned(), urgency: None }
 }
 
@@ -133,7 +133,7 @@ async fn what_cannot_leave_is_refused_at_once() {
 }
 
 async fn notified(world: &World) -> (String, String) {
-    let queued = world.body.notify_user(&caller("ann"), notice("tea is ready")).await.unwrap();
+    let queued = world.body.notify_user(&caller("ann"), notify_args("tea is ready")).await.unwrap();
     let rows = world.store.outgoing().list("ann", 1).await.unwrap();
     assert_eq!((&*rows[0].kind, &rows[0].id), ("notice", &queued.id));
     (rows[0].channel.clone(), rows[0].to.clone())

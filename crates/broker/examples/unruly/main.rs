@@ -116,7 +116,7 @@ impl Body {
         match method {
             "initialize" => {
                 self.journal.note(&json!({"event": "initialize", "params": params}));
-                start::greet(self, &id);
+                start::initialize(self, &id);
             }
             "ping" => self.outlet.result(&id, "{}"),
             "tools/list" => self.outlet.result(&id, &tools::listed(self.options.tools.as_deref())),

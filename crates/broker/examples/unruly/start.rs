@@ -36,7 +36,7 @@ pub(super) fn misbehave(body: &Body) {
     }
 }
 
-pub(super) fn greet(body: &Body, id: &RawValue) {
+pub(super) fn initialize(body: &Body, id: &RawValue) {
     let tries = |trick: &str| body.options.start.iter().any(|(name, _)| name == trick);
     let file = body.options.instructions.as_ref();
     let instructions =

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 
 /// The result of `tools/list`.
 pub(super) fn listed(file: Option<&Path>) -> String {
-    let tools = file.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_else(|| own().to_string());
+    let tools =
+        file.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_else(|| definitions().to_string());
     format!(r#"{{"tools":{}}}"#, tools.trim())
 }
 
-fn own() -> Value {
+fn definitions() -> Value {
     let tool = |name: &str, description: &str, annotations: Value| {
         let properties = json!({
             "text": {"type": "string"},

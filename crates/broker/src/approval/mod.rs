@@ -30,7 +30,7 @@ use crate::policy::{Class, Via};
 pub(crate) use self::form::where_asked;
 pub(crate) use self::form::{form_fits, lines as lines_of};
 pub(crate) use self::text::APPROVAL_TEXT_BYTES;
-pub use self::text::{ApprovalView, approval_text, shown};
+pub use self::text::{ApprovalView, approval_text, visible_json};
 
 #[derive(Debug, Clone)]
 pub struct ApprovalPrompt<'a> {

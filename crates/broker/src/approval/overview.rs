@@ -161,7 +161,7 @@ pub(super) struct Named {
 
 impl Named {
     /// `key: "value"`, made visible.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn display(&self) -> String {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let key = if self.key.chars().all(is_plain) { self.key.clone() } else { quoted(&self.key) };
         let value = match self.is_text {
@@ -441,7 +441,7 @@ mod tests {
         ] {
             let args_node = Node::parse(args).unwrap();
             let shown: Vec<String> =
-                named(&Overview::new(Some(&args_node), &[])).iter().map(Named::shown).collect();
+                named(&Overview::new(Some(&args_node), &[])).iter().map(Named::display).collect();
             assert_eq!(shown, expected, "{args}");
         }
     }

@@ -81,7 +81,7 @@ pub fn approval_text(view: &ApprovalView<'_>) -> Result<String, TooLong> {
     if named.is_empty() {
         write("who will see it", unnamed(view.class));
     } else {
-        let named: Vec<String> = named.iter().map(Named::shown).collect();
+        let named: Vec<String> = named.iter().map(Named::display).collect();
         write("who will see it, by its arguments", &named.join(", "));
     }
     out.push_str("arguments, exactly:\n");
@@ -126,7 +126,7 @@ fn unnamed(class: &str) -> &'static str {
 }
 
 /// Any JSON text, made visible: one line per value, members sorted by key. Other text is shown as a string.
-pub fn shown(text: &str) -> String {
+pub fn visible_json(text: &str) -> String {
     let mut out = String::new();
     match Node::parse_for_display(text) {
         Some(node) => show(&node, "", false, &mut out),
@@ -383,7 +383,7 @@ mod tests {
                 "{\n  \"text\": \"Привет, мир\",\n  \"to\": \"Иван\"\n}",
             ),
         ] {
-            assert_eq!(shown(text), seen, "{text}");
+            assert_eq!(visible_json(text), seen, "{text}");
         }
     }
 
@@ -410,7 +410,7 @@ mod tests {
             ("not\njson", "\"not⏎\n│ json\""),
             (r#"{"a":"\ud800","b":1}"#, "{\n  \"a\": \"\\\"\\\\ud800\\\"\",\n  \"b\": 1\n}"),
         ] {
-            assert_eq!(shown(text), seen, "{text}");
+            assert_eq!(visible_json(text), seen, "{text}");
         }
         let text = approval_text(&subject("not\njson", &[])).unwrap();
         assert!(text.contains("arguments, exactly:\n  \"not⏎\n  │ json\"\n"), "{text}");

@@ -301,7 +301,7 @@ mod tests {
         Catalogue::without_pins(&sources)
     }
 
-    fn found<'a>(catalogue: &'a Catalogue, query: &str) -> Vec<&'a str> {
+    fn tool_names<'a>(catalogue: &'a Catalogue, query: &str) -> Vec<&'a str> {
         catalogue.find(query, 5).tools.iter().map(|tool| &*tool.name).collect()
     }
 
@@ -346,7 +346,12 @@ mod tests {
             ("LISTPULLREQUESTS", "listPullRequests"),
             ("TURN_OFF", "turn_off"),
         ] {
-            assert_eq!(found(&house, query).first(), Some(&best), "{query}: {:?}", found(&house, query));
+            assert_eq!(
+                tool_names(&house, query).first(),
+                Some(&best),
+                "{query}: {:?}",
+                tool_names(&house, query)
+            );
         }
     }
 
@@ -357,10 +362,10 @@ mod tests {
             let none = house.find(query, 5);
             assert_eq!((none.tools.len(), none.matched, none.searched), (0, 0, 9), "{query}");
         }
-        let once = found(&house, "lamp");
+        let once = tool_names(&house, "lamp");
         assert_eq!(once.len(), 3, "{once:?}");
         for _ in 0..20 {
-            assert_eq!(found(&self::example(), "lamp"), once);
+            assert_eq!(tool_names(&self::example(), "lamp"), once);
         }
         let few = house.find("lamp", 1);
         assert_eq!((few.tools.len(), few.matched), (1, 3));

@@ -312,13 +312,13 @@ pub(crate) struct MindPacket {
 pub(crate) fn object(outcome: Outcome) -> Result<Map<String, Value>, String> {
     let result = match outcome {
         Outcome::Result(result) => result,
-        Outcome::Error(error) => return Err(shown(&format!("the mind answers with an error: {error}"))),
+        Outcome::Error(error) => return Err(printable(&format!("the mind answers with an error: {error}"))),
     };
     let result: Value = serde_json::from_str(result.get())
         .map_err(|error| format!("the mind's answer cannot be read: {error}"))?;
     let text = || result.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default();
     if result.get("isError").and_then(Value::as_bool) == Some(true) {
-        return Err(shown(&format!("the mind says: {}", text())));
+        return Err(printable(&format!("the mind says: {}", text())));
     }
     let found = match result.get("structuredContent") {
         Some(value) => value.clone(),
@@ -393,7 +393,7 @@ impl MindPacket {
         let listed =
             self.members.get("degraded_mode").and_then(|mode| mode.get("reasons")).and_then(Value::as_array);
         let mut reasons: Vec<String> =
-            listed.into_iter().flatten().filter_map(Value::as_str).take(REASONS_MAX).map(shown).collect();
+            listed.into_iter().flatten().filter_map(Value::as_str).take(REASONS_MAX).map(printable).collect();
         let is_away =
             [self.flag("persona_available"), self.flag("mind_contract_available")].contains(&Some(false));
         if reasons.is_empty() && (is_away || self.contract().is_none()) {
@@ -409,7 +409,7 @@ impl MindPacket {
     }
 }
 
-fn shown(text: &str) -> String {
+fn printable(text: &str) -> String {
     embody_text::without_control(text, REASON_CHARS)
 }
 

@@ -150,7 +150,7 @@ impl Session {
     pub(crate) async fn list(self: &Arc<Self>, config: &Arc<BrokerConfig>, call: &Call<Principal>) -> String {
         self.notifier.on_list_requested();
         let catalogue = self.announce_catalogue(config, config.times.list).await;
-        let listed = ListedTools { catalogue, found: self.found() };
+        let listed = ListedTools { catalogue, found: self.found_tools() };
         let list = listed.listing(&config.listing_limit).definitions().collect::<Vec<_>>().join(",");
         *lock(&self.listed_tools) = Some(listed);
         if !self.notifier.has_list() {
@@ -168,7 +168,7 @@ impl Session {
         list
     }
 
-    pub(crate) fn found(&self) -> Vec<String> {
+    pub(crate) fn found_tools(&self) -> Vec<String> {
         lock(&self.found).iter().cloned().collect()
     }
 
@@ -188,7 +188,7 @@ impl Session {
         if !self.notifier.has_list() {
             return;
         }
-        let current = ListedTools { catalogue: self.catalogue(), found: self.found() };
+        let current = ListedTools { catalogue: self.catalogue(), found: self.found_tools() };
         let is_news = {
             let mut shown = lock(&self.listed_tools);
             let is_news = shown.as_ref().is_some_and(|shown| !shown.is_same(&current, &config.listing_limit));
@@ -203,7 +203,8 @@ impl Session {
     /// Enables notifications for a host that may have its list from elsewhere, once every server has started once.
     async fn assume_listed(&self) {
         let Some(held_back) = self.notifier.assume_listed() else { return };
-        *lock(&self.listed_tools) = Some(ListedTools { catalogue: self.catalogue(), found: self.found() });
+        *lock(&self.listed_tools) =
+            Some(ListedTools { catalogue: self.catalogue(), found: self.found_tools() });
         self.notify_all(held_back).await;
     }
 

@@ -219,7 +219,7 @@ async fn a_host_cannot_say_what_only_the_broker_says() {
         let call = format!(r#"{{"name":"update_instructions","arguments":{{}},"_meta":{{"{key}":1}}}}"#);
         host.result("tools/call", &call).await;
     }
-    let seen = mind.seen("tools/call");
+    let seen = mind.received("tools/call");
     assert!(seen.iter().any(|call| call.contains("update_instructions")), "{seen:?}");
     assert!(seen.iter().all(|call| !call.contains("\"embody/")), "{seen:?}");
     host.end().await;

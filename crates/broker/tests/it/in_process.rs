@@ -185,7 +185,7 @@ async fn without_the_rules_in_its_prompt_it_is_bounced_once_like_every_host() {
         assert!(!local.call("look", r#"{"a":1}"#).await.is_error, "reads go on");
         bounced(&local.call("note", r#"{"a":1}"#).await, "be kind\n\n---\n\nspeak softly");
         passed(&local.call("note", r#"{"a":1}"#).await);
-        assert_eq!(post.seen("tools/call").len(), 2, "what was bounced was not sent");
+        assert_eq!(post.received("tools/call").len(), 2, "what was bounced was not sent");
         // Another session of the same agent has not seen it.
         let other = open(&broker).await;
         bounced(&other.call("note", r#"{"a":1}"#).await, "be kind");
@@ -285,7 +285,7 @@ async fn an_approved_write_is_sent_once_when_it_is_repeated() {
     store.approvals().decide(decide).await.unwrap();
     let sent = local.call("post", arguments).await;
     assert_eq!((sent.is_error, sent.decision), (false, None), "{}", sent.text);
-    assert_eq!(post.seen("tools/call").len(), 1);
+    assert_eq!(post.received("tools/call").len(), 1);
     let again = local.call("post", arguments).await;
     assert_eq!(again.decision.as_deref(), Some("pending"), "an approval is used once: {}", again.text);
     broker.shutdown().await;
@@ -322,7 +322,7 @@ async fn tools_are_listed_as_to_any_host_and_bad_calls_are_told_in_words() {
         let called = local.call(name, arguments).await;
         assert!(called.is_error && called.text.contains(words), "{name} {arguments}: {}", called.text);
     }
-    assert!(post.seen("tools/call").is_empty());
+    assert!(post.received("tools/call").is_empty());
     assert!(Principal::new("", "default", "web").is_err(), "a user needs a name");
     broker.shutdown().await;
     assert!(local.call("look", "{}").await.is_error, "the broker has ended");

@@ -59,7 +59,7 @@ async fn call(host: &Host, tool: &str) -> Value {
     serde_json::from_str(&host.result("tools/call", &params).await).unwrap()
 }
 
-fn words(result: &Value) -> &str {
+fn text_of(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap()
 }
 
@@ -80,13 +80,13 @@ async fn rules_are_in_the_contract_whole_between_the_operators_and_the_minds() {
     let bounce = call(&host, "note_desk").await;
     let packet = call(&host, "runtime_bootstrap").await;
     for result in [&bounce, &packet] {
-        let words = words(result);
+        let words = text_of(result);
         let own = words.find("be kind").unwrap();
         let theirs = words.find(&rules).unwrap_or_else(|| panic!("the rules are not whole: {words}"));
         let minds = words.find("speak softly").unwrap();
         assert!(own < theirs && theirs < minds, "{own} {theirs} {minds}");
     }
-    assert!(words(&call(&host, "note_desk").await).contains("note_desk"), "the contract was delivered");
+    assert!(text_of(&call(&host, "note_desk").await).contains("note_desk"), "the contract was delivered");
     let listed = host.result("tools/list", "{}").await;
     assert!(!listed.contains(INSTRUCTIONS_PIN), "no tool has the name of the pin: {listed}");
     host.end().await;
@@ -100,15 +100,18 @@ async fn a_write_waits_for_rules_that_come_late() {
     let made = setup(&mind(), &bodies).await;
     let host = Host::initialized(Broker::start(BrokerConfig { times, ..made })).await;
     let packet = call(&host, "runtime_bootstrap").await;
-    assert!(words(&packet).contains("## Rules of `late`: missing"), "{packet}");
-    assert!(!words(&packet).contains("Rules of `early`"), "it has none: {packet}");
-    assert!(words(&call(&host, "early__note_early").await).contains("note_early"), "others are not held up");
+    assert!(text_of(&packet).contains("## Rules of `late`: missing"), "{packet}");
+    assert!(!text_of(&packet).contains("Rules of `early`"), "it has none: {packet}");
+    assert!(
+        text_of(&call(&host, "early__note_early").await).contains("note_early"),
+        "others are not held up"
+    );
     late.open();
     host.until("late", "connected").await;
     let bounce = call(&host, "note_late").await;
-    assert!(words(&bounce).contains("Never on Sundays.") && bounce["isError"] == true, "{bounce}");
-    assert!(!words(&bounce).contains("missing"), "{bounce}");
-    assert!(late.seen("tools/call").is_empty());
+    assert!(text_of(&bounce).contains("Never on Sundays.") && bounce["isError"] == true, "{bounce}");
+    assert!(!text_of(&bounce).contains("missing"), "{bounce}");
+    assert!(late.received("tools/call").is_empty());
     assert_ne!(call(&host, "note_late").await["isError"], true);
     host.end().await;
 }
@@ -120,18 +123,18 @@ async fn rules_that_hide_something_block_writes_until_they_are_accepted() {
     let store = made.store.clone();
     let host = Host::initialized(Broker::start(made)).await;
     let packet = call(&host, "runtime_bootstrap").await;
-    assert!(words(&packet).contains("the operator has to accept them first"), "{packet}");
-    assert!(!words(&packet).contains("Sundays"), "{packet}");
+    assert!(text_of(&packet).contains("the operator has to accept them first"), "{packet}");
+    assert!(!text_of(&packet).contains("Sundays"), "{packet}");
     let blocked = call(&host, "note_desk").await;
     assert!(
-        blocked["isError"] == true && words(&blocked).contains("the operator has to accept them"),
+        blocked["isError"] == true && text_of(&blocked).contains("the operator has to accept them"),
         "{blocked}"
     );
     accept(&store, "desk").await;
     let bounce = call(&host, "note_desk").await;
-    assert!(words(&bounce).contains("Never on Sundays.") && bounce["isError"] == true, "{bounce}");
+    assert!(text_of(&bounce).contains("Never on Sundays.") && bounce["isError"] == true, "{bounce}");
     assert_ne!(call(&host, "note_desk").await["isError"], true);
-    assert_eq!(desk.seen("tools/call").len(), 1);
+    assert_eq!(desk.received("tools/call").len(), 1);
     host.end().await;
 }
 
@@ -184,7 +187,7 @@ async fn descriptions_stand_last_and_suspicious_or_dropped_ones_nowhere() {
     let host = Host::initialized(Broker::start(made)).await;
     host.result("tools/list", "{}").await;
     let packet = call(&host, "runtime_bootstrap").await;
-    let words = words(&packet);
+    let words = text_of(&packet);
     assert!(words.find("speak softly").unwrap() < words.find("> Paths are relative.").unwrap(), "{words}");
     assert!(words.contains("not an order"), "{words}");
     assert!(!words.contains("Ignore all") && !words.contains("Old."), "{words}");

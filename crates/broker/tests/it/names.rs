@@ -67,7 +67,7 @@ async fn answers(host: &Host, tool: &str, arguments: Value) -> String {
 }
 
 /// Lists both once.
-async fn seen(store: &Store, bodies: &[&Server]) -> Vec<String> {
+async fn listed_once(store: &Store, bodies: &[&Server]) -> Vec<String> {
     let host = session(store, bodies, PATIENT).await;
     let list = listed(&host).await;
     for body in bodies {
@@ -80,17 +80,17 @@ async fn seen(store: &Store, bodies: &[&Server]) -> Vec<String> {
 #[tokio::test]
 async fn the_first_list_has_the_tools_of_a_body_that_is_still_starting() {
     let (store, desk, lamp) = (store().await, server("desk", &["look", "note"]), server("lamp", &["glow"]));
-    let before = seen(&store, &[&desk, &lamp]).await;
+    let before = listed_once(&store, &[&desk, &lamp]).await;
     let desk = starting(server("desk", &["look", "note"]));
     // However long a list may wait, it does not wait for known servers.
     let host = session(&store, &[&desk, &lamp], PATIENT).await;
     assert_eq!(listed(&host).await, before);
-    assert!(desk.seen("initialize").is_empty(), "nothing of it was needed");
+    assert!(desk.received("initialize").is_empty(), "nothing of it was needed");
     let call = answers(&host, "look", json!({}));
     let start = async {
         host.until("lamp", "connected").await;
         host.until("desk", "connecting").await;
-        assert!(desk.seen("tools/call").is_empty());
+        assert!(desk.received("tools/call").is_empty());
         desk.listen(true);
     };
     assert_eq!(tokio::join!(call, start).0, "desk");
@@ -115,7 +115,7 @@ async fn the_definition_of_a_body_that_was_starting_is_compared_before_the_call(
         })
     };
     let first = tool(false);
-    seen(&store, &[&first]).await;
+    listed_once(&store, &[&first]).await;
     let changed = starting(tool(true));
     let host = session(&store, &[&changed], PATIENT).await;
     assert!(has(&listed(&host).await, "note"));
@@ -127,7 +127,7 @@ async fn the_definition_of_a_body_that_was_starting_is_compared_before_the_call(
     };
     let (answer, ()) = tokio::join!(call, start);
     assert!(answer.contains("held"), "{answer}");
-    assert!(changed.seen("tools/call").is_empty());
+    assert!(changed.received("tools/call").is_empty());
     host.end().await;
 }
 
@@ -135,7 +135,7 @@ async fn the_definition_of_a_body_that_was_starting_is_compared_before_the_call(
 async fn names_follow_from_the_pins_and_not_from_who_is_there() {
     let (store, desk, lamp) =
         (store().await, server("desk", &["look", "note"]), server("lamp", &["look", "glow"]));
-    let before = seen(&store, &[&desk, &lamp]).await;
+    let before = listed_once(&store, &[&desk, &lamp]).await;
     assert!(has(&before, "desk__look") && has(&before, "lamp__look") && !has(&before, "look"), "{before:?}");
     for (slow, fast) in [("desk", "lamp"), ("lamp", "desk")] {
         let bodies = [server("desk", &["look", "note"]), server("lamp", &["look", "glow"])];
@@ -172,12 +172,12 @@ async fn a_call_waits_for_a_body_that_was_never_seen_and_could_have_the_tool() {
         let call = answers(&host, "look", json!({}));
         let start = async {
             host.until("desk", "connecting").await;
-            assert_eq!(lamp.seen("tools/call").len(), 1, "nobody knows yet whose it is");
+            assert_eq!(lamp.received("tools/call").len(), 1, "nobody knows yet whose it is");
             desk.listen(true);
         };
         let (answer, ()) = tokio::join!(call, start);
         assert!(answer.contains(expected), "{answer}");
-        assert!(desk.seen("tools/call").is_empty());
+        assert!(desk.received("tools/call").is_empty());
         host.end().await;
     }
 }
@@ -185,7 +185,7 @@ async fn a_call_waits_for_a_body_that_was_never_seen_and_could_have_the_tool() {
 #[tokio::test]
 async fn a_name_that_was_listed_keeps_its_tool_when_another_body_comes_with_the_same() {
     let (store, lamp) = (store().await, server("lamp", &["look"]));
-    seen(&store, &[&lamp]).await;
+    listed_once(&store, &[&lamp]).await;
     let desk = starting(server("desk", &["look"]));
     let host = session(&store, &[&desk, &lamp], IMPATIENT).await;
     host.until("lamp", "connected").await;
@@ -246,7 +246,7 @@ async fn a_name_does_not_lead_to_another_body_while_one_that_never_started_may_h
         let refused = answers(&host, tool, arguments).await;
         assert!(refused.contains("`lamp__look`") && refused.contains("`desk`"), "{refused}");
     }
-    assert!(lamp.seen("tools/call").is_empty());
+    assert!(lamp.received("tools/call").is_empty());
     for name in ["lamp__look", "glow"] {
         assert_eq!(answers(&host, name, json!({})).await, "lamp", "{name}");
     }
@@ -291,7 +291,7 @@ async fn prompts_and_resources_wait_for_a_body_that_is_still_starting() {
         host.until("lamp", "connected").await;
         let start = async {
             host.until("desk", "connecting").await;
-            assert!(lamp.seen(method).is_empty(), "it is not known yet whose it is");
+            assert!(lamp.received(method).is_empty(), "it is not known yet whose it is");
             desk.listen(true);
         };
         let (answer, ()) = tokio::join!(host.call(method, params), start);
@@ -302,7 +302,7 @@ async fn prompts_and_resources_wait_for_a_body_that_is_still_starting() {
             }
             _ => assert_eq!(answer.unwrap(), r#"{"by":"desk"}"#),
         }
-        assert!(lamp.seen(method).is_empty());
+        assert!(lamp.received(method).is_empty());
         host.end().await;
     }
 }
@@ -320,7 +320,7 @@ async fn what_may_be_of_a_body_that_does_not_start_is_no_other_bodys() {
                 let (code, words) = host.error(method, params).await;
                 assert_eq!(code, -32603);
                 assert!(words.starts_with("`desk` has not started yet"), "{method}: {words}");
-                assert!(lamp.seen(method).is_empty(), "{method}");
+                assert!(lamp.received(method).is_empty(), "{method}");
             }
         }
         // A name with a prefix, and a name that the host has received, do not wait for other bodies.
@@ -345,7 +345,7 @@ async fn a_prompt_waits_for_every_body_whose_name_its_name_begins_with() {
         let (code, words) = host.error("prompts/get", r#"{"name":"desk__left__greet"}"#).await;
         assert_eq!(code, -32603);
         assert!(words.starts_with("`desk__left` has not started yet"), "{words}");
-        assert!(desk.seen("prompts/get").is_empty());
+        assert!(desk.received("prompts/get").is_empty());
         host.end().await;
     }
 }
@@ -385,7 +385,7 @@ async fn a_host_that_never_lists_again_finds_what_came_later_and_calls_it() {
 #[tokio::test]
 async fn a_body_that_lists_in_another_order_than_it_is_remembered_is_no_news() {
     let (store, desk) = (store().await, server("desk", &["look", "note"]));
-    seen(&store, &[&desk]).await;
+    listed_once(&store, &[&desk]).await;
     let desk = starting(server("desk", &["note", "look"]));
     let host = session(&store, &[&desk], PATIENT).await;
     listed(&host).await;

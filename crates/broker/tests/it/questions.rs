@@ -55,7 +55,7 @@ async fn floods(host: &Host, loud: &Server, calm: &Server) {
     assert!(answered[32].contains(r#"{"is":"so"}"#), "{answered:?}");
     loop {
         // Its permit is released shortly after its response is sent.
-        let seen = loud.seen(ANSWER).len();
+        let seen = loud.received(ANSWER).len();
         loud.say(&question(78));
         tokio::select! {
             next = host.next_notification() => {

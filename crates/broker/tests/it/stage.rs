@@ -152,7 +152,7 @@ impl Server {
     }
 
     /// The raw parameters received with this method.
-    pub(crate) fn seen(&self, method: &str) -> Vec<String> {
+    pub(crate) fn received(&self, method: &str) -> Vec<String> {
         of(&self.seen.borrow(), method)
     }
 

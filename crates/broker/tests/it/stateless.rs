@@ -73,11 +73,11 @@ async fn the_contract_is_read_once_in_each_conversation() {
     let bounced = call(&host, write(), json!({})).await;
     assert_eq!(decision(&bounced), "bounce");
     assert!(bounced["content"][0]["text"].as_str().unwrap().ends_with("be kind"), "{bounced}");
-    assert!(desk.seen("tools/call").is_empty());
+    assert!(desk.received("tools/call").is_empty());
     let done = call(&host, write(), json!({})).await;
     assert_eq!((&done["content"][0]["text"], &done["resultType"]), (&json!("done"), &json!("complete")));
     assert_eq!(
-        desk.seen("tools/call"),
+        desk.received("tools/call"),
         [r#"{"arguments":{"x":1},"name":"note_down"}"#],
         "nothing of the era is passed on"
     );
@@ -122,12 +122,12 @@ async fn an_approval_is_asked_by_the_answer_and_given_by_the_next_request() {
     let mut other = send();
     other["arguments"]["to"] = "eve".into();
     assert_eq!(host.error("tools/call", &again(other, state, "accept")).await.0, -32602);
-    assert!(desk.seen("tools/call").is_empty());
+    assert!(desk.received("tools/call").is_empty());
     // An approval counts if a person had the time to read.
     tokio::time::sleep(Duration::from_millis(510)).await;
     let sent = host.result("tools/call", &again(send(), state, "accept")).await;
     assert!(sent.contains("done"), "{sent}");
-    assert_eq!(desk.seen("tools/call").len(), 1);
+    assert_eq!(desk.received("tools/call").len(), 1);
     // It is valid once.
     assert_eq!(host.error("tools/call", &again(send(), state, "accept")).await.0, -32602);
     // The same holds for a denial.
@@ -136,7 +136,7 @@ async fn an_approval_is_asked_by_the_answer_and_given_by_the_next_request() {
     let denied =
         host.result("tools/call", &again(send(), asks["requestState"].as_str().unwrap(), "decline")).await;
     assert_eq!(decision(&serde_json::from_str(&denied).unwrap()), "deny", "{denied}");
-    assert_eq!(desk.seen("tools/call").len(), 1);
+    assert_eq!(desk.received("tools/call").len(), 1);
     host.end().await;
 }
 
@@ -175,7 +175,7 @@ async fn a_dismissed_form_answers_pending_at_once_and_leaves_the_approval_open()
     }
     let open = store.approvals().list("owner", ApprovalFilter::Pending, 100).await.unwrap();
     assert_eq!(open.len(), 3);
-    assert!(desk.seen("tools/call").is_empty());
+    assert!(desk.received("tools/call").is_empty());
     host.end().await;
 }
 
@@ -208,7 +208,7 @@ async fn a_server_with_sessions_asks_a_host_without() {
     });
     let answers = asks.saw(ANSWER, 1).await;
     assert!(answers[0].contains(r#""id":"q""#) && answers[0].contains("Ann"), "{answers:?}");
-    assert_eq!(asks.seen("tools/call").len(), 1, "the call was made once, and waited");
+    assert_eq!(asks.received("tools/call").len(), 1, "the call was made once, and waited");
     // The ids of its calls are the broker's: `initialize`, the list, the call.
     asks.say(r#"{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"hello Ann"}]}}"#);
     assert_eq!(waiting.await.unwrap()["content"][0]["text"], "hello Ann");
@@ -283,7 +283,7 @@ async fn a_host_with_changing_names_gets_a_bounded_number_of_sessions() {
     }
     // The first session is new again, and the last one is still open.
     host.result("tools/list", &with_era_meta(json!({}), json!({"experimental": {"number": 70}}))).await;
-    assert_eq!(desk.seen("initialize").len(), 70);
+    assert_eq!(desk.received("initialize").len(), 70);
     host.result("tools/list", &with_era_meta(json!({}), json!({"experimental": {"number": 1}}))).await;
     desk.saw("initialize", 71).await;
     host.end().await;
@@ -356,6 +356,6 @@ async fn a_server_neither_asks_nor_makes_tasks_past_the_broker() {
     assert_eq!(made["_meta"]["embody/decision"]["outcome_unknown"], true, "{made}");
     let (code, words) = host.error("tasks/get", &with_era_meta(json!({"taskId": "t"}), able())).await;
     assert!(code == -32602 && words.contains("`t`"), "{words}");
-    assert!(sly.seen("tasks/get").is_empty());
+    assert!(sly.received("tasks/get").is_empty());
     host.end().await;
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
-use embody_broker::approval::shown;
+use embody_broker::approval::visible_json;
 use embody_broker::catalogue::quarantine_reason;
 use embody_broker::policy::{Glob, Via};
 use embody_broker::visible;
@@ -224,9 +224,9 @@ fn shown_hash(pin: &ToolPin) -> &str {
 fn diff(pin: &ToolPin) -> Option<String> {
     match (&pin.seen, pin.accepted) {
         (None, true) if !pin.is_new => None,
-        (None, _) => Some(full_diff("", &shown(&pin.pinned.text))),
-        (Some(seen), true) => Some(full_diff(&shown(&pin.pinned.text), &shown(&seen.text))),
-        (Some(seen), false) => Some(full_diff("", &shown(&seen.text))),
+        (None, _) => Some(full_diff("", &visible_json(&pin.pinned.text))),
+        (Some(seen), true) => Some(full_diff(&visible_json(&pin.pinned.text), &visible_json(&seen.text))),
+        (Some(seen), false) => Some(full_diff("", &visible_json(&seen.text))),
     }
 }
 

@@ -170,8 +170,11 @@ impl ParsedMessage {
 fn legible(text: &str) -> String {
     // JSON that exceeds the parser's nesting limit is shown unchanged.
     let is_json = matches!(serde_json::from_str(text), Ok(Value::Object(_) | Value::Array(_)));
-    let lines =
-        if is_json { approval::shown(text) } else { show_hidden(text.chars().take(EXCERPT_CHARS + 1)) };
+    let lines = if is_json {
+        approval::visible_json(text)
+    } else {
+        show_hidden(text.chars().take(EXCERPT_CHARS + 1))
+    };
     truncate(&lines, EXCERPT_CHARS)
 }
 

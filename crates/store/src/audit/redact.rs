@@ -28,7 +28,7 @@ pub struct RedactedArguments {
 impl RedactedArguments {
     /// Of arguments in their canonical form; the digest is over exactly this text.
     pub fn of(canonical: &str) -> Self {
-        let digest = blake3::hash(canonical.as_bytes()).to_hex().to_string();
+        let digest = Self::digest_of(canonical);
         let value = serde_json::from_str(canonical).unwrap_or_else(|_| Value::from(canonical));
         let clean = redacted(value, 0);
         // So few bytes need no truncation.
@@ -42,7 +42,11 @@ impl RedactedArguments {
         Self { digest, excerpt }
     }
 
-    /// BLAKE3, in hexadecimal.
+    /// BLAKE3 of canonical arguments, in hexadecimal.
+    pub(crate) fn digest_of(canonical: &str) -> String {
+        blake3::hash(canonical.as_bytes()).to_hex().to_string()
+    }
+
     pub fn digest(&self) -> &str {
         &self.digest
     }

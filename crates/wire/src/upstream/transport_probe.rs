@@ -83,7 +83,7 @@ fn says_not_here(error: &Error) -> bool {
 mod tests {
     use super::*;
 
-    fn shown(url: &str) -> Vec<String> {
+    fn candidate_names(url: &str) -> Vec<String> {
         candidates(&Url::parse(url).unwrap())
             .iter()
             .map(|(transport, url)| format!("{} {url}", name(*transport)))
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_bare_url_is_tried_as_given_then_below_mcp_then_below_sse() {
         assert_eq!(
-            shown("http://h/base/?k=v"),
+            candidate_names("http://h/base/?k=v"),
             [
                 "streamable HTTP http://h/base/?k=v",
                 "streamable HTTP http://h/base/mcp?k=v",
@@ -103,7 +103,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            shown("http://h"),
+            candidate_names("http://h"),
             ["streamable HTTP http://h/", "streamable HTTP http://h/mcp", "legacy SSE http://h/sse"]
         );
     }
@@ -111,13 +111,13 @@ mod tests {
     #[test]
     fn a_path_that_says_mcp_is_not_extended_by_mcp() {
         assert_eq!(
-            shown("http://h/mcp"),
+            candidate_names("http://h/mcp"),
             ["streamable HTTP http://h/mcp", "legacy SSE http://h/mcp", "legacy SSE http://h/mcp/sse"]
         );
     }
 
     #[test]
     fn a_path_that_says_sse_is_legacy_only() {
-        assert_eq!(shown("http://h/x/sse/"), ["legacy SSE http://h/x/sse/"]);
+        assert_eq!(candidate_names("http://h/x/sse/"), ["legacy SSE http://h/x/sse/"]);
     }
 }

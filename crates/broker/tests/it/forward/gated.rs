@@ -108,9 +108,9 @@ async fn rules_and_lists_are_about_single_resources_prompts_and_methods() {
     ] {
         assert!(host.call(method, params).await.is_err(), "{method} {params}");
     }
-    assert_eq!(desk.seen("resources/read"), [r#"{"uri":"desk://1"}"#]);
-    assert_eq!(desk.seen("prompts/get"), [r#"{"name":"greet"}"#]);
-    assert!(desk.seen("x/do").is_empty() && desk.seen("resources/subscribe").is_empty());
+    assert_eq!(desk.received("resources/read"), [r#"{"uri":"desk://1"}"#]);
+    assert_eq!(desk.received("prompts/get"), [r#"{"name":"greet"}"#]);
+    assert!(desk.received("x/do").is_empty() && desk.received("resources/subscribe").is_empty());
     host.end().await;
 }
 
@@ -152,7 +152,7 @@ async fn a_rule_about_a_uri_holds_however_it_is_written() {
         // A server receives the URI as it was sent.
         let odd = r#"{"uri":"file:///pub/%61/./b"}"#;
         host.result("resources/read", odd).await;
-        assert_eq!(desk.seen("resources/read"), [odd]);
+        assert_eq!(desk.received("resources/read"), [odd]);
         host.end().await;
     }
 }
@@ -208,7 +208,7 @@ async fn every_read_is_on_record_with_what_a_server_gets_unseen_left_out() {
         );
         let data: serde_json::Value = serde_json::from_str(&record.detail).unwrap();
         assert_eq!(data["args_excerpt"].to_string(), args);
-        let sent = desk.seen(method).pop().unwrap();
+        let sent = desk.received(method).pop().unwrap();
         assert!(!sent.contains("toolUseId") && !sent.contains("bcc") && !sent.contains("x/y"), "{sent}");
         host.end().await;
     }
@@ -251,7 +251,7 @@ async fn what_is_the_minds_by_its_scheme_or_name_is_no_bodys() {
     assert_eq!(host.result("completion/complete", complete).await, r#"{"by":"mind"}"#);
     assert_eq!(host.error("resources/read", r#"{"uri":"embody://x"}"#).await.0, -32002);
     for method in ["resources/read", "prompts/get", "completion/complete"] {
-        assert!(desk.seen(method).is_empty(), "{method}");
+        assert!(desk.received(method).is_empty(), "{method}");
     }
     // Nor does a body's notification about them reach the host.
     for uri in ["memory://1", "embody://runtime/status", "desk://1"] {
@@ -278,6 +278,6 @@ async fn a_body_does_not_keep_a_prompt_of_a_mind_that_lists_it_later() {
     host.until("desk", "connected").await;
     assert_eq!(host.result("prompts/list", "").await, r#"{"prompts":[{"name":"voice"}]}"#);
     assert_eq!(host.result("prompts/get", r#"{"name":"voice"}"#).await, r#"{"by":"mind"}"#);
-    assert!(desk.seen("prompts/get").is_empty());
+    assert!(desk.received("prompts/get").is_empty());
     host.end().await;
 }

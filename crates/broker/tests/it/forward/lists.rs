@@ -62,7 +62,7 @@ async fn items_are_those_of_all_in_the_order_of_servers_byte_for_byte() {
         templates,
         r#"{"resourceTemplates":[{"uriTemplate":"a://{x}","n":1e0},{"uriTemplate":"c://{x}"}]}"#
     );
-    assert!(b.seen("resources/list").is_empty());
+    assert!(b.received("resources/list").is_empty());
     host.end().await;
 }
 
@@ -95,7 +95,7 @@ async fn every_page_of_everybody_is_there_once_and_in_order() {
     assert_eq!(all[1..], expected);
     assert_eq!(pages, 4);
     assert_eq!(
-        a.seen("resources/list"),
+        a.received("resources/list"),
         [
             r#"{"_meta":{"baggage":"k=1"}}"#,
             r#"{"_meta":{"baggage":"k=1"},"cursor":"p:2"}"#,
@@ -111,7 +111,7 @@ async fn a_wrong_cursor_is_wrong_parameters() {
     let host = Host::new(&[&a]).await;
     let (_, next) = read(&host.result("resources/list", "").await, "resources");
     let given = next.unwrap();
-    let seen = a.seen("resources/list").len();
+    let seen = a.received("resources/list").len();
     // A server receives only cursors that it returned itself.
     let forged = [given.replace("p:2", "p:3"), given.replacen('r', "t", 1), format!("{given}x")];
     let forged = forged.map(|cursor| serde_json::Value::from(cursor).to_string());
@@ -121,7 +121,7 @@ async fn a_wrong_cursor_is_wrong_parameters() {
         let (code, words) = host.error("resources/list", &format!(r#"{{"cursor":{cursor}}}"#)).await;
         assert_eq!(code, -32602, "{cursor}: {words}");
     }
-    assert_eq!(a.seen("resources/list").len(), seen);
+    assert_eq!(a.received("resources/list").len(), seen);
     let params = serde_json::json!({ "cursor": given }).to_string();
     assert!(host.result("resources/list", &params).await.contains("a://2"));
     assert_eq!(host.error("prompts/list", r#"{"cursor":"r1"}"#).await.0, -32602);

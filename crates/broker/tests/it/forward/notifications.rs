@@ -51,7 +51,7 @@ async fn only_listed_notifications_of_a_host_reach_servers_and_without_its_bytes
     host.notify("notifications/roots/list_changed", r#"{ "_meta":{"smuggled":1} }"#);
     for server in [&mind, &a] {
         assert_eq!(server.saw("notifications/roots/list_changed", 1).await, [""]);
-        assert_eq!(server.seen("notifications/initialized").len(), 1, "its own");
+        assert_eq!(server.received("notifications/initialized").len(), 1, "its own");
         let all = server.all();
         assert!(all.iter().all(|(_, params)| !params.contains("smuggled")), "{all:?}");
         let own = [

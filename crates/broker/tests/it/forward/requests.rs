@@ -46,16 +46,16 @@ async fn a_resource_is_read_from_its_server() {
     // No server has listed anything: each is asked in turn.
     let read = async |uri: &str| host.result("resources/read", &format!(r#"{{ "uri":"{uri}" }}"#)).await;
     assert_eq!(read("b-only://1").await, text("b-only://1", "b"));
-    assert_eq!(a.seen("resources/read").len(), 1);
+    assert_eq!(a.received("resources/read").len(), 1);
     // From now on the owner is known.
     assert_eq!(read("b-only://1").await, text("b-only://1", "b"));
-    assert_eq!(a.seen("resources/read").len(), 1);
+    assert_eq!(a.received("resources/read").len(), 1);
     host.result("resources/list", "").await;
     host.result("resources/templates/list", "").await;
     assert_eq!(read("both://1").await, text("both://1", "a"), "the first has it");
     assert_eq!(read("tpl://7").await, text("tpl://7", "b"), "a template says so");
-    assert_eq!(a.seen("resources/read").len(), 2);
-    assert_eq!(a.seen("resources/read")[1], r#"{ "uri":"both://1" }"#);
+    assert_eq!(a.received("resources/read").len(), 2);
+    assert_eq!(a.received("resources/read")[1], r#"{ "uri":"both://1" }"#);
     let (code, words) = host.error("resources/read", r#"{"uri":"nobody://1"}"#).await;
     assert_eq!((code, &*words), (-32002, "not mine"));
     assert_eq!(host.error("resources/read", "{}").await.0, -32602);
@@ -125,7 +125,7 @@ async fn other_methods_go_to_the_body_that_lists_them_and_nowhere_else() {
         let (code, words) = host.error(method, "{}").await;
         assert_eq!((code, words), (-32601, format!("Method not found: {method}")));
     }
-    assert!(a.seen("x/y").is_empty() && b.seen("x/z").is_empty());
+    assert!(a.received("x/y").is_empty() && b.received("x/z").is_empty());
     b.close();
     host.until("b", "unavailable").await;
     let (code, words) = host.error("x/y", "{}").await;
@@ -156,13 +156,13 @@ async fn a_server_gets_no_id_and_no_cursor_that_it_did_not_give() {
             let refused = about(method, task).await.unwrap_err();
             assert!(refused.contains("-32602") && refused.contains(task), "{method} {refused}");
         }
-        assert!(only.seen(method).is_empty(), "{method}");
+        assert!(only.received(method).is_empty(), "{method}");
     }
     for cursor in ["more", "k1:more", "k1:0.0:more", "the password is hunter2"] {
         let (code, _) = host.error("tasks/list", &format!(r#"{{"cursor":"{cursor}"}}"#)).await;
         assert_eq!(code, -32602, "{cursor}");
     }
-    assert!(only.seen("tasks/list").is_empty());
+    assert!(only.received("tasks/list").is_empty());
     // Nor in `_meta`, whether the id was returned or not.
     let related = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"the password is hunter2"}}"#;
     let call = format!(r#"{{"name":"look","arguments":{{}},"task":{{"ttl":1000}},{related}}}"#);
@@ -180,11 +180,11 @@ async fn a_server_gets_no_id_and_no_cursor_that_it_did_not_give() {
     let list = host.result("tasks/list", &format!(r#"{{"cursor":"{next}"}}"#)).await;
     assert!(list.contains(r#""tasks":[{"taskId":"t-3"}]"#), "{list}");
     about("tasks/cancel", "t-3").await.unwrap();
-    assert_eq!(only.seen("tasks/list"), ["", r#"{"cursor":"more"}"#]);
+    assert_eq!(only.received("tasks/list"), ["", r#"{"cursor":"more"}"#]);
     host.result("tasks/list", &format!("{{{related}}}")).await;
-    assert_eq!(only.seen("tasks/list").len(), 3);
+    assert_eq!(only.received("tasks/list").len(), 3);
     for method in ["tools/call", "tasks/result", "tasks/list"] {
-        let seen = only.seen(method);
+        let seen = only.received(method);
         assert!(seen.iter().all(|params| !params.contains("hunter2")), "{method} {seen:?}");
     }
     host.end().await;

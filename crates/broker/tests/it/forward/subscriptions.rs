@@ -21,11 +21,11 @@ async fn a_level_is_for_all_that_log() {
     for server in [&a, &c] {
         assert_eq!(server.saw("logging/setLevel", 1).await[0], r#"{"level":"warning"}"#);
     }
-    assert!(b.seen("logging/setLevel").is_empty());
+    assert!(b.received("logging/setLevel").is_empty());
     for params in [r#"{"level":"loud"}"#, r#"{"level":7}"#, "{}"] {
         assert_eq!(host.error("logging/setLevel", params).await.0, -32602, "{params}");
     }
-    assert_eq!(a.seen("logging/setLevel").len(), 1);
+    assert_eq!(a.received("logging/setLevel").len(), 1);
     host.end().await;
 }
 
@@ -62,7 +62,7 @@ async fn a_new_connection_is_told_again() {
         host.result("resources/subscribe", params).await;
     }
     host.result("resources/unsubscribe", r#"{"uri":"a://2"}"#).await;
-    let before = (a.seen("logging/setLevel").len(), a.seen("resources/subscribe").len());
+    let before = (a.received("logging/setLevel").len(), a.received("resources/subscribe").len());
     a.close();
     host.until("a", "unavailable").await;
     a.open();

@@ -74,7 +74,7 @@ impl Server {
     }
 
     /// The method of the next notification that the listener receives.
-    async fn heard(&mut self) -> String {
+    async fn next_method(&mut self) -> String {
         match timeout(LIMIT, self.says.recv()).await.unwrap() {
             Some(ServerMessage::Notification(notification)) => notification.method,
             other => panic!("{other:?}"),
@@ -159,7 +159,7 @@ async fn a_request_ends_when_the_server_has_agreed_to_the_next() {
     let mut server = Server::new(ListenBackoff { first: NEVER, growth: 1, most: NEVER, grace: GRACE });
     let (first, _) = server.asked().await;
     server.agree(&first, json!({"toolsListChanged": true})).await;
-    assert_eq!(server.heard().await, ACKNOWLEDGED);
+    assert_eq!(server.next_method().await, ACKNOWLEDGED);
     server.watch("a");
     let second = server.next().await;
     assert_eq!(second["params"]["notifications"]["taskIds"], json!(["a"]), "the first is not ended yet");
@@ -176,7 +176,10 @@ async fn a_request_ends_when_the_server_has_agreed_to_the_next() {
     assert_eq!(third["params"]["notifications"]["taskIds"], json!(["c"]));
     server.agree(&third["id"], json!({"toolsListChanged": true})).await;
     assert_eq!(server.next().await["params"]["requestId"], second["id"]);
-    assert_eq!((server.heard().await, server.heard().await), (ACKNOWLEDGED.into(), ACKNOWLEDGED.into()));
+    assert_eq!(
+        (server.next_method().await, server.next_method().await),
+        (ACKNOWLEDGED.into(), ACKNOWLEDGED.into())
+    );
     assert!(server.says.try_recv().is_err(), "nothing was missed");
 }
 
@@ -190,7 +193,10 @@ async fn a_server_that_has_one_such_request_at_a_time_is_asked_for_one() {
     assert_eq!(server.next().await["params"]["requestId"], first);
     let (third, _) = server.asked().await;
     server.agree(&third, json!({"promptsListChanged": true})).await;
-    assert_eq!((server.heard().await, server.heard().await), (ACKNOWLEDGED.into(), PROMPTS.into()));
+    assert_eq!(
+        (server.next_method().await, server.next_method().await),
+        (ACKNOWLEDGED.into(), PROMPTS.into())
+    );
 }
 
 #[tokio::test]
@@ -203,7 +209,10 @@ async fn a_server_that_does_not_say_that_it_agrees_is_not_listened_to_twice_for_
     assert_eq!(server.next().await["params"]["requestId"], one);
     // Since then no request was open.
     server.agree(&two, json!({"promptsListChanged": true})).await;
-    assert_eq!((server.heard().await, server.heard().await), (ACKNOWLEDGED.into(), PROMPTS.into()));
+    assert_eq!(
+        (server.next_method().await, server.next_method().await),
+        (ACKNOWLEDGED.into(), PROMPTS.into())
+    );
 }
 
 #[tokio::test]
@@ -213,14 +222,14 @@ async fn a_request_that_cannot_be_renewed_now_is_kept() {
     let mut server = Server::with(pauses, limits);
     let (id, _) = server.asked().await;
     server.agree(&id, json!({"promptsListChanged": true})).await;
-    assert_eq!(server.heard().await, ACKNOWLEDGED);
+    assert_eq!(server.next_method().await, ACKNOWLEDGED);
     // The server allows no second request.
     server.watch("a");
     tokio::task::yield_now().await;
     server
         .say(json!({"jsonrpc": "2.0", "method": PROMPTS, "params": {"_meta": {SUBSCRIPTION_ID: id}}}))
         .await;
-    assert_eq!(server.heard().await, PROMPTS);
+    assert_eq!(server.next_method().await, PROMPTS);
     // The old request was not ended in the meantime: the next request is a new one, once the server allows it.
     server.say(json!({"jsonrpc": "2.0", "id": id, "result": {}})).await;
     let next = server.next().await;
@@ -244,12 +253,12 @@ async fn changes_missed_without_a_listener_are_reported() {
         json!({"toolsListChanged": true, "promptsListChanged": false, "resourceSubscriptions": ["b", "x"]});
     let (id, _) = server.asked().await;
     server.agree(&id, agreed.clone()).await;
-    assert_eq!(server.heard().await, ACKNOWLEDGED);
+    assert_eq!(server.next_method().await, ACKNOWLEDGED);
     server.say(json!({"jsonrpc": "2.0", "id": id, "result": {}})).await;
     let (id, _) = server.asked().await;
     assert!(server.says.try_recv().is_err(), "the server has not agreed to tell");
     server.agree(&id, agreed).await;
-    let heard = [server.heard().await, server.heard().await, server.heard().await];
+    let heard = [server.next_method().await, server.next_method().await, server.next_method().await];
     assert_eq!(heard, [ACKNOWLEDGED, "notifications/tools/list_changed", "notifications/resources/updated"]);
     assert!(server.says.try_recv().is_err());
 }

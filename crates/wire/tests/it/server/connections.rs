@@ -15,7 +15,7 @@ fn address(served: &Served) -> &str {
 }
 
 /// Reads a connection until the other side closes it.
-async fn rest(socket: &mut TcpStream) -> String {
+async fn read_to_close(socket: &mut TcpStream) -> String {
     let mut all = Vec::new();
     // A rejected connection may be reset before its response is read.
     let _ = tokio::time::timeout(SOON, socket.read_to_end(&mut all)).await.expect("it stays open");
@@ -28,7 +28,7 @@ async fn a_connection_that_does_not_say_what_it_wants_is_closed() {
     for start in ["", "POST /mcp HT", "GET /console HTTP/1.1\r\nhost: localhost\r\n\r\n"] {
         let mut socket = TcpStream::connect(address(&served)).await.unwrap();
         socket.write_all(start.as_bytes()).await.unwrap();
-        let answer = rest(&mut socket).await;
+        let answer = read_to_close(&mut socket).await;
         // The last one is answered, and then idle.
         assert_eq!(answer.contains("200 OK"), start.starts_with("GET"), "{start:?}: {answer}");
     }
@@ -92,7 +92,7 @@ async fn half_sent_heads_keep_neither_hosts_nor_the_console_out() {
     let call = call.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "whoami");
     assert_eq!(call.json(&modern(1, "whoami")).send().await.unwrap().status(), StatusCode::OK);
     // The oldest one was closed for them.
-    assert_eq!(rest(&mut silent[0]).await, "");
+    assert_eq!(read_to_close(&mut silent[0]).await, "");
 }
 
 /// A connection on which the console waits for the rest of a body.
@@ -127,7 +127,7 @@ async fn half_sent_bodies_keep_neither_hosts_nor_the_console_out() {
     let call = Client::new().post(format!("{}/mcp", served.url)).bearer_auth("ann");
     let call = call.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "whoami");
     assert_eq!(call.json(&modern(1, "whoami")).send().await.unwrap().status(), StatusCode::OK);
-    assert_eq!(rest(&mut silent[0]).await, "", "the oldest was closed for them");
+    assert_eq!(read_to_close(&mut silent[0]).await, "", "the oldest was closed for them");
 }
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn a_kept_connection_waits_for_a_body_only_briefly() {
     let stream = || Client::new().get(format!("{}/sse", served.url)).bearer_auth("ann").send();
     let streams = [stream().await.unwrap(), stream().await.unwrap()];
     assert!(streams.iter().all(|stream| stream.status() == StatusCode::OK));
-    let answer = rest(&mut half_sent_body(&served).await).await;
+    let answer = read_to_close(&mut half_sent_body(&served).await).await;
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
 }
 
@@ -175,8 +175,8 @@ async fn an_answer_that_is_read_slowly_is_not_cut_off_for_silent_connections() {
     for _ in 0..20 {
         silent.push(TcpStream::connect(address(&served)).await.unwrap());
     }
-    assert_eq!(rest(&mut silent[10]).await, "", "those that say nothing are closed");
-    let answer = rest(&mut slow).await;
+    assert_eq!(read_to_close(&mut silent[10]).await, "", "those that say nothing are closed");
+    let answer = read_to_close(&mut slow).await;
     assert!(answer.len() > SIZE, "{} bytes have come", answer.len());
 }
 
