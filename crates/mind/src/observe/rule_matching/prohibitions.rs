@@ -215,7 +215,8 @@ impl Clause<'_> {
         let has = |tag: Tag| self.first(verb + 1..end, |known| known.is(tag));
         // "private" alone says what something is, not that nobody may know.
         let ends = |at: usize| {
-            let owned = self.word(at) == "private" && self.word(from) != "my";
+            let stays = matches!(self.word(verb), "stays" | "stay" | "remains" | "remain" | "bleibt");
+            let owned = self.word(at) == "private" && self.word(from) != "my" && !stays;
             !owned && (self.is_mark(at + 1) || !self.at(at + 1).is_plain())
         };
         if has(Tag::Secret).is_some_and(|at| at <= verb + 3 && ends(at)) {

@@ -180,7 +180,9 @@ impl Times {
     fn lasting(&mut self, rest: &[Token], today: Date) -> Option<usize> {
         let skipped = rest
             .iter()
-            .take_while(|token| token.known.any(&[Tag::Det, Tag::Next]) && token.known.number.is_none())
+            .take_while(|token| {
+                token.known.any(&[Tag::Det, Tag::Next]) && dates::number(&token.fold).is_none()
+            })
             .count();
         let word = |at: usize| rest.get(skipped + at).map_or("", |token| token.fold.as_str());
         let count = dates::number(word(0)).filter(|count| *count > 0)?;
@@ -242,7 +244,8 @@ pub(super) fn clock(tokens: &[Token]) -> Option<ClockTime> {
 
 /// `six`, if nothing follows that could be counted.
 fn spelled(tokens: &[Token]) -> Option<(u16, bool)> {
-    let hour = tokens.first()?.known.number.filter(|hour| (1..=12).contains(hour))?;
+    let word = tokens.first().map(|token| token.fold.as_str()).filter(|word| word.len() > 2)?;
+    let hour = dates::number(word).filter(|hour| (1..=12).contains(hour))?;
     let alone = tokens.get(1).is_none_or(|next| {
         next.mark.is_some() || next.known.any(&[Tag::Am, Tag::Pm, Tag::Unit, Tag::Or]) || next.fold == "on"
     });

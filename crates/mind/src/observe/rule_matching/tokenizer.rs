@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use embody_text::calendar;
 pub(in crate::observe) use embody_text::fold::fold;
 use embody_text::tokenize::{Gap, Options};
 
@@ -139,85 +140,21 @@ pub(in crate::observe) fn stem(word: &str) -> &str {
 }
 
 macro_rules! tags {
-    ($($tag:ident = $name:literal),* $(,)?) => {
-        /// What a word can be in a sentence that forbids something.
+    ($($tag:ident)*) => {
+        /// What a word can be in a sentence that forbids something; in `lexicon.txt`, in small letters.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Tag { $($tag),* }
-        const TAGS: &[(&str, Tag)] = &[$(($name, Tag::$tag)),*];
+        const TAGS: &[(&str, Tag)] = &[$((stringify!($tag), Tag::$tag)),*];
     };
 }
 
-tags!(
-    Filler = "filler",
-    Do = "do",
-    Not = "not",
-    Never = "never",
-    No = "no",
-    NoOf = "noof",
-    Ne = "ne",
-    Pas = "pas",
-    Gneg = "gneg",
-    You = "you",
-    I = "i",
-    Nobody = "nobody",
-    Modal = "modal",
-    Strict = "strict",
-    Be = "be",
-    Get = "get",
-    Stop = "stop",
-    Ask = "ask",
-    Asked = "asked",
-    Before = "before",
-    After = "after",
-    Between = "between",
-    From = "from",
-    Until = "until",
-    Only = "only",
-    Keep = "keep",
-    Secret = "secret",
-    Without = "without",
-    Unless = "unless",
-    Except = "except",
-    But = "but",
-    Want = "want",
-    Away = "away",
-    Taboo = "taboo",
-    Because = "because",
-    Pronoun = "pronoun",
-    Me = "me",
-    Det = "det",
-    To = "to",
-    About = "about",
-    Or = "or",
-    Generic = "generic",
-    Nothing = "nothing",
-    Outside = "outside",
-    Quiet = "quiet",
-    Idiom = "idiom",
-    Weekend = "weekend",
-    Workday = "workday",
-    Night = "night",
-    Evening = "evening",
-    Morning = "morning",
-    Today = "today",
-    Tomorrow = "tomorrow",
-    Week = "week",
-    Month = "month",
-    Year = "year",
-    Next = "next",
-    End = "end",
-    This = "this",
-    Unit = "unit",
-    Am = "am",
-    Pm = "pm",
-    WorkHours = "workhours",
-    Forbidden = "forbidden",
-    Knowing = "knowing",
-    Permitted = "permitted",
-    Afternoon = "afternoon",
-    Lunch = "lunch",
-    Span = "span",
-);
+tags! {
+    Filler Do Not Never No NoOf Ne Pas Gneg You I Nobody Modal Strict Be Get Stop Ask Asked Before
+    After Between From Until Only Keep Secret Without Unless Except But Want Away Taboo Because
+    Pronoun Me Det To About Or Generic Nothing Outside Quiet Idiom Weekend Workday Night Evening
+    Morning Today Tomorrow Week Month Year Next End This Unit Am Pm WorkHours Forbidden Knowing
+    Permitted Afternoon Lunch Span
+}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Actions(pub(super) u16);
@@ -292,7 +229,6 @@ pub(super) struct WordInfo {
     pub(super) to_people: bool,
     pub(super) day: Option<i8>,
     pub(super) month: Option<i8>,
-    pub(super) number: Option<i32>,
 }
 
 impl WordInfo {
@@ -320,7 +256,10 @@ pub(super) struct Phrase {
 }
 
 pub(super) fn lookup(word: &str) -> WordInfo {
-    WORDS.get(word).copied().unwrap_or_default()
+    let known = WORDS.get(word).copied().unwrap_or_default();
+    // Short names of days are words of other meanings too.
+    let day = calendar::weekday(word).filter(|_| word.len() > 4);
+    WordInfo { day, month: calendar::month(word), ..known }
 }
 
 /// The phrases that begin with a folded word, longest first.
@@ -364,10 +303,9 @@ fn read(text: &'static str) -> (HashMap<&'static str, WordInfo>, Vec<&'static st
 
 fn note(known: &mut WordInfo, sort: &str, name: &str) -> Option<()> {
     match sort {
-        "tag" => known.tags |= 1_u128 << TAGS.iter().find(|(tag, _)| *tag == name)?.1 as u32,
-        "day" => known.day = Some(name.parse().ok()?),
-        "month" => known.month = Some(name.parse().ok()?),
-        "number" => known.number = Some(name.parse().ok()?),
+        "tag" => {
+            known.tags |= 1_u128 << TAGS.iter().find(|(tag, _)| tag.eq_ignore_ascii_case(name))?.1 as u32
+        }
         group => {
             let form = match name {
                 "command" => Form::Command,

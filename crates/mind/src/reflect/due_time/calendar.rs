@@ -7,7 +7,7 @@ use embody_text::calendar::month;
 use embody_text::dates::{self, Unit, unit, weekday};
 
 use super::TimeExpr;
-use crate::reflect::sentences::{Word, lower, reads_at};
+use crate::reflect::sentences::{Word, has, lower, phrase, reads_at};
 
 /// A part of a day, and until when it lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,35 +70,16 @@ fn is_before(words: &[Word<'_>], at: usize) -> bool {
 }
 
 fn relative(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, usize)> {
-    const PHRASES: [(&str, i32); 18] = [
-        ("the day after tomorrow", 2),
-        ("day after tomorrow", 2),
-        ("apres demain", 2),
-        ("pasado manana", 2),
-        ("ubermorgen", 2),
-        ("end of the day", 0),
-        ("end of day", 0),
-        ("eod", 0),
-        ("later today", 0),
-        ("today", 0),
-        ("heute", 0),
-        ("aujourd'hui", 0),
-        ("hoy", 0),
-        ("tomorrow", 1),
-        ("tmrw", 1),
-        ("morgen", 1),
-        ("demain", 1),
-        ("manana", 1),
-    ];
-    let (phrase, days) = PHRASES.iter().find(|(phrase, _)| reads_at(words, at, phrase))?;
-    // `Heute Morgen` and `la mañana` are mornings, `le lendemain` is not now.
+    let groups = [("in two days", 2), ("today", 0), ("tomorrow", 1)];
+    let (days, length) = groups.iter().find_map(|(group, days)| Some((*days, phrase(group, words, at)?)))?;
+    // `Heute Morgen` and `la mañana` are mornings.
     let before = at.checked_sub(1).map_or("", |place| lower(words, place));
-    if matches!((*phrase, before), ("morgen", "heute" | "am" | "jeden" | "guten") | ("manana", "la" | "cada"))
-    {
-        return None;
-    }
-    let date = now.date().checked_add(days.days()).ok()?;
-    Some((date, true, phrase.split(' ').count()))
+    let is_morning = match lower(words, at) {
+        "morgen" => matches!(before, "heute" | "am" | "jeden" | "guten"),
+        "manana" => matches!(before, "la" | "cada"),
+        _ => false,
+    };
+    (!is_morning).then_some((dates::after(now.date(), days, Unit::Day)?, true, length))
 }
 
 /// `3 December`, `2026-12-03`, `am 3.12.`, `the 15th`, `in January`.
@@ -139,7 +120,7 @@ fn on_weekday(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool,
     let back = |steps: usize| at.checked_sub(steps).map_or("", |place| lower(words, place));
     let prepositions = ["on", "by", "next", "this", "until", "till", "before", "am", "bis", "coming"];
     let day = weekday(lower(words, at), prepositions.contains(&back(1)))?;
-    if matches!(back(1), "every" | "each" | "jeden" | "chaque" | "cada" | "most" | "los" | "les") {
+    if has("every", back(1)) {
         return None;
     }
     let follows = matches!(lower(words, at + 1), "prochain") || reads_at(words, at + 1, "que viene");
@@ -160,11 +141,8 @@ fn stretch(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, us
     let today = now.date();
     let sunday =
         |date: Date| date.checked_add(i64::from(6 - date.weekday().to_monday_zero_offset()).days()).ok();
-    let is_weekend = matches!(lower(words, at), "weekend" | "wochenende")
-        || reads_at(words, at, "week end")
-        || reads_at(words, at, "fin de semana");
-    let length = if is_weekend && lower(words, at) == "week" { 2 } else { 1 };
-    let length = if is_weekend && lower(words, at) == "fin" { 3 } else { length };
+    let weekend = phrase("weekend", words, at);
+    let length = weekend.unwrap_or(1);
     // `The coming weeks` have no end.
     let is_plural = matches!(
         lower(words, at),
@@ -173,27 +151,20 @@ fn stretch(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, us
     if is_plural {
         return None;
     }
-    let unit = if is_weekend { Unit::Week } else { unit(lower(words, at))? };
+    let unit = if weekend.is_some() { Unit::Week } else { unit(lower(words, at))? };
     let back: Vec<&str> =
         (1..=3).filter_map(|steps| at.checked_sub(steps)).map(|place| lower(words, place)).collect();
-    let has = |options: &[&str]| back.iter().any(|word| options.contains(word));
-    if has(&["last", "letzte", "letzten", "every", "per", "each", "two", "few"]) {
+    let leads = |group: &str| back.iter().any(|word| has(group, word));
+    if leads("repeated") {
         return None;
     }
-    let tail = lower(words, at + length);
-    let is_next = has(&[
-        "next", "nachste", "nachsten", "nachstes", "nachster", "kommende", "proxima", "proximo", "coming",
-    ]) || matches!(tail, "prochaine" | "prochain" | "proxima")
-        || reads_at(words, at + length, "que viene");
-    let is_this = has(&[
-        "this", "end", "diese", "dieser", "diesen", "dieses", "ende", "cette", "ce", "fin", "final",
-        "finales", "esta", "este", "am",
-    ]) || is_weekend;
-    let tail_length = match tail {
+    let tail_length = match lower(words, at + length) {
         "prochaine" | "prochain" | "proxima" => 1,
-        "que" => 2,
+        _ if reads_at(words, at + length, "que viene") => 2,
         _ => 0,
     };
+    let is_next = leads("next") || tail_length > 0;
+    let is_this = leads("this") || weekend.is_some();
     let more = match (is_next, is_this) {
         (true, _) => 1,
         (false, true) => 0,

@@ -12,8 +12,7 @@ use jiff::{Timestamp, Zoned};
 use embody_text::dates::{self, Unit, number, unit, weekday};
 
 use self::calendar::Part;
-use super::sentences::has;
-use super::sentences::{Word, lower, reads_at};
+use super::sentences::{Word, has, lower, phrase, reads_at};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DueTime {
@@ -309,51 +308,23 @@ fn read_clock(words: &[Word<'_>], at: usize) -> Option<(TimeExpr, usize)> {
 }
 
 fn part(words: &[Word<'_>], at: usize) -> Option<(Part, usize)> {
-    const PHRASES: [(&str, Part); 29] = [
-        ("tonight", Part::Night),
-        ("close of business", Part::Business),
-        ("end of business", Part::Business),
-        ("cob", Part::Business),
-        ("de la manana", Part::Morning),
-        ("por la manana", Part::Morning),
-        ("por la tarde", Part::Afternoon),
-        ("por la noche", Part::Evening),
-        ("esta tarde", Part::Afternoon),
-        ("esta noche", Part::Night),
-        ("ce soir", Part::Evening),
-        ("ce matin", Part::Morning),
-        ("cet apres midi", Part::Afternoon),
-        ("apres midi", Part::Afternoon),
-        ("in the morning", Part::Morning),
-        ("lunch", Part::Noon),
-        ("lunchtime", Part::Noon),
-        ("morning", Part::Morning),
-        ("matin", Part::Morning),
-        ("fruh", Part::Morning),
-        ("afternoon", Part::Afternoon),
-        ("nachmittag", Part::Afternoon),
-        ("evening", Part::Evening),
-        ("abend", Part::Evening),
-        ("soir", Part::Evening),
-        ("night", Part::Night),
-        ("midnight", Part::Night),
-        ("mitternacht", Part::Night),
-        ("vormittag", Part::Morning),
+    const PARTS: [(&str, Part); 7] = [
+        ("part morning", Part::Morning),
+        ("part noon", Part::Noon),
+        ("part midday", Part::Noon),
+        ("part afternoon", Part::Afternoon),
+        ("part business", Part::Business),
+        ("part evening", Part::Evening),
+        ("part night", Part::Night),
     ];
-    if reads_at(words, at, "first thing") {
-        return Some((Part::Morning, 2));
-    }
-    if matches!(lower(words, at), "noon" | "midday" | "mittag" | "midi" | "mediodia") {
-        return Some((Part::Noon, 1));
-    }
-    let (phrase, part) = PHRASES.iter().find(|(phrase, _)| reads_at(words, at, phrase))?;
-    let length = phrase.split(' ').count();
+    let (group, part, length) =
+        PARTS.iter().find_map(|(group, part)| Some((*group, *part, phrase(group, words, at)?)))?;
     // `Have lunch` is a meal; `before lunch` is a time, `after lunch` the afternoon.
-    let part = match (*part, at.checked_sub(1).map_or("", |place| lower(words, place))) {
-        (Part::Noon, "after") => Part::Afternoon,
-        (Part::Noon, "before" | "by" | "at" | "until" | "over") => Part::Noon,
-        (Part::Noon, _) => return None,
-        (part, _) => part,
+    let part = match (group, at.checked_sub(1).map_or("", |place| lower(words, place))) {
+        ("part noon", "after") => Part::Afternoon,
+        ("part noon", "before" | "by" | "at" | "until" | "over") => Part::Noon,
+        ("part noon", _) => return None,
+        _ => part,
     };
     Some((part, length))
 }
@@ -428,26 +399,5 @@ fn ends_here(words: &[Word<'_>], at: usize) -> bool {
     next.is_empty()
         || words.get(at).is_some_and(|word| word.after_break)
         || weekday(next, true).is_some()
-        || matches!(
-            next,
-            "to" | "on"
-                | "in"
-                | "and"
-                | "this"
-                | "sharp"
-                | "tomorrow"
-                | "tonight"
-                | "today"
-                | "de"
-                | "del"
-                | "manana"
-                | "morgen"
-                | "heute"
-                | "for"
-                | "or"
-                | "so"
-                | "about"
-                | "with"
-                | "that"
-        )
+        || has("after clock", next)
 }
