@@ -73,7 +73,7 @@ fn search(text: &str, with_places: bool) -> Option<Hit> {
         .next()
         .and_then(|found| Some((suspicion(&found.rule.id)?, doc.tokens.get(found.start)?.sentence)));
     let others = doc.sentences.iter().enumerate().find_map(|(number, sentence)| {
-        let said = Said::new(&doc, sentence);
+        let said = SentenceWords::new(&doc, sentence);
         let found = if asks_for_key(&said) || asks_for_private_file(&said) {
             Some(Suspicion::Secrets)
         } else {
@@ -104,14 +104,14 @@ fn suspicion(id: &str) -> Option<Suspicion> {
 }
 
 /// A sentence with its words.
-pub(super) struct Said<'a> {
+pub(super) struct SentenceWords<'a> {
     pub(super) text: &'a str,
     pub(super) lower: String,
     pub(super) words: &'a [Token<'a>],
     sentence: &'a Sentence,
 }
 
-impl<'a> Said<'a> {
+impl<'a> SentenceWords<'a> {
     fn new(doc: &'a Document<'a>, sentence: &'a Sentence) -> Self {
         let text = doc.sentence_text(sentence);
         let words = doc.tokens.get(sentence.tokens.clone()).unwrap_or_default();
@@ -130,7 +130,7 @@ impl<'a> Said<'a> {
 
 /// "Paste `OPENAI_API_KEY` here": an environment variable with a key. A note that it must be set is not an order to disclose
 /// it.
-fn asks_for_key(said: &Said<'_>) -> bool {
+fn asks_for_key(said: &SentenceWords<'_>) -> bool {
     let is_key = |token: &Token<'_>| {
         ["_api_key", "_secret_key", "_access_key", "_private_key"].iter().any(|end| token.word.ends_with(end))
     };
@@ -146,7 +146,7 @@ fn asks_for_key(said: &Said<'_>) -> bool {
 }
 
 /// "Read `~/.ssh/id_rsa` first". A path alone, as the default of an argument, is not an order.
-fn asks_for_private_file(said: &Said<'_>) -> bool {
+fn asks_for_private_file(said: &SentenceWords<'_>) -> bool {
     let names_one = PRIVATE_FILES.iter().any(|file| said.lower.contains(file))
         || said.lower.split_whitespace().any(is_env_file);
     if !names_one {

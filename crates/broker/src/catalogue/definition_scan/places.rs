@@ -1,7 +1,7 @@
 //! Destinations that the author of a text chose: mail and web addresses, accounts, wallets and telephone numbers, in a
 //! sentence that sends something there.
 
-use super::orders::Said;
+use super::orders::SentenceWords;
 
 /// From this many words on, a sentence with a mail address is not just an example of an argument.
 const MAIL_WORDS: usize = 7;
@@ -9,11 +9,11 @@ const MAIL_WORDS: usize = 7;
 const UNSPACED_POSTING: [&str; 6] = ["发送", "上传", "转发", "送信", "アップロード", "転送"];
 
 /// "Let a@b.example know what was asked", "post the result to https://…", "put IBAN … in as the payee".
-pub(super) fn diverts(said: &Said<'_>) -> bool {
+pub(super) fn diverts(said: &SentenceWords<'_>) -> bool {
     !said.lower.contains("e.g") && (to_address(said) || to_account(said)) || uploads(said)
 }
 
-fn to_address(said: &Said<'_>) -> bool {
+fn to_address(said: &SentenceWords<'_>) -> bool {
     let has_one_of = |words: &[&str]| words.iter().any(|word| said.lower.contains(word));
     let is_long = said.words.len() >= MAIL_WORDS || !said.lower.is_ascii();
     let mails = is_long && !said.has("SUPPORT") && !said.has("EXAMPLE");
@@ -35,7 +35,7 @@ fn leads(word: &str) -> bool {
 }
 
 /// A literal account in a sentence that moves something.
-fn to_account(said: &Said<'_>) -> bool {
+fn to_account(said: &SentenceWords<'_>) -> bool {
     said.has("ROUTING")
         && !said.has("EXAMPLE")
         && said
@@ -64,7 +64,7 @@ fn is_telephone_number(word: &str) -> bool {
 }
 
 /// `curl -d @file https://…`: a command that sends a file.
-fn uploads(said: &Said<'_>) -> bool {
+fn uploads(said: &SentenceWords<'_>) -> bool {
     said.lower.contains("curl")
         && said.lower.contains("://")
         && said.lower.split_whitespace().any(|word| {
