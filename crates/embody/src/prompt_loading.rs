@@ -97,7 +97,7 @@ pub(crate) fn load_prompt(context: &Context, args: &PromptArgs) -> Result<Loaded
     let pins = store::add_stored_parts(&mut request, context, args)?;
     request.tools = offered_tools(config, &pins, &user);
     let bodies =
-        broker_setup::usable_bodies(config, &user).map(|body| (body.name.as_str(), body.instructions.into()));
+        broker_setup::usable_bodies(config, &user).map(|body| (body.name.as_str(), body.instructions));
     let servers = ServerInstructions::from_pins(bodies, &pins);
     let mut loaded = load(&request)?;
     add_servers(&mut loaded.input, &servers);
