@@ -21,7 +21,7 @@ pub(crate) use self::glob::{Fit, Kind, Name};
 pub use self::raw_text::RawTextTest;
 pub use self::rules::{ClassFrom, Explained, Match, Policy, Rule, Ruling, Via};
 
-/// The effect of a tool.
+/// The effect of a tool. The comments of variants are not `///`, which would put them into the schema of `embody.toml`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {

@@ -6,7 +6,7 @@ use std::fmt;
 use embody_text::truncate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use url::{ParseError, Url};
+use url::{Host, ParseError, Url};
 
 /// A URL. Printing it hides user, password and query.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -50,9 +50,12 @@ impl Address {
     }
 
     pub(crate) fn is_loopback(&self) -> bool {
-        let url = Url::parse(&self.0).ok();
-        let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
-        host == "localhost" || host == "[::1]" || host.starts_with("127.")
+        match Url::parse(&self.0).as_ref().map(Url::host) {
+            Ok(Some(Host::Domain(name))) => name == "localhost",
+            Ok(Some(Host::Ipv4(address))) => address.is_loopback(),
+            Ok(Some(Host::Ipv6(address))) => address.is_loopback(),
+            _ => false,
+        }
     }
 
     pub(crate) fn check_postgres(&self) -> Result<(), &'static str> {
@@ -202,6 +205,7 @@ mod tests {
             ("http://localhost", false),
             ("http://[::1]:9/x", false),
             ("http://[2001:db8::1]/x", true),
+            ("http://127.0.0.1.example.com/mcp", true),
         ] {
             assert_eq!(Address::new(text).is_open(), open, "{text}");
         }

@@ -312,20 +312,6 @@ fn environment_sets_every_kind_of_key() {
 }
 
 #[test]
-fn entries_beyond_nine_are_taken_in_the_order_of_their_numbers() {
-    let env: Vec<(String, String)> = (0..12)
-        .flat_map(|n| {
-            [
-                (format!("EMBODY_BODY__{n}__NAME"), format!("b{n}")),
-                (format!("EMBODY_BODY__{n}__URL"), "http://h".to_owned()),
-            ]
-        })
-        .collect();
-    let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    assert_eq!(load("", &env).unwrap().bodies.len(), 12);
-}
-
-#[test]
 fn persona_variables_override_the_file_and_yield_to_embody_variables() {
     // spec: B-07
     let file = "[persona]\nurl = \"http://file\"\ntoken_command = [\"file\"]\n";

@@ -319,6 +319,20 @@ fn wrong_values_are_reported_with_line_key_and_hint() {
     }
 }
 
+#[test]
+fn entries_beyond_nine_are_taken_in_the_order_of_their_numbers() {
+    let env: Vec<(String, String)> = (0..12)
+        .flat_map(|n| {
+            [
+                (format!("EMBODY_BODY__{n}__NAME"), format!("b{n}")),
+                (format!("EMBODY_BODY__{n}__URL"), "http://h".to_owned()),
+            ]
+        })
+        .collect();
+    let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert_eq!(load("", &env).unwrap().bodies.len(), 12);
+}
+
 /// The proxies for `http` and `https`.
 fn shown(env: &[(&str, &str)]) -> [String; 2] {
     let proxies = load("", env).unwrap().proxies;
