@@ -23,7 +23,7 @@ pub(super) const SERVICES: [(&str, [&str; 10]); 62] = services();
 /// So many tools; few are a part of more.
 pub(super) fn tools(count: usize) -> Vec<Value> {
     let rows = DEFINITIONS.lines().skip(1).map(|line| line.split('\t').collect::<Vec<_>>());
-    let honest = rows.filter_map(|row| match row[..] {
+    let honest = rows.filter_map(|row| match row.as_slice() {
         [_, _, "benign", definition, "honest", ..] => {
             Some(serde_json::from_str::<Value>(definition).unwrap())
         }

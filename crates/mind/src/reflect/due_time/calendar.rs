@@ -88,10 +88,9 @@ fn written(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, us
     let before = at.checked_sub(1).map_or("", |place| lower(words, place));
     // Without a year it may as well be a price or a clock.
     let is_doubtful = word.matches('.').count() == 1;
-    if !is_doubtful || matches!(before, "am" | "zum" | "bis" | "vom" | "le") {
-        if let Some((date, length)) = dates::written_date(|offset| lower(words, at + offset), today) {
-            return Some((date, true, length));
-        }
+    let is_date = !is_doubtful || matches!(before, "am" | "zum" | "bis" | "vom" | "le");
+    if is_date && let Some((date, length)) = dates::written_date(|offset| lower(words, at + offset), today) {
+        return Some((date, true, length));
     }
     if let Some((day, is_ordinal)) = dates::day_number(word) {
         let is_day = is_ordinal && matches!(before, "the" | "on" | "by");
