@@ -16,6 +16,7 @@
 
 pub mod calendar;
 pub mod decode;
+mod document;
 pub mod fold;
 pub mod invisible;
 pub mod lexicon;
