@@ -145,7 +145,8 @@ impl Lexicon {
     pub fn lookup(&self, word: &str) -> Classes {
         let exact = self.words.get(word).copied().unwrap_or_default();
         let known = if exact.is_empty() && self.inflects { self.inflected(word) } else { exact };
-        if known.is_empty() { self.by_stem(word) } else { known }
+        // A foreign form can be listed for one meaning and its stem for another.
+        if known.is_empty() || known.has(Classes::FOREIGN) { known.with(self.by_stem(word)) } else { known }
     }
 
     /// Whether a word is in a table, or a form of one that is.

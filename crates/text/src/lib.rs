@@ -18,6 +18,7 @@
 pub mod calendar;
 pub mod dates;
 pub mod decode;
+mod document;
 pub mod fold;
 pub mod invisible;
 pub mod lexicon;
@@ -49,6 +50,48 @@ pub fn without_control(text: &str, limit: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Crates that still have a tokenizer or a decoder of their own.
+    const WITH_COPIES: [&str; 2] = ["mind", "wire"];
+
+    /// Source that a second tokenizer, pattern engine, accent table, decoder or detector of credentials would have.
+    const COPIES: [&str; 7] = [
+        "fn tokenize",
+        "fn sentences(",
+        "struct Pattern {",
+        "'ñ' =>",
+        "b'A'..=b'Z' =>",
+        "\"ghp_",
+        "BEGIN OPENSSH",
+    ];
+
+    #[test]
+    fn there_is_one_of_each() {
+        let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(crates).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if name != "text" && !WITH_COPIES.contains(&name.as_str()) {
+                find_copies(&path.join("src"), &mut found);
+            }
+        }
+        assert!(found.is_empty(), "use embody_text: {found:?}");
+    }
+
+    fn find_copies(folder: &std::path::Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                find_copies(&path, found);
+            } else if path.extension().is_some_and(|kind| kind == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+                let copies = COPIES.iter().filter(|copy| code.contains(**copy));
+                found.extend(copies.map(|copy| format!("{}: {copy}", path.display())));
+            }
+        }
+    }
 
     #[test]
     fn texts_are_limited_by_characters() {

@@ -18,7 +18,8 @@ pub fn plain_letter(c: char) -> Option<char> {
         0x1f130..=0x1f149 => letter(code - 0x1f130),
         0x1f150..=0x1f169 => letter(code - 0x1f150),
         0x1f170..=0x1f189 => letter(code - 0x1f170),
-        _ => SMALL_CAPITALS.iter().find(|(small, _)| *small == c).map(|(_, plain)| *plain),
+        _ if c.is_ascii() => None,
+        _ => SMALL_CAPITALS.chars().skip_while(|small| *small != c).nth(1),
     }
 }
 
@@ -88,32 +89,8 @@ const LOOK_ALIKES: [(char, &str); 26] = [
     ('z', "ᴢ"),
 ];
 
-const SMALL_CAPITALS: [(char, char); 24] = [
-    ('ᴀ', 'a'),
-    ('ʙ', 'b'),
-    ('ᴄ', 'c'),
-    ('ᴅ', 'd'),
-    ('ᴇ', 'e'),
-    ('ꜰ', 'f'),
-    ('ɢ', 'g'),
-    ('ʜ', 'h'),
-    ('ɪ', 'i'),
-    ('ᴊ', 'j'),
-    ('ᴋ', 'k'),
-    ('ʟ', 'l'),
-    ('ᴍ', 'm'),
-    ('ɴ', 'n'),
-    ('ᴏ', 'o'),
-    ('ᴘ', 'p'),
-    ('ʀ', 'r'),
-    ('ꜱ', 's'),
-    ('ᴛ', 't'),
-    ('ᴜ', 'u'),
-    ('ᴠ', 'v'),
-    ('ᴡ', 'w'),
-    ('ʏ', 'y'),
-    ('ᴢ', 'z'),
-];
+/// Each with the letter that it stands for.
+const SMALL_CAPITALS: &str = "ᴀaʙbᴄcᴅdᴇeꜰfɢgʜhɪiᴊjᴋkʟlᴍmɴnᴏoᴘpʀrꜱsᴛtᴜuᴠvᴡwʏyᴢz";
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@
 //! [spelling]                     which disguised words are restored: `glued:`, `split:`, `half:`, `misspelled:`
 //! [words] or [words foreign]     word classes, one `CLASS: words` per line
 //! [class NAME]                   patterns; the last word of a match gets this class, for the sections below
+//! [class NAME first]             the same for the first word
 //! [rule id flag]                 patterns, conditions and examples
 //! dont|never ~2 tell ~1 PERSON   a pattern
 //! text: 不要|勿 & 用户           substrings that a sentence without spaces has, one of each part
@@ -207,7 +208,8 @@ impl RuleSet {
                     let starting = index.starting_at(doc, &ids, i).into_iter();
                     let ends = starting.filter_map(|number| {
                         let end = rule.patterns.get(number)?.end_at(doc, &ids, i, self.bounds)?;
-                        rule.holds(doc, &ids, (i, end), self.bounds.edge).then_some(end)
+                        let marked = if rule.has_flag("first") { i } else { end };
+                        rule.holds(doc, &ids, (i, end), self.bounds.edge).then_some(marked)
                     });
                     ends.collect::<Vec<usize>>()
                 })
@@ -334,7 +336,10 @@ impl Parser {
             }
             ("words", []) => Section::Words { foreign: false },
             ("words", ["foreign"]) => Section::Words { foreign: true },
-            ("class", [name]) => Section::Class(self.set.lexicon.define(name).ok_or("too many classes")?),
+            ("class", [name, flags @ ..]) if matches!(flags, [] | ["first"]) => {
+                self.rule.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+                Section::Class(self.set.lexicon.define(name).ok_or("too many classes")?)
+            }
             ("rule", [id, flags @ ..]) => {
                 self.rule.id = (*id).to_owned();
                 self.rule.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
@@ -501,6 +506,7 @@ SMALL: the a over
 DISMISS: ignorier*
 [class ABOVE]
 previous ~1 RULE
+[class ABOVE first]
 RULE above
 unless before 2: lint
 [rule dismiss]

@@ -1,5 +1,43 @@
-//! The one detector of credentials: private keys, tokens of known services, signed tokens, literal passwords. Owns their
-//! shapes; never shows more of one than its kind.
+//! The one detector of credentials: private keys, tokens of known services, signed tokens, literal passwords, names that
+//! announce a secret. Owns their shapes; never shows more of one than its kind.
+
+use std::sync::LazyLock;
+
+/// The lists of `rules/secrets.txt`.
+#[derive(Default)]
+struct Tables {
+    /// With how many characters must follow for a redaction and for a report.
+    prefixes: Vec<(&'static str, usize, usize)>,
+    words: Vec<&'static str>,
+    key_kinds: Vec<&'static str>,
+    parts: Vec<&'static str>,
+    names: Vec<&'static str>,
+    references: Vec<&'static str>,
+}
+
+static TABLES: LazyLock<Tables> = LazyLock::new(|| {
+    let (mut tables, mut section) = (Tables::default(), "");
+    for line in include_str!("../rules/secrets.txt").lines().filter(|line| !line.starts_with('#')) {
+        let mut words = line.split_whitespace();
+        match section {
+            _ if line.starts_with('[') => section = line,
+            "[prefixes]" => {
+                let number = |words: &mut std::str::SplitWhitespace<'_>| {
+                    words.next().and_then(|word| word.parse().ok()).unwrap_or(usize::MAX)
+                };
+                if let Some(prefix) = words.next() {
+                    tables.prefixes.push((prefix, number(&mut words), number(&mut words)));
+                }
+            }
+            "[words]" => tables.words.extend(words),
+            "[key kinds]" => tables.key_kinds.extend(words),
+            "[parts]" => tables.parts.extend(words),
+            "[names]" => tables.names.extend(Some(line).filter(|line| !line.is_empty())),
+            _ => tables.references.extend(words),
+        }
+    }
+    tables
+});
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -57,7 +95,7 @@ pub fn mask(excerpt: &str) -> String {
 fn could_be_secret(word: &str) -> bool {
     let digits = word.bytes().filter(u8::is_ascii_digit).count();
     let is_prefixed =
-        PREFIXES.iter().any(|(prefix, _)| word.len() > prefix.len() + 4 && word.starts_with(prefix));
+        TABLES.prefixes.iter().any(|(prefix, ..)| word.len() > prefix.len() + 4 && word.starts_with(prefix));
     word.len() >= 16 && digits >= 3 && is_random(word)
         || is_prefixed && digits > 0
         || word.starts_with("eyJ") && word.len() > 8
@@ -68,56 +106,13 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))
 }
 
-/// Prefixes of well-known services with the least length of what follows.
-const PREFIXES: &[(&str, usize)] = &[
-    ("embody_", 32),
-    ("sk-ant-", 20),
-    ("sk-proj-", 20),
-    ("sk-or-", 20),
-    ("sk-", 20),
-    ("sk_live_", 16),
-    ("sk_test_", 16),
-    ("rk_live_", 16),
-    ("pk_live_", 16),
-    ("whsec_", 20),
-    ("ghp_", 30),
-    ("gho_", 30),
-    ("ghu_", 30),
-    ("ghs_", 30),
-    ("ghr_", 30),
-    ("github_pat_", 30),
-    ("glpat-", 18),
-    ("xoxb-", 16),
-    ("xoxp-", 16),
-    ("xoxa-", 16),
-    ("xoxs-", 16),
-    ("xapp-", 16),
-    ("AKIA", 16),
-    ("ASIA", 16),
-    ("AIza", 30),
-    ("ya29.", 20),
-    ("hf_", 30),
-    ("npm_", 30),
-    ("pypi-", 40),
-    ("SG.", 40),
-    ("dop_v1_", 40),
-    ("shpat_", 28),
-    ("tvly-", 20),
-    ("gsk_", 30),
-    ("xai-", 30),
-    ("lin_api_", 30),
-    ("secret_", 40),
-    ("ntn_", 30),
-    ("AGE-SECRET-KEY-", 40),
-];
-
 fn token(word: &str) -> Option<(Kind, &'static str)> {
     if let Some(rest) = word.strip_prefix("eyJ") {
         let parts: Vec<&str> = rest.split('.').collect();
         let signed = matches!(parts.as_slice(), [head, body, sign] if head.len() > 8 && body.len() > 8 && sign.len() > 8);
         return signed.then_some((Kind::SignedToken, "eyJ"));
     }
-    let (prefix, rest) = PREFIXES.iter().find_map(|&(prefix, least)| {
+    let (prefix, rest) = TABLES.prefixes.iter().find_map(|&(prefix, _, least)| {
         word.strip_prefix(prefix).filter(|rest| rest.len() >= least).map(|rest| (prefix, rest))
     })?;
     is_random(rest).then_some((Kind::ApiKey, prefix))
@@ -134,33 +129,13 @@ fn is_random(rest: &str) -> bool {
         && !placeholder.iter().any(|p| lower.contains(p))
 }
 
-const NAMES: &[&str] = &[
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "client_secret",
-    "api_key",
-    "apikey",
-    "api-key",
-    "access_token",
-    "auth_token",
-    "secret_key",
-    "private_key",
-    "token",
-    "pwd",
-    "passwort",
-    "kennwort",
-    "contraseña",
-    "mot de passe",
-];
-
 /// The name in `password = "literal"`, when the value is a literal and not a reference or a placeholder.
 fn assigned_literal(line: &str) -> Option<&'static str> {
     let (before, value) = line.split_once(['=', ':'])?;
     let name = before.trim().trim_matches(['"', '\'', '`', '*', '-', ' ']).to_lowercase();
     let last = name.rsplit([' ', '.', '"']).next().unwrap_or_default();
-    let known = NAMES
+    let known = TABLES
+        .names
         .iter()
         .find(|known| last == **known || name == **known || last.ends_with(&format!("_{known}")))?;
     let value = value.trim_start_matches(['=', ':']).trim().trim_end_matches([',', ';']).trim();
@@ -175,35 +150,91 @@ fn assigned_literal(line: &str) -> Option<&'static str> {
 
 fn is_reference(literal: &str) -> bool {
     let lower = literal.to_lowercase();
-    let marks = [
-        "$", "<", "{", "%", "[", "env", "os.", "process.", "vault", "secrets.", "op://", "get", "(",
-        "keyring", "file:", "/", "http",
-    ];
-    let placeholders = [
-        "your",
-        "example",
-        "changeme",
-        "placeholder",
-        "redacted",
-        "xxx",
-        "***",
-        "...",
-        "…",
-        "string",
-        "optional",
-        "required",
-        "none",
-        "null",
-        "true",
-        "false",
-        "hidden",
-        "masked",
-    ];
-    marks.iter().any(|mark| lower.contains(mark)) || placeholders.iter().any(|word| lower.contains(word))
+    TABLES.references.iter().any(|mark| lower.contains(mark))
+}
+
+/// Of a longer name only the end is read.
+const NAME_LIMIT: usize = 64;
+
+/// Whether the value of this name is a secret: `apiKey`, `X-Auth-Token`, `--db_password`.
+#[must_use]
+pub fn names_secret(name: &str) -> bool {
+    may_name_secret(name) && does_name_secret(name)
+}
+
+/// A fast check: most names contain none of the words. Every word has one of these parts, even with signs between its
+/// letters.
+fn may_name_secret(name: &str) -> bool {
+    let mut last = [0; 3];
+    name.bytes().any(|byte| {
+        if byte.is_ascii_alphanumeric() {
+            let [_, second, third] = last;
+            last = [second, third, byte.to_ascii_lowercase()];
+        }
+        // Letters of other scripts may have one of ours as their lower case.
+        !byte.is_ascii()
+            || matches!(last, [_, b'p', b'w'])
+            || matches!(
+                &last,
+                b"pas"
+                    | b"sec"
+                    | b"tok"
+                    | b"aut"
+                    | b"cre"
+                    | b"coo"
+                    | b"bea"
+                    | b"jwt"
+                    | b"otp"
+                    | b"pin"
+                    | b"cvv"
+                    | b"cvc"
+                    | b"key"
+            )
+    })
+}
+
+fn does_name_secret(name: &str) -> bool {
+    let skipped = name.chars().count().saturating_sub(NAME_LIMIT);
+    let words = words_of_name(name.chars().skip(skipped));
+    let flat = words.concat().replace("secretar", "");
+    words.iter().any(|word| TABLES.words.contains(&word.as_str()))
+        || words.windows(2).any(|pair| {
+            matches!(pair, [kind, key] if (key == "key" || key == "keys") && TABLES.key_kinds.contains(&kind.as_str()))
+        })
+        || TABLES.parts.iter().any(|part| flat.contains(part))
+}
+
+/// Lower-case words of `snake_case`, `kebab-case`, `camelCase` and `ALLCaps`.
+fn words_of_name(name: impl Iterator<Item = char>) -> Vec<String> {
+    let mut words: Vec<String> = vec![String::new()];
+    let mut was_lower = false;
+    for letter in name {
+        let begins = !letter.is_alphanumeric() || was_lower && letter.is_uppercase();
+        if begins && words.last().is_some_and(|word| !word.is_empty()) {
+            words.push(String::new());
+        }
+        if let (true, Some(word)) = (letter.is_alphanumeric(), words.last_mut()) {
+            word.extend(letter.to_lowercase());
+        }
+        was_lower = letter.is_lowercase() || letter.is_numeric();
+    }
+    words
+}
+
+/// Whether the text begins with a token of a well-known service, or a JSON web token, which contains a dot.
+#[must_use]
+pub fn is_token(text: &str, dotted: bool) -> bool {
+    dotted && text.starts_with("eyJ") && text.len() >= 20
+        || TABLES.prefixes.iter().any(|(prefix, more, _)| {
+            text.as_bytes().first() == prefix.as_bytes().first()
+                && text.strip_prefix(prefix).is_some_and(|rest| rest.len() >= *more)
+        })
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -224,6 +255,29 @@ mod tests {
             ["password = os.environ[\"P\"]", "sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "password: ask Lou"]
         {
             assert_eq!(find(text), []);
+        }
+    }
+
+    fn word() -> impl Strategy<Value = String> {
+        let known: Vec<&str> = TABLES
+            .words
+            .iter()
+            .chain(&TABLES.key_kinds)
+            .chain(&TABLES.parts)
+            .chain(&["key", "keys"])
+            .copied()
+            .collect();
+        prop_oneof![proptest::sample::select(known).prop_map(str::to_owned), "[a-zA-Z0-9K_ .-]{0,3}"]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_told_at_a_glance_is_right(words in prop::collection::vec((word(), "[A-Z_. -]{0,1}"), 0..4), at in 0..40usize) {
+            let mut name: String = words.into_iter().flat_map(|(word, between)| [word, between]).collect();
+            if let Some((place, _)) = name.char_indices().nth(at) {
+                name.insert(place, '-');
+            }
+            prop_assert!(may_name_secret(&name) || !does_name_secret(&name), "{name}");
         }
     }
 }

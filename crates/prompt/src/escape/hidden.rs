@@ -113,7 +113,7 @@ fn first_suspect(text: &str) -> Option<usize> {
 }
 
 /// What a person does not see, except blanks that only are wider or narrower, private signs and those that arrange others.
-pub(crate) fn is_suspect(c: char) -> bool {
+fn is_suspect(c: char) -> bool {
     kind(c).is_some_and(|kind| !matches!(kind, Invisible::Space | Invisible::Private | Invisible::Layout))
 }
 

@@ -22,7 +22,6 @@ use embody_text::visible::push_code;
 
 use crate::layout::Dialect;
 
-pub(crate) use hidden::is_suspect;
 pub use hidden::{escaped_json, hidden_characters, without_hidden};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! What the lint reports: the closed list of rules, one finding, and the collection that keeps findings bounded.
 //! Refuses multi-line or invisible excerpts, so that a report can be printed anywhere.
 
-use super::credentials;
-use super::fold;
+use embody_text::{fold, secrets};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -116,7 +115,7 @@ impl<'a> Findings<'a> {
     pub(super) fn add(&mut self, rule: Rule, at: usize) {
         let line = self.line_of(at);
         if self.is_new(rule, line) {
-            let excerpt = credentials::masked(&excerpt(self.text, self.start_of(line), at));
+            let excerpt = secrets::mask(&excerpt(self.text, self.start_of(line), at));
             self.found.push(Finding { rule, line, excerpt });
         }
     }
@@ -174,7 +173,7 @@ fn excerpt(text: &str, line_start: usize, at: usize) -> String {
         if shown == ' ' && out.ends_with(' ') {
             continue;
         }
-        out.push(if fold::is_invisible(c) || c.is_control() && !c.is_whitespace() { '·' } else { shown });
+        out.push(if fold::is_unseen(c) || c.is_control() && !c.is_whitespace() { '·' } else { shown });
         chars += 1;
     }
     out.trim().to_owned()

@@ -1,9 +1,11 @@
 //! Frame marks: role labels, chat-template tokens, banners and headings that pretend to be part of the prompt's frame.
 //! Owns line structure and tags; a mark that is only mentioned (in code or as a setting) stays quiet.
 
+use embody_text::fold::fold;
+use embody_text::lexicon::Classes;
+
+use super::RULES;
 use super::finding::{Findings, Rule};
-use super::lexicon::Kinds;
-use super::{fold, lexicon};
 
 /// Marks stand at the start of a line, so the rest of a very long one does not matter.
 const MAX_LINE_CHARS: usize = 400;
@@ -44,15 +46,12 @@ pub(super) fn find(text: &str, findings: &mut Findings<'_>) {
 }
 
 fn plain(line: &str) -> String {
-    let mut out = String::new();
-    for c in line.chars().take(MAX_LINE_CHARS) {
-        match fold::fold(c) {
-            fold::Folded::Nothing => {}
-            fold::Folded::One(c) => out.push(c),
-            fold::Folded::Two(a, b) => out.extend([a, b]),
-        }
-    }
-    out
+    let end = line.char_indices().nth(MAX_LINE_CHARS).map_or(line.len(), |(at, _)| at);
+    fold(line.get(..end).unwrap_or(line))
+}
+
+fn meanings(words: &[&str]) -> Classes {
+    words.iter().fold(Classes::NONE, |all, word| all.with(RULES.lexicon.lookup(word)))
 }
 
 fn words(line: &str) -> Vec<&str> {
@@ -102,9 +101,11 @@ fn is_heading(line: &str, after_separator: bool) -> bool {
         )
     });
     let higher = words.iter().any(|word| is_one_of(word, "system body safety core"));
-    let kinds = words.iter().fold(Kinds::none(), |all, word| all | lexicon::kinds_of(word));
-    let rules = kinds.has(Kinds::RULE) && !kinds.has(Kinds::TRADE);
-    let ends_in_rules = words.last().is_some_and(|word| lexicon::kinds_of(word).has(Kinds::RULE));
+    let meaning = meanings(&words);
+    let class = |name: &str| meaning.has(RULES.lexicon.class(name));
+    let rules = class("RULE") && !class("TRADE");
+    let ends_in_rules =
+        words.last().is_some_and(|word| RULES.lexicon.lookup(word).has(RULES.lexicon.class("RULE")));
     let whole = after_separator && words.len() <= 3 && ends_in_rules;
     rules && volatile && (higher && words.len() <= 5 || whole)
 }
@@ -168,15 +169,14 @@ fn speaks_to_agent(rest: &str, loud: bool) -> bool {
         return false;
     }
     let second_person = words.iter().any(|word| is_one_of(word, "you your you're du vous tu"));
-    let kinds: Vec<Kinds> = words.iter().take(40).map(|word| lexicon::kinds_of(word)).collect();
-    let any = |wanted: Kinds| kinds.iter().any(|kinds| kinds.has(wanted));
-    let voids = Kinds::DISMISS | Kinds::CHANGE | Kinds::GONE | Kinds::EARLIER;
+    let meaning = meanings(words.get(..40).unwrap_or(&words));
+    let any = |names: &str| meaning.has(RULES.lexicon.classes(names));
     loud && second_person
-        || any(Kinds::UNBOUND)
-        || any(Kinds::RULE | Kinds::GUARD | Kinds::LOOSE) && any(voids)
-        || any(Kinds::CONSENT) && any(Kinds::ACT | Kinds::GONE | Kinds::CHANGE)
-        || any(Kinds::ACT) && any(Kinds::SECRET | Kinds::ALL)
-        || loud && any(Kinds::DISMISS)
+        || any("UNBOUND")
+        || any("RULE GUARD LOOSE") && any("DISMISS CHANGE GONE EARLIER")
+        || any("CONSENT") && any("ACT GONE CHANGE")
+        || any("ACT") && any("SECRET ALL")
+        || loud && any("DISMISS")
 }
 
 /// Parts of a prompt; opened and closed by the same text they are its own business.

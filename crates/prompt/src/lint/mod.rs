@@ -4,39 +4,37 @@
 //! an order against the rules above it. Refuses IO, clocks and certainty: a finding is a reason for a person to look,
 //! and silence proves nothing; what really keeps the body in force is the fencing of layers.
 //!
-//! The map, in the order text flows through it:
-//!
-//! - `fold`: one character to its plain form (look-alikes, full width, accents, invisible characters)
-//! - `tokenizer`, `document`: words with their line, sentence, quotes and lead-ins
-//! - `spelling`: words that were spaced out, glued together, misspelled or written with digits
-//! - `lexicon`: what a word means here
-//! - `pattern`: short phrases over words and meanings, matched in linear time
-//! - `context`: when a hit is a prohibition, a warning or a quotation instead
-//! - `dismiss`, `passive`, `foreign`: setting rules aside
-//! - `phrases`: roles, authority, approval, secrecy, leaking, talk about rules
-//! - `marks`, `encoded`: frame marks, invisible text, encoded orders
-//! - `credentials`: pasted secrets
+//! - `words.txt`, `rules.txt`: what words mean, and the rules with examples
+//! - `context`: when a match is a prohibition, a warning or a quotation instead
+//! - `marks`, `hidden`: frame marks, invisible text
 
 mod context;
-mod credentials;
-mod dismiss;
-mod document;
-mod encoded;
 mod finding;
-mod fold;
-mod foreign;
-mod lexicon;
+mod hidden;
 mod marks;
-mod passive;
-mod pattern;
-mod phrases;
-mod spelling;
-mod tokenizer;
+
+use std::sync::LazyLock;
+
+use embody_text::decode::decoded_texts;
+use embody_text::rules::{Match, RuleSet};
+use embody_text::secrets::{self as credentials, Kind};
+use embody_text::tokenize::{Document, Options, Quote, tokenize};
 
 pub use finding::{Finding, Rule};
 
-use document::Document;
 use finding::Findings;
+
+static RULES: LazyLock<RuleSet> =
+    LazyLock::new(|| RuleSet::parse(&[include_str!("words.txt"), include_str!("rules.txt")]));
+
+const WORDS: Options = Options {
+    inner: "",
+    apostrophes: false,
+    numbers: false,
+    addresses: true,
+    letter_marks: true,
+    lines: false,
+};
 
 /// Every place where `text` tries to relax, override, close, reopen or imitate a rule of a higher layer.
 ///
@@ -44,7 +42,7 @@ use finding::Findings;
 pub fn override_attempts(text: &str) -> Vec<Finding> {
     let mut findings = Findings::new(text);
     scan(text, &mut findings);
-    for (at, decoded) in encoded::decode_hidden_texts(text) {
+    for (at, decoded) in decoded_texts(text) {
         let mut inner = Findings::new(&decoded);
         scan(&decoded, &mut inner);
         if !inner.is_empty() {
@@ -56,16 +54,66 @@ pub fn override_attempts(text: &str) -> Vec<Finding> {
 
 /// Credentials written out in `text`; the excerpt shows where, never what.
 pub fn secrets(text: &str) -> Vec<Finding> {
-    credentials::find(text)
+    let mut findings = Findings::new(text);
+    for secret in credentials::find(text) {
+        let rule = match secret.kind {
+            Kind::PrivateKey => Rule::PrivateKey,
+            Kind::ApiKey => Rule::ApiKey,
+            Kind::SignedToken => Rule::SignedToken,
+            Kind::PasswordLiteral => Rule::PasswordLiteral,
+        };
+        findings.add_masked(rule, secret.line_start, secret.description);
+    }
+    findings.in_order()
 }
 
 fn scan(text: &str, findings: &mut Findings<'_>) {
-    let doc = Document::read(text);
-    encoded::find_hidden(text, findings);
+    hidden::find(text, findings);
     marks::find(text, findings);
-    foreign::find_unspaced(text, findings);
-    dismiss::find(&doc, findings);
-    passive::find(&doc, findings);
-    foreign::find(&doc, findings);
-    phrases::find(&doc, findings);
+    let mut doc = tokenize(text, WORDS);
+    RULES.annotate(&mut doc);
+    for found in RULES.matches(&doc) {
+        if let (Some(rule), Some(token)) = (rule_of(&found.rule.id), doc.tokens.get(found.start))
+            && is_meant(&doc, found)
+        {
+            findings.add(rule, token.start);
+        }
+    }
+    for (found, at, _) in RULES.unspaced_matches(text) {
+        if let Some(rule) = rule_of(&found.id) {
+            findings.add(rule, at);
+        }
+    }
+}
+
+fn rule_of(id: &str) -> Option<Rule> {
+    Rule::ALL.into_iter().find(|rule| rule.name() == id)
+}
+
+/// Whether a match is neither a prohibition nor somebody else's words.
+fn is_meant(doc: &Document<'_>, found: Match<'_>) -> bool {
+    let Match { rule, start, end } = found;
+    if rule.has_flag("foreign") {
+        let is_quoted = doc.tokens.get(start).is_some_and(|token| token.quote != Quote::None);
+        return !(is_quoted && context::is_excused(doc, start));
+    }
+    if rule.has_flag("open") {
+        return !context::is_negated(doc, start);
+    }
+    let is_reported = rule.has_flag("end") && context::is_reported(doc, end);
+    let is_told = rule.has_flag("order") && !context::is_order(doc, start);
+    !(is_reported || is_told || context::is_excused(doc, start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_well_formed_and_their_examples_hold() {
+        assert_eq!(RULES.problems(), [""; 0]);
+        let ids =
+            |text: &str| override_attempts(text).iter().map(|found| found.rule.name().to_owned()).collect();
+        assert_eq!(RULES.failing_examples(ids), [""; 0]);
+    }
 }
