@@ -6,8 +6,7 @@ use std::sync::atomic::Ordering;
 
 use embody_store::approvals::{ApprovalUse, UseApproval};
 use embody_store::audit::{
-    Arguments as AuditedArguments, AuditedCall, DecisionKind, Event, Intent, Outcome as AuditOutcome, Record,
-    RecordedIntent,
+    AuditOutcome, AuditedCall, DecisionKind, Event, Intent, Record, RecordedIntent, RedactedArguments,
 };
 use embody_wire::Outcome;
 use embody_wire::message::may_contain;
@@ -150,7 +149,7 @@ fn audited(call: &ToolCall<'_>) -> AuditedCall {
 
 pub(crate) fn audited_call(id: &str, body: &str, tool: &str, class: Class, args: &str) -> AuditedCall {
     let (call_id, body, tool) = (id.to_owned(), body.to_owned(), tool.to_owned());
-    AuditedCall { call_id, body, tool, class: class.name().to_owned(), args: AuditedArguments::of(args) }
+    AuditedCall { call_id, body, tool, class: class.name().to_owned(), args: RedactedArguments::of(args) }
 }
 
 pub(crate) fn outcome_of(result: &CallResult) -> (AuditOutcome, Option<String>) {
