@@ -20,7 +20,6 @@ use super::WebState;
 use super::auth::ApiCaller;
 use super::chat;
 use super::error::ApiError;
-use crate::approvals;
 use crate::time::rfc3339;
 
 const MAX_THREADS: u32 = 200;
