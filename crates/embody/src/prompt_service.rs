@@ -9,7 +9,7 @@ use embody_agent::turn::{BuiltPrompt, PromptRequest, PromptSource, ToolList};
 use embody_broker::{Description, ServerInstructions, contract_text};
 use embody_mind::{Contract, ContractSource, ZonedNow};
 use embody_prompt::{
-    Audience, Body, BodyPart, Budget, Kind, Layout, Note, PromptInput, Server, Source, Value, assemble,
+    Audience, Body, BodyPart, Budget, Kind, Layout, Note, PromptInput, Server, Source, Tool, Value, assemble,
     render,
 };
 use embody_store::{Scope, Store};
@@ -54,6 +54,7 @@ enum Zone {
 pub(crate) struct LoadedPrompt {
     pub(crate) workspace: LoadedWorkspace,
     pub(crate) layout: Layout,
+    tools: Vec<(Tool, Source)>,
     pub(crate) servers: ServerInstructions,
     persona: PersonaOutcome,
     /// The task, if it was written after reading untrusted text.
@@ -82,7 +83,10 @@ impl PromptService {
         let ToolList { tools, servers } = tools;
         let config = &self.settings.config;
         let (load_request, exposed_task) = self.load_request(request).await?;
-        let mut workspace = self.load(LoadRequest { tools, ..load_request }).await?;
+        let value =
+            |(tool, source): &(Tool, Source)| Value::new(tool.clone(), source.clone(), Audience::Public);
+        let load_request = LoadRequest { tools: tools.iter().map(value).collect(), ..load_request };
+        let mut workspace = self.load(load_request).await?;
         add_servers(&mut workspace.input, &servers);
         let layout = layout(config, request, &workspace)?;
         let persona = match layout.wants_persona(&workspace.input) {
@@ -90,7 +94,7 @@ impl PromptService {
             false => FetchedPersona::NotNeeded,
         };
         let persona = persona::apply(&mut workspace, config, persona);
-        Ok(LoadedPrompt { workspace, layout, servers, persona, exposed_task, started })
+        Ok(LoadedPrompt { workspace, layout, tools, servers, persona, exposed_task, started })
     }
 
     /// The prompt outside a turn, with the tools that are known without starting a server.
@@ -287,7 +291,9 @@ impl LoadedPrompt {
 
     pub(crate) fn report(&self) -> PromptReport {
         let prompt = assemble(&self.workspace.input, &self.layout);
-        PromptReport::new(&prompt, render(&prompt))
+        // Without native tools the text explains them, and nothing is sent beside it.
+        let tools = if self.workspace.input.native_tools { &*self.tools } else { &[] };
+        PromptReport::new(&prompt, render(&prompt), tools)
     }
 
     /// The contract that hosts get, without what a remote mind adds.

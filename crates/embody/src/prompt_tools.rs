@@ -6,7 +6,7 @@ use embody_agent::turn::ToolList;
 use embody_broker::catalogue::{self, Catalogue, CatalogueCache, FirstListing};
 use embody_broker::upstream::{RawTool, Role};
 use embody_broker::{INSTRUCTIONS_PIN, ServerInstructions};
-use embody_prompt::{Audience, Source, Tool, Value};
+use embody_prompt::{Source, Tool};
 use embody_store::Store;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -47,7 +47,7 @@ pub(crate) async fn known_tools(
 }
 
 /// In the order in which hosts see them.
-fn listed(config: &Config, catalogue: &Catalogue) -> Vec<Value<Tool>> {
+fn listed(config: &Config, catalogue: &Catalogue) -> Vec<(Tool, Source)> {
     let listed = config.listing_limit().apply(catalogue, &[]);
     let own = listed.own.iter().filter_map(|definition| tool(definition, Source::fixed("broker")));
     let others = listed.tools.iter().filter_map(|offered| {
@@ -115,7 +115,7 @@ async fn last_seen(store: Option<&Store>, body: &str) -> Result<Option<Vec<RawTo
     Ok(tools.map(|tools| tools.into_iter().filter_map(tool).collect()))
 }
 
-fn tool(definition: &RawValue, source: Source) -> Option<Value<Tool>> {
+fn tool(definition: &RawValue, source: Source) -> Option<(Tool, Source)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Listed<'a> {
@@ -128,5 +128,5 @@ fn tool(definition: &RawValue, source: Source) -> Option<Value<Tool>> {
     let Listed { name, description, input_schema } = serde_json::from_str(definition.get()).ok()?;
     let tool =
         Tool { name, description: description.unwrap_or_default(), schema: input_schema.get().to_owned() };
-    Some(Value::new(tool, source, Audience::Public))
+    Some((tool, source))
 }

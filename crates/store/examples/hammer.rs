@@ -167,7 +167,13 @@ async fn one(
                 text.get(28..).unwrap_or_default().to_owned(),
             ];
             let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
-            let new = NewReceipt { layout: "channel".into(), hash, parts, detail: "{}".into() };
+            let new = NewReceipt {
+                layout: "channel".into(),
+                hash,
+                parts,
+                detail: "{}".into(),
+                ..NewReceipt::default()
+            };
             Ack::Receipt { user, id: store.receipts().insert(scope, new).await?, text }
         }
         6 => {
@@ -355,7 +361,7 @@ async fn is_there(store: &Store, intents: &HashSet<(String, String)>, ack: &Ack)
             past.is_some_and(|past| past.instructions.text == *text)
         }
         Ack::Receipt { user, id, text } => match store.receipts().list(user, id, 1).await?.first() {
-            Some(receipt) => store.receipts().replay(receipt).await? == *text,
+            Some(receipt) => store.receipts().replay(receipt).await?.text == *text,
             None => false,
         },
         Ack::Memory { user, id, text } => {

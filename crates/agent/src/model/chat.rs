@@ -64,7 +64,7 @@ pub struct ChatResponse {
 }
 
 /// Token counts, as far as the provider reports them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Prompt tokens, including cached ones.
     pub input: Option<u64>,

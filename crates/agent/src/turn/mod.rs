@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use embody_broker::{Broker, InProcessClient, InProcessError, ServerInstructions};
-use embody_prompt::{Audience, Layout, RequestFacts, Source, Tool, Value};
+use embody_prompt::{Audience, Layout, RequestFacts, Source, Tool};
 use embody_store::receipts::NewReceipt;
 use embody_store::{Principal, Scope, Store};
 use jiff::Timestamp;
@@ -129,9 +129,10 @@ impl Agent {
         let Some(local) = session.client() else { return Err(TurnError::Empty) };
         let message = ChatMessage::User { text: input.text.clone() };
         history.push(message.clone());
+        let receipt = prompt.receipt_with(&history.messages());
         let store_input = async {
             let (receipt, _) = tokio::try_join!(
-                setup.store.receipts().insert(input.scope(), prompt.receipt.clone()),
+                setup.store.receipts().insert(input.scope(), receipt),
                 setup.store.threads().append(input.scope().user(), &input.thread, vec![to_stored(&message)])
             )?;
             Ok(receipt)
@@ -176,10 +177,10 @@ async fn list_tools(local: &InProcessClient) -> Vec<ToolSpec> {
     tools.into_iter().map(spec).collect()
 }
 
-fn listed_tool(spec: &ToolSpec) -> Value<Tool> {
+fn listed_tool(spec: &ToolSpec) -> (Tool, Source) {
     let ToolSpec { name, description, schema } = spec;
     let tool = Tool { name: name.clone(), description: description.clone(), schema: schema.get().to_owned() };
-    Value::new(tool, Source::fixed("broker"), Audience::Public)
+    (tool, Source::fixed("broker"))
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -275,7 +276,8 @@ impl PromptRequest {
 /// server.
 #[derive(Debug, Clone, Default)]
 pub struct ToolList {
-    pub tools: Vec<Value<Tool>>,
+    /// Each with its source.
+    pub tools: Vec<(Tool, Source)>,
     pub servers: ServerInstructions,
 }
 
@@ -285,7 +287,27 @@ pub struct BuiltPrompt {
     pub text: String,
     /// The length of the prefix, in bytes, that stays the same in the next turn.
     pub stable_len: usize,
+    /// Without the messages, which the turn adds.
     pub receipt: NewReceipt,
+}
+
+/// Of the messages that a receipt keeps, in bytes and in number: the newest.
+const RECEIPT_BYTES: usize = 2 * 1024 * 1024;
+const RECEIPT_MESSAGES: usize = 400;
+
+impl BuiltPrompt {
+    /// The receipt of a request with these messages.
+    fn receipt_with(&self, messages: &[ChatMessage]) -> NewReceipt {
+        let json = messages.iter().rev().filter_map(|message| serde_json::to_string(message).ok());
+        let mut bytes = 0;
+        let kept = json.take(RECEIPT_MESSAGES).take_while(|json| {
+            bytes += json.len();
+            bytes <= RECEIPT_BYTES
+        });
+        let mut messages: Vec<String> = kept.collect();
+        messages.reverse();
+        NewReceipt { messages, ..self.receipt.clone() }
+    }
 }
 
 /// Builds the prompt of a turn: the owner of workspace and store supplies it. Its error is a text that says why there is no

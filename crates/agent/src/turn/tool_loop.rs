@@ -39,6 +39,7 @@ impl ToolLoop<'_> {
         store_input: impl Future<Output = Result<String, TurnError>>,
         on: OnEvent<'_>,
     ) -> Result<TurnResult, TurnError> {
+        let sent = history.messages();
         let (receipt, first) = {
             let (mut store_input, mut ask) =
                 (std::pin::pin!(store_input), std::pin::pin!(self.ask(&mut history, on)));
@@ -48,7 +49,21 @@ impl ToolLoop<'_> {
                 first = &mut ask => (store_input.await?, first?),
             }
         };
-        self.run_rounds(receipt, first, history, on).await
+        // Of a conversation that had to be shortened, the usage says nothing about the receipt.
+        let usage =
+            (sent == history.messages()).then_some(first.usage).filter(|usage| *usage != Usage::default());
+        let id = receipt.clone();
+        let (_, result) =
+            tokio::join!(self.store_usage(&id, usage), self.run_rounds(receipt, first, history, on));
+        result
+    }
+
+    async fn store_usage(&self, receipt: &str, usage: Option<Usage>) {
+        let Some(usage) = usage.and_then(|usage| serde_json::to_string(&usage).ok()) else { return };
+        let stored = self.setup.store.receipts().set_usage(self.input.scope().user(), receipt, &usage).await;
+        if let Err(error) = stored {
+            tracing::warn!(receipt, reason = %error, "the reported tokens of a request are not stored");
+        }
     }
 
     async fn run_rounds(
@@ -152,10 +167,12 @@ impl ToolLoop<'_> {
             transcript.replace("</conversation", "<\u{200b}/conversation")
         );
         let messages = [ChatMessage::User { text }];
-        self.setup.store.receipts().insert(self.input.scope(), prompt.receipt.clone()).await.ok()?;
+        let receipt = prompt.receipt_with(&messages);
+        let receipt = self.setup.store.receipts().insert(self.input.scope(), receipt).await.ok()?;
         let BuiltPrompt { text, stable_len, .. } = &prompt;
         let ask = ChatRequest { system: text, stable_len: *stable_len, messages: &messages, tools: &[] };
         let answer = self.model.complete(ask, &mut |_| {}).await.ok()?;
+        self.store_usage(&receipt, Some(answer.usage)).await;
         Some(answer.text).filter(|text| !text.trim().is_empty())
     }
 

@@ -148,7 +148,13 @@ async fn old_receipts_are_deleted() {
         setup.clock = Box::new(move || now + 40 * 24 * 3600 * 1_000_000);
         let text = "Be kind.".to_owned();
         let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
-        let new = NewReceipt { layout: "full".to_owned(), hash, parts: vec![text], detail: "{}".to_owned() };
+        let new = NewReceipt {
+            layout: "full".to_owned(),
+            hash,
+            parts: vec![text],
+            detail: "{}".to_owned(),
+            ..NewReceipt::default()
+        };
         store.receipts().insert(&scope, new).await.unwrap();
         let broker = Broker::start(setup);
         let deadline = Instant::now() + Duration::from_secs(30);

@@ -111,7 +111,7 @@ pub(super) async fn prompt(
     let loaded =
         loaded.map_err(|failure| ApiError::from_cli_error(StatusCode::UNPROCESSABLE_ENTITY, &failure))?;
     loaded.log();
-    Ok(Json(json!(loaded.report())))
+    Ok(Json(json!(loaded.report().without_definitions())))
 }
 
 pub(super) async fn openapi(_: ApiCaller) -> Response {

@@ -24,6 +24,39 @@ fn the_bytes_that_are_sent_are_those_of_the_receipt() {
     }
 }
 
+// spec: S-10
+#[test]
+fn a_receipt_replays_the_whole_request() {
+    let world = World::with_body("Never send money.\n");
+    let model = Model::start(&world, WireFormat::OpenAi, &json!([rule("hello", 0, says("Good morning."))]));
+    let first = world.run(&["run", "--json", "hello"]).ok().json();
+    let more = ["run", "--json", "--thread", first["thread"].as_str().unwrap(), "hello again"];
+    let done = world.run(&more).ok().json();
+    let id = done["receipt"].as_str().unwrap();
+    let receipt = world.run(&["prompt", "receipt", "--json", id]).ok().json();
+    let sent = model.last();
+    assert_eq!(receipt["text"], sent.system());
+    let tools = receipt["tools"].as_array().unwrap();
+    assert!(tools.len() > 10 && tools.len() == sent.tools().len(), "{receipt}");
+    for (kept, sent) in tools.iter().zip(sent.0["tools"].as_array().unwrap()) {
+        let (kept, sent) = (&kept["definition"], &sent["function"]);
+        assert_eq!((&kept["name"], &kept["description"]), (&sent["name"], &sent["description"]));
+        assert_eq!(kept["schema"], sent["parameters"]);
+    }
+    let messages = receipt["messages"].as_array().unwrap();
+    let texts: Vec<_> = messages.iter().map(|one| (&one["role"], &one["message"]["text"])).collect();
+    let user = |text| (json!("user"), json!(text));
+    let expected = [user("hello"), (json!("assistant"), json!("Good morning.")), user("hello again")];
+    assert_eq!(texts, expected.iter().map(|(role, text)| (role, text)).collect::<Vec<_>>());
+    assert_eq!(receipt["usage"], done["usage"], "one round");
+    assert!(receipt["usage"]["input"].is_u64(), "{receipt}");
+    let explained = world.run(&["prompt", "explain", "--receipt", id]).ok().stdout;
+    for words in ["system prompt", "tools", "3 messages", "reported"] {
+        assert!(explained.contains(words), "{words}: {explained}");
+    }
+    assert!(explained.lines().all(|line| line.chars().count() <= 100), "{explained}");
+}
+
 #[test]
 fn the_reply_alone_is_on_stdout() {
     let world = World::new();

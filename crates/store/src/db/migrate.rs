@@ -18,6 +18,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0010_origins", include_str!("../../migrations/0010_origins.sql")),
     ("0011_read_origins", include_str!("../../migrations/0011_read_origins.sql")),
     ("0012_listed_bodies", include_str!("../../migrations/0012_listed_bodies.sql")),
+    ("0013_receipt_requests", include_str!("../../migrations/0013_receipt_requests.sql")),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS embody_migrations \

@@ -18,7 +18,9 @@ const BACK: &str = "DROP TABLE incoming; DROP TABLE outgoing; DROP TABLE channel
      ALTER TABLE tokens DROP COLUMN may_approve; \
      ALTER TABLE schedules DROP COLUMN origin; ALTER TABLE schedules DROP COLUMN quarantined; \
      DROP TABLE untrusted_read_origins; ALTER TABLE schedules DROP COLUMN origins; \
-     ALTER TABLE tasks DROP COLUMN trust; DROP TABLE listed_bodies; DELETE FROM embody_migrations WHERE version > 1";
+     ALTER TABLE tasks DROP COLUMN trust; DROP TABLE listed_bodies; \
+     ALTER TABLE prompt_receipt_parts DROP COLUMN kind; ALTER TABLE prompt_receipts DROP COLUMN usage; \
+     DELETE FROM embody_migrations WHERE version > 1";
 
 #[tokio::test]
 async fn a_sqlite_file_of_the_first_version_is_brought_up_to_date() {
@@ -44,7 +46,7 @@ async fn upgraded(world: World) {
     // Two processes of the new version begin at once.
     let (store, second) = tokio::join!(Store::open(place.clone()), Store::open(place));
     let (store, second) = (store.unwrap(), second.unwrap());
-    assert_eq!(store.status().await.unwrap().schema, 12);
+    assert_eq!(store.status().await.unwrap().schema, 13);
     assert_eq!(store.threads().get("ann", &thread.id).await.unwrap(), Some(thread));
     let trusts = async |user: &str| -> Vec<String> {
         store.tasks().list(user, 0, 10).await.unwrap().into_iter().map(|task| task.content.trust).collect()

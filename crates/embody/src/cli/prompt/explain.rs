@@ -7,16 +7,18 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
+use embody_agent::model::Usage;
 
-use super::{PromptArgs, display_source, load_prompt};
+use super::{PromptArgs, display_source, find_receipt, load_prompt};
 use crate::cli::Context;
 use crate::error::{CliError, ErrorContext};
-use crate::output::printable;
+use crate::output::{pluralize, printable};
 use crate::prompt_report::{PartReport, PromptReport, SectionReport};
 
 const EXAMPLES: &str = "Examples:
   embody prompt explain --layout channel --channel web
-  embody prompt explain --html prompt.html";
+  embody prompt explain --html prompt.html
+  embody prompt explain --receipt 019a8b3e-0000-7000-8000-000000000000";
 
 const COLUMNS: usize = 100;
 const BAR: usize = 20;
@@ -32,18 +34,26 @@ const NOTE: Style = AnsiColor::Yellow.on_default();
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     prompt: PromptArgs,
+    /// Explain a request that was sent, by the id of its receipt
+    #[arg(long, value_name = "ID")]
+    receipt: Option<String>,
     /// Write a self-contained page that shows the prompt coloured by section
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let report = load_prompt(context, &args.prompt)?.report();
+    let report = match &args.receipt {
+        Some(id) => find_receipt(id, &args.prompt.scope.user(), context)?,
+        None => load_prompt(context, &args.prompt)?.report(),
+    };
     if let Some(path) = &args.html {
         std::fs::write(path, page(&report)).context(format!("`{}` could not be written", path.display()))?;
     }
     let page = args.html.as_ref().map(|path| format!("\nPage: {}\n", path.display()));
-    context.print(&report, || table(&report) + &page.unwrap_or_default())
+    let text = table(&report) + &page.unwrap_or_default();
+    let report = if args.receipt.is_some() { report } else { report.without_definitions() };
+    context.print(&report, || text)
 }
 
 fn table(report: &PromptReport) -> String {
@@ -67,8 +77,53 @@ fn table(report: &PromptReport) -> String {
     for section in &report.sections {
         row(&mut out, section, most, report.tokens);
     }
+    request(&mut out, report);
     notes(&mut out, report);
     out
+}
+
+/// What is sent: the system prompt and what goes beside it, estimated, and the tokens that the model reported.
+fn request(out: &mut String, report: &PromptReport) {
+    let total = report.request_tokens();
+    let _ = writeln!(
+        out,
+        "\n{HEAD}{:KIND$} {:BAR$} {:>6} {:>4}  what is sent{HEAD:#}",
+        "request", "", "tokens", "%"
+    );
+    let most = report.tokens.max(report.tool_tokens()).max(report.message_tokens()).max(1);
+    for (name, tokens, what) in request_rows(report) {
+        let percent = (tokens * 100).checked_div(total).unwrap_or(0);
+        let _ =
+            writeln!(out, "{name:KIND$} {} {tokens:>6} {percent:>4}  {DIM}{what}{DIM:#}", bar(tokens, most));
+    }
+    let _ = writeln!(out, "{:KIND$} {:BAR$} {total:>6}       {DIM}estimated{DIM:#}", "total", "");
+    if let Some((input, rest)) = reported(report) {
+        let _ =
+            writeln!(out, "{:KIND$} {:BAR$} {input:>6}       {DIM}by the model{rest}{DIM:#}", "reported", "");
+    }
+}
+
+fn request_rows(report: &PromptReport) -> [(&'static str, usize, String); 3] {
+    let tool_chars: usize = report.tools.iter().map(|tool| tool.chars).sum();
+    let message_chars: usize = report.messages.iter().map(|message| message.chars).sum();
+    let tools = format!("{}, {tool_chars} characters", pluralize(report.tools.len(), "definition"));
+    let history = match report.messages.len() {
+        0 => "added by a turn".to_owned(),
+        count => format!("{}, {message_chars} characters", pluralize(count, "message")),
+    };
+    [
+        ("system prompt", report.tokens, format!("{} characters", report.chars)),
+        ("tools", report.tool_tokens(), tools),
+        ("history", report.message_tokens(), history),
+    ]
+}
+
+/// The input tokens that the model reported, and what else it did.
+fn reported(report: &PromptReport) -> Option<(u64, String)> {
+    let Usage { input, output, cache_read, .. } = report.usage?;
+    let cached = cache_read.map(|cached| format!(", {cached} cached")).unwrap_or_default();
+    let written = output.map(|output| format!(", {output} written")).unwrap_or_default();
+    Some((input?, format!("{cached}{written}")))
 }
 
 fn cacheable_percent(report: &PromptReport) -> usize {
@@ -192,6 +247,7 @@ fn page(report: &PromptReport) -> String {
     page_header(&mut out, report);
     out.push_str("<main>\n<nav aria-label=\"Sections\">\n");
     page_sections(&mut out, report);
+    page_request(&mut out, report);
     page_notes(&mut out, report);
     out.push_str("</nav>\n<pre id=\"prompt\">");
     page_text(&mut out, report);
@@ -239,6 +295,28 @@ fn page_sections(out: &mut String, report: &PromptReport) {
             escape(&display_source(&section.source, section.line)),
             if section.truncated { " · cut" } else { "" },
         );
+    }
+}
+
+fn page_request(out: &mut String, report: &PromptReport) {
+    let total = report.request_tokens();
+    let reported = reported(report);
+    let reported = reported.map(|(input, rest)| format!(", <b>{input}</b> reported by the model{rest}"));
+    let reported = reported.unwrap_or_default();
+    let _ = writeln!(out, "<h2>Request</h2>\n<p><b>{total}</b> tokens estimated{reported}</p>\n<ul>");
+    for (name, tokens, what) in request_rows(report) {
+        let _ = writeln!(out, "<li><b>{name}</b> {tokens} tokens, {what}</li>");
+    }
+    out.push_str("</ul>\n");
+    let tools = report.tools.iter().map(|tool| {
+        let definition = tool.definition.as_ref().map_or("", |definition| definition.get());
+        (tool.name.as_str(), tool.tokens, definition)
+    });
+    let messages =
+        report.messages.iter().map(|message| (message.role.as_str(), message.tokens, message.message.get()));
+    for (name, tokens, text) in tools.chain(messages) {
+        let (name, text) = (escape(name), escape(text));
+        let _ = writeln!(out, "<details><summary>{name} {tokens}</summary><code>{text}</code></details>");
     }
 }
 

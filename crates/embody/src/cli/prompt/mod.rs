@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub(super) use self::args::{PromptArgs, load_prompt};
 pub(super) use self::lint::findings;
 use super::{Context, ScopeArgs};
-use crate::error::{CliError, ErrorContext};
+use crate::error::CliError;
 use crate::output::{self, printable};
 use crate::prompt_report::PromptReport;
 use crate::{store, time};
@@ -31,7 +31,7 @@ pub(crate) enum PromptCommand {
     Diff(diff::DiffArgs),
     /// Says what is wrong with the prompt; exits with 1 if anything is
     Lint(lint::LintArgs),
-    /// Replays the exact bytes of a prompt that was kept
+    /// Replays the exact bytes of a prompt that was kept; with `--json` the whole request
     Receipt(ReceiptArgs),
 }
 
@@ -70,13 +70,13 @@ fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode, CliError> {
             Ok(store.receipts().insert(&scope, report.new_receipt()?).await?)
         })?;
         if context.json {
-            output::json(&PromptReport { receipt: Some(id), ..report })?;
+            output::json(&PromptReport { receipt: Some(id), ..report }.without_definitions())?;
         } else {
             output::raw_bytes(&report.text)?;
             output::stderr_line(&format!("receipt {id}"));
         }
     } else if context.json {
-        output::json(&load_prompt(context, &args.prompt)?.report())?;
+        output::json(&load_prompt(context, &args.prompt)?.report().without_definitions())?;
     } else {
         output::raw_bytes(&load_prompt(context, &args.prompt)?.text())?;
     }
@@ -149,10 +149,8 @@ fn find_receipt(id: &str, user: &str, context: &Context) -> Result<PromptReport,
     store::with_existing(context, async |store| {
         let found = store.receipts().list(user, id, 1).await?;
         let Some(receipt) = found.first() else { return Ok(None) };
-        let text = store.receipts().replay(receipt).await?;
-        let report: PromptReport = serde_json::from_str(&receipt.detail)
-            .context(format!("the account of receipt `{}` cannot be read", receipt.id))?;
-        Ok(Some(PromptReport { text, receipt: Some(receipt.id.clone()), ..report }))
+        let sent = store.receipts().replay(receipt).await?;
+        PromptReport::of_receipt(receipt, sent).map(Some)
     })?
     .flatten()
     .ok_or_else(missing)
