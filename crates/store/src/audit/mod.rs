@@ -10,7 +10,6 @@ mod key;
 mod read;
 mod redact;
 mod scrub;
-mod secrets;
 mod verify;
 
 pub(crate) use self::chain::{Chain, ChainFiles};

@@ -3,11 +3,11 @@
 //!
 //! The order matters: half a secret no longer looks like one.
 
+use embody_text::secrets::names_secret;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::scrub::scrub;
-use super::secrets::{REDACTED, names_secret};
+use super::scrub::{REDACTED, scrub};
 
 const EXCERPT_LIMIT: usize = 8 * 1024;
 /// A longer string is stored as its beginning and its digest.

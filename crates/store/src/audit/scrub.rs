@@ -6,7 +6,9 @@
 
 use std::borrow::Cow;
 
-use super::secrets::{REDACTED, is_token, names_secret};
+use embody_text::secrets::{is_token, names_secret};
+
+pub(super) const REDACTED: &str = "[redacted]";
 
 pub(super) fn scrub(text: &str) -> String {
     without_values(&without_userinfo(&without_private_keys(text)))

@@ -14,44 +14,15 @@ const WORDS: Options = Options {
     inner: "_",
     apostrophes: false,
     numbers: false,
-    addresses: false,
+    addresses: true,
     letter_marks: false,
     lines: false,
 };
 
-const PRIVATE_FILES: [&str; 31] = [
-    "~/.ssh",
-    ".ssh/",
-    "id_rsa",
-    "id_ed25519",
-    "id_ecdsa",
-    "authorized_keys",
-    ".aws/credentials",
-    "~/.aws",
-    "/etc/passwd",
-    "/etc/shadow",
-    ".netrc",
-    ".git-credentials",
-    ".cursor/mcp.json",
-    "mcp.json",
-    "claude_desktop_config",
-    ".kube/config",
-    "wallet.dat",
-    ".bash_history",
-    ".zsh_history",
-    "login.keychain",
-    "cookies.sqlite",
-    "~/.config/gcloud",
-    "~/.gnupg",
-    "~/.npmrc",
-    "~/.env",
-    "~/.docker/config.json",
-    "id_dsa",
-    ".pgpass",
-    ".vault-token",
-    "key4.db",
-    ".kdbx",
-];
+const PRIVATE_FILES: &str = "~/.ssh .ssh/ id_rsa id_ed25519 id_ecdsa authorized_keys .aws/credentials ~/.aws /etc/passwd \
+     /etc/shadow .netrc .git-credentials .cursor/mcp.json mcp.json claude_desktop_config .kube/config \
+     wallet.dat .bash_history .zsh_history login.keychain cookies.sqlite ~/.config/gcloud ~/.gnupg \
+     ~/.npmrc ~/.env ~/.docker/config.json id_dsa .pgpass .vault-token key4.db .kdbx";
 /// Verbs and nouns of fetching in languages without spaces.
 const UNSPACED_FETCHING: [&str; 10] =
     ["读取", "内容", "传入", "传递", "发送", "読み取", "読み込", "渡し", "送信", "읽"];
@@ -103,6 +74,11 @@ fn suspicion(id: &str) -> Option<Suspicion> {
     })
 }
 
+/// Whether a word is of one of these classes.
+pub(super) fn means(word: &str, classes: &str) -> bool {
+    RULES.lexicon.lookup(word).has(RULES.lexicon.classes(classes))
+}
+
 /// A sentence with its words.
 pub(super) struct SentenceWords<'a> {
     pub(super) text: &'a str,
@@ -147,7 +123,7 @@ fn asks_for_key(said: &SentenceWords<'_>) -> bool {
 
 /// "Read `~/.ssh/id_rsa` first". A path alone, as the default of an argument, is not an order.
 fn asks_for_private_file(said: &SentenceWords<'_>) -> bool {
-    let names_one = PRIVATE_FILES.iter().any(|file| said.lower.contains(file))
+    let names_one = PRIVATE_FILES.split(' ').any(|file| said.lower.contains(file))
         || said.lower.split_whitespace().any(is_env_file);
     if !names_one {
         return false;

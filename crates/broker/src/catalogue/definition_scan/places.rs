@@ -1,10 +1,10 @@
 //! Destinations that the author of a text chose: mail and web addresses, accounts, wallets and telephone numbers, in a
 //! sentence that sends something there.
 
-use super::orders::SentenceWords;
+use super::orders::{self, SentenceWords};
 
 /// From this many words on, a sentence with a mail address is not just an example of an argument.
-const MAIL_WORDS: usize = 7;
+const MAIL_WORDS: usize = 5;
 /// Verbs of sending in languages without spaces.
 const UNSPACED_POSTING: [&str; 6] = ["发送", "上传", "转发", "送信", "アップロード", "転送"];
 
@@ -22,11 +22,16 @@ fn to_address(said: &SentenceWords<'_>) -> bool {
     said.lower.split_whitespace().any(|word| {
         let led = std::mem::replace(&mut before, word);
         let word = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '/');
-        is_mail_address(word) && mails
+        is_mail_address(word) && !is_support(word) && (mails || said.has("POSTING") && urges)
             || is_web_address(word)
                 && (has_one_of(&UNSPACED_POSTING)
                     || said.has("POSTING") && leads(led) && (urges || is_numeric_host(word)))
     })
+}
+
+/// `support@vendor.io`.
+fn is_support(address: &str) -> bool {
+    address.split_once('@').is_some_and(|(name, _)| orders::means(name, "SUPPORT"))
 }
 
 fn leads(word: &str) -> bool {
@@ -108,7 +113,8 @@ fn is_example(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Suspicion, orders};
+    use super::super::Suspicion;
+    use super::*;
 
     fn found(text: &str) -> bool {
         orders::find(text).is_some_and(|hit| hit.suspicion == Suspicion::Diversion)
