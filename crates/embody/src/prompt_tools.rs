@@ -42,7 +42,7 @@ pub(crate) async fn known_tools(
         None => Catalogue::without_pins(&sources),
     };
     let bodies = broker_setup::usable_bodies(config, user, owner)
-        .map(|body| (body.name.as_str(), body.instructions.into()));
+        .map(|body| (body.name.as_str(), body.instructions));
     Ok(ToolList { tools: listed(config, &catalogue), servers: ServerInstructions::from_pins(bodies, &pins) })
 }
 
