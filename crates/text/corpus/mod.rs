@@ -109,7 +109,7 @@ pub(crate) fn check(engine: &str, half: Half, found: impl IntoIterator<Item = (C
             figures.negatives += 1;
             figures.false_alarms += usize::from(found);
         }
-        // Single results of the locked half are never shown: whoever sees them fits the rules to them.
+        // Single results of the locked half are never shown, so that rules are not fitted to them.
         if found != case.is_positive() && half == Half::Tuning {
             let text = case.text.escape_debug().to_string();
             let _ = writeln!(wrong, "{} {} {}: {text} {}", case.id, case.language, case.label, case.detail);

@@ -64,7 +64,7 @@ fn a_host_with_nothing_configured_has_a_body() {
     let planned = host.call("schedule_run", &json!({"cron": "0 9 * * *", "timezone": "UTC", "text": "look"}));
     assert!(data(&planned)["next_at"].as_str().unwrap().ends_with("T09:00:00Z"), "{planned}");
     let wrong = host.call("schedule_run", &json!({"cron": "61 * * * *", "text": "look"}));
-    assert!(wrong["content"][0]["text"].as_str().unwrap().contains("`61` is no minute"), "{wrong}");
+    assert!(wrong["content"][0]["text"].as_str().unwrap().contains("invalid minute `61`"), "{wrong}");
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn a_schedule_that_gives_orders_waits_for_the_owner() {
     let listed = scene.world.run(&["schedule", "list"]).ok().stdout;
     assert!(listed.contains("quarantined") && listed.contains("created by the agent"), "{listed}");
     let id = planned["structuredContent"]["id"].as_str().unwrap();
-    assert!(scene.world.run(&["schedule", "resume", id]).ok().stdout.contains("goes on"));
+    assert!(scene.world.run(&["schedule", "resume", id]).ok().stdout.contains("resumed"));
     let listed = scene.world.run(&["schedule", "list", "--json"]).ok().json();
     assert_eq!(
         (&listed["schedules"][0]["enabled"], &listed["schedules"][0]["quarantined"]),
