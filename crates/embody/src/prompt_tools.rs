@@ -41,8 +41,8 @@ pub(crate) async fn known_tools(
         Some(store) => CatalogueCache::default().of(store, &sources).await?,
         None => Catalogue::without_pins(&sources),
     };
-    let bodies = broker_setup::usable_bodies(config, user, owner)
-        .map(|body| (body.name.as_str(), body.instructions));
+    let bodies =
+        broker_setup::usable_bodies(config, user, owner).map(|body| (body.name.as_str(), body.instructions));
     Ok(ToolList { tools: listed(config, &catalogue), servers: ServerInstructions::from_pins(bodies, &pins) })
 }
 
