@@ -41,9 +41,9 @@ test("a call that waits is drawn as such, and so is what became of it", async ()
 test("the owner decides about everybody's calls, and whoever cannot reads whom it waits for", async () => {
   const house = await open(TELLS, ASKS);
   const owner = await house.page();
-  await owner.getByText("wait for your yes").waitFor();
+  await owner.getByText("wait for your approval").waitFor();
   const ann = await house.pageOf("ann", "chat");
-  await ann.getByText("wait for the owner's yes").waitFor();
+  await ann.getByText("wait for the owner's approval").waitFor();
   const bob = await house.pageOf("bob", "operate");
   await say(ann, "tell bob");
   await last(ann).locator(".tool[data-state=waiting]").waitFor();

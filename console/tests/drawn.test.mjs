@@ -40,7 +40,7 @@ test("without a model the note says what to do, and then", async () => {
   await say(page, "Hello?");
   const note = page.locator(".note");
   await note.waitFor();
-  assert.match(await note.innerText(), /restart embody up/);
+  assert.match(await note.innerText(), /start embody up again/);
   assert.doesNotMatch(await note.innerText(), /`/);
   assert.ok((await note.locator("p code").allInnerTexts()).includes("embody up"));
 });

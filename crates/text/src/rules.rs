@@ -123,12 +123,12 @@ struct Unspaced(Vec<Vec<String>>);
 
 #[derive(Debug)]
 struct TextCondition {
-    place: Place,
+    place: TextPlace,
     any: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum TextPlace {
     Anywhere,
     Prefix,
     Suffix,
@@ -140,13 +140,13 @@ impl TextCondition {
         let before = sentence.get(..at).unwrap_or_default();
         let after = sentence.get(at + length..).unwrap_or_default();
         self.any.iter().any(|part| match self.place {
-            Place::Anywhere => contains(sentence, part),
-            Place::Prefix => {
+            TextPlace::Anywhere => contains(sentence, part),
+            TextPlace::Prefix => {
                 // Little words between a negation and its verb.
                 let bare = before.trim_end_matches(['会', '會', '以', '再', '轻', '易', '擅', '自', '去']);
                 before.ends_with(part.as_str()) || bare.ends_with(part.as_str())
             }
-            Place::Suffix => after.starts_with(part.as_str()),
+            TextPlace::Suffix => after.starts_with(part.as_str()),
         })
     }
 }
@@ -423,9 +423,9 @@ impl Parser {
                 self.rule.unspaced.push(Unspaced(list.split('&').map(alternatives).collect()));
                 return Ok(());
             }
-            ["unless", "text"] => Some(Place::Anywhere),
-            ["unless", "prefix"] => Some(Place::Prefix),
-            ["unless", "suffix"] => Some(Place::Suffix),
+            ["unless", "text"] => Some(TextPlace::Anywhere),
+            ["unless", "prefix"] => Some(TextPlace::Prefix),
+            ["unless", "suffix"] => Some(TextPlace::Suffix),
             _ => None,
         };
         if let Some(place) = place {

@@ -39,7 +39,7 @@ struct Entry {
     message: ChatMessage,
 }
 
-struct Slot {
+struct RepairedCall {
     call: ToolRequest,
     result: Option<Entry>,
 }
@@ -95,7 +95,7 @@ impl History {
     /// Moves every result behind its call, in the order of the calls. Calls without results (an interrupted turn),
     /// which no provider accepts, get one that says so. Results without a call are dropped.
     fn repair(&mut self) {
-        let mut repaired: Vec<(Entry, Vec<Slot>)> = Vec::with_capacity(self.entries.len());
+        let mut repaired: Vec<(Entry, Vec<RepairedCall>)> = Vec::with_capacity(self.entries.len());
         // Where the result of a call belongs; for a reused id, the later call.
         let mut open: HashMap<String, (usize, usize)> = HashMap::new();
         for entry in self.entries.drain(..) {
@@ -114,7 +114,7 @@ impl History {
             for (index, call) in calls.iter().enumerate() {
                 open.insert(call.id.clone(), (repaired.len(), index));
             }
-            let slots = calls.iter().map(|call| Slot { call: call.clone(), result: None }).collect();
+            let slots = calls.iter().map(|call| RepairedCall { call: call.clone(), result: None }).collect();
             repaired.push((entry, slots));
         }
         for (entry, slots) in repaired {

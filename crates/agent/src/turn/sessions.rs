@@ -22,10 +22,10 @@ type Key = (Scope, String, String, bool);
 
 #[derive(Default)]
 pub(super) struct Sessions {
-    open: Mutex<HashMap<Key, Slot>>,
+    open: Mutex<HashMap<Key, SessionEntry>>,
 }
 
-struct Slot {
+struct SessionEntry {
     cell: Cell,
     used: Instant,
 }
@@ -70,7 +70,7 @@ impl Sessions {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let slot = open
                 .entry(key.clone())
-                .or_insert_with(|| Slot { cell: Cell::default(), used: Instant::now() });
+                .or_insert_with(|| SessionEntry { cell: Cell::default(), used: Instant::now() });
             slot.used = Instant::now();
             let cell = Arc::clone(&slot.cell);
             let is_crowded = open.len() > WAITING;
@@ -103,7 +103,7 @@ impl Sessions {
 }
 
 /// Removes sessions that were idle too long, and the least recently used beyond the limit.
-fn take_idle(open: &mut HashMap<Key, Slot>, now: Instant) -> Vec<Cell> {
+fn take_idle(open: &mut HashMap<Key, SessionEntry>, now: Instant) -> Vec<Cell> {
     // A turn that uses a session holds a reference to it.
     let mut unused: Vec<(Instant, Key)> = open
         .iter()

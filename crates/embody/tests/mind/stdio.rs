@@ -257,7 +257,7 @@ fn on_postgresql_a_token_names_the_user() {
     };
     let mut host = Host::start(command(Some(&token("chat"))));
     assert_eq!(host.wait().code(), Some(1));
-    assert!(host.stderr_text().contains("is for `chat`, not for `mcp`"));
+    assert!(host.stderr_text().contains("has the scope `chat`, not `mcp`"));
     let mut host = Host::initialize(command(Some(&token("mcp"))));
     assert_eq!(host.data("bootstrap_session", json!({}))["context"]["user"], "ann");
 }
