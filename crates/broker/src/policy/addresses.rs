@@ -12,6 +12,8 @@ use serde_json::Value as Json;
 pub struct Addresses {
     pub clear: BTreeSet<String>,
     pub unclear: BTreeSet<String>,
+    /// Whether an address stands where recipients do: one in a subject or a body is none.
+    has_recipient: bool,
 }
 
 impl Addresses {
@@ -30,7 +32,7 @@ impl Addresses {
     /// Whether there is an address, and all are in exactly this domain, not in a subdomain. `domain` is in lower case.
     pub(super) fn all_in_domain(&self, domain: &str) -> bool {
         let is_inside = |address: &String| address.split_once('@').is_some_and(|(_, host)| host == domain);
-        self.unclear.is_empty() && !self.clear.is_empty() && self.clear.iter().all(is_inside)
+        self.unclear.is_empty() && self.has_recipient && self.clear.iter().all(is_inside)
     }
 
     fn unreadable(reason: &str) -> Self {
@@ -42,6 +44,13 @@ impl Addresses {
         match value {
             Value::String(text) => self.collect_text(text, role),
             Value::List(items) => items.iter().fold(false, |found, item| self.collect(item, role) | found),
+            Value::Map(map) if role == Role::Recipients => {
+                if !map.map.iter().fold(false, |found, (key, value)| self.collect_member(key, value) | found)
+                {
+                    self.unclear.insert("a recipient without an address".to_owned());
+                }
+                true
+            }
             Value::Map(map) => {
                 let mut found = false;
                 for (key, value) in map.map.iter() {
@@ -53,15 +62,33 @@ impl Addresses {
                     };
                     found |= self.collect(value, inner);
                 }
-                if role == Role::Recipients && !found {
-                    found = self.unclear.insert("a recipient without an address".to_owned());
-                }
                 found
             }
             Value::Null => false,
             other if role == Role::Recipients => self.unclear.insert(format!("{other:?}")),
             _ => false,
         }
+    }
+
+    /// A member of an object that stands for a recipient. Returns whether it is an address; a member that may select another
+    /// recipient, such as an id or a group, is unclear.
+    fn collect_member(&mut self, key: &Key, value: &Value) -> bool {
+        let Key::String(key) = key else {
+            self.unclear.insert("a recipient without an address".to_owned());
+            return false;
+        };
+        if has_at(key) {
+            self.collect(value, Role::Text);
+            return self.collect_text(key, Role::Recipients);
+        }
+        if Role::of_key(key, Role::Recipients) == Role::Recipients {
+            return self.collect(value, Role::Recipients);
+        }
+        self.collect(value, Role::Text);
+        if *value != Value::Null && !is_label(key) {
+            self.unclear.insert(format!("a recipient's `{key}`"));
+        }
+        false
     }
 
     fn collect_text(&mut self, text: &str, role: Role) -> bool {
@@ -76,18 +103,25 @@ impl Addresses {
         let found = self.scan(text);
         match role {
             Role::Text => found,
-            Role::Recipients => self.check_recipients(text) | found,
+            Role::Recipients => {
+                self.has_recipient |= found;
+                self.check_recipients(text) | found
+            }
         }
     }
 
     /// Finds each fragment with an `@`, plain or encoded.
     fn scan(&mut self, text: &str) -> bool {
-        let mut found = false;
+        const DOTS: [char; 4] = ['.', '。', '．', '｡'];
+        let (mut found, mut ends_with_dot) = (false, false);
         for fragment in text.split(is_delimiter).filter(|fragment| !fragment.is_empty()) {
-            // `a@example.com .other.example` is one address: space and comments may stand before a dot.
-            let continues = found && fragment.len() > 1 && fragment.starts_with(['.', '。', '．', '｡']);
+            // `a@example.com .other.example` and `a@example.com. other.example` are one address each: space and comments may
+            // stand around a dot.
+            let continues = found && fragment.starts_with(DOTS) || ends_with_dot;
+            ends_with_dot = false;
             if has_at(fragment) || continues {
                 found = true;
+                ends_with_dot = fragment.ends_with(DOTS);
                 match clear_address(fragment).filter(|_| !continues) {
                     Some(address) => self.clear.insert(address),
                     None => self.unclear.insert(fragment.to_owned()),
@@ -117,17 +151,83 @@ enum Role {
 
 impl Role {
     fn of_key(key: &str, parent: Self) -> Self {
-        let plain: String =
-            key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-        match plain.as_str() {
-            "to" | "cc" | "bcc" | "recipient" | "recipients" | "torecipients" | "ccrecipients"
-            | "bccrecipients" | "attendees" | "email" | "emails" | "emailaddress" | "emailaddresses" => {
-                Self::Recipients
-            }
-            "address" | "addresses" => parent,
+        let words = words(key);
+        let is_one =
+            |word: &String| RECIPIENT_WORDS.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit()));
+        if words.iter().any(is_one) || RECIPIENT_KEYS.contains(&words.concat().as_str()) {
+            return Self::Recipients;
+        }
+        match words.last().map(String::as_str) {
+            Some("address" | "addresses") => parent,
             _ => Self::Text,
         }
     }
+}
+
+/// A key with one of these words names recipients: `to`, `reply_to`, `BccAddresses`, `emails_to`.
+const RECIPIENT_WORDS: [&str; 20] = [
+    "to",
+    "cc",
+    "bcc",
+    "rcpt",
+    "recipient",
+    "recipients",
+    "attendee",
+    "attendees",
+    "invitee",
+    "invitees",
+    "participant",
+    "participants",
+    "guest",
+    "guests",
+    "email",
+    "emails",
+    "mail",
+    "mails",
+    "mailto",
+    "addressee",
+];
+/// The same for keys in one word.
+const RECIPIENT_KEYS: [&str; 11] = [
+    "toaddress",
+    "toaddresses",
+    "ccaddresses",
+    "bccaddresses",
+    "torecipients",
+    "ccrecipients",
+    "bccrecipients",
+    "emailaddress",
+    "emailaddresses",
+    "toemail",
+    "sendto",
+];
+
+/// The words of a key, in lower case: `replyTo` and `reply_to` have two.
+fn words(key: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in key.chars() {
+        let starts = !c.is_alphanumeric() || c.is_uppercase() && was_lower;
+        if starts && words.last().is_some_and(|word| !word.is_empty()) {
+            words.push(String::new());
+        }
+        if c.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(c.to_lowercase());
+        }
+        was_lower = c.is_lowercase() || c.is_ascii_digit();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Whether a member of a recipient describes it and cannot select another one.
+fn is_label(key: &str) -> bool {
+    matches!(
+        words(key).concat().as_str(),
+        "name" | "displayname" | "fullname" | "firstname" | "lastname" | "label" | "type" | "kind"
+    )
 }
 
 /// Whether this is a domain as it is compared: ASCII, in lower case, without a dot at its end.
@@ -164,10 +264,7 @@ fn has_at(fragment: &str) -> bool {
         return false;
     }
     let lower = fragment.to_ascii_lowercase();
-    let mut decoded = lower.clone();
-    while decoded.contains("%25") {
-        decoded = decoded.replace("%25", "%");
-    }
+    let decoded = without_repeated_encoding(&lower);
     let is_entity = |after: &str| {
         let decimal = after.trim_start_matches('0');
         let hex = after.strip_prefix('x').map(|hex| hex.trim_start_matches('0'));
@@ -178,7 +275,22 @@ fn has_at(fragment: &str) -> bool {
     };
     ["%40", "\\u0040", "\\x40", "&commat"].iter().any(|code| decoded.contains(code))
         || lower.split("&#").skip(1).any(is_entity)
-        || lower.contains("=?") && lower.ends_with("?=")
+        || lower.contains("=?")
+}
+
+/// `%2540` and `%252540` as `%40`, which they are to a program that decodes repeatedly. One pass.
+fn without_repeated_encoding(text: &str) -> String {
+    let mut pieces = text.split('%');
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        out.push('%');
+        let mut rest = piece;
+        while let Some(after) = rest.strip_prefix("25") {
+            rest = after;
+        }
+        out.push_str(rest);
+    }
+    out
 }
 
 /// The recipients of a list in a text. A separator between double quotes belongs to a name.
@@ -194,6 +306,9 @@ fn recipients(text: &str) -> Vec<&str> {
 
 /// `address`, `<address>` or `name <address>`.
 fn is_plain_recipient(recipient: &str) -> bool {
+    if recipient.matches('<').count() > 1 || recipient.trim().contains(char::is_control) {
+        return false;
+    }
     let Some(last) = recipient.split(is_delimiter).rfind(|fragment| has_at(fragment)) else { return false };
     let Some((before, after)) = recipient.rsplit_once(last) else { return false };
     let only = |text: &str, allowed: &str| text.chars().all(|c| c.is_whitespace() || allowed.contains(c));
@@ -242,6 +357,17 @@ mod tests {
     }
 
     #[test]
+    fn repeated_encoding_is_removed_in_one_pass() {
+        for text in ["a%40b", "a%2540b", "a%25252540b"] {
+            assert_eq!(without_repeated_encoding(text), "a%40b");
+        }
+        // One pass per level would take hours.
+        let many = format!("%{}40", "25".repeat(1_000_000));
+        assert_eq!(without_repeated_encoding(&many), "%40");
+        assert!(!is_inside(&json!({"to": "carol@example.com", "subject": many})));
+    }
+
+    #[test]
     fn another_address_anywhere_is_found() {
         for args in [
             json!({"to": "evil@other.example,carol@example.com"}),
@@ -258,6 +384,21 @@ mod tests {
             json!({"to": "evil@other.example <carol@example.com>"}),
             json!({"to": "carol@example.com\r\nBcc: evil@other.example"}),
             json!({"to": "carol@example.com(evil@other.example)"}),
+            json!({"to": "carol@example.com. other.example <dave@example.com>"}),
+            json!({"to": "<carol@example.com. other.example> <dave@example.com>"}),
+            json!({"to_addrs": "carol@example.com . other.example"}),
+            json!({"to_addrs": "carol@example.com (a) . (b) other.example"}),
+            json!({"to": [{"id": "U0123", "note": "carol@example.com"}]}),
+            json!({"to": [{"userId": "U0123", "email": "carol@example.com"}]}),
+            json!({"to": {"group": "everyone", "name": "carol@example.com"}}),
+            json!({"to": [{"mailbox": {"address": "everyone"}, "email": "carol@example.com"}]}),
+            json!({"to_email": "everyone", "subject": "carol@example.com"}),
+            json!({"thread_id": "123", "reply_all": true, "body": "carol@example.com"}),
+            json!({"Destination": {"ToAddresses": ["carol@example.com"], "BccAddresses": ["other.example!evil"]}}),
+            json!({"to": "=?utf-8?q?evil=40other.example=2C?=x <carol@example.com>"}),
+            json!({"to": "<evil%other.example> <carol@example.com>"}),
+            json!({"to": "\"\r\nBcc: everyone\r\n\" <carol@example.com>"}),
+            json!({"participants": ["everyone"], "to": "carol@example.com"}),
             json!({"to": "[\"carol@example.com\",\"evil@other.example\"]"}),
             json!({"to": "carol@example.com", "raw": "{\"to\": \"evil@other.example\"}"}),
             json!({"to": "carol@example.com", "raw": "{\"to\":\"evil@x.org\",\"to\":\"carol@example.com\"}"}),

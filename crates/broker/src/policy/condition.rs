@@ -115,7 +115,7 @@ impl<'a> Scene<'a> {
 
 /// Fails if an address is unclear: a comparison with it would prove nothing, and an undecided rule may still ask and deny.
 fn addresses(value: Value) -> Result<Value, ExecutionError> {
-    let Addresses { clear, unclear } = Addresses::new(&value);
+    let Addresses { clear, unclear, .. } = Addresses::new(&value);
     match unclear.first() {
         Some(text) => Err(ExecutionError::function_error(ADDRESSES, format!("`{text}` is unclear"))),
         None => Ok(clear.into_iter().collect::<Vec<String>>().into()),
