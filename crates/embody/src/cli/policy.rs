@@ -123,7 +123,7 @@ impl TestResult<'_> {
         for reason in &ruled.reasons {
             row("reason", &printable(reason), "");
         }
-        if let Some(Addresses { clear, unclear }) = &self.addresses {
+        if let Some(Addresses { clear, unclear, .. }) = &self.addresses {
             let found: Vec<&str> = clear.iter().map(String::as_str).collect();
             let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
             row("mail", &printable(&found), "");

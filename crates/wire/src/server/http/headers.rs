@@ -75,8 +75,6 @@ fn decode(name: &str, value: &str) -> Result<String, Outcome> {
     })
 }
 
-/// Standard Base64 with padding.
-
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
 }
