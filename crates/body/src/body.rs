@@ -41,7 +41,7 @@ pub struct BodyConfig {
     pub due: Box<Due>,
     /// The default time zone of a user, or why it is unknown.
     pub zone: Box<Zone>,
-    /// The text of a skill by its name; or why there is none for this caller. It may block.
+    /// The text of a skill by its name, or the reason why this caller cannot read it. It may block.
     pub skill: Arc<Skill>,
     /// The time, in microseconds since 1970.
     pub clock: Box<dyn Fn() -> i64 + Send + Sync>,

@@ -49,7 +49,7 @@ pub(crate) struct PersonaOutcome {
     pub(crate) reason: Option<String>,
 }
 
-/// Adds the persona to what was loaded, or a note that says why there is none.
+/// Adds the persona to what was loaded, or a note with the reason why it is missing.
 pub(crate) fn apply(
     loaded: &mut LoadedWorkspace,
     config: &Config,

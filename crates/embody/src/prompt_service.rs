@@ -32,7 +32,7 @@ const FAILURE_TTL: Duration = Duration::from_secs(30);
 
 pub(crate) struct PromptService {
     settings: Arc<Settings>,
-    /// `None` if there is none yet: then a prompt contains nothing stored.
+    /// `None` before the store exists: a prompt then contains nothing stored.
     store: Option<Store>,
     /// The owner of the workspace: `USER.md` and its time zone apply to no other user.
     owner: String,

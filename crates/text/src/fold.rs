@@ -1,5 +1,5 @@
 //! Characters in the form in which words are compared: lower case, without accents, with styled letters made plain and
-//! without characters that nobody sees. Look-alike letters of other scripts stay: only a word shows whether one is meant.
+//! without invisible characters. Look-alike letters of other scripts stay: only a word shows whether one is meant.
 
 use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 

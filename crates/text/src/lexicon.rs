@@ -115,7 +115,7 @@ impl Lexicon {
         names.split_whitespace().fold(Classes::NONE, |all, name| all.with(self.class(name)))
     }
 
-    /// The class of this name, which is made if there is none. `None` when there are too many.
+    /// The class of this name, created if it does not exist. `None` if there are too many.
     pub(crate) fn define(&mut self, name: &str) -> Option<Classes> {
         if !self.names.iter().any(|known| known == name) {
             if self.names.len() >= MAX_CLASSES {

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 pub struct Addresses {
     pub clear: BTreeSet<String>,
     pub unclear: BTreeSet<String>,
-    /// Whether an address stands where recipients do: one in a subject or a body is none.
+    /// Whether a recipient key has an address. An address in a subject or a body does not count.
     has_recipient: bool,
 }
 

@@ -12,7 +12,7 @@ use super::prompt::PromptArgs;
 use crate::prompt_service::LoadedPrompt;
 
 const BLANK: &str = "it says nothing";
-/// Enough for a workspace; a larger folder is none.
+/// The most entries that are read; a workspace has fewer.
 const ENTRIES_MAX: usize = 2_000;
 
 #[derive(Debug, Serialize)]

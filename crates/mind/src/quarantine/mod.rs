@@ -83,7 +83,7 @@ fn is_dangerous(rule: Rule) -> bool {
     )
 }
 
-/// Words that say that somebody else is being quoted.
+/// Words that introduce a quotation.
 const REPORTS: &str = "wrote writes said says saying asked told quote quoted lyric poem line joke called titled title reads \
      sign song film book motto slogan laughed reported screenshot example subject phrase word words schrieb sagt sagte \
      ecrit dit dijo escribio";

@@ -90,7 +90,7 @@ fn rule_of(id: &str) -> Option<Rule> {
     Rule::ALL.into_iter().find(|rule| rule.name() == id)
 }
 
-/// Whether a match is neither a prohibition nor somebody else's words.
+/// Whether a match is neither a prohibition nor a quotation.
 fn is_meant(doc: &Document<'_>, found: Match<'_>) -> bool {
     let Match { rule, start, end } = found;
     if rule.has_flag("foreign") {
