@@ -187,6 +187,12 @@ export class Chat {
       case "tool": return drawing.tool(data.id, data.name);
       case "tool_done": this.hooks.changed(); return drawing.toolDone(data);
       case "waiting": return drawing.aside(`The request to the model is retried in ${Math.ceil(data.after_ms / 1000)} s: ${data.reason}`);
+      case "starting": return drawing.aside(`Waiting for ${data.servers.join(", ")} to start.`);
+      case "missing": {
+        const names = data.servers.map((/** @type {{name: string, reason: string | null}} */ one) =>
+          `${one.name} (${one.reason === null ? "still starting" : one.reason})`);
+        return drawing.aside(`The agent goes on without ${names.join(", ")}.`);
+      }
       case "away": return data.failures === 2 ? drawing.aside("Connection lost; reconnecting.") : undefined;
       case "failed": return drawing.failed(data.message, data.hint);
       case "cancelled": drawing.end(); return drawing.aside("Stopped.");

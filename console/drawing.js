@@ -242,13 +242,17 @@ export function mine(text) {
   return node("li", { class: "mine" }, node("div", null, text));
 }
 
+const DECIDED = /^\[embody: the owner (approved|denied) the waiting call of (\S+?)(, and it was made|, but it could not be made)?\. [^\n]*\]$/;
+/** As stored by earlier versions. */
+const DECIDED_BEFORE = /^\[embody: the owner has (approved|said no to) the call of (\S+) that waited(, but it could not be made)?[^\n]*\]$/;
+
 /** What embody itself says to the agent in the user's place is no message of the user. @param {string} text */
 function told(text) {
-  const found = /^\[embody: the owner has (approved|said no to) the call of (\S+) that waited(, but it could not be made)?[^\n]*\]$/.exec(text);
+  const found = DECIDED.exec(text) ?? DECIDED_BEFORE.exec(text);
   if (!found) return null;
-  const [, word, name, failed] = found;
-  const who = decides ? "You" : "The owner";
-  const words = word === "approved" ? `${who} approved ${name}${failed ? ", but it could not be made" : ""}.` : `${who} said no to ${name}.`;
+  const [, word, name, outcome = ""] = found;
+  const failed = outcome.startsWith(", but") ? ", but it could not be made" : "";
+  const words = `${decides ? "You" : "The owner"} ${word === "approved" ? "approved" : "denied"} ${name}${failed}.`;
   return node("li", null, node("p", { class: "aside" }, words));
 }
 

@@ -7,7 +7,7 @@ import { ASKS, last, open, rule, say } from "./house.mjs";
 const SHORT = ASKS.replace("60", "1");
 const MESSAGE = { channel: "telegram", to: "4711", text: "See you at noon." };
 const TELLS = [
-  rule("said no to", { text: "So it is not sent." }),
+  rule("denied the waiting call", { text: "So it is not sent." }),
   rule("tell bob", { calls: [{ name: "send_message", arguments: MESSAGE }] }),
   rule("tell bob", { text: "I tried." }, 1),
 ];
@@ -33,7 +33,7 @@ test("a call that waits is drawn as such, and so is what became of it", async ()
     await call(page).and(page.locator("[data-state=denied]")).waitFor();
     assert.match(await call(page).innerText(), /send_message\s+was denied/);
   }
-  await page.getByText("You said no to send_message.").waitFor();
+  await page.getByText("You denied send_message.").waitFor();
   assert.deepEqual(house.problems, []);
 });
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use embody_broker::MissingServer;
 use serde_json::{Value, json};
 
 use crate::turn::TurnResult;
@@ -27,6 +28,14 @@ pub enum TurnEvent {
         /// The broker's decision, if the call was not made: `pending`, `deny` …
         decision: Option<String>,
         approval: Option<String>,
+    },
+    /// The turn waits for the first start of these servers, for a bounded time.
+    Starting {
+        servers: Vec<String>,
+    },
+    /// The turn continues without the tools of these servers.
+    Missing {
+        servers: Vec<MissingServer>,
     },
     /// The model request is retried after a delay.
     Waiting {
@@ -81,6 +90,15 @@ impl TurnEvent {
                 "tool_done",
                 &json!({"id": call, "name": name, "is_error": is_error, "decision": decision, "approval": approval}),
             ),
+            Self::Starting { servers } => SseEvent::new(id, "starting", &json!({ "servers": servers })),
+            Self::Missing { servers } => {
+                let server = |one: &MissingServer| json!({"name": one.name, "reason": one.reason});
+                SseEvent::new(
+                    id,
+                    "missing",
+                    &json!({ "servers": servers.iter().map(server).collect::<Vec<_>>() }),
+                )
+            }
             Self::Waiting { after, reason } => {
                 let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
                 SseEvent::new(id, "waiting", &json!({"after_ms": after_ms, "reason": reason}))

@@ -9,6 +9,7 @@
 //! | [`delivery`] | outgoing messages of the web channel |
 //! | [`telegram`] | the Telegram channel |
 //! | [`schedule`] | timetables, and the scheduler that runs due jobs |
+//! | [`usage`] | the requests to a model: budgets, tokens on record, prices |
 //! | [`web_turns`] | web turns that continue when the page that started them closes |
 
 pub mod delivery;
@@ -17,6 +18,7 @@ pub mod model;
 pub mod schedule;
 pub mod telegram;
 pub mod turn;
+pub mod usage;
 pub mod web_turns;
 
 use futures_util::future::BoxFuture;

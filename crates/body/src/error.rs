@@ -9,13 +9,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     #[error(transparent)]
     Arguments(#[from] ArgumentsError),
-    #[error("nobody is reached over `{channel}`{}", reached(channels))]
+    #[error("no other person can be reached over channel `{channel}`{}", reached(channels))]
     Channel { channel: String, channels: Vec<String> },
-    #[error("there is no task `{id}`")]
+    #[error("unknown task `{id}`")]
     NoTask { id: String },
-    #[error("the task `{id}` has version `{version}` by now; nothing was changed")]
+    #[error("the task `{id}` is now at version `{version}`; nothing was changed")]
     Stale { id: String, version: i64 },
-    #[error("others read what is said here, and `{tool}` would show what is the user's alone")]
+    #[error("other people read this conversation, and `{tool}` would show the user's private data")]
     SharedConversation { tool: &'static str },
     #[error("{0}")]
     Skill(String),
@@ -29,10 +29,12 @@ impl Error {
     #[must_use]
     pub fn advice(&self) -> Option<&'static str> {
         match self {
-            Self::Channel { .. } => Some("the user alone is reached with notify_user"),
-            Self::NoTask { .. } => Some("list_tasks shows those that are there"),
-            Self::Stale { .. } => Some("look at it with list_tasks and decide again"),
-            Self::SharedConversation { .. } => Some("notify_user tells the user alone"),
+            Self::Channel { .. } => Some("notify_user reaches the user"),
+            Self::NoTask { .. } => Some("list_tasks lists the tasks"),
+            Self::Stale { .. } => {
+                Some("read it with list_tasks, then repeat the change if it is still right")
+            }
+            Self::SharedConversation { .. } => Some("notify_user reaches only the user"),
             Self::Full => Some("ask the user which of them to remove; `embody schedule list` shows them"),
             Self::Store(error) => error.advice(),
             Self::Skill(_) | Self::Arguments(_) => None,
@@ -46,7 +48,7 @@ impl Error {
 
 fn reached(channels: &[String]) -> String {
     match channels {
-        [] => ": no channel to other people is set up".to_owned(),
-        channels => format!("; there is `{}`", channels.join("`, `")),
+        [] => ": no channel to other people is configured".to_owned(),
+        channels => format!("; configured: `{}`", channels.join("`, `")),
     }
 }

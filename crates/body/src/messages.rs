@@ -65,7 +65,7 @@ impl Body {
     pub async fn read_messages(&self, caller: &Caller, args: ReadMessages) -> Result<Messages> {
         let limit = args.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT);
         if limit == 0 {
-            return Err(Error::arguments(Tool::ReadMessages, "`limit` is `0`; the least is 1"));
+            return Err(Error::arguments(Tool::ReadMessages, "`limit` is `0`; the minimum is 1"));
         }
         let is_wanted = |thread: &Thread| {
             // In a shared conversation, only its own messages.

@@ -149,7 +149,7 @@ fn private(channel: &str, conversation: &str) -> Option<String> {
 fn check_recipient(channel: &str, to: &str) -> Result<()> {
     let problem =
         if to.trim().is_empty() || to.trim() != to || to.len() > 256 || to.chars().any(char::is_control) {
-            "name one recipient, on one line, without blanks around it"
+            "name one recipient, on one line, without spaces around it"
         } else if channel == TELEGRAM && to.parse::<Chat>().is_err() {
             "name a chat by its number, as in `123456`, or a topic in it, as in `-100123/7`"
         } else {

@@ -74,7 +74,7 @@ impl Body {
         let next_at = (self.config.due)(&cron, &timezone, (self.config.clock)()).map_err(refused)?;
         let Some(next_at) = next_at else {
             let given = args.at.as_deref().unwrap_or(&cron);
-            return Err(refused(format!("`{given}` is over already, or never comes")));
+            return Err(refused(format!("`{given}` is in the past, or never occurs")));
         };
         let now = (self.config.clock)();
         let (scope, writer) = (&caller.scope, caller.scope.writer());
@@ -125,9 +125,9 @@ fn parse_time(text: &str, zone: &str) -> std::result::Result<Timestamp, String> 
     }
     let shown = excerpt(text);
     let local: DateTime = text.trim().parse().map_err(|_| {
-        format!("`{shown}` is no moment; write it like 2027-01-31T09:00:00Z or 2027-01-31T09:00")
+        format!("invalid date or time `{shown}`; write it like 2027-01-31T09:00:00Z or 2027-01-31T09:00")
     })?;
     let zone = TimeZone::get(zone).map_err(|_| format!("unknown time zone `{zone}`"))?;
-    let at = local.to_zoned(zone).map_err(|_| format!("`{shown}` is too far away"))?;
+    let at = local.to_zoned(zone).map_err(|_| format!("`{shown}` is too far in the future"))?;
     Ok(at.timestamp())
 }

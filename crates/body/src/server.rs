@@ -147,7 +147,7 @@ async fn call_tool(
 ) -> Result<Map<String, Value>, RequestError> {
     let Some(tool) = Tool::from_name(&call.name) else {
         let name: String = call.name.chars().take(64).collect();
-        return Err(RequestError::InvalidParams(format!("there is no tool `{name}`")));
+        return Err(RequestError::InvalidParams(format!("unknown tool `{name}`")));
     };
     let given = Value::Object(call.arguments);
     macro_rules! run {

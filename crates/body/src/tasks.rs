@@ -141,7 +141,7 @@ impl Body {
         caller.require_private(Tool::ListTasks)?;
         let limit = args.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT);
         if limit == 0 {
-            return Err(Error::arguments(Tool::ListTasks, "`limit` is `0`; the least is 1"));
+            return Err(Error::arguments(Tool::ListTasks, "`limit` is `0`; the minimum is 1"));
         }
         let mut after = args.after.as_deref().map_or(Ok(0), number)?;
         let is_wanted =
@@ -235,7 +235,7 @@ impl Body {
 fn title(tool: Tool, text: &str) -> Result<String> {
     let title = text.trim();
     if title.is_empty() || title.contains(['\n', '\r']) {
-        return Err(Error::arguments(tool, "`title` must be one line that says something"));
+        return Err(Error::arguments(tool, "`title` must be one non-empty line"));
     }
     Ok(title.to_owned())
 }

@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use embody_store::audit::RedactedArguments;
+use embody_wire::off_runtime;
 use serde_json::Value;
 use serde_json::value::RawValue;
-
-use embody_wire::off_runtime;
 
 use crate::json::{Node, NodeValue, SchemaContext, in_short, unreadable};
 
@@ -24,10 +24,12 @@ pub const ARGUMENTS_MAX_BYTES: usize = 4 * 1024 * 1024;
 pub struct Arguments {
     value: Value,
     canonical: Box<RawValue>,
+    /// The members that the server receives beside the arguments.
+    extra: Option<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the arguments are refused: {0}")]
+#[error("invalid arguments: {0}")]
 pub struct InvalidArguments(pub(crate) String);
 
 impl Arguments {
@@ -51,7 +53,7 @@ impl Arguments {
         if value.get(BESIDE).is_some() {
             return Err(InvalidArguments(format!("`{BESIDE}` cannot be the name of an argument")));
         }
-        Ok(Self { value, canonical })
+        Ok(Self { value, canonical, extra: None })
     }
 
     /// Parses the stored canonical form, with the extra members of the call.
@@ -59,15 +61,16 @@ impl Arguments {
         let mut value: Value = serde_json::from_str(text).map_err(unreadable)?;
         let members = value.as_object_mut();
         let members = members.ok_or_else(|| InvalidArguments("they are not an object".to_owned()))?;
-        members.remove(BESIDE);
-        Ok(Self { value, canonical: RawValue::from_string(text.to_owned()).map_err(unreadable)? })
+        let extra = members.remove(BESIDE);
+        let canonical = RawValue::from_string(text.to_owned()).map_err(unreadable)?;
+        Ok(Self { value, canonical, extra })
     }
 
     /// Adds the extra members of a call, as JSON text, to the canonical form.
     pub(crate) fn beside(self, text: &str, max_bytes: usize) -> Result<Self, InvalidArguments> {
         if text.len() > max_bytes {
             return Err(InvalidArguments(format!(
-                "what stands beside them is longer than {max_bytes} bytes"
+                "the other members of the parameters are longer than {max_bytes} bytes"
             )));
         }
         let beside = off_runtime(text.len(), || canonical(text))?;
@@ -75,7 +78,15 @@ impl Arguments {
         let open = arguments.strip_suffix('}').unwrap_or(arguments);
         let comma = if open == "{" { "" } else { "," };
         let canonical = format!("{open}{comma}\"{BESIDE}\":{beside}}}");
-        Ok(Self { canonical: RawValue::from_string(canonical).map_err(unreadable)?, ..self })
+        let canonical = RawValue::from_string(canonical).map_err(unreadable)?;
+        // Extra members that cannot be read would be unknown to the rules.
+        let extra = Some(serde_json::from_str(&beside).map_err(unreadable)?);
+        Ok(Self { canonical, extra, ..self })
+    }
+
+    /// Whether the server receives members beside the arguments that the protocol does not define.
+    pub fn has_extra(&self) -> bool {
+        self.extra.as_ref().is_some_and(is_undefined)
     }
 
     pub fn value(&self) -> &Value {
@@ -90,6 +101,20 @@ impl Arguments {
     pub(crate) fn raw(&self) -> &RawValue {
         &self.canonical
     }
+
+    /// What the audit record may contain of the canonical form.
+    pub(crate) fn redacted(&self) -> RedactedArguments {
+        let mut value = self.value.clone();
+        if let (Some(members), Some(extra)) = (value.as_object_mut(), &self.extra) {
+            members.insert(BESIDE.to_owned(), extra.clone());
+        }
+        RedactedArguments::of_parsed(self.canonical(), value)
+    }
+}
+
+/// Whether the extra members include one that is not `task`.
+fn is_undefined(extra: &Value) -> bool {
+    extra.as_object().is_none_or(|members| members.keys().any(|key| key != "task"))
 }
 
 pub(crate) fn check_object(text: &str) -> Result<(), InvalidArguments> {
@@ -117,9 +142,7 @@ fn canonical_form(node: &Node<'_>, context: SchemaContext) -> Result<Box<RawValu
     if let NodeValue::Object(members) = &node.value
         && let Some((one, other)) = look_alike(members)
     {
-        return Err(InvalidArguments(format!(
-            "the keys `{one}` and `{other}` are the same to a reader that does not tell capital letters apart"
-        )));
+        return Err(InvalidArguments(format!("the keys `{one}` and `{other}` differ only in letter case")));
     }
     node.canonical(context)
 }
@@ -210,21 +233,21 @@ mod tests {
             let others: String = (0..others).map(|number| format!(",\"k{number}\":0")).collect();
             let error =
                 read(&format!("{{\"a\":0,\"b\":0,\"B\":0,\"A\":0{others}}}")).unwrap_err().to_string();
-            assert!(error.contains("the keys `b` and `B` are the same"), "{error}");
+            assert!(error.contains("the keys `b` and `B` differ only in letter case"), "{error}");
         }
     }
 
     #[test]
     fn what_could_be_read_in_two_ways_is_refused() {
         for (text, why) in [
-            (r#"{"to":"a","to":"b"}"#, "the key `to` stands there twice"),
-            (r#"{"to":"a","\u0074o":"b"}"#, "the key `to` stands there twice"),
-            (r#"{"x":[{"a":1,"a":1}]}"#, "the key `a` stands there twice"),
+            (r#"{"to":"a","to":"b"}"#, "duplicate key `to`"),
+            (r#"{"to":"a","\u0074o":"b"}"#, "duplicate key `to`"),
+            (r#"{"x":[{"a":1,"a":1}]}"#, "duplicate key `a`"),
             ("[]", "they are not an object"),
             ("7", "they are not an object"),
         ] {
             let error = read(text).unwrap_err().to_string();
-            assert_eq!(error, format!("the arguments are refused: {why}"), "{text}");
+            assert_eq!(error, format!("invalid arguments: {why}"), "{text}");
         }
         assert!(read(r#"{"x":"\ud800"}"#).is_err());
         let deep = |levels: usize| format!("{{\"x\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
@@ -241,11 +264,11 @@ mod tests {
         assert!(read(&text(MEMBERS_MAX)).is_ok());
         let began = std::time::Instant::now();
         let error = read(&text(350_000)).unwrap_err().to_string();
-        assert_eq!(error, "the arguments are refused: an object has more than 10000 members");
+        assert_eq!(error, "invalid arguments: an object has more than 10000 members");
         let items = |count: usize| format!("{{\"x\":[{}]}}", vec!["1"; count].join(","));
         assert!(read(&items(VALUES_MAX - 2)).is_ok());
         let error = read(&items(VALUES_MAX)).unwrap_err().to_string();
-        assert_eq!(error, "the arguments are refused: they have more than 100000 values");
+        assert_eq!(error, "invalid arguments: they have more than 100000 values");
         let wide = format!("{{\"x\":\"{}\"}}", "\\n".repeat(ARGUMENTS_MAX_BYTES / 2 - 8));
         assert!(read(&wide).is_ok());
         // Regression: every level was parsed again for each level above it.
@@ -253,7 +276,7 @@ mod tests {
         assert!(read(&deep).is_ok());
         let long = format!("{{\"x\":\"{}\"}}", "y".repeat(ARGUMENTS_MAX_BYTES));
         let error = read(&long).unwrap_err().to_string();
-        assert_eq!(error, "the arguments are refused: they are longer than 4194304 bytes");
+        assert_eq!(error, "invalid arguments: they are longer than 4194304 bytes");
         // The old code took minutes.
         assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
     }
@@ -263,6 +286,15 @@ mod tests {
         let spaced = " {\r\n\t\"b\" : [ ] , \"a\" : [ 1 , { } , \"x\\\\\\\"\" , null ] , \"\" : -1.5e+3 } ";
         assert_eq!(read(spaced).unwrap().canonical(), r#"{"":-1.5e+3,"a":[1,{},"x\\\"",null],"b":[]}"#);
         assert!(canonical("{\"a\":}").is_err() && canonical("").is_err() && canonical("{} x").is_err());
+    }
+
+    #[test]
+    fn only_members_that_the_protocol_does_not_define_are_extra() {
+        for (text, has_extra) in [(r#"{"task":{"ttl":1}}"#, false), (r#"{"bcc":"eve@b.example"}"#, true)] {
+            let call = read(r#"{"to":"a"}"#).unwrap().beside(text, 100).unwrap();
+            assert_eq!(call.has_extra(), has_extra, "{text}");
+            assert_eq!(Arguments::read_stored(call.canonical()).unwrap().has_extra(), has_extra, "{text}");
+        }
     }
 
     #[test]
@@ -285,6 +317,19 @@ mod tests {
         assert!(plain.clone().beside(r#"{"x":1}"#, 6).is_err(), "it is bounded as arguments are");
         let stored = Arguments::read_stored(with(r#"{"x":1}"#).canonical()).unwrap();
         assert_eq!((stored.value(), stored.canonical()), (plain.value(), with(r#"{"x":1}"#).canonical()));
+        let error =
+            plain.clone().beside(r#"{"bcc":"eve@b.example","x":1e999}"#, 100).unwrap_err().to_string();
+        assert_eq!(error, "invalid arguments: number out of range");
+    }
+
+    #[test]
+    fn what_is_recorded_is_the_canonical_form() {
+        let text = r#"{"n":12345678901234567890123, "b":[1.0,"\u00e9"],"password":"x","a":null}"#;
+        for extra in [None, Some(r#"{"token":"y","task":{}}"#)] {
+            let call = read(text).unwrap();
+            let call = extra.map_or_else(|| call.clone(), |extra| call.clone().beside(extra, 100).unwrap());
+            assert_eq!(call.redacted(), RedactedArguments::of(call.canonical()), "{extra:?}");
+        }
     }
 
     #[test]
@@ -309,9 +354,6 @@ mod tests {
         ] {
             assert_eq!(*read(text).unwrap().value(), serde_json::from_str::<Value>(text).unwrap(), "{text}");
         }
-        assert_eq!(
-            read(r#"{"n":1e999}"#).unwrap_err().to_string(),
-            "the arguments are refused: number out of range"
-        );
+        assert_eq!(read(r#"{"n":1e999}"#).unwrap_err().to_string(), "invalid arguments: number out of range");
     }
 }

@@ -97,6 +97,7 @@ mod tests {
             scope: TokenScope::Mcp,
             token: "one".into(),
             may_approve: false,
+            signed_in_with: None,
         };
         let learn = |number: usize| {
             let hash = blake3::hash(&number.to_le_bytes());

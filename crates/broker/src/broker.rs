@@ -23,8 +23,8 @@ use crate::pipeline::observe::ObservationQueue;
 use crate::pipeline::respond::raw;
 use crate::post_call::PostCallQueue;
 use crate::replicas::Replicas;
-use crate::session::Session;
 use crate::session::instructions::ServerInstructions;
+use crate::session::{MissingServer, Session};
 use crate::stateless::RequestStateSigner;
 use crate::{BrokerConfig, Sessions, builtin_tools, forward, pipeline, replicas, stateless};
 
@@ -101,7 +101,7 @@ impl Broker {
         self.post_calls.finish().await;
         let flushed = tokio::time::timeout(FLUSH_TIMEOUT, self.config.store.flush()).await;
         if !matches!(flushed, Ok(Ok(()))) {
-            tracing::error!("cannot write the last records");
+            tracing::error!("cannot write the last audit records");
         }
     }
 
@@ -131,17 +131,14 @@ impl Broker {
         let params: Params<'_> = match serde_json::from_str(params) {
             Ok(params) => params,
             Err(error) => {
-                return failure(
-                    code::INVALID_PARAMS,
-                    format!("the parameters of `initialize` are wrong: {error}"),
-                );
+                return failure(code::INVALID_PARAMS, format!("invalid parameters of `initialize`: {error}"));
             }
         };
         let Some(id) = call.host.session.as_deref() else {
-            return failure(code::INVALID_REQUEST, "`initialize` belongs to a session");
+            return failure(code::INVALID_REQUEST, "`initialize` needs a session");
         };
         if self.sessions.get(id).is_some() {
-            return failure(code::INVALID_REQUEST, "this session is initialized already");
+            return failure(code::INVALID_REQUEST, "this session is already initialized");
         }
         let version = Version::parse(&params.protocol_version).unwrap_or(Version::LATEST);
         let params = InitializeParams {
@@ -203,7 +200,10 @@ impl Broker {
             _ => {}
         }
         let Some(session) = self.session_for(&call.host) else {
-            return failure(code::INVALID_REQUEST, "this session is over; begin with `initialize`");
+            return failure(
+                code::INVALID_REQUEST,
+                "this session has ended; send `initialize` to start another",
+            );
         };
         if call.host.is_resumed() {
             // Load what other processes have delivered, and the code that all of them share.
@@ -237,9 +237,30 @@ impl Broker {
     pub async fn server_instructions(&self, client: &InProcessClient) -> ServerInstructions {
         let Some(session) = self.session_for(client.host()) else { return ServerInstructions::default() };
         session.server_instructions(&self.config).await.unwrap_or_else(|reason| {
-            tracing::warn!(session = session.id, reason, "the prompt lacks the instructions of the bodies");
+            tracing::warn!(
+                session = session.id,
+                reason,
+                "the prompt is built without the instructions of the bodies"
+            );
             ServerInstructions::default()
         })
+    }
+
+    /// The bodies that a turn would miss because their first start is in progress.
+    pub fn starting_servers(&self, client: &InProcessClient) -> Vec<String> {
+        self.session_for(client.host()).map(|session| session.starting_servers()).unwrap_or_default()
+    }
+
+    /// Waits for these bodies, at most until the session is `limit` old.
+    pub async fn wait_for_servers(&self, client: &InProcessClient, limit: Duration) {
+        if let Some(session) = self.session_for(client.host()) {
+            session.wait_for_servers(limit).await;
+        }
+    }
+
+    /// The bodies whose tools the session does not have, or cannot call.
+    pub fn missing_servers(&self, client: &InProcessClient) -> Vec<MissingServer> {
+        self.session_for(client.host()).map(|session| session.missing_servers()).unwrap_or_default()
     }
 
     pub(crate) async fn list_tools(&self, session: &Arc<Session>, call: &Call<Principal>) -> Outcome {
@@ -253,7 +274,8 @@ pub(crate) fn about() -> Value {
     json!({"name": NAME, "title": "embody", "version": env!("CARGO_PKG_VERSION")})
 }
 
-pub(crate) const BROKER_BEHIND_BROKER: &str = "a broker cannot be behind a broker: that would never end";
+pub(crate) const BROKER_BEHIND_BROKER: &str =
+    "an embody broker cannot be a body of an embody broker: calls would loop";
 
 pub(crate) fn is_broker(params: &InitializeParams) -> bool {
     let client = params.client_info.as_deref();

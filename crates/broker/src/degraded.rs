@@ -66,11 +66,11 @@ impl fmt::Display for Degraded {
             Self::DefinitionChanged { tool } => {
                 write!(
                     f,
-                    "{name}: the definition of `{tool}` changed since it was accepted; the operator has to review it"
+                    "{name}: the definition of `{tool}` changed since it was accepted; the operator must review it"
                 )
             }
             Self::HostPromptMissing => {
-                write!(f, "{name}: the contract was not delivered to this conversation yet")
+                write!(f, "{name}: the contract has not been delivered to this conversation yet")
             }
         }
     }

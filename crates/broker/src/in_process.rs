@@ -142,7 +142,7 @@ impl InProcessClient {
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
         let arguments: &RawValue = match serde_json::from_str(arguments) {
             Ok(arguments) => arguments,
-            Err(error) => return ToolOutcome::failed(format!("the arguments are no JSON: {error}")),
+            Err(error) => return ToolOutcome::failed(format!("the arguments are not valid JSON: {error}")),
         };
         let params = raw(&Params { name, arguments });
         match self.connection.request("tools/call", Some(params)).await {
@@ -157,7 +157,7 @@ impl InProcessClient {
         let connection = Arc::clone(&self.connection);
         let closing = tokio::spawn(async move { connection.shutdown().await });
         if timeout(CLOSE_TIMEOUT, closing).await.is_err() {
-            tracing::warn!("a session does not end");
+            tracing::warn!("a session did not end in time");
         }
     }
 }
@@ -217,7 +217,7 @@ impl ToolOutcome {
     /// A result with this mark is the broker's own.
     fn read(result: &RawValue, mark: &str) -> Self {
         let Ok(result) = serde_json::from_str::<ToolResult>(result.get()) else {
-            return Self::failed("the result is none that can be read");
+            return Self::failed("the result cannot be read");
         };
         let parts: Vec<String> = result.content.iter().filter_map(part).collect();
         let has_text = result.content.iter().any(|content| text_of(content).is_some());

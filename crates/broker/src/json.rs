@@ -288,7 +288,7 @@ impl Serialize for Canonical<'_> {
                 });
                 if let Some(key) = twice {
                     let key = in_short(key);
-                    return Err(S::Error::custom(format_args!("the key `{key}` stands there twice")));
+                    return Err(S::Error::custom(format_args!("duplicate key `{key}`")));
                 }
                 let mut map = serializer.serialize_map(Some(members.len()))?;
                 for (key, node) in members {

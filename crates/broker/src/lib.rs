@@ -58,6 +58,7 @@ pub use self::broker::Broker;
 pub use self::config::{BrokerConfig, Rules, Timeouts, UpstreamFactory};
 pub use self::in_process::{InProcessClient, InProcessError, InProcessTool, ToolOutcome};
 pub use self::pipeline::gate;
+pub use self::session::MissingServer;
 pub use self::session::contract::contract_text;
 pub(crate) use self::session::instructions;
 pub use self::session::instructions::{

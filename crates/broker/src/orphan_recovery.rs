@@ -24,7 +24,7 @@ pub(crate) async fn run(config: Arc<BrokerConfig>, sessions: Arc<Sessions>) {
             tracing::warn!(reason = %error, "cannot look up unfinished writes");
         }
         if let Err(error) = expired(&config).await {
-            tracing::warn!(reason = %error, "cannot delete what has expired");
+            tracing::warn!(reason = %error, "cannot delete expired records");
         }
         for session in sessions.take_idle(IDLE) {
             tokio::spawn(async move { session.shutdown().await });
@@ -57,7 +57,7 @@ async fn unfinished(config: &BrokerConfig, sessions: &Sessions) -> embody_store:
         let actor =
             Actor { user: write.user, agent: write.agent, session: Some(session), channel: write.channel };
         // The store checks again: another process, or the call itself, may have recorded an outcome meanwhile.
-        let detail = "the process that made the call has ended before it knew".to_owned();
+        let detail = "the process that made the call ended before the outcome was known".to_owned();
         config.store.audit().close_unknown(actor, call_id, Some(detail)).await?;
     }
     Ok(())

@@ -103,7 +103,7 @@ impl Outbox {
 
     async fn claim(&self, scopes: &[Scope]) -> Vec<Observation> {
         self.config.store.outbox().claim(&self.lease, scopes, BATCH).await.unwrap_or_else(|error| {
-            tracing::warn!(reason = %error, "observations cannot be looked up");
+            tracing::warn!(reason = %error, "the outbox cannot be read");
             Vec::new()
         })
     }
@@ -125,7 +125,7 @@ impl Outbox {
             let outcome = if limit > Duration::ZERO {
                 deliver_one(&self.sessions, &observation, limit).await
             } else {
-                DeliveryOutcome::NotSent("there was no time for it".to_owned(), Duration::ZERO)
+                DeliveryOutcome::NotSent("no time was left to send it".to_owned(), Duration::ZERO)
             };
             if !store_outcome(&mut delivered, observation, outcome).await {
                 waiting.insert(owner);
@@ -206,16 +206,16 @@ async fn deliver_one(sessions: &Sessions, observation: &Observation, limit: Dura
         return DeliveryOutcome::NotSent("no session of this user is open here".to_owned(), RETRY_DELAY);
     };
     if session.mind.health() == Health::Unavailable {
-        return DeliveryOutcome::NotSent("the mind is away".to_owned(), RETRY_DELAY);
+        return DeliveryOutcome::NotSent("the mind is unavailable".to_owned(), RETRY_DELAY);
     }
     let link = match timeout(limit.min(CONNECT_TIMEOUT), session.mind.lease()).await {
         Ok(Ok(link)) => link,
         Ok(Err(away)) => return DeliveryOutcome::NotSent(away.to_string(), RETRY_DELAY),
-        Err(_) => return DeliveryOutcome::NotSent("the mind is away".to_owned(), RETRY_DELAY),
+        Err(_) => return DeliveryOutcome::NotSent("the mind is unavailable".to_owned(), RETRY_DELAY),
     };
     // The inner limit cancels the call at the mind; the outer one applies even if nothing can be sent.
     let observed = timeout(limit + limit / 10, observe(&session, &link, observation, limit)).await;
-    match observed.unwrap_or_else(|_| Err("the mind does not read what it is sent".to_owned())) {
+    match observed.unwrap_or_else(|_| Err("the mind does not read its input".to_owned())) {
         Ok(()) => DeliveryOutcome::Accepted,
         // It had less time than a response may take, so this is not a failure of the mind.
         Err(reason) if limit < ANSWER_TIMEOUT => DeliveryOutcome::NotSent(reason, RETRY_DELAY),
@@ -241,17 +241,17 @@ async fn store_outcome(
                 session,
                 reason,
                 attempts = ATTEMPTS_MAX,
-                "an observation that the mind never answers is given up"
+                "an observation is dropped: the mind never answered it"
             );
             delivered.observations.push(observation);
             return true;
         }
         DeliveryOutcome::Unanswered(reason) => {
-            tracing::debug!(call, session, reason, "the mind did not take an observation");
+            tracing::debug!(call, session, reason, "the mind did not accept an observation");
             delivered.store.outbox().retry(&observation, RETRY_DELAY).await
         }
         DeliveryOutcome::NotSent(reason, delay) => {
-            tracing::debug!(call, session, reason, "an observation goes back");
+            tracing::debug!(call, session, reason, "an observation is released");
             delivered.store.outbox().release(&observation, delay).await
         }
     };

@@ -22,7 +22,7 @@ pub(crate) const NAME_BYTES: usize = 16 * 1024;
 pub(crate) fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> Result<T, Outcome> {
     serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| {
         let method = printable(method);
-        failure(code::INVALID_PARAMS, format!("the parameters of `{method}` are wrong: {error}"))
+        failure(code::INVALID_PARAMS, format!("invalid parameters of `{method}`: {error}"))
     })
 }
 

@@ -171,7 +171,7 @@ async fn store(config: &BrokerConfig, calls: &[FinishedCall]) -> embody_store::R
 fn record(finished: &FinishedCall) -> Option<Record> {
     let outcome = finished.read?;
     let FinishedCall { call_id, body, tool, class, arguments, .. } = finished;
-    let call = audited_call(call_id, body, tool, *class, arguments.canonical());
+    let call = audited_call(call_id, body, tool, *class, arguments.redacted());
     let event = Event::Read(Read { call, outcome });
     Some(Record { actor: finished.identity.actor.clone(), event })
 }

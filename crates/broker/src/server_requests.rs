@@ -46,14 +46,14 @@ pub(crate) async fn answer_request(
     let id = Some(request.id.clone());
     let answered = timeout(limit, answer(&requester, request)).await;
     let outcome =
-        answered.unwrap_or_else(|_| failure(code::INTERNAL_ERROR, "the host gave no answer in time"));
+        answered.unwrap_or_else(|_| failure(code::INTERNAL_ERROR, "the host did not answer in time"));
     if let Some(link) = link.upgrade() {
         let _ = timeout(ACCEPT_TIMEOUT, link.answer(Response { id, outcome })).await;
     }
 }
 
 pub(crate) fn too_many_requests(request: Request) -> Response {
-    Response::failure(request.id, code::INTERNAL_ERROR, "too many questions of this server are open")
+    Response::failure(request.id, code::INTERNAL_ERROR, "too many requests of this server are open")
 }
 
 async fn answer(requester: &Requester, request: Request) -> Outcome {
@@ -129,12 +129,12 @@ pub(crate) fn host_requests(requester: &Requester, requests: &RawValue) -> (Stri
         // Two parsers could choose different values of a duplicate key.
         let is_repeated = members.iter().take(index).any(|(known, _)| known == key);
         let question = match serde_json::from_str::<InputRequest<'_>>(request.get()) {
-            Ok(_) if is_repeated || index >= OPEN_MAX => Err("it asks too much at once".to_owned()),
+            Ok(_) if is_repeated || index >= OPEN_MAX => Err("it sends too many requests at once".to_owned()),
             Ok(InputRequest { method, params }) => {
                 host_request(requester, method, params.map(ToOwned::to_owned))
                     .map_err(|refusal| reason(&refusal))
             }
-            Err(_) => Err("a question cannot be read".to_owned()),
+            Err(_) => Err("a request cannot be read".to_owned()),
         };
         match question {
             Ok(ServerRequest { method, params, .. }) => {
@@ -152,14 +152,16 @@ pub(crate) fn host_requests(requester: &Requester, requests: &RawValue) -> (Stri
 fn reason(refusal: &Outcome) -> String {
     let (Outcome::Error(raw) | Outcome::Result(raw)) = refusal;
     let read = serde_json::from_str::<ErrorObject>(raw.get());
-    read.map_or_else(|_| "it may not be asked".to_owned(), |error| error.message)
+    read.map_or_else(|_| "the request is not allowed".to_owned(), |error| error.message)
 }
 
 fn unanswered(error: AskError) -> Outcome {
     match error {
-        AskError::Gone => failure(code::INTERNAL_ERROR, "the host is gone, or the call was cancelled"),
-        AskError::TooMany => failure(code::INTERNAL_ERROR, "the host is asked too much at once"),
-        AskError::Stateless => failure(code::METHOD_NOT_FOUND, "the host cannot be asked"),
+        AskError::Gone => {
+            failure(code::INTERNAL_ERROR, "the host has disconnected, or the call was cancelled")
+        }
+        AskError::TooMany => failure(code::INTERNAL_ERROR, "too many requests to the host are open"),
+        AskError::Stateless => failure(code::METHOD_NOT_FOUND, "the host does not accept requests"),
     }
 }
 
@@ -174,12 +176,12 @@ fn host_request(
             _ => (false, &Roots::Forward),
         };
     if method.starts_with("sampling/") && !may_sample {
-        let message = "the operator does not let this server use the host's model";
+        let message = "the operator does not allow this server to use the host's model";
         return Err(failure(code::METHOD_NOT_FOUND, message));
     }
     if method == "roots/list" && *roots != Roots::Forward {
         // Roots set by the operator are answered earlier, except for a task, which the host answers.
-        let message = "the operator does not let this server ask for the host's roots";
+        let message = "the operator does not allow this server to read the host's roots";
         return Err(failure(code::METHOD_NOT_FOUND, message));
     }
     let needed = match &*method {
@@ -195,7 +197,7 @@ fn host_request(
     let params = if method == "elicitation/create" {
         Some(labelled(params.as_deref(), &requester.upstream).map_err(|reason| {
             let body = &requester.upstream;
-            tracing::warn!(body, session = requester.session.id, %reason, "a form of a body is not shown");
+            tracing::warn!(body, session = requester.session.id, %reason, "a form of a body was rejected");
             failure(code::INVALID_PARAMS, reason)
         })?)
     } else {
@@ -323,7 +325,7 @@ fn check_data(text: &str, whose: &str) -> Result<(), String> {
         return check_lines(text, whose);
     }
     let shown: String = visible::line(text).chars().take(80).collect();
-    Err(format!("{whose} in the form has characters that a person does not see: `{shown}`"))
+    Err(format!("{whose} in the form has invisible characters: `{shown}`"))
 }
 
 fn check_lines(text: &str, whose: &str) -> Result<(), String> {

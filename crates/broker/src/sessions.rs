@@ -180,7 +180,7 @@ fn evicted(sessions: impl Iterator<Item = EvictionCandidate>) -> Option<String> 
 }
 
 fn too_many(most: usize) -> String {
-    format!("{most} hosts without a session are being served already; wait until one of them is done")
+    format!("{most} hosts without a session are already being served; try again later")
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_agent::model::{ChatModel, ModelSettings, ModelTimes};
+use embody_agent::model::{ChatModel, FailureLog, ModelSettings, ModelTimes};
 use embody_agent::turn::{Agent, AgentSetup, TurnError};
+use embody_agent::usage::UsageSettings;
 use embody_broker::Broker;
+use embody_broker::meter::Meter;
 use embody_store::Store;
 use embody_wire::{Secret, Url};
 
@@ -17,7 +19,7 @@ use crate::error::{CliError, ErrorContext};
 use crate::prompt_service::PromptService;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
-use crate::{broker_setup, store};
+use crate::{broker_setup, embedded, store};
 
 pub(crate) struct App {
     pub(crate) store: Store,
@@ -33,20 +35,23 @@ impl App {
         owner: &str,
         agent: &str,
         times: ModelTimes,
+        failures: FailureLog,
     ) -> Result<Self, CliError> {
         let config = &settings.config;
-        let model = model(config, model_times(&config.model, times))?;
+        let model = model(config, model_times(&config.model, times), failures)?;
         let store = Store::open(store::database_url(&settings)).await?;
         let prompts = PromptService::new(settings, Some(store.clone()), owner.to_owned());
         let telemetry = Telemetry::start(&prompts.settings().config)?;
         let setup = broker_setup::build(&prompts, store.clone(), agent, telemetry.meter())?;
         prompts.load_zone_or_warn(agent).await;
         let broker = Arc::new(Broker::start(setup));
+        let usage = usage_settings(&prompts, &store, owner, agent, telemetry.meter());
         let agent = Agent::new(AgentSetup {
             broker: Arc::clone(&broker),
             store: store.clone(),
             model,
             prompt_source: prompts.prompt_source(),
+            usage,
         });
         Ok(Self { store, prompts, broker, agent, telemetry })
     }
@@ -61,6 +66,27 @@ impl App {
         telemetry.end().await;
         drop(prompts);
         store.close().await;
+    }
+}
+
+fn usage_settings(
+    prompts: &Arc<PromptService>,
+    store: &Store,
+    owner: &str,
+    agent: &str,
+    meter: Arc<Meter>,
+) -> UsageSettings {
+    let config = &prompts.settings().config;
+    let zone = {
+        let prompts = Arc::clone(prompts);
+        move || prompts.owner_zone()
+    };
+    UsageSettings {
+        prices: config.prices.clone(),
+        budget: config.budget.clone(),
+        zone: Box::new(zone),
+        meter,
+        notify: embedded::owner_notice(store, prompts, owner, agent),
     }
 }
 
@@ -108,7 +134,11 @@ pub(crate) fn missing_model_name(config: &Config) -> Option<CliError> {
     Some(failure.hint("add the model's name to `[model]`, such as `model = \"gpt-4o\"`"))
 }
 
-pub(crate) fn model(config: &Config, times: ModelTimes) -> Result<Option<ChatModel>, CliError> {
+pub(crate) fn model(
+    config: &Config,
+    times: ModelTimes,
+    failures: FailureLog,
+) -> Result<Option<ChatModel>, CliError> {
     let settings = &config.model;
     let Some(model) = settings.model.clone() else { return Ok(None) };
     let base_url =
@@ -124,6 +154,7 @@ pub(crate) fn model(config: &Config, times: ModelTimes) -> Result<Option<ChatMod
         max_output_tokens: settings.max_output_tokens,
         times,
         proxies: config.proxies.clone(),
+        failures,
     };
     let model = ChatModel::new(settings);
     Ok(Some(model.context("the model cannot be used")?))

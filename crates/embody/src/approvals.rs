@@ -28,6 +28,7 @@ pub(crate) fn check_approvable(approval: &Approval, config: &Config, way: Via) -
         tool: &approval.tool,
         body: &approval.body,
         args: args.value(),
+        has_extra: args.has_extra(),
         channel: &approval.channel,
         user: &approval.user,
         session: &approval.session,
@@ -88,7 +89,7 @@ pub(crate) fn check_decision(approval: &Approval, wanted: Answer) -> Result<&'st
 }
 
 pub(crate) fn not_found(id: &str) -> CliError {
-    CliError::new(format!("there is no approval `{id}`"))
+    CliError::new(format!("unknown approval `{id}`"))
         .hint("`embody approvals list` lists the calls that wait for approval")
 }
 

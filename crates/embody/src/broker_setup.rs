@@ -18,6 +18,7 @@ use embody_wire::upstream::{ChildSpec, EraCache, Route, TokenSource};
 use embody_wire::{Limits, Proxies, Secret, Url};
 use serde_json::json;
 
+use crate::config::env::non_empty;
 use crate::config::settings::{self, Body, Config, Sampling, Transport, Upstream};
 use crate::embedded::Availability;
 use crate::error::{CliError, ErrorContext};
@@ -63,7 +64,12 @@ pub(crate) fn build(
     let reaper = reaper();
     let mut bodies = vec![embedded_body(embedded::body(&store, prompts, agent))];
     for body in &config.bodies {
-        bodies.push(UpstreamFactory::fixed(Arc::new(body_spec(body, &config.proxies, &reaper, &store)?)));
+        bodies.push(UpstreamFactory::fixed(Arc::new(body_spec(
+            body,
+            &config.proxies,
+            &reaper,
+            Some(&store),
+        )?)));
     }
     Ok(BrokerConfig {
         mind: mind(config, &store, prompts, agent, &reaper)?,
@@ -210,10 +216,15 @@ pub(crate) fn embedded_role() -> Role {
     })
 }
 
-fn body_spec(body: &Body, proxies: &Proxies, reaper: &Arc<Reaper>, store: &Store) -> Result<Spec, CliError> {
-    let env = body.env.iter().map(|(name, value)| (name.into(), value.expose().into())).collect();
-    let (route, tokens) = route(&body.upstream, &body.name, (env, body.cwd.clone()), reaper)?;
-    let era = era_cache::cache(store, &body.name, &route);
+/// Without a store the protocol era of the server is not remembered.
+pub(crate) fn body_spec(
+    body: &Body,
+    proxies: &Proxies,
+    reaper: &Arc<Reaper>,
+    store: Option<&Store>,
+) -> Result<Spec, CliError> {
+    let (route, tokens) = route(&body.upstream, &body.name, (environment(body), body.cwd.clone()), reaper)?;
+    let era = store.map(|store| era_cache::cache(store, &body.name, &route)).unwrap_or_default();
     Ok(Spec {
         name: body.name.clone(),
         role: role(body),
@@ -229,6 +240,12 @@ fn body_spec(body: &Body, proxies: &Proxies, reaper: &Arc<Reaper>, store: &Store
         tools: None,
         era,
     })
+}
+
+/// The variables of a body that its command gets besides the inherited ones. Its own come last and win.
+fn environment(body: &Body) -> Vec<(OsString, OsString)> {
+    let passed = body.env_vars.iter().filter_map(|name| Some((name.into(), non_empty(name)?)));
+    passed.chain(body.env.iter().map(|(name, value)| (name.into(), value.expose().into()))).collect()
 }
 
 pub(crate) fn usable_bodies<'a>(
@@ -310,6 +327,7 @@ fn route(
                 environment: inherited.chain(env).collect(),
                 folder,
                 reaper: Some(Arc::clone(reaper)),
+                stderr: None,
             });
             Ok((route, None))
         }
@@ -326,7 +344,7 @@ fn route(
 }
 
 /// Runs this program as the reaper, even if its file was replaced.
-fn reaper() -> Arc<Reaper> {
+pub(crate) fn reaper() -> Arc<Reaper> {
     Reaper::new(ReaperSpec {
         program: "/proc/self/exe".into(),
         name: "embody".into(),

@@ -19,9 +19,11 @@ use crate::web::{WEB, WebState};
 
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(20);
 
-/// How often old messages are deleted, after how long, and how many at once.
+/// How often old messages and records of usage are deleted, after how long, and how many at once.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(600);
 const RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
+/// So that a month can be compared with the same one a year before.
+const USAGE_RETENTION: Duration = Duration::from_secs(400 * 24 * 3600);
 const PRUNE_BATCH: u32 = 1000;
 
 pub(crate) struct Channels(JoinSet<()>);
@@ -67,9 +69,10 @@ async fn prune(store: Store, ending: CancellationToken) {
         for pruned in [
             store.incoming().prune(RETENTION, PRUNE_BATCH).await,
             store.outgoing().prune(RETENTION, PRUNE_BATCH).await,
+            store.usage().prune(USAGE_RETENTION, PRUNE_BATCH).await,
         ] {
             if let Err(error) = pruned {
-                tracing::warn!(reason = %error, "old messages cannot be deleted");
+                tracing::warn!(reason = %error, "old messages and records of usage cannot be deleted");
             }
         }
         tokio::select! {

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use embody_agent::AsyncCallback;
 use embody_agent::schedule::first_due;
 use embody_body::server::{BodyHandler, BodyServer};
-use embody_body::{BodyConfig, Caller};
+use embody_body::{Body, BodyConfig, Caller, NotifyUser, Urgency};
 use embody_broker::UpstreamFactory;
 use embody_broker::upstream::{RawTool, Spec};
 use embody_mind::server::{MindHandler, MindServer};
@@ -45,6 +46,31 @@ pub(crate) fn body_with_channels(
     agent: &str,
     channels: Vec<String>,
 ) -> Arc<embody_mcp::Server<BodyHandler>> {
+    BodyServer::new(store.clone(), agent.to_owned(), body_config(prompts, channels)).service()
+}
+
+/// Sends a notice to the owner, as the tool `notify_user` does.
+pub(crate) fn owner_notice(
+    store: &Store,
+    prompts: &Arc<PromptService>,
+    owner: &str,
+    agent: &str,
+) -> AsyncCallback<String, Result<(), String>> {
+    let body = Body::new(store.clone(), body_config(prompts, channels(&prompts.settings().config)));
+    let (body, owner, agent) = (Arc::new(body), owner.to_owned(), agent.to_owned());
+    AsyncCallback::new(move |text: String| {
+        let (body, scope) = (Arc::clone(&body), Scope::new(&owner, &agent));
+        async move {
+            let scope = scope.map_err(|error| error.to_string())?;
+            let caller =
+                Caller { scope, channel: String::new(), shared_conversation: None, is_approved: false };
+            let notice = NotifyUser { text, urgency: Some(Urgency::High) };
+            body.notify_user(&caller, notice).await.map(drop).map_err(|error| error.to_string())
+        }
+    })
+}
+
+fn body_config(prompts: &Arc<PromptService>, channels: Vec<String>) -> BodyConfig {
     let zone = {
         let prompts = Arc::clone(prompts);
         move |scope: &Scope| prompts.scheduling_zone(scope)
@@ -53,15 +79,14 @@ pub(crate) fn body_with_channels(
         let prompts = Arc::clone(prompts);
         move |caller: &Caller, name: &str| read_skill(&prompts, caller, name)
     };
-    let setting = BodyConfig {
+    BodyConfig {
         due: Box::new(first_due),
         zone: Box::new(zone),
         skill: Arc::new(skill),
         clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
         gives_orders: Arc::new(embody_mind::quarantine::gives_orders),
         channels,
-    };
-    BodyServer::new(store.clone(), agent.to_owned(), setting).service()
+    }
 }
 
 /// Reads a skill for those who may see skills in a prompt.

@@ -87,6 +87,7 @@ mod tests {
                 folder: folder.map(Into::into),
                 secrets: Vec::new(),
                 reaper: None,
+                stderr: None,
             }))
         };
         let url = |url: &str| digest(&Route::Probe { url: Url::parse(url).unwrap() });

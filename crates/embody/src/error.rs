@@ -16,7 +16,7 @@ const WRONG_USAGE: u8 = 2;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const CAUSE: Style = Style::new().dimmed();
-const HINT: Style = AnsiColor::Cyan.on_default();
+pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
 
 #[derive(Debug)]
 pub(crate) struct CliError {
@@ -32,6 +32,11 @@ impl CliError {
     }
 
     /// An error in the arguments or the configuration.
+    /// Whether the caller wrote something wrong.
+    pub(crate) fn is_usage(&self) -> bool {
+        self.code == WRONG_USAGE
+    }
+
     pub(crate) fn usage(message: impl Display) -> Self {
         Self { code: WRONG_USAGE, ..Self::new(message) }
     }

@@ -15,7 +15,7 @@ use tracing_subscriber::{Layer, fmt};
 const FILE_LIMIT: u64 = 4 * 1024 * 1024;
 
 /// Only an existing workspace gets a log file: reading commands must not create one.
-pub(crate) fn start(workspace: &Path, level: LevelFilter) {
+pub(crate) fn start(workspace: &Path, on_stderr: LevelFilter, in_file: LevelFilter) {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let colours = std::io::stderr().is_terminal()
@@ -25,14 +25,14 @@ pub(crate) fn start(workspace: &Path, level: LevelFilter) {
             .without_time()
             .with_target(false)
             .with_ansi(colours)
-            .with_filter(level);
+            .with_filter(on_stderr);
         let file = open(workspace).map(|file| {
             fmt::layer()
                 .json()
                 .flatten_event(true)
                 .with_span_list(false)
                 .with_writer(Mutex::new(file))
-                .with_filter(level.max(LevelFilter::INFO))
+                .with_filter(in_file.max(LevelFilter::INFO))
         });
         // A subscriber that is already set, as in a test, stays.
         let _ = tracing_subscriber::registry().with(stderr).with(file).try_init();
@@ -60,8 +60,8 @@ mod tests {
     #[test]
     fn a_second_start_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        start(folder.path(), LevelFilter::INFO);
-        start(folder.path(), LevelFilter::TRACE);
+        start(folder.path(), LevelFilter::INFO, LevelFilter::INFO);
+        start(folder.path(), LevelFilter::TRACE, LevelFilter::TRACE);
         tracing::info!("said once");
         let log = fs::read_to_string(folder.path().join("logs/embody.jsonl")).unwrap();
         assert_eq!(log.matches("said once").count(), 1, "{log}");

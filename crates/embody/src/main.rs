@@ -2,6 +2,7 @@
 
 mod app;
 mod approvals;
+mod audit_entries;
 mod broker_setup;
 mod channels;
 mod cli;
@@ -18,12 +19,15 @@ mod prompt_report;
 mod prompt_service;
 mod prompt_tools;
 mod serve;
+mod server_check;
+mod server_tools;
 mod settings;
 mod status;
 mod store;
 mod telemetry;
 mod time;
 mod token_cache;
+mod usage;
 mod web;
 
 use std::process::ExitCode;

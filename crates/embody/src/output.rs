@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use embody_text::visible;
 
-use crate::error::{CliError, ErrorContext};
+use crate::error::{CliError, ErrorContext, HINT};
 
 /// Prints text with styles. Escape sequences other than our styles are escaped on a terminal; untrusted text must have passed
 /// [`printable`] before.
@@ -107,6 +107,11 @@ impl Write for StdoutStream {
 
 pub(crate) fn stderr_line(text: &str) {
     anstream::eprintln!("{}", printable(text));
+}
+
+/// A hint beside a result, as an error has it.
+pub(crate) fn hint(text: &str) {
+    anstream::eprintln!("{HINT}hint:{HINT:#} {}", printable(text));
 }
 
 pub(crate) fn exit_code(is_ok: bool) -> ExitCode {

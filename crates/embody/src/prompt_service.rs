@@ -9,8 +9,8 @@ use embody_agent::turn::{BuiltPrompt, PromptRequest, PromptSource, ToolList};
 use embody_broker::{Description, ServerInstructions, contract_text};
 use embody_mind::{Contract, ContractSource, ZonedNow};
 use embody_prompt::{
-    Audience, Body, BodyPart, Budget, Kind, Layout, Note, PromptInput, Server, Source, Tool, Value, assemble,
-    render,
+    Audience, Body, BodyPart, Budget, Kind, Layout, MissingServer, Note, PromptInput, Server, Source, Tool,
+    Value, assemble, render,
 };
 use embody_store::{Scope, Store};
 use embody_workspace::{AgentName, LoadRequest, LoadedWorkspace, ModelFacts, StoredValues, load};
@@ -80,7 +80,7 @@ impl PromptService {
         tools: ToolList,
     ) -> Result<LoadedPrompt, CliError> {
         let started = Instant::now();
-        let ToolList { tools, servers } = tools;
+        let ToolList { tools, servers, missing } = tools;
         let config = &self.settings.config;
         let (load_request, exposed_task) = self.load_request(request).await?;
         let value =
@@ -88,6 +88,7 @@ impl PromptService {
         let load_request = LoadRequest { tools: tools.iter().map(value).collect(), ..load_request };
         let mut workspace = self.load(load_request).await?;
         add_servers(&mut workspace.input, &servers);
+        workspace.input.missing_servers = missing.into_iter().map(missing_server).collect();
         let layout = layout(config, request, &workspace)?;
         let persona = match layout.wants_persona(&workspace.input) {
             true => self.persona().await,
@@ -162,6 +163,14 @@ impl PromptService {
             Zone::Unknown { .. } => TimeZone::UTC,
         };
         ZonedNow::new(Timestamp::now(), zone)
+    }
+
+    /// The time zone of the workspace; UTC if it names one that does not exist.
+    pub(crate) fn owner_zone(&self) -> TimeZone {
+        match &*self.owner_zone.lock().unwrap_or_else(PoisonError::into_inner) {
+            Zone::Known(zone) => zone.clone(),
+            Zone::Unknown { .. } => TimeZone::UTC,
+        }
     }
 
     fn zone(&self, scope: &Scope) -> Zone {
@@ -319,7 +328,7 @@ impl LoadedPrompt {
             (false, false) => "layout alone",
         };
         let elapsed_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let absent = || (!body.loaded).then(|| format!("there is no {}", body.name));
+        let absent = || (!body.loaded).then(|| format!("{} does not exist", body.name));
         let body_reason = body.reason.clone().or_else(absent);
         let reasons: Vec<String> = body_reason.into_iter().chain(persona.reason.clone()).collect();
         let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
@@ -374,6 +383,12 @@ fn add_servers(input: &mut PromptInput, servers: &ServerInstructions) {
             Value::new(server, SERVERS, Audience::Public)
         })
         .collect();
+}
+
+/// Without the reason: the server's words are for the person.
+fn missing_server(missing: embody_broker::MissingServer) -> Value<MissingServer> {
+    let is_starting = missing.reason.is_none();
+    Value::new(MissingServer { name: missing.name, is_starting }, Source::fixed("broker"), Audience::Public)
 }
 
 fn layout(config: &Config, request: &PromptRequest, loaded: &LoadedWorkspace) -> Result<Layout, CliError> {

@@ -23,8 +23,30 @@ pub(crate) async fn known_tools(
     user: &str,
     owner: &str,
 ) -> Result<ToolList, CliError> {
-    let mut servers = vec![mind(config, store).await?, embedded_body()];
+    let catalogue = known_catalogue(config, store, user, owner).await?;
     let mut pins = Vec::new();
+    if let Some(store) = store {
+        for body in broker_setup::usable_bodies(config, user, owner) {
+            pins.extend(store.pins().get(&body.name, INSTRUCTIONS_PIN).await?);
+        }
+    }
+    let bodies =
+        broker_setup::usable_bodies(config, user, owner).map(|body| (body.name.as_str(), body.instructions));
+    Ok(ToolList {
+        tools: listed(config, &catalogue),
+        servers: ServerInstructions::from_pins(bodies, &pins),
+        missing: Vec::new(),
+    })
+}
+
+/// The embedded tools and those that each server of this user listed last, compared with their pins.
+pub(crate) async fn known_catalogue(
+    config: &Config,
+    store: Option<&Store>,
+    user: &str,
+    owner: &str,
+) -> Result<Catalogue, CliError> {
+    let mut servers = vec![mind(config, store).await?, embedded_body()];
     for body in broker_setup::usable_bodies(config, user, owner) {
         servers.push(ToolServer {
             name: body.name.clone(),
@@ -32,18 +54,12 @@ pub(crate) async fn known_tools(
             is_embedded: false,
             tools: last_seen(store, &body.name).await?.unwrap_or_default().into(),
         });
-        if let Some(store) = store {
-            pins.extend(store.pins().get(&body.name, INSTRUCTIONS_PIN).await?);
-        }
     }
     let sources: Vec<catalogue::Source<'_>> = servers.iter().map(ToolServer::source).collect();
-    let catalogue = match store {
+    Ok(match store {
         Some(store) => CatalogueCache::default().of(store, &sources).await?,
         None => Catalogue::without_pins(&sources),
-    };
-    let bodies =
-        broker_setup::usable_bodies(config, user, owner).map(|body| (body.name.as_str(), body.instructions));
-    Ok(ToolList { tools: listed(config, &catalogue), servers: ServerInstructions::from_pins(bodies, &pins) })
+    })
 }
 
 /// In the order in which hosts see them.

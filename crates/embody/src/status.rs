@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::broker_setup::visible_bodies;
 use crate::config::Config;
 use crate::error::CliError;
+use crate::server_tools::{self, Server};
 use crate::time::{display, rfc3339};
 
 /// Sessions send a heartbeat every twenty seconds; one whose process died looks alive until this has passed.
@@ -29,6 +30,7 @@ pub(crate) const LISTED: usize = 20;
 pub(crate) struct Status {
     pub(crate) store: String,
     pub(crate) bodies: Vec<String>,
+    pub(crate) servers: Vec<Server>,
     pub(crate) now: i64,
     pub(crate) sessions: Vec<BrokerSession>,
     pub(crate) approvals: usize,
@@ -55,6 +57,7 @@ pub(crate) async fn read(
     Ok(Status {
         store: url,
         bodies: bodies(config, user, owner),
+        servers: server_tools::servers(config, Some(store), user, owner).await?,
         now,
         sessions,
         approvals: store.approvals().list(user, ApprovalFilter::Pending, LIMIT).await?.len(),
@@ -81,6 +84,7 @@ impl Status {
         json!({
             "store": self.store,
             "bodies": self.bodies,
+            "servers": self.servers.iter().map(Server::json).collect::<Vec<_>>(),
             "sessions": self.sessions.iter().map(session_json).collect::<Vec<_>>(),
             "pending_approvals": self.approvals,
             "observations_waiting": self.observations,

@@ -124,6 +124,20 @@ pub(crate) async fn wait_until_revoked(store: &Store, token: &str) {
     }
 }
 
+/// Returns when the token of this id has ended: whether it is still stored, so was revoked or has expired. While the store
+/// does not answer, a valid token stays valid.
+pub(crate) async fn wait_until_ended(store: &Store, user: &str, id: &str) -> bool {
+    loop {
+        match store.tokens().validity(user, id).await {
+            Ok(None) => return false,
+            Ok(Some(false)) => return true,
+            Ok(Some(true)) => {}
+            Err(error) => tracing::warn!(reason = %error, "cannot look up whether a token was revoked"),
+        }
+        tokio::time::sleep(TOKEN_CHECK).await;
+    }
+}
+
 impl From<embody_store::Error> for CliError {
     fn from(error: embody_store::Error) -> Self {
         let failure = match error.kind() {

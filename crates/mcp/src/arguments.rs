@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{tool}` cannot be called like this: {problem}")]
+#[error("invalid arguments of `{tool}`: {problem}")]
 pub struct ArgumentsError {
     pub tool: &'static str,
     pub problem: String,
@@ -57,7 +57,7 @@ fn problems(given: &Map<String, Value>, schema: &Value) -> Vec<String> {
     if !unknown.is_empty() {
         let known: Vec<String> = known.keys().map(|key| format!("`{key}`")).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        problems.push(format!("it has no argument {}; it knows {known}", unknown.join(", ")));
+        problems.push(format!("unknown argument {}; the arguments are {known}", unknown.join(", ")));
     }
     for key in
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
@@ -73,7 +73,7 @@ fn problems(given: &Map<String, Value>, schema: &Value) -> Vec<String> {
                 types.iter().copied().filter(|name| *name != "null").map(with_article).collect();
             problems.push(format!("`{key}` is {}; it must be {}", name_of(value), expected.join(" or ")));
         } else if value.as_i64().is_some_and(|number| number < minimum(known.get(key))) {
-            problems.push(format!("`{key}` is `{value}`; the least is {}", minimum(known.get(key))));
+            problems.push(format!("`{key}` is `{value}`; the minimum is {}", minimum(known.get(key))));
         }
     }
     problems
@@ -161,10 +161,10 @@ mod tests {
     fn what_is_wrong_is_named() {
         assert_eq!(
             refusal(json!({ "text": "a", "txet": 1, "x": 2 })),
-            "`sample` cannot be called like this: it has no argument `txet`, `x`; it knows `limit`, `tags`, `text`"
+            "invalid arguments of `sample`: unknown argument `txet`, `x`; the arguments are `limit`, `tags`, `text`"
         );
-        assert_eq!(refusal(json!({})), "`sample` cannot be called like this: `text` is missing");
-        assert_eq!(refusal(Value::Null), "`sample` cannot be called like this: `text` is missing");
+        assert_eq!(refusal(json!({})), "invalid arguments of `sample`: `text` is missing");
+        assert_eq!(refusal(Value::Null), "invalid arguments of `sample`: `text` is missing");
         assert!(refusal(json!({ "text": 3 })).ends_with("`text` is a number; it must be a string"));
         assert!(
             refusal(json!({ "text": "a", "limit": "3" }))
@@ -174,7 +174,7 @@ mod tests {
             refusal(json!({ "text": "a", "limit": 2.5 }))
                 .ends_with("`limit` is a number; it must be a whole number")
         );
-        assert!(refusal(json!({ "text": "a", "limit": -1 })).ends_with("`limit` is `-1`; the least is 0"));
+        assert!(refusal(json!({ "text": "a", "limit": -1 })).ends_with("`limit` is `-1`; the minimum is 0"));
         assert!(refusal(json!([])).ends_with("the arguments are an array, not an object"));
         assert!(
             refusal(json!({ "text": "a", "tags": [1] })).contains("string"),

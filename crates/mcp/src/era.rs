@@ -55,13 +55,11 @@ pub(crate) fn success(result: Map<String, Value>) -> Outcome {
 
 pub(crate) fn error_outcome(why: RequestError, method: &str, era: Era) -> Outcome {
     match why {
-        RequestError::MethodNotFound => {
-            failure(code::METHOD_NOT_FOUND, format!("there is no method `{method}`"))
-        }
+        RequestError::MethodNotFound => failure(code::METHOD_NOT_FOUND, format!("unknown method `{method}`")),
         RequestError::InvalidParams(message) => failure(code::INVALID_PARAMS, message),
         RequestError::ResourceNotFound(uri) => {
             let code = if era == Era::Stateless { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND };
-            failure_with(code, format!("there is no resource `{uri}`"), Some(json!({"uri": uri})))
+            failure_with(code, format!("unknown resource `{uri}`"), Some(json!({"uri": uri})))
         }
         RequestError::MissingCapability(capability) => {
             let mut needed = Map::new();

@@ -111,7 +111,7 @@ pub fn single_page(
 ) -> Result<Map<String, Value>, RequestError> {
     if let Some(cursor) = cursor {
         let cursor: String = cursor.chars().take(64).collect();
-        return Err(RequestError::InvalidParams(format!("there is no page `{cursor}`")));
+        return Err(RequestError::InvalidParams(format!("unknown cursor `{cursor}`")));
     }
     let mut result = Map::new();
     result.insert(name.to_owned(), list);

@@ -42,7 +42,7 @@ impl<H: ServerHandler> Server<H> {
                 let on = method == "resources/subscribe";
                 if !self.changes.set_subscribed(&call.host, &text(&params, "uri")?, on) {
                     return Err(RequestError::InvalidParams(
-                        "this session watches too many resources".to_owned(),
+                        "this session has too many resource subscriptions".to_owned(),
                     ));
                 }
                 return Ok(Map::new());
@@ -108,7 +108,7 @@ impl<H: ServerHandler> Server<H> {
     ) -> Result<Map<String, Value>, RequestError> {
         let level = params.get("level").cloned().unwrap_or_default();
         let level: LogLevel = serde_json::from_value(level.clone())
-            .map_err(|_| RequestError::InvalidParams(format!("there is no log level {level}")))?;
+            .map_err(|_| RequestError::InvalidParams(format!("unknown log level {level}")))?;
         self.changes.set_level(&call.host, level);
         Ok(Map::new())
     }
@@ -202,7 +202,7 @@ fn parse_request(
     let cursor = || match params.get("cursor") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(cursor)) => Ok(Some(cursor.clone())),
-        Some(other) => Err(RequestError::InvalidParams(format!("the cursor {other} is not a text"))),
+        Some(other) => Err(RequestError::InvalidParams(format!("the cursor {other} is not a string"))),
     };
     Ok(match method {
         "tools/list" if can.tools => ClientRequest::Tools { cursor: cursor()? },
@@ -260,7 +260,7 @@ fn arguments(params: &Map<String, Value>) -> Result<Map<String, Value>, RequestE
 fn text(params: &Map<String, Value>, name: &str) -> Result<String, RequestError> {
     let text = params.get(name).and_then(Value::as_str);
     text.map(str::to_owned).ok_or_else(|| {
-        RequestError::InvalidParams(format!("the parameter `{name}` is missing or not a text"))
+        RequestError::InvalidParams(format!("the parameter `{name}` is missing or not a string"))
     })
 }
 

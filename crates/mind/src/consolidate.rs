@@ -16,7 +16,7 @@ use embody_store::{Lease, Scope, Store};
 
 use crate::ZonedNow;
 use crate::error::{Error, Result};
-use crate::reflect::fold;
+use embody_text::fold::fold;
 
 /// No run takes longer; a run whose process died blocks the next one for at most this time.
 const LEASE: Duration = Duration::from_secs(300);
@@ -79,7 +79,7 @@ pub async fn consolidate(
 ) -> Result<ConsolidationOutcome> {
     if !(1..=1000).contains(&policy.memories) {
         let problem =
-            format!("the policy looks at `{}` memories in a run; 1 to 1000 are allowed", policy.memories);
+            format!("the policy covers `{}` memories in a run; 1 to 1000 are allowed", policy.memories);
         return Err(Error::Arguments { tool: "consolidate", problem });
     }
     let at = now.micros();

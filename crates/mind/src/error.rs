@@ -8,19 +8,19 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("`{tool}` cannot be called like this: {problem}")]
+    #[error("invalid arguments of `{tool}`: {problem}")]
     Arguments { tool: &'static str, problem: String },
-    #[error("the instructions have version `{version}` by now; nothing was changed, read them and try again")]
+    #[error("the instructions are now at version `{version}`; nothing was changed; read them and try again")]
     Stale { version: i64, instructions: String },
     #[error("the memory `{id}` is quarantined: only the owner decides about it")]
     Quarantined { id: String },
     #[error("{what}: only the owner can do that")]
     OwnerOnly { what: String },
-    #[error("there is no page `{cursor}`")]
+    #[error("unknown cursor `{cursor}`")]
     NoPage { cursor: String },
     #[error("the mind's contract is not available: {}", reasons.join("; "))]
     NoContract { reasons: Vec<String> },
-    #[error("there is no resource `{uri}`")]
+    #[error("unknown resource `{uri}`")]
     NoResource { uri: String },
     #[error(transparent)]
     Store(#[from] embody_store::Error),

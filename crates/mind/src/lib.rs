@@ -13,6 +13,7 @@ mod instructions;
 mod memory;
 mod mind;
 mod observe;
+mod proposals;
 pub mod quarantine;
 mod reflect;
 mod resources;
@@ -36,7 +37,8 @@ pub use self::observe::{
     Flag, FlagSource, Observation, Observe, ObservedCall, Related as RelatedMemory, ReplayProgress, observe,
     replay,
 };
-pub use self::reflect::{Noted, ProposalDecision, Reflect, Reflection, Related};
+pub use self::proposals::ProposalDecision;
+pub use self::reflect::{Noted, Reflect, Reflection, Related};
 pub use self::resources::json_text;
 pub use self::resources::{Resource, ResourcePage, ResourceText};
 pub use self::tools::Tool;

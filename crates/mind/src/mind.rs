@@ -148,7 +148,7 @@ impl ContractSource {
         let assembling = (self.assemble)(scope.clone(), now.clone());
         let contract = tokio::time::timeout(TIME_LIMIT, assembling)
             .await
-            .map_err(|_| format!("the contract was not there within {} seconds", TIME_LIMIT.as_secs()))??;
+            .map_err(|_| format!("the contract was not available within {} s", TIME_LIMIT.as_secs()))??;
         if contract.text.trim().is_empty() {
             return Err("the contract is empty".to_owned());
         }

@@ -73,7 +73,7 @@ impl Tool {
             Self::UpdateInstructions => "Change the standing instructions",
             Self::Observe => "Observe a tool call",
             Self::Reflect => "Reflect on what was said",
-            Self::Context => "What is going on",
+            Self::Context => "Show the current context",
             Self::ListMemoryFiles => "Count memories",
             Self::GetSystemPrompt => "Who you are",
         }

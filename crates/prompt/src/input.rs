@@ -27,6 +27,8 @@ pub struct PromptInput {
     pub tools: Vec<Value<Tool>>,
     /// The instructions of the servers behind those tools.
     pub servers: Vec<Value<Server>>,
+    /// Servers whose tools are not available now.
+    pub missing_servers: Vec<Value<MissingServer>>,
     pub native_tools: bool,
     pub channel: Option<Value<String>>,
     pub now: Value<LocalTime>,
@@ -59,6 +61,7 @@ impl PromptInput {
             workspace_files: Vec::new(),
             tools: Vec::new(),
             servers: Vec::new(),
+            missing_servers: Vec::new(),
             native_tools: true,
             channel: None,
             now,
@@ -166,6 +169,13 @@ pub struct Tool {
     pub name: String,
     pub description: String,
     pub schema: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MissingServer {
+    pub name: String,
+    /// Whether its first start is in progress; otherwise it has failed.
+    pub is_starting: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -37,9 +37,9 @@ pub use audience::{Audience, Value};
 pub use budget::Budget;
 pub use escape::{escaped_json, hidden_characters, without_hidden, without_template_marks};
 pub use input::{
-    Agent, Body, BodyPart, Directories, HostFacts, Identity, LocalTime, ProjectFile, PromptInput,
-    RequestFacts, Responsibility, Sandbox, Server, Skill, Step, StepState, Task, Tool, UserProfile,
-    WorkspaceFile,
+    Agent, Body, BodyPart, Directories, HostFacts, Identity, LocalTime, MissingServer, ProjectFile,
+    PromptInput, RequestFacts, Responsibility, Sandbox, Server, Skill, Step, StepState, Task, Tool,
+    UserProfile, WorkspaceFile,
 };
 pub use layout::{Dialect, Layout, SEPARATOR};
 pub use render::{Part, RenderedPrompt, Span, render};

@@ -80,7 +80,7 @@ fn read_flags(flags: String) -> sqlx::Result<Vec<String>> {
 
 fn read_status(name: String) -> sqlx::Result<ApprovalStatus> {
     ApprovalStatus::from_name(&name)
-        .ok_or_else(|| sqlx::Error::Decode(format!("`{name}` is no status").into()))
+        .ok_or_else(|| sqlx::Error::Decode(format!("unknown status `{name}`").into()))
 }
 
 impl Approval {
@@ -96,6 +96,12 @@ impl Approval {
 pub enum ApprovalFilter {
     Pending,
     All,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApprovalCounts {
+    pub asked: i64,
+    pub expired: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -245,6 +251,9 @@ const DECIDE: &str = concat!(
 const USE: &str = "UPDATE approvals SET status = 'used', used_at = $8 \
      WHERE user_id = $1 AND id = $2 AND body = $3 AND tool = $4 AND digest = $5 AND pin = $6 AND policy = $7 \
      AND status = 'approved' AND expires_at > $8";
+const COUNTS: &str = "SELECT count(CASE WHEN created_at >= $2 AND created_at < $3 THEN 1 END), \
+     count(CASE WHEN expires_at >= $2 AND expires_at < $3 AND expires_at <= $4 \
+     AND status IN ('pending', 'approved', 'expired') THEN 1 END) FROM approvals WHERE user_id = $1";
 const EXPIRE: Sql = claim_sql!(
     "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM approvals \
      WHERE status IN ('pending', 'approved') AND expires_at <= $1 ORDER BY expires_at LIMIT +$2",
@@ -261,7 +270,7 @@ const PRUNE: Sql = claim_sql!(
 
 impl Approvals<'_> {
     pub async fn get(self, user: &str, id: &str) -> Result<Option<Approval>> {
-        one(&mut self.store.reader().await?, user, id).await
+        fetch_approval(&mut self.store.reader().await?, user, id).await
     }
 
     pub async fn list(self, user: &str, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>> {
@@ -272,6 +281,15 @@ impl Approvals<'_> {
             ApprovalFilter::All => conn.fetch_all(LIST, args![user, limit]).await?,
         };
         Ok(found.into_iter().map(|approval| approval.shown_at(now)).collect())
+    }
+
+    /// How many approvals of the user were asked for, and how many expired, in a time; `until` is not part of it. Those that
+    /// were pruned do not count.
+    pub async fn count_between(self, user: &str, since: i64, until: i64) -> Result<ApprovalCounts> {
+        let mut conn = self.store.reader().await?;
+        let now = clock(&mut conn).await?;
+        let (asked, expired) = conn.fetch_one(COUNTS, args![user, since, until, now]).await?;
+        Ok(ApprovalCounts { asked, expired })
     }
 
     /// The approval of this id, of any user. For the operator.
@@ -390,7 +408,7 @@ impl Approvals<'_> {
     }
 }
 
-async fn one(conn: &mut Conn, user: &str, id: &str) -> Result<Option<Approval>> {
+async fn fetch_approval(conn: &mut Conn, user: &str, id: &str) -> Result<Option<Approval>> {
     let now = clock(conn).await?;
     let found: Option<Approval> = conn.fetch_optional(ONE, args![user, id]).await?;
     Ok(found.map(|approval| approval.shown_at(now)))
@@ -432,7 +450,8 @@ async fn ask(conn: &mut Conn, ask: &ApprovalRequest, digest: &str) -> Result<Ask
         }
         expired = Some(conn.fetch_one(EXPIRE_ONE, args![&found.user, &found.id, now]).await?);
     }
-    Err(Error::new(ErrorKind::Busy, "the approval was asked for by too many at once").hint("try again"))
+    Err(Error::new(ErrorKind::Busy, "too many callers requested this approval at the same time")
+        .hint("try again"))
 }
 
 fn row(ask: &ApprovalRequest, digest: &str, id: &str, now: i64) -> Vec<Value> {
@@ -489,7 +508,9 @@ async fn decide(conn: &mut Conn, decide: DecideApproval) -> Result<DecideOutcome
         conn.notify(Topic::Approvals).await?;
         return Ok(DecideOutcome::Decided(approval));
     }
-    Ok(one(conn, &decide.user, &decide.id).await?.map_or(DecideOutcome::Missing, DecideOutcome::NotPending))
+    Ok(fetch_approval(conn, &decide.user, &decide.id)
+        .await?
+        .map_or(DecideOutcome::Missing, DecideOutcome::NotPending))
 }
 
 /// Uses the approval; if it cannot be used, why.
@@ -502,7 +523,9 @@ async fn consume(conn: &mut Conn, wanted: &UseApproval) -> Result<Option<Unusabl
         conn.notify(Topic::Approvals).await?;
         return Ok(None);
     }
-    let Some(found) = one(conn, user, id).await? else { return Ok(Some(UnusableApproval::Missing)) };
+    let Some(found) = fetch_approval(conn, user, id).await? else {
+        return Ok(Some(UnusableApproval::Missing));
+    };
     let bound = (found.body.as_str(), found.tool.as_str(), found.digest.as_str(), &found.pin, &found.policy);
     Ok(Some(match found.status {
         _ if bound != (body, tool, digest, pin, policy) => UnusableApproval::OtherCall,

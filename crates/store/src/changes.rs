@@ -164,7 +164,7 @@ impl Hub {
 }
 
 /// Interval of polling a SQLite file.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval of notifying all topics where changes are not announced.
 const POLL: Duration = Duration::from_millis(500);
 /// Backoff after the file or the server failed, at first and at most.
@@ -180,8 +180,8 @@ async fn watch(hub: Arc<Hub>, url: DatabaseUrl) {
     loop {
         hub.watched().await;
         let ended = match &url {
-            DatabaseUrl::Memory => poll(&hub, LOOK).await,
-            DatabaseUrl::File(path) => look(&hub, path, &mut rest).await,
+            DatabaseUrl::Memory => poll(&hub, POLL_INTERVAL).await,
+            DatabaseUrl::File(path) => poll_file(&hub, path, &mut rest).await,
             DatabaseUrl::Postgres { direct_url: None, .. } => poll(&hub, POLL).await,
             DatabaseUrl::Postgres { direct_url: Some(url), .. } => listen(&hub, url, &mut rest).await,
         };
@@ -215,7 +215,7 @@ async fn poll(hub: &Hub, every: Duration) -> Result<()> {
     Ok(())
 }
 
-async fn look(hub: &Hub, path: &Path, rest: &mut Duration) -> Result<()> {
+async fn poll_file(hub: &Hub, path: &Path, rest: &mut Duration) -> Result<()> {
     let mut conn = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(false)
@@ -229,7 +229,7 @@ async fn look(hub: &Hub, path: &Path, rest: &mut Duration) -> Result<()> {
     hub.notify_all();
     *rest = FIRST_REST;
     while hub.is_watched() {
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
         let now = data_version(&mut conn).await?;
         if now != before {
             before = now;

@@ -1,7 +1,8 @@
 //! Commitments that people made, until they are done, dropped or lapsed. Nothing is deleted.
 
 use crate::areas::Commitments;
-use crate::db::{Conn, args, from_row, names, transaction};
+use crate::audit::Action;
+use crate::db::{Conn, args, audited, from_row, names};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mind_log::NewLogEntry;
 use crate::store::{Scope, check_name, check_text, new_id};
@@ -97,7 +98,8 @@ impl Commitments<'_> {
         count(&mut self.store.reader().await?, scope, status).await
     }
 
-    /// Settles an open or lapsed commitment, or opens one again. Setting the status it has changes nothing.
+    /// Settles an open or lapsed commitment, or opens one again. Setting the status it has changes nothing. For
+    /// operators.
     pub async fn set_status(
         self,
         scope: &Scope,
@@ -106,13 +108,15 @@ impl Commitments<'_> {
         at: i64,
     ) -> Result<Commitment> {
         let (scope, id) = (scope.clone(), id.to_owned());
-        transaction!(self.store, |conn| {
+        audited!(self.store, |tx| {
             let values = args![scope.user(), scope.agent(), &id, status.name(), at];
             let sql = "UPDATE commitments SET status = $4, changed_at = $5 \
                  WHERE user_id = $1 AND agent = $2 AND id = $3 AND status <> $4";
-            conn.execute(sql, values).await?;
-            one(conn, &scope, &id).await?.ok_or_else(|| {
-                Error::new(ErrorKind::NotFound, format!("there is no commitment `{id}`"))
+            if tx.conn.execute(sql, values).await? > 0 {
+                tx.operation(scope.user(), Action::CommitmentSettled, &id, Some(status.name()))?;
+            }
+            fetch_commitment(&mut tx.conn, &scope, &id).await?.ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, format!("unknown commitment `{id}`"))
                     .hint("`embody memory commitments` lists them; `--user` and `--agent` select the user and the agent")
             })
         })
@@ -150,7 +154,7 @@ pub(crate) async fn add(
         let values = args![scope.user(), scope.agent(), &there.id, due_at, entry.at];
         let sql = "UPDATE commitments SET due_at = $4, changed_at = $5 WHERE user_id = $1 AND agent = $2 AND id = $3";
         conn.execute(sql, values).await?;
-        return one(conn, scope, &there.id).await;
+        return fetch_commitment(conn, scope, &there.id).await;
     }
     if count(conn, scope, CommitmentStatus::Open).await? >= MOST_OPEN {
         return Ok(None);
@@ -197,10 +201,10 @@ pub(crate) async fn settle(
     let sql = "UPDATE commitments SET status = $4, changed_at = $5 \
          WHERE user_id = $1 AND agent = $2 AND id = $3 AND status = 'open'";
     let changed = conn.execute(sql, args![scope.user(), scope.agent(), id, status.name(), at]).await?;
-    if changed == 0 { Ok(None) } else { one(conn, scope, id).await }
+    if changed == 0 { Ok(None) } else { fetch_commitment(conn, scope, id).await }
 }
 
-async fn one(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Option<Commitment>> {
+async fn fetch_commitment(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Option<Commitment>> {
     conn.fetch_optional(ONE, args![scope.user(), scope.agent(), id]).await
 }
 

@@ -4,7 +4,8 @@
 //! commitments can always be restored, pruned log entries only while they are in the archive.
 
 use crate::areas::Consolidations;
-use crate::db::{Conn, Sql, Value, args, from_row, listed, transaction};
+use crate::audit::Action;
+use crate::db::{Conn, Sql, Value, args, audited, from_row, listed, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{self, Lease, LeaseStatus, LeasedRow, clock};
 use crate::memories::{Merge, alike};
@@ -170,7 +171,11 @@ impl Consolidations<'_> {
     /// Restores what a run merged, lapsed and pruned. Undoing twice changes nothing.
     pub async fn undo(self, scope: &Scope, run: &str, at: i64) -> Result<UndoResult> {
         let (scope, run) = (scope.clone(), run.to_owned());
-        transaction!(self.store, |conn| undo(conn, &scope, &run, at).await)
+        audited!(self.store, |tx| {
+            let undone = undo(&mut tx.conn, &scope, &run, at).await?;
+            tx.operation(scope.user(), Action::ConsolidationUndone, &run, Some(scope.agent()))?;
+            Ok(undone)
+        })
     }
 }
 
@@ -372,7 +377,7 @@ async fn exists(conn: &mut Conn, scope: &Scope, run: &str) -> Result<bool> {
 }
 
 fn missing(run: &str) -> Error {
-    Error::new(ErrorKind::NotFound, format!("there is no consolidation `{run}`")).hint(
+    Error::new(ErrorKind::NotFound, format!("unknown consolidation `{run}`")).hint(
         "`embody memory consolidations` lists them; `--user` and `--agent` select the user and the agent",
     )
 }

@@ -87,7 +87,7 @@ impl Error {
                 (ErrorKind::ReadOnly, "check the permissions of the file and of its folder")
             }
             Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => {
-                (ErrorKind::Full, "free some space; nothing was half-written")
+                (ErrorKind::Full, "free some space; no write was left incomplete")
             }
             _ => (ErrorKind::Other, "check the file, its folder and their permissions"),
         };
@@ -97,22 +97,22 @@ impl Error {
     fn of(kind: ErrorKind, source: sqlx::Error) -> Self {
         let (message, hint) = match kind {
             ErrorKind::Conflict => ("it exists already", None),
-            ErrorKind::Busy => ("the database was kept busy by others for too long", Some("try again")),
-            ErrorKind::Full => ("the disk is full", Some("free some space; nothing was half-written")),
+            ErrorKind::Busy => ("the database was locked by other processes for too long", Some("try again")),
+            ErrorKind::Full => ("the disk is full", Some("free some space; no write was left incomplete")),
             ErrorKind::ReadOnly => (
                 "the database cannot be written",
                 Some("check the permissions of the file and of its folder"),
             ),
             ErrorKind::Corrupt => (
                 "the file is not a database, or a damaged one",
-                Some("put a backup in its place, or move it away to begin a new one"),
+                Some("restore a backup, or move the file away to start a new database"),
             ),
             ErrorKind::Unreachable => (
                 "the database server does not answer",
                 Some("check that it runs and that `store.url` names it"),
             ),
             ErrorKind::Denied => (
-                "the database server refuses us",
+                "the database server refuses the connection",
                 Some("check the user, the password and the database in `store.url`"),
             ),
             _ => ("the database reports an error", None),

@@ -81,7 +81,7 @@ from_row! {
 
 fn read_state(name: String) -> Result<IncomingState> {
     IncomingState::from_name(&name).ok_or_else(|| {
-        Error::new(ErrorKind::Corrupt, format!("an incoming message is `{name}`, which is no state"))
+        Error::new(ErrorKind::Corrupt, format!("an incoming message has the unknown state `{name}`"))
     })
 }
 
@@ -174,7 +174,7 @@ const EXPIRE: Sql = claim_sql!(
      WHERE channel = $3 AND state = 'working' AND lease_until <= $1 ORDER BY lease_until LIMIT +$2",
     concat!(
         ") UPDATE incoming SET state = 'unknown', finished_at = $1, lease_owner = NULL, \
-         reason = 'whoever worked on it was gone before it ended' FROM picked \
+         reason = 'the process that worked on it ended before it was done' FROM picked \
          WHERE user_id = picked_user AND id = picked_id RETURNING ",
         columns!("state")
     ),
@@ -252,7 +252,10 @@ impl IncomingQueue<'_> {
     /// until it has expired.
     pub async fn finish(self, claim: &IncomingClaim, finish: FinishIncoming) -> Result<LeaseStatus> {
         if matches!(finish.state, IncomingState::Waiting | IncomingState::Working) {
-            return Err(Error::invalid(format!("work cannot end as `{}`", finish.state.name())));
+            return Err(Error::invalid(format!(
+                "an incoming message cannot end in the state `{}`",
+                finish.state.name()
+            )));
         }
         if finish.replies.len() > REPLIES_LIMIT {
             return Err(Error::invalid(format!(
@@ -411,7 +414,7 @@ fn waiting_or_failed(new: NewIncoming, at: i64, fits: bool) -> Incoming {
         created_at: at,
         started_at: None,
         finished_at: (!fits).then_some(at),
-        reason: (!fits).then(|| format!("{OPEN_LIMIT} messages of this user wait already")),
+        reason: (!fits).then(|| format!("{OPEN_LIMIT} messages of this user are already waiting")),
     }
 }
 

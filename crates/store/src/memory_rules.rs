@@ -176,7 +176,7 @@ impl MemoryRuleScans<'_> {
     pub async fn record_scan(self, scope: &Scope, scan: MemoryRuleScan) -> Result<()> {
         if scan.restricting.len() + scan.harmless.len() > 2 * MOST as usize {
             return Err(Error::invalid(format!(
-                "{} memory rules are too many at once; {} are allowed",
+                "{} memory rules at once; {} are allowed",
                 scan.restricting.len() + scan.harmless.len(),
                 2 * MOST
             )));
@@ -187,7 +187,12 @@ impl MemoryRuleScans<'_> {
 }
 
 /// Follows a change of a memory's status: one that becomes active is scanned again.
-pub(crate) async fn follow(conn: &mut Conn, scope: &Scope, seq: i64, after: &Memory) -> Result<()> {
+pub(crate) async fn on_status_changed(
+    conn: &mut Conn,
+    scope: &Scope,
+    seq: i64,
+    after: &Memory,
+) -> Result<()> {
     let lane = match after.status {
         MemoryStatus::Forgotten => {
             let sql = "DELETE FROM mind_cautions WHERE user_id = $1 AND agent = $2 AND seq = $3";

@@ -84,7 +84,7 @@ from_row! {
 
 fn read_state(name: String) -> Result<OutgoingState> {
     OutgoingState::from_name(&name).ok_or_else(|| {
-        Error::new(ErrorKind::Corrupt, format!("an outgoing message is `{name}`, which is no state"))
+        Error::new(ErrorKind::Corrupt, format!("an outgoing message has the unknown state `{name}`"))
     })
 }
 
@@ -173,7 +173,7 @@ const EXPIRE: Sql = claim_sql!(
     concat!(
         ") UPDATE outgoing SET state = CASE WHEN parts_begun > parts_sent THEN 'unknown' ELSE 'waiting' END, \
          finished_at = CASE WHEN parts_begun > parts_sent THEN $1 ELSE NULL END, \
-         reason = 'whoever sent it was gone before it ended', lease_owner = NULL, lease_until = 0 FROM picked \
+         reason = 'the process that sent it ended before it was done', lease_owner = NULL, lease_until = 0 FROM picked \
          WHERE user_id = picked_user AND id = picked_id RETURNING ",
         columns!("state")
     ),
@@ -200,7 +200,7 @@ impl OutgoingQueue<'_> {
             let user = new.scope.user().to_owned();
             lock_order(conn, "out", std::iter::once((new.channel.as_str(), new.to.as_str()))).await?;
             if is_full(conn, &user).await? {
-                let message = format!("{OPEN_LIMIT} messages of `{user}` wait to leave");
+                let message = format!("{OPEN_LIMIT} messages of `{user}` wait to be sent");
                 return Err(Error::new(ErrorKind::Full, message)
                     .hint("see the log for why the channel does not send them"));
             }
@@ -258,7 +258,7 @@ impl OutgoingQueue<'_> {
                 Some((begun,)) => Err(Error::new(
                     ErrorKind::Conflict,
                     format!(
-                        "the part `{part}` of the message `{id}` cannot begin: the next one is `{begun}`"
+                        "the part `{part}` of the message `{id}` cannot be sent: the next part is `{begun}`"
                     ),
                 )),
             }
@@ -364,7 +364,7 @@ pub(crate) async fn add_replies(conn: &mut Conn, replies: Vec<NewOutgoing>) -> R
         let mut outgoing = waiting(new, at);
         if is_full(conn, &outgoing.user).await? {
             outgoing.state = OutgoingState::Failed;
-            outgoing.reason = Some(format!("{OPEN_LIMIT} messages of this user wait to leave"));
+            outgoing.reason = Some(format!("{OPEN_LIMIT} messages of this user wait to be sent"));
             outgoing.finished_at = Some(at);
         }
         insert(conn, &outgoing).await?;

@@ -302,7 +302,7 @@ async fn update(conn: &mut Conn, pin: ToolPin) -> Result<ToolPin> {
         &pin.tool,
         &pin.pinned.text,
         &pin.pinned.hash,
-        stored(pin.accepted, pin.is_new),
+        accepted_column(pin.accepted, pin.is_new),
         seen_text,
         seen_hash,
         pin.changed_at,
@@ -317,7 +317,7 @@ async fn update(conn: &mut Conn, pin: ToolPin) -> Result<ToolPin> {
 const NEW: i64 = 2;
 const HELD_NEW: i64 = 3;
 
-fn stored(is_accepted: bool, is_new: bool) -> i64 {
+fn accepted_column(is_accepted: bool, is_new: bool) -> i64 {
     match (is_accepted, is_new) {
         (false, false) => 0,
         (false, true) => HELD_NEW,
@@ -388,7 +388,7 @@ fn compare(mut pin: ToolPin, seen: &SeenTool) -> (ToolPin, Comparison) {
 }
 
 async fn record(conn: &mut Conn, seen: SeenTool, at: i64, is_late: bool) -> Result<PinState> {
-    let accepted = stored(seen.acceptable, is_late);
+    let accepted = accepted_column(seen.acceptable, is_late);
     let sql = "INSERT INTO tool_pins (body, tool, definition, hash, accepted, first_seen_at, changed_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (body, tool) DO NOTHING";
     let values = args![&seen.body, &seen.tool, &seen.definition.text, &seen.definition.hash, accepted, at];

@@ -126,9 +126,11 @@ impl Proposals<'_> {
     pub async fn dismiss(self, scope: &Scope, decide: DecideProposal) -> Result<Proposal> {
         check_name("writer", &decide.by)?;
         let scope = scope.clone();
-        transaction!(self.store, |conn| {
-            set_status(conn, &scope, &decide, ProposalStatus::Dismissed).await?;
-            expect(conn, &scope, &decide.id).await
+        audited!(self.store, |tx| {
+            if set_status(&mut tx.conn, &scope, &decide, ProposalStatus::Dismissed).await? {
+                tx.operation(scope.user(), Action::ProposalDismissed, &decide.id, Some(&decide.by))?;
+            }
+            expect(&mut tx.conn, &scope, &decide.id).await
         })
     }
 
@@ -240,7 +242,7 @@ pub(crate) async fn add(
 
 async fn expect(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Proposal> {
     conn.fetch_optional(ONE, key(scope, id)).await?.ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, format!("there is no proposal `{id}`"))
+        Error::new(ErrorKind::NotFound, format!("unknown proposal `{id}`"))
             .hint("`embody instructions proposals` lists them; `--user` and `--agent` select the user and the agent")
     })
 }

@@ -97,7 +97,7 @@ impl Receipts<'_> {
         let hash = hasher.finalize().to_hex();
         if hash.as_str() != new.hash {
             return Err(Error::invalid(format!(
-                "the parts of the prompt hash to `{hash}`, not to `{}`",
+                "the hash of the prompt's parts is `{hash}`, not `{}`",
                 new.hash
             )));
         }
@@ -128,7 +128,7 @@ impl Receipts<'_> {
         let parts: Vec<(i64, Vec<u8>, Option<String>)> =
             self.store.fetch_all(sql, args![&receipt.user, &receipt.id]).await?;
         let corrupt = || {
-            let message = format!("receipt `{}` no longer gives the text that was sent", receipt.id);
+            let message = format!("receipt `{}` no longer reproduces the text that was sent", receipt.id);
             Error::new(ErrorKind::Corrupt, message)
         };
         let mut sent = SentRequest::default();

@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use crate::areas::Schedules;
+use crate::audit::Action;
 use crate::changes::Topic;
-use crate::db::{Conn, Lenient, Sql, Value, WithFence, args, flag, from_row, names, transaction};
+use crate::db::{Conn, Lenient, Sql, Value, WithFence, args, audited, flag, from_row, names, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{
     self, Lease, LeaseStatus, LeasedRow, check_duration, claim_sql, clock, finish_sql, later, renew_sql,
@@ -154,11 +155,13 @@ pub enum RunStart {
 pub enum RunOutcome {
     Done,
     Failed,
+    /// Not run, for the reason in its output.
+    Skipped,
     /// Stopped, or the runner was gone before the end.
     Unknown,
 }
 
-names! { RunOutcome { Done = "done", Failed = "failed", Unknown = "unknown" } }
+names! { RunOutcome { Done = "done", Failed = "failed", Skipped = "skipped", Unknown = "unknown" } }
 
 #[derive(Clone, Debug)]
 pub struct FinishRun {
@@ -196,9 +199,8 @@ from_row! {
 }
 
 fn read_outcome(name: String) -> Result<RunOutcome> {
-    RunOutcome::from_name(&name).ok_or_else(|| {
-        Error::new(ErrorKind::Corrupt, format!("a run ended as `{name}`, which is no outcome"))
-    })
+    RunOutcome::from_name(&name)
+        .ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("a run has the unknown outcome `{name}`")))
 }
 
 macro_rules! columns {
@@ -278,10 +280,10 @@ impl Schedules<'_> {
         let row = schedule.clone();
         let origins = serde_json::to_string(&row.origins)
             .map_err(|error| Error::invalid("the origins cannot be written").because(error))?;
-        let added = transaction!(self.store, |conn| {
+        let added = audited!(self.store, |tx| {
             let values = args![
-                row.user,
-                row.id,
+                &row.user,
+                &row.id,
                 row.agent,
                 row.cron,
                 row.timezone,
@@ -296,8 +298,12 @@ impl Schedules<'_> {
                 row.quarantined,
                 origins
             ];
-            let added = conn.execute(ADD, values).await?;
-            conn.notify(Topic::Schedules).await?;
+            let added = tx.conn.execute(ADD, values).await?;
+            tx.conn.notify(Topic::Schedules).await?;
+            // What an agent adds is on record as its call.
+            if added > 0 && row.origin == ScheduleOrigin::Owner {
+                tx.operation(&row.user, Action::ScheduleAdded, &row.id, None)?;
+            }
             Ok(added)
         })?;
         Ok(match added {
@@ -315,25 +321,32 @@ impl Schedules<'_> {
         self.store.fetch_all(LIST, args![user, after, limit]).await
     }
 
-    /// Removes a schedule; returns whether there was one. A run in progress can still be finished, and past ones stay.
+    /// For operators. Removes a schedule; returns whether there was one. A run in progress can still be finished, and past ones stay.
     pub async fn remove(self, user: &str, id: &str) -> Result<bool> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        transaction!(self.store, |conn| {
+        audited!(self.store, |tx| {
             let sql = "DELETE FROM schedules WHERE user_id = $1 AND id = $2";
-            let removed = conn.execute(sql, args![user, id]).await?;
-            conn.notify(Topic::Schedules).await?;
+            let removed = tx.conn.execute(sql, args![&user, &id]).await?;
+            tx.conn.notify(Topic::Schedules).await?;
+            if removed > 0 {
+                tx.operation(&user, Action::ScheduleRemoved, &id, None)?;
+            }
             Ok(removed > 0)
         })
     }
 
-    /// Enables a schedule from `next_at` on, which also ends its quarantine; `None` disables it. Returns whether it exists.
+    /// For operators. Enables a schedule from `next_at` on, which also ends its quarantine; `None` disables it. Returns whether it exists.
     /// A run in progress continues.
     pub async fn enable(self, user: &str, id: &str, next_at: Option<i64>) -> Result<bool> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        transaction!(self.store, |conn| {
-            let values = args![user, id, next_at.is_some(), next_at, now()];
-            let changed = conn.execute(ENABLE, values).await?;
-            conn.notify(Topic::Schedules).await?;
+        let action = if next_at.is_some() { Action::ScheduleResumed } else { Action::SchedulePaused };
+        audited!(self.store, |tx| {
+            let values = args![&user, &id, next_at.is_some(), next_at, now()];
+            let changed = tx.conn.execute(ENABLE, values).await?;
+            tx.conn.notify(Topic::Schedules).await?;
+            if changed > 0 {
+                tx.operation(&user, action, &id, None)?;
+            }
             Ok(changed > 0)
         })
     }

@@ -294,7 +294,7 @@ async fn open(conn: &mut Conn, open: OpenSession) -> Result<OpenSessionOutcome> 
     }
     let session: Option<BrokerSession> = conn.fetch_optional(ONE, args![user, &open.id]).await?;
     let session =
-        session.ok_or_else(|| Error::new(ErrorKind::Other, "the session vanished while it was opened"))?;
+        session.ok_or_else(|| Error::new(ErrorKind::Other, "the session was deleted while it was opened"))?;
     Ok(if made == 0 { OpenSessionOutcome::Resumed(session) } else { OpenSessionOutcome::New(session) })
 }
 

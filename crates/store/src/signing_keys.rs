@@ -28,7 +28,7 @@ impl fmt::Debug for SigningKey {
 from_row! {
     SigningKey { id as String, secret as String, created_at } => {
         let key = unhex(&secret)
-            .ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("the seal key `{id}` cannot be read")))?;
+            .ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("the signing key `{id}` cannot be read")))?;
         Ok(Self { id, key, created_at })
     }
 }

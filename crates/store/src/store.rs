@@ -45,7 +45,7 @@ impl DatabaseUrl {
 }
 
 /// `embody.db` has `embody.db.audit.key` and `embody.db.audit.head`.
-fn files_beside(path: &Path) -> ChainFiles {
+pub(crate) fn files_beside(path: &Path) -> ChainFiles {
     let beside = |ending: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(ending);
@@ -55,7 +55,7 @@ fn files_beside(path: &Path) -> ChainFiles {
 }
 
 /// In the folder of this replica, by database: two databases must not share them.
-fn files_in(keys: &Path, database: &str) -> ChainFiles {
+pub(crate) fn files_in(keys: &Path, database: &str) -> ChainFiles {
     ChainFiles {
         key: keys.join(format!("{database}.audit.key")),
         head: keys.join(format!("{database}.audit.head")),
@@ -133,6 +133,7 @@ impl Store {
                 (db, chain, queue)
             }
             DatabaseUrl::Postgres { url, keys, .. } => {
+                postgres::check_reachable(url).await?;
                 let pg = postgres::open(url)?;
                 let begin = Begin::Pg(pg.clone());
                 prepare(&begin).await?;
@@ -187,7 +188,7 @@ impl Store {
         match found.first() {
             Some((first,)) if first != "ok" => {
                 Err(Error::new(ErrorKind::Corrupt, format!("the database is damaged: {first}"))
-                    .hint("put a backup in its place"))
+                    .hint("restore a backup"))
             }
             _ => Ok(()),
         }
@@ -334,7 +335,7 @@ pub(crate) fn check_text(what: &str, text: &str, limit: usize) -> Result<()> {
     }
     match text.find('\0') {
         Some(at) => Err(Error::invalid(format!("the {what} has a NUL character at byte {at}"))
-            .hint("remove it: databases cannot hold it")),
+            .hint("remove it: databases cannot store it")),
         None => Ok(()),
     }
 }
@@ -347,7 +348,7 @@ pub(crate) fn check_controls(what: &str, text: &str) -> Result<()> {
             "the {what} has the control character U+{:04X} at byte {at}",
             u32::from(c)
         ))
-        .hint("remove it: it could steer the terminal that shows the text")),
+        .hint("remove it: it could control the terminal that shows the text")),
         None => Ok(()),
     }
 }

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::leases::{claim_sql, clock, later};
 use crate::store::{check_name, check_text};
 
-const ANEW_LIMIT: usize = 1024 * 1024;
+const RESUME_DATA_LIMIT: usize = 1024 * 1024;
 const BATCH: u32 = 1000;
 
 const FORGET: Sql = claim_sql!(
@@ -29,7 +29,7 @@ pub struct NewSuspendedCall {
     /// The process that holds it.
     pub holder: String,
     /// What another process needs to resume it if the holder has ended, as JSON text; `None`: it cannot.
-    pub anew: Option<String>,
+    pub resume_data: Option<String>,
     pub lasts: Duration,
 }
 
@@ -38,24 +38,24 @@ pub struct SuspendedCall {
     /// The process that holds it.
     pub holder: String,
     /// What another process needs to resume it.
-    pub anew: Option<String>,
+    pub resume_data: Option<String>,
 }
 
-from_row! { SuspendedCall { holder, anew } }
+from_row! { SuspendedCall { holder, resume_data } }
 
 impl SuspendedCalls<'_> {
     pub async fn insert(self, call: NewSuspendedCall) -> Result<()> {
         check_name("ticket", &call.ticket)?;
         check_name("process", &call.holder)?;
-        if let Some(anew) = &call.anew {
-            check_text("state of the call", anew, ANEW_LIMIT)?;
+        if let Some(resume_data) = &call.resume_data {
+            check_text("state of the call", resume_data, RESUME_DATA_LIMIT)?;
         }
         transaction!(self.store, |conn| {
-            let NewSuspendedCall { user, ticket, holder, anew, lasts } = call;
+            let NewSuspendedCall { user, ticket, holder, resume_data, lasts } = call;
             let now = clock(conn).await?;
             let sql = "INSERT INTO parked_calls (user_id, ticket, holder, state, anew, expires_at) \
                  VALUES ($1, $2, $3, 'waiting', $4, $5)";
-            conn.execute(sql, args![user, ticket, holder, anew, later(now, lasts)]).await.map(drop)
+            conn.execute(sql, args![user, ticket, holder, resume_data, later(now, lasts)]).await.map(drop)
         })
     }
 

@@ -154,7 +154,7 @@ impl Tasks<'_> {
             let changed = conn.execute(sql, values).await?;
             let task: Option<Task> = conn.fetch_optional(ONE, args![&user, number]).await?;
             let task =
-                task.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no task `{number}`")))?;
+                task.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("unknown task `{number}`")))?;
             Ok(if changed == 0 { TaskOutcome::Stale(task) } else { TaskOutcome::Written(task) })
         })
     }

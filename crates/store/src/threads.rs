@@ -72,6 +72,13 @@ const OPEN: &str = concat!(
     columns!()
 );
 const ONE: &str = concat!("SELECT ", columns!(), " FROM threads WHERE user_id = $1 AND id = $2");
+const TAKE_EXTERNAL: &str = concat!(
+    "UPDATE threads SET external = NULL WHERE user_id = $1 AND agent = $2 AND channel = $3 AND external = $4 RETURNING ",
+    columns!()
+);
+const CLEAR_EXTERNAL: &str = "UPDATE threads SET external = NULL WHERE user_id = $1 AND agent = $2 AND id <> $3 \
+     AND external = $4 AND channel = (SELECT channel FROM threads WHERE user_id = $1 AND id = $3)";
+const SET_EXTERNAL: &str = "UPDATE threads SET external = $4 WHERE user_id = $1 AND agent = $2 AND id = $3";
 const LIST: &str = concat!(
     "SELECT ",
     columns!(),
@@ -98,6 +105,35 @@ impl Threads<'_> {
 
     pub async fn get(self, user: &str, id: &str) -> Result<Option<Thread>> {
         self.store.fetch_optional(ONE, args![user, id]).await
+    }
+
+    /// Finds the thread with this external id and takes the id from it, so that no other request continues it.
+    pub async fn take_external(self, scope: &Scope, channel: &str, external: &str) -> Result<Option<Thread>> {
+        let (scope, channel, external) = (scope.clone(), channel.to_owned(), external.to_owned());
+        transaction!(self.store, |conn| {
+            conn.fetch_optional(TAKE_EXTERNAL, args![scope.user(), scope.agent(), channel, external]).await
+        })
+    }
+
+    /// Removes the external id of a thread.
+    pub async fn clear_external(self, user: &str, id: &str) -> Result<()> {
+        let (user, id) = (user.to_owned(), id.to_owned());
+        transaction!(self.store, |conn| {
+            let sql = "UPDATE threads SET external = NULL WHERE user_id = $1 AND id = $2";
+            conn.execute(sql, args![user, id]).await.map(drop)
+        })
+    }
+
+    /// Gives a thread an external id. A thread that has it loses it.
+    pub async fn set_external(self, scope: &Scope, id: &str, external: &str) -> Result<()> {
+        check_name("external thread", external)?;
+        let (scope, id, external) = (scope.clone(), id.to_owned(), external.to_owned());
+        transaction!(self.store, |conn| {
+            let (user, agent) = (scope.user(), scope.agent());
+            conn.execute(CLEAR_EXTERNAL, args![user, agent, &id, &external]).await?;
+            conn.execute(SET_EXTERNAL, args![user, agent, &id, &external]).await?;
+            Ok(())
+        })
     }
 
     /// The threads of this user and agent, the latest first.
@@ -155,7 +191,7 @@ pub(crate) async fn append(
          RETURNING messages";
     let last: Option<(i64,)> = conn.fetch_optional(sql, args![user, thread, count, at]).await?;
     let (last,) =
-        last.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no thread `{thread}`")))?;
+        last.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("unknown thread `{thread}`")))?;
     let messages: Vec<Message> = messages
         .into_iter()
         .zip(last - count + 1..)

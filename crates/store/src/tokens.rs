@@ -22,13 +22,20 @@ pub enum TokenScope {
     Chat,
     /// See and decide approvals, read the audit and the configuration.
     Operate,
+    /// Both of them.
+    Owner,
+    /// The session of a browser, see [`crate::sign_in`].
+    Console,
 }
 
 impl TokenScope {
-    pub const ALL: [Self; 3] = [Self::Mcp, Self::Chat, Self::Operate];
+    /// Those that an operator can give to a token.
+    pub const ALL: [Self; 4] = [Self::Mcp, Self::Chat, Self::Operate, Self::Owner];
 }
 
-names! { pub TokenScope { Mcp = "mcp", Chat = "chat", Operate = "operate" } }
+names! {
+    pub TokenScope { Mcp = "mcp", Chat = "chat", Operate = "operate", Owner = "owner", Console = "console" }
+}
 
 #[derive(Clone, Debug)]
 pub struct NewToken {
@@ -61,6 +68,10 @@ pub struct Token {
 pub struct TokenSecret(String);
 
 impl TokenSecret {
+    pub(crate) fn random(prefix: &str) -> Result<Self> {
+        Ok(Self(format!("{prefix}{}", hex(&random_bytes()?))))
+    }
+
     /// To be shown once to the person who asked for it.
     pub fn expose(&self) -> &str {
         &self.0
@@ -81,6 +92,8 @@ pub struct ValidToken {
     pub token: String,
     /// Whether a form that their host answers counts as the owner's answer.
     pub may_approve: bool,
+    /// The scope of the token that a browser signed in with.
+    pub signed_in_with: Option<TokenScope>,
 }
 
 from_row! {
@@ -92,15 +105,17 @@ from_row! {
 const LIST: &str = "SELECT id, user_id, scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve \
      FROM tokens ORDER BY user_id, id";
 
-/// A valid token: its user, id, scope, last use, and whether it may approve.
-type Valid = (String, String, String, Option<i64>, i64);
+/// A valid token: its user, id, scope, last use, whether it may approve, and the scope of the token it signed in with.
+type Valid = (String, String, String, Option<i64>, i64, Option<String>);
 
 /// The rest of a condition: the token is valid at this time.
 macro_rules! valid_at {
     ($moment:literal) => {
         concat!(
             " AND tokens.revoked_at IS NULL AND users.disabled_at IS NULL \
-             AND (tokens.expires_at IS NULL OR tokens.expires_at > ",
+             AND (tokens.signed_in_with IS NULL OR EXISTS (SELECT 1 FROM tokens AS parents \
+             WHERE parents.user_id = tokens.user_id AND parents.id = tokens.signed_in_with \
+             AND parents.revoked_at IS NULL)) AND (tokens.expires_at IS NULL OR tokens.expires_at > ",
             $moment,
             ")"
         )
@@ -108,8 +123,9 @@ macro_rules! valid_at {
 }
 
 const VALID: &str = concat!(
-    "SELECT tokens.user_id, tokens.id, tokens.scope, tokens.last_used_at, tokens.may_approve \
-     FROM tokens JOIN users ON users.id = tokens.user_id WHERE tokens.hash = $1",
+    "SELECT tokens.user_id, tokens.id, tokens.scope, tokens.last_used_at, tokens.may_approve, \
+     (SELECT parents.scope FROM tokens AS parents WHERE parents.user_id = tokens.user_id \
+     AND parents.id = tokens.signed_in_with) FROM tokens JOIN users ON users.id = tokens.user_id WHERE tokens.hash = $1",
     valid_at!("$2")
 );
 
@@ -133,6 +149,14 @@ const VALID_ID: &str = concat!(
     valid_at!("$3")
 );
 
+/// Of a stored token: 1 if it is valid, else 0.
+const VALIDITY: &str = concat!(
+    "SELECT CAST(CASE WHEN tokens.user_id = users.id",
+    valid_at!("$3"),
+    " THEN 1 ELSE 0 END AS bigint) FROM tokens JOIN users ON users.id = tokens.user_id \
+     WHERE tokens.user_id = $1 AND tokens.id = $2"
+);
+
 impl Tokens<'_> {
     /// Creates a token. For operators.
     pub async fn add(self, new: NewToken) -> Result<(Token, TokenSecret)> {
@@ -140,7 +164,7 @@ impl Tokens<'_> {
         if !new.label.is_empty() {
             check_name("label", &new.label)?;
         }
-        let secret = TokenSecret(format!("embody_{}", hex(&random_bytes()?)));
+        let secret = TokenSecret::random("embody_")?;
         let token = Token {
             id: new_id(),
             user: new.user,
@@ -175,7 +199,7 @@ impl Tokens<'_> {
         Ok((token, secret))
     }
 
-    /// All tokens, by user and age. For operators.
+    /// All tokens and sessions of browsers, by user and age. For operators.
     pub async fn list(self) -> Result<Vec<Token>> {
         self.store.fetch_all(LIST, Vec::new()).await
     }
@@ -188,12 +212,16 @@ impl Tokens<'_> {
                 "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id";
             let owner: Option<(String,)> = tx.conn.fetch_optional(sql, args![&id, now()]).await?;
             if let Some((owner,)) = owner {
+                // The sessions that began with it are invalid already; this shows it.
+                let sql = "UPDATE tokens SET revoked_at = $3 \
+                     WHERE user_id = $1 AND signed_in_with = $2 AND revoked_at IS NULL";
+                tx.conn.execute(sql, args![&owner, &id, now()]).await?;
                 return tx.operation(&owner, Action::TokenRevoked, &id, None);
             }
             let known: Option<(String,)> =
                 tx.conn.fetch_optional("SELECT id FROM tokens WHERE id = $1", args![&id]).await?;
             known.map(drop).ok_or_else(|| {
-                Error::new(ErrorKind::NotFound, format!("there is no token `{id}`"))
+                Error::new(ErrorKind::NotFound, format!("unknown token `{id}`"))
                     .hint("`embody token list` shows the ids")
             })
         })
@@ -202,11 +230,13 @@ impl Tokens<'_> {
     /// The user and the rights of a secret; `None` if it is unknown, revoked, expired, or its user is disabled.
     pub async fn authenticate(self, secret: &str) -> Result<Option<ValidToken>> {
         let at = now();
-        let Some((user, token, scope, last_used_at, may_approve)) = self.valid_token(secret, at).await?
+        let Some((user, token, scope, last_used_at, may_approve, signed_in_with)) =
+            self.valid_token(secret, at).await?
         else {
             return Ok(None);
         };
-        let valid = ValidToken { scope: read_scope(scope)?, user, token, may_approve: may_approve != 0 };
+        let (scope, signed_in_with) = (read_scope(scope)?, signed_in_with.map(read_scope).transpose()?);
+        let valid = ValidToken { scope, user, token, may_approve: may_approve != 0, signed_in_with };
         if last_used_at.is_none_or(|last| at - last > USE_STEP_US) {
             let (user, token) = (valid.user.clone(), valid.token.clone());
             let stamped = transaction!(self.store, |conn| {
@@ -215,7 +245,7 @@ impl Tokens<'_> {
             });
             // A valid token is accepted even if its use cannot be recorded.
             if let Err(error) = stamped {
-                tracing::warn!(reason = %error, "the last use of a token could not be noted");
+                tracing::warn!(reason = %error, "the last use of a token could not be stored");
             }
         }
         Ok(Some(valid))
@@ -255,13 +285,20 @@ impl Tokens<'_> {
         Ok(found.is_some())
     }
 
+    /// Whether the token of this id is still valid; `None` if there is no such token, as after a browser has signed out.
+    pub async fn validity(self, user: &str, id: &str) -> Result<Option<bool>> {
+        // One statement: a sign-out between two would look like a revocation.
+        let found: Option<(i64,)> = self.store.fetch_optional(VALIDITY, args![user, id, now()]).await?;
+        Ok(found.map(|(is_valid,)| is_valid != 0))
+    }
+
     async fn valid_token(self, secret: &str, at: i64) -> Result<Option<Valid>> {
         self.store.fetch_optional(VALID, args![hash(secret).as_slice(), at]).await
     }
 }
 
 /// The secrets are random and long, so a plain hash cannot be reversed.
-fn hash(secret: &str) -> blake3::Hash {
+pub(crate) fn hash(secret: &str) -> blake3::Hash {
     blake3::hash(secret.as_bytes())
 }
 

@@ -55,11 +55,9 @@ impl UsageProfiles<'_> {
 fn check_subjects<'a>(subjects: impl ExactSizeIterator<Item = &'a String>) -> Result<()> {
     if subjects.len() > SUBJECTS_LIMIT {
         let count = subjects.len();
-        return Err(Error::invalid(format!(
-            "{count} habits are too many at once; {SUBJECTS_LIMIT} are allowed"
-        )));
+        return Err(Error::invalid(format!("{count} usage profiles at once; {SUBJECTS_LIMIT} are allowed")));
     }
-    subjects.into_iter().try_for_each(|subject| check_name("subject of the habit", subject))
+    subjects.into_iter().try_for_each(|subject| check_name("subject of the usage profile", subject))
 }
 
 /// Creates and locks a row of the scope, whether the other rows exist or not.
@@ -78,7 +76,7 @@ async fn write(conn: &mut Conn, scope: &Scope, habits: Vec<UsageProfile>, at: i6
     for UsageProfile { subject, data } in habits {
         if data.len() > DATA_LIMIT {
             return Err(Error::invalid(format!(
-                "the habit `{subject}` has {} bytes; {DATA_LIMIT} are allowed",
+                "the usage profile `{subject}` has {} bytes; {DATA_LIMIT} are allowed",
                 data.len()
             )));
         }

@@ -52,7 +52,7 @@ impl Users<'_> {
             }
             let known: Option<(String,)> =
                 tx.conn.fetch_optional("SELECT id FROM users WHERE id = $1", args![&id]).await?;
-            known.map(drop).ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no user `{id}`")))
+            known.map(drop).ok_or_else(|| Error::new(ErrorKind::NotFound, format!("unknown user `{id}`")))
         })
     }
 
@@ -101,13 +101,13 @@ pub fn check_user_name(id: &str, known: &[String]) -> Result<()> {
     }
     if id.contains(is_hidden) {
         let message = format!("the name of the user `{}` has an invisible character", coded(id));
-        return Err(Error::invalid(message).hint("leave it out: the name would pass for another"));
+        return Err(Error::invalid(message).hint("remove it: the name could be mistaken for another"));
     }
     match known.iter().find(|known| pass_for_each_other(known, id)) {
         Some(known) => {
             let message =
                 format!("the name of the user `{}` looks like that of `{}`", coded(id), coded(known));
-            let hint = "use the name that is known, or one that cannot be taken for it: `embody user list`";
+            let hint = "use the known name, or a name that cannot be mistaken for it; `embody user list` lists the names";
             Err(Error::invalid(message).hint(hint))
         }
         None => Ok(()),

@@ -66,17 +66,18 @@ pub fn day_number(word: &str) -> Option<(i8, bool)> {
     is_day.then_some((day, !ending.is_empty()))
 }
 
-/// A time of day in digits: `22`, `22:00`, `22.30`, `22h`, `22h30`, `10pm`, `22uhr`.
+/// A time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     pub hour: i8,
     pub minute: i8,
-    /// `am` or `pm` is written.
-    pub halved: bool,
     /// It can be nothing but a time: not a bare number.
     pub marked: bool,
+    /// It can only be this half of the day: `22:00`, `9 pm`, `9 Uhr`, but not `9:30` or `9 o'clock`.
+    pub certain: bool,
 }
 
+/// A time of day in one word: `22`, `22:00`, `22.30`, `22h`, `22h30`, `10pm`, `22uhr`.
 #[must_use]
 pub fn clock(word: &str) -> Option<Clock> {
     let endings = [("am", Some(false)), ("pm", Some(true)), ("uhr", None)];
@@ -92,11 +93,53 @@ pub fn clock(word: &str) -> Option<Clock> {
     if !(0..=24).contains(&hour) || !(0..=59).contains(&minute) {
         return None;
     }
+    let has_unit = late.is_some() || word.contains('h') || marked && word.starts_with('0');
     let hour = match late {
         Some(late) => half_of_day(hour, late)?,
         None => hour,
     };
-    Some(Clock { hour, minute, halved: late.is_some(), marked })
+    Some(Clock { hour, minute, marked, certain: has_unit || hour == 0 || hour > 12 })
+}
+
+/// A time of day at the start of `word`, and how many words it has: `22:00`, `10 pm`, `nine o'clock`, `half past four`.
+pub fn clock_at<'w>(word: impl Fn(usize) -> &'w str) -> Option<(Clock, usize)> {
+    if let Some((clock, length)) = spoken(&word) {
+        let (clock, more) = with_unit(clock, word(length));
+        return Some((clock, length + more));
+    }
+    let hour = || Some(i8::try_from(number(word(0))?).ok()?).filter(|hour| (0..=24).contains(hour));
+    let bare = |hour| Clock { hour, minute: 0, marked: false, certain: hour == 0 || hour > 12 };
+    let (clock, more) = with_unit(clock(word(0)).or_else(|| hour().map(bare))?, word(1));
+    Some((clock, 1 + more))
+}
+
+/// The time with the word that follows it: the half of the day, or a unit.
+fn with_unit(clock: Clock, next: &str) -> (Clock, usize) {
+    let half = |late| half_of_day(clock.hour, late).unwrap_or(clock.hour);
+    match next {
+        "am" | "a.m" => (Clock { hour: half(false), marked: true, certain: true, ..clock }, 1),
+        "pm" | "p.m" => (Clock { hour: half(true), marked: true, certain: true, ..clock }, 1),
+        "o'clock" | "oclock" => (Clock { marked: true, ..clock }, 1),
+        "uhr" | "heures" | "h" | "horas" => (Clock { marked: true, certain: true, ..clock }, 1),
+        _ => (clock, 0),
+    }
+}
+
+/// `half past four`, `a quarter to four`.
+fn spoken<'w>(word: &impl Fn(usize) -> &'w str) -> Option<(Clock, usize)> {
+    let skip = usize::from(word(0) == "a");
+    let minute: i8 = match word(skip) {
+        "half" => 30,
+        "quarter" => 15,
+        word => i8::try_from(number(word).filter(|minutes| matches!(minutes, 5 | 10 | 20 | 25))?).ok()?,
+    };
+    let hour = i8::try_from(number(word(skip + 2)).filter(|hour| (1..=12).contains(hour))?).ok()?;
+    let (hour, minute) = match word(skip + 1) {
+        "past" | "after" => (hour, minute),
+        "to" if minute != 30 => (if hour == 1 { 12 } else { hour - 1 }, 60 - minute),
+        _ => return None,
+    };
+    Some((Clock { hour, minute, marked: true, certain: false }, skip + 3))
 }
 
 /// The hour with `am` or `pm`.
@@ -165,6 +208,64 @@ pub fn next_weekday(day: Date, weekday: Weekday) -> Option<Date> {
     day.nth_weekday(1, weekday).ok()
 }
 
+/// The last day of the week, month or year of a day.
+#[must_use]
+pub fn end_of(unit: Unit, date: Date) -> Option<Date> {
+    Some(match unit {
+        Unit::Week => {
+            let days = 6 - i64::from(date.weekday().to_monday_zero_offset());
+            date.checked_add(days.days()).ok()?
+        }
+        Unit::Month => date.last_of_month(),
+        Unit::Year => date.last_of_year(),
+        Unit::Day | Unit::Hour | Unit::Minute => date,
+    })
+}
+
+/// A length of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amount {
+    pub count: i64,
+    pub unit: Unit,
+    /// And half of one more.
+    pub half: bool,
+    /// How many words it has.
+    pub length: usize,
+}
+
+impl Amount {
+    /// `two weeks`, `a couple of days`, `half an hour`, `the next 3 days`, at the start of `word`.
+    pub fn read<'w>(word: impl Fn(usize) -> &'w str) -> Option<Self> {
+        let half = |unit, length| Some(Self { count: 0, unit, half: true, length });
+        match (word(0), word(1), word(2)) {
+            ("half", "an" | "a", name) | ("une", "demi", name) => return half(unit(name)?, 3),
+            ("media", "hora", _) | ("halben", "stunde", _) => return half(Unit::Hour, 2),
+            _ => {}
+        }
+        let mut at = 0;
+        if matches!(word(0), "the" | "next") || word(0) == "a" && number(word(1)).is_some() {
+            at += 1;
+        }
+        at += usize::from(word(at) == "next");
+        let count = number(word(at))?;
+        at += 1 + usize::from(word(at + 1) == "of");
+        let (count, unit) =
+            if word(at) == "fortnight" { (2 * count, Unit::Week) } else { (count, unit(word(at))?) };
+        Some(Self { count, unit, half: false, length: at + 1 })
+    }
+
+    /// As minutes, if it is counted in hours or minutes.
+    #[must_use]
+    pub fn minutes(&self) -> Option<i64> {
+        let each = match self.unit {
+            Unit::Minute => 1,
+            Unit::Hour => 60,
+            _ => return None,
+        };
+        Some(self.count * each + if self.half { each / 2 } else { 0 })
+    }
+}
+
 #[must_use]
 pub fn after(date: Date, count: i64, unit: Unit) -> Option<Date> {
     let span = match unit {
@@ -207,6 +308,21 @@ mod tests {
     }
 
     #[test]
+    fn lengths_of_time_are_read_as_people_write_them() {
+        for (text, count, unit, half, length) in [
+            ("two weeks", 2, Unit::Week, false, 2),
+            ("the next 3 days", 3, Unit::Day, false, 4),
+            ("a couple of hours", 2, Unit::Hour, false, 4),
+            ("half an hour", 0, Unit::Hour, true, 3),
+            ("a fortnight", 2, Unit::Week, false, 2),
+        ] {
+            let words: Vec<&str> = text.split(' ').collect();
+            let read = Amount::read(|at| words.get(at).copied().unwrap_or_default());
+            assert_eq!(read, Some(Amount { count, unit, half, length }), "{text}");
+        }
+    }
+
+    #[test]
     fn times_of_day_are_read_as_people_write_them() {
         for (text, hour, minute, marked) in [
             ("22", 22, 0, false),
@@ -223,6 +339,19 @@ mod tests {
         }
         for text in ["25", "9:5", "9:77", "13pm", "x", ""] {
             assert_eq!(clock(text), None, "{text}");
+        }
+        for (text, hour, minute, marked, certain, length) in [
+            ("9 people", 9, 0, false, false, 1),
+            ("nine o'clock", 9, 0, true, false, 2),
+            ("10 pm", 22, 0, true, true, 2),
+            ("12 am", 0, 0, true, true, 2),
+            ("9 uhr", 9, 0, true, true, 2),
+            ("9:30", 9, 30, true, false, 1),
+            ("a quarter to one pm", 12, 45, true, true, 5),
+        ] {
+            let words: Vec<&str> = text.split(' ').collect();
+            let read = clock_at(|at| words.get(at).copied().unwrap_or_default());
+            assert_eq!(read, Some((Clock { hour, minute, marked, certain }, length)), "{text}");
         }
         assert_eq!((weekday("sat", false), weekday("mondays", true), number("once")), (None, None, Some(11)));
     }

@@ -75,7 +75,7 @@ pub struct Document<'t> {
     pub sentences: Vec<Sentence>,
 }
 
-impl Document<'_> {
+impl<'t> Document<'t> {
     #[must_use]
     pub fn word(&self, i: usize) -> &str {
         self.tokens.get(i).map_or("", |token| token.word.as_str())
@@ -124,6 +124,20 @@ impl Document<'_> {
     pub fn back(&self, i: usize, reach: usize) -> impl Iterator<Item = usize> + use<> {
         let first = self.sentence(i).map_or(i, |sentence| sentence.tokens.start);
         (first.max(i.saturating_sub(reach))..i).rev()
+    }
+
+    /// Exchanges the words; the sentences then have those that name them.
+    pub fn set_tokens(&mut self, tokens: Vec<Token<'t>>) {
+        for sentence in &mut self.sentences {
+            sentence.tokens = 0..0;
+        }
+        for (i, token) in tokens.iter().enumerate() {
+            if let Some(sentence) = self.sentences.get_mut(token.sentence) {
+                let start = if sentence.tokens.is_empty() { i } else { sentence.tokens.start };
+                sentence.tokens = start..i + 1;
+            }
+        }
+        self.tokens = tokens;
     }
 
     /// Whether a clause ends right before word `i`.

@@ -15,6 +15,14 @@ pub fn fold(text: &str) -> String {
     folded
 }
 
+/// The folded words of a text, without what stands between them.
+#[must_use]
+pub fn words(text: &str) -> Vec<String> {
+    let folded = fold(text);
+    let words = folded.split(|letter: char| !letter.is_alphanumeric());
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
 /// Calls `emit` with the characters that `c` is compared as: none for an accent, two for `ß`.
 pub fn fold_char(c: char, emit: &mut impl FnMut(char)) {
     if c.is_ascii() {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use crate::calendar;
 use crate::fold::fold;
 use crate::spelling::Spelling;
 use crate::tokenize::{Document, Quote};
@@ -34,6 +35,11 @@ impl Classes {
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
+    }
+
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 
     pub(crate) fn bits(self) -> impl Iterator<Item = usize> {
@@ -81,6 +87,15 @@ built_in! {
     FLAG = 10;
     /// Joined to the word before it, as in `approve_all`.
     JOINED = 11;
+    /// With the option `calendar`: the name of a day of the week that is no other word.
+    WEEKDAY = 12;
+    /// With the option `calendar`: the name of a month.
+    MONTH = 13;
+}
+
+impl Classes {
+    /// What says how a word is written, not what it means.
+    pub const SHAPES: Self = Self((1 << 12) - 1);
 }
 
 const MAX_CLASSES: usize = 128;
@@ -94,6 +109,7 @@ pub struct Lexicon {
     stems: HashMap<String, Classes>,
     /// Whether English endings lead back to the word.
     pub(crate) inflects: bool,
+    pub(crate) keeps_apostrophes: bool,
     pub(crate) spelling: Option<Spelling>,
 }
 
@@ -131,6 +147,7 @@ impl Lexicon {
         for word in words.split_whitespace() {
             let entry = match word.strip_suffix('*') {
                 Some(stem) => self.stems.entry(fold(stem)),
+                None if self.keeps_apostrophes => self.words.entry(fold(word)),
                 None => self.words.entry(fold(word).replace('\'', "")),
             };
             let known = entry.or_default();
@@ -138,6 +155,12 @@ impl Lexicon {
             let added = if known.is_empty() { classes } else { classes.without(Classes::FOREIGN) };
             *known = known.with(added);
         }
+    }
+
+    pub(crate) fn add_calendar(&mut self) {
+        calendar::months().for_each(|name| self.add(Classes::MONTH, name));
+        // Short names of days are words of other meanings too.
+        calendar::weekdays().filter(|name| name.len() > 4).for_each(|name| self.add(Classes::WEEKDAY, name));
     }
 
     /// What a folded word means; empty for most words.

@@ -3,40 +3,26 @@
 
 use std::sync::LazyLock;
 
-/// The lists of `rules/secrets.txt`.
-#[derive(Default)]
-struct Tables {
-    /// With how many characters must follow for a redaction and for a report.
-    prefixes: Vec<(&'static str, usize, usize)>,
-    words: Vec<&'static str>,
-    key_kinds: Vec<&'static str>,
-    parts: Vec<&'static str>,
-    names: Vec<&'static str>,
-    references: Vec<&'static str>,
+use crate::lists::Lists;
+
+static LISTS: LazyLock<Lists> = LazyLock::new(|| Lists::parse(include_str!("../rules/secrets.txt")));
+
+struct Prefix {
+    text: &'static str,
+    /// How many characters must follow for a redaction.
+    redacted_from: usize,
+    /// How many must follow for a report.
+    reported_from: usize,
 }
 
-static TABLES: LazyLock<Tables> = LazyLock::new(|| {
-    let (mut tables, mut section) = (Tables::default(), "");
-    for line in include_str!("../rules/secrets.txt").lines().filter(|line| !line.starts_with('#')) {
-        let mut words = line.split_whitespace();
-        match section {
-            _ if line.starts_with('[') => section = line,
-            "[prefixes]" => {
-                let number = |words: &mut std::str::SplitWhitespace<'_>| {
-                    words.next().and_then(|word| word.parse().ok()).unwrap_or(usize::MAX)
-                };
-                if let Some(prefix) = words.next() {
-                    tables.prefixes.push((prefix, number(&mut words), number(&mut words)));
-                }
-            }
-            "[words]" => tables.words.extend(words),
-            "[key kinds]" => tables.key_kinds.extend(words),
-            "[parts]" => tables.parts.extend(words),
-            "[names]" => tables.names.extend(Some(line).filter(|line| !line.is_empty())),
-            _ => tables.references.extend(words),
-        }
-    }
-    tables
+static PREFIXES: LazyLock<Vec<Prefix>> = LazyLock::new(|| {
+    let prefix = |entry: &&'static str| {
+        let mut parts = entry.split(' ');
+        let text = parts.next()?;
+        let mut count = || parts.next().and_then(|part| part.parse().ok()).unwrap_or(usize::MAX);
+        Some(Prefix { text, redacted_from: count(), reported_from: count() })
+    };
+    LISTS.get("prefixes").iter().filter_map(prefix).collect()
 });
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +81,7 @@ pub fn mask(excerpt: &str) -> String {
 fn could_be_secret(word: &str) -> bool {
     let digits = word.bytes().filter(u8::is_ascii_digit).count();
     let is_prefixed =
-        TABLES.prefixes.iter().any(|(prefix, ..)| word.len() > prefix.len() + 4 && word.starts_with(prefix));
+        PREFIXES.iter().any(|prefix| word.len() > prefix.text.len() + 4 && word.starts_with(prefix.text));
     word.len() >= 16 && digits >= 3 && is_random(word)
         || is_prefixed && digits > 0
         || word.starts_with("eyJ") && word.len() > 8
@@ -112,8 +98,9 @@ fn token(word: &str) -> Option<(Kind, &'static str)> {
         let signed = matches!(parts.as_slice(), [head, body, sign] if head.len() > 8 && body.len() > 8 && sign.len() > 8);
         return signed.then_some((Kind::SignedToken, "eyJ"));
     }
-    let (prefix, rest) = TABLES.prefixes.iter().find_map(|&(prefix, _, least)| {
-        word.strip_prefix(prefix).filter(|rest| rest.len() >= least).map(|rest| (prefix, rest))
+    let (prefix, rest) = PREFIXES.iter().find_map(|prefix| {
+        let rest = word.strip_prefix(prefix.text).filter(|rest| rest.len() >= prefix.reported_from)?;
+        Some((prefix.text, rest))
     })?;
     is_random(rest).then_some((Kind::ApiKey, prefix))
 }
@@ -134,8 +121,8 @@ fn assigned_literal(line: &str) -> Option<&'static str> {
     let (before, value) = line.split_once(['=', ':'])?;
     let name = before.trim().trim_matches(['"', '\'', '`', '*', '-', ' ']).to_lowercase();
     let last = name.rsplit([' ', '.', '"']).next().unwrap_or_default();
-    let known = TABLES
-        .names
+    let known = LISTS
+        .get("names")
         .iter()
         .find(|known| last == **known || name == **known || last.ends_with(&format!("_{known}")))?;
     let value = value.trim_start_matches(['=', ':']).trim().trim_end_matches([',', ';']).trim();
@@ -150,7 +137,7 @@ fn assigned_literal(line: &str) -> Option<&'static str> {
 
 fn is_reference(literal: &str) -> bool {
     let lower = literal.to_lowercase();
-    TABLES.references.iter().any(|mark| lower.contains(mark))
+    LISTS.get("references").iter().any(|mark| lower.contains(mark))
 }
 
 /// Of a longer name only the end is read.
@@ -197,11 +184,11 @@ fn does_name_secret(name: &str) -> bool {
     let skipped = name.chars().count().saturating_sub(NAME_LIMIT);
     let words = words_of_name(name.chars().skip(skipped));
     let flat = words.concat().replace("secretar", "");
-    words.iter().any(|word| TABLES.words.contains(&word.as_str()))
+    words.iter().any(|word| LISTS.has("words", word))
         || words.windows(2).any(|pair| {
-            matches!(pair, [kind, key] if (key == "key" || key == "keys") && TABLES.key_kinds.contains(&kind.as_str()))
+            matches!(pair, [kind, key] if (key == "key" || key == "keys") && LISTS.has("key kinds", kind))
         })
-        || TABLES.parts.iter().any(|part| flat.contains(part))
+        || LISTS.get("parts").iter().any(|part| flat.contains(part))
 }
 
 /// Lower-case words of `snake_case`, `kebab-case`, `camelCase` and `ALLCaps`.
@@ -225,9 +212,9 @@ fn words_of_name(name: impl Iterator<Item = char>) -> Vec<String> {
 #[must_use]
 pub fn is_token(text: &str, dotted: bool) -> bool {
     dotted && text.starts_with("eyJ") && text.len() >= 20
-        || TABLES.prefixes.iter().any(|(prefix, more, _)| {
-            text.as_bytes().first() == prefix.as_bytes().first()
-                && text.strip_prefix(prefix).is_some_and(|rest| rest.len() >= *more)
+        || PREFIXES.iter().any(|prefix| {
+            text.as_bytes().first() == prefix.text.as_bytes().first()
+                && text.strip_prefix(prefix.text).is_some_and(|rest| rest.len() >= prefix.redacted_from)
         })
 }
 
@@ -259,14 +246,8 @@ mod tests {
     }
 
     fn word() -> impl Strategy<Value = String> {
-        let known: Vec<&str> = TABLES
-            .words
-            .iter()
-            .chain(&TABLES.key_kinds)
-            .chain(&TABLES.parts)
-            .chain(&["key", "keys"])
-            .copied()
-            .collect();
+        let lists = ["words", "key kinds", "parts"].into_iter().flat_map(|name| LISTS.get(name));
+        let known: Vec<&str> = lists.chain(&["key", "keys"]).copied().collect();
         prop_oneof![proptest::sample::select(known).prop_map(str::to_owned), "[a-zA-Z0-9K_ .-]{0,3}"]
     }
 

@@ -48,16 +48,7 @@ impl Spelling {
             }
         }
         self.spell_out(lexicon, &mut letters, &mut plain);
-        doc.tokens = plain;
-        for sentence in &mut doc.sentences {
-            sentence.tokens = 0..0;
-        }
-        for (i, token) in doc.tokens.iter().enumerate() {
-            if let Some(sentence) = doc.sentences.get_mut(token.sentence) {
-                let start = if sentence.tokens.is_empty() { i } else { sentence.tokens.start };
-                sentence.tokens = start..i + 1;
-            }
-        }
+        doc.set_tokens(plain);
     }
 
     /// The plain form of one written word and what it means.

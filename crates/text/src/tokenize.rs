@@ -15,6 +15,10 @@ pub struct Options {
     pub inner: &'static str,
     /// Keeps the apostrophe of `don't`; otherwise it is `dont`.
     pub apostrophes: bool,
+    /// With `apostrophes`: reads `don't` as `do not`, `Bob's` as `Bob`.
+    pub contractions: bool,
+    /// A comma, and a stronger mark inside a sentence (as `;`), is a word of its own.
+    pub marks: bool,
     /// Keeps `9:30`, `2026-11-03` and `1.5` whole.
     pub numbers: bool,
     /// Keeps mail and web addresses whole.
@@ -23,6 +27,20 @@ pub struct Options {
     pub letter_marks: bool,
     /// The end of a line ends a sentence.
     pub lines: bool,
+}
+
+impl Options {
+    /// Splits at every mark.
+    pub const PLAIN: Self = Self {
+        inner: "",
+        apostrophes: false,
+        contractions: false,
+        marks: false,
+        numbers: false,
+        addresses: false,
+        letter_marks: false,
+        lines: false,
+    };
 }
 
 const MAX_WORD_BYTES: usize = 256;
@@ -216,8 +234,8 @@ impl<'t> Reader<'t> {
 
     /// `don't` is one word, `n'oublie` is two.
     fn apostrophe(&mut self, at: usize, c: char) {
-        const ELIDED: [&str; 14] =
-            ["n", "l", "d", "qu", "j", "s", "c", "m", "t", "dell", "dall", "nell", "all", "un"];
+        const ELIDED: [&str; 15] =
+            ["n", "l", "d", "qu", "j", "s", "c", "m", "t", "dell", "dall", "nell", "all", "un", "jusqu"];
         if ELIDED.contains(&self.word.as_str()) {
             self.end_word();
         } else if self.options.apostrophes {
@@ -312,14 +330,37 @@ impl<'t> Reader<'t> {
             () if self.line.block_quote => Quote::Block,
             () => Quote::None,
         };
+        let word = std::mem::take(&mut self.word);
+        let is_first =
+            self.sentences.last().is_some_and(|sentence| sentence.tokens.start == self.tokens.len());
+        if self.options.marks && self.gap > Gap::Space && !is_first {
+            self.push(if self.gap == Gap::Soft { "," } else { ";" }, false, quote);
+        }
+        if self.options.contractions {
+            // `Frank's on holiday`, not `Frank's mails`.
+            let is_verb = matches!(word.as_str(), "on" | "away" | "off" | "out" | "sick");
+            if is_verb && self.tokens.last().is_some_and(|before| has_short_verb(before.text)) {
+                self.push("is", false, quote);
+            }
+            let (first, second) = expand(&word);
+            self.push(first, self.capital, quote);
+            if !second.is_empty() {
+                self.push(second, false, quote);
+            }
+        } else {
+            self.push(&word, self.capital, quote);
+        }
+    }
+
+    fn push(&mut self, word: &str, capital: bool, quote: Quote) {
         self.tokens.push(Token {
             text: self.text.get(self.word_bytes.clone()).unwrap_or_default(),
-            word: std::mem::take(&mut self.word),
+            word: word.to_owned(),
             start: self.word_bytes.start,
             gap: self.gap,
             quote,
             sentence: self.sentences.len() - 1,
-            capital: self.capital,
+            capital,
             tight: self.blanks == 0 && self.gap == Gap::Space,
             wide: self.blanks > 1 || self.gap > Gap::Soft,
             classes: Classes::NONE,
@@ -385,6 +426,27 @@ impl<'t> Reader<'t> {
         self.blanks += 2;
         self.was_block_quote = self.line.block_quote;
         self.line = Line::default();
+    }
+}
+
+fn has_short_verb(word: &str) -> bool {
+    word.ends_with("'s") || word.ends_with("’s")
+}
+
+/// The words of a contraction; the second is empty for a word that is none, and where it says nothing.
+fn expand(word: &str) -> (&str, &str) {
+    match word.strip_suffix("n't") {
+        Some("ca") => return ("can", "not"),
+        Some("wo") => return ("will", "not"),
+        Some(verb) => return (verb, "not"),
+        None => {}
+    }
+    match (word, word.split_once('\'')) {
+        ("cannot", _) => ("can", "not"),
+        ("dont", _) => ("do", "not"),
+        (_, Some((head, "s" | "ve" | "ll" | "m"))) => (head, ""),
+        (_, Some((head, "re"))) => (head, "is"),
+        _ => (word, ""),
     }
 }
 
@@ -485,6 +547,11 @@ mod tests {
         );
         let lines = Options { lines: true, ..Options::default() };
         assert_eq!(words("one\ntwo", lines).len(), 2);
+        let expanded = Options { contractions: true, marks: true, ..whole };
+        assert_eq!(
+            words("Don't: Frank’s on it, Bob's mail", expanded),
+            [["do", "not", ";", "frank", "is", "on", "it", ",", "bob", "mail"]]
+        );
         assert_eq!(words("[x](https://a.example/b?c=d_e).", whole), [["x", "https://a.example/b?c=d_e"]]);
     }
 

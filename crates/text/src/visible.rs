@@ -22,14 +22,14 @@ pub fn line(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(shown(text, Style::Line))
+    Cow::Owned(show(text, Style::Line))
 }
 
 /// The text over several lines: each break is a `⏎` at the end of its line, and the next line starts with `lead`, so that
 /// no line of it can pass for a line of something else.
 #[must_use]
 pub fn lines(text: &str, lead: &str) -> String {
-    shown(text, Style::Lines(lead))
+    show(text, Style::Lines(lead))
 }
 
 /// The text as it may stand on a terminal: line breaks, tabs and spaces are as they are, and so are the marks that emoji and
@@ -39,7 +39,7 @@ pub fn on_terminal(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(shown(text, Style::Terminal))
+    Cow::Owned(show(text, Style::Terminal))
 }
 
 /// Whether a person sees nothing where this character stands, or sees something else than is there: controls, zero-width
@@ -73,7 +73,7 @@ pub fn steers(c: char) -> bool {
     kind(c).is_some_and(|kind| !matches!(kind, Joiner | Layout | Private | Selector | Space))
 }
 
-fn shown(text: &str, style: Style<'_>) -> String {
+fn show(text: &str, style: Style<'_>) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut rest = text.chars().peekable();
     // Marks on the letter before; a mark without a letter would sit on what we wrote ourselves.

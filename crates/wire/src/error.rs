@@ -17,7 +17,7 @@ pub enum Error {
         /// Without user, password and query.
         url: String,
     },
-    #[error("the token has characters that cannot stand in an HTTP header")]
+    #[error("the token contains characters that are not allowed in an HTTP header")]
     Token,
     #[error("cannot set up the HTTP client")]
     Setup(#[source] reqwest::Error),
@@ -58,10 +58,10 @@ pub enum Error {
     #[error("the server no longer knows the session")]
     SessionLost,
     /// The response has a content type that MCP does not use.
-    #[error("the answer has content type `{content_type}`, which is neither JSON nor an event stream")]
+    #[error("the response has content type `{content_type}`, which is neither JSON nor an event stream")]
     ContentType { content_type: String },
     /// The legacy stream names a POST URL of another origin.
-    #[error("the server names `{endpoint}` for messages, which is not of its own origin")]
+    #[error("the server names the message endpoint `{endpoint}`, which has another origin")]
     ForeignEndpoint {
         /// Without user, password and query.
         endpoint: String,
@@ -69,11 +69,11 @@ pub enum Error {
     #[error("{0}")]
     Protocol(&'static str),
     /// The stream or body ended before the response.
-    #[error("the stream ended without the answer")]
+    #[error("the stream ended without a response")]
     NoAnswer,
     #[error("the stream was cut off within an event")]
     Truncated,
-    #[error("the server speaks protocol version `{version}`, which is not of the session era")]
+    #[error("the server chose protocol version `{version}`, which does not use sessions")]
     Version { version: String },
     #[error("{what} is larger than {max_bytes} bytes")]
     TooLarge { what: &'static str, max_bytes: usize },
@@ -83,7 +83,7 @@ pub enum Error {
     #[error("the server sent an unreadable event stream")]
     Sse(#[source] SseError),
     /// The connection that delivers all responses is closed.
-    #[error("the connection to the server is over")]
+    #[error("the connection to the server is closed")]
     Closed(#[source] Arc<Error>),
     /// The server answered with a JSON-RPC error.
     #[error("the server answered with error {code}: {message}")]
@@ -99,11 +99,11 @@ pub enum Error {
     /// The server needs a token, and the source supplied none.
     #[error("no token for the server: {reason}")]
     NoToken { reason: String },
-    #[error("it was closed on purpose")]
+    #[error("the connection was closed by embody")]
     Left,
     #[error("the pipe to the server is broken")]
     Pipe(#[source] std::io::Error),
-    #[error("{most} calls are running already")]
+    #[error("{most} calls are already running")]
     Busy { most: usize },
     /// No transport was found behind a URL.
     #[error("no MCP session at `{url}`{}", List(attempts))]

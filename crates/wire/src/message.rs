@@ -121,7 +121,7 @@ pub struct Notification {
 /// Whether a message with this method may lack an id: MCP has no other notifications. Applies to inbound and outbound
 /// messages.
 #[must_use]
-pub fn is_notification(method: &str) -> bool {
+pub(crate) fn is_notification(method: &str) -> bool {
     method.starts_with("notifications/")
 }
 
@@ -157,7 +157,7 @@ pub enum MessageError {
     #[error("a batch has more than {max_messages} messages")]
     BatchTooLong { max_messages: usize },
     /// A batch where a single message is expected.
-    #[error("a batch stands where one message is wanted")]
+    #[error("expected one message, not a batch")]
     Batch,
     #[error("a message is not JSON")]
     NotJson(#[source] serde_json::Error),
@@ -171,22 +171,20 @@ pub enum MessageError {
 /// # Errors
 /// When the text exceeds a limit or any part of it is not a message.
 pub fn parse_frame(bytes: &[u8], limits: &Limits) -> Result<Vec<Message>, MessageError> {
-    off_runtime(bytes.len(), || read_frame(bytes, limits))
-}
-
-fn read_frame(bytes: &[u8], limits: &Limits) -> Result<Vec<Message>, MessageError> {
-    check_bounds(bytes, limits)?;
-    if first_byte(bytes) != Some(b'[') {
-        return Ok(vec![envelope::read(bytes)?]);
-    }
-    let parts: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(MessageError::NotJson)?;
-    if parts.is_empty() {
-        return Err(MessageError::Malformed("the batch is empty"));
-    }
-    if parts.len() > limits.batch_max {
-        return Err(MessageError::BatchTooLong { max_messages: limits.batch_max });
-    }
-    parts.into_iter().map(|part| envelope::read(part.get().as_bytes())).collect()
+    off_runtime(bytes.len(), || {
+        check_bounds(bytes, limits)?;
+        if first_byte(bytes) != Some(b'[') {
+            return Ok(vec![envelope::read(bytes)?]);
+        }
+        let parts: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(MessageError::NotJson)?;
+        if parts.is_empty() {
+            return Err(MessageError::Malformed("the batch is empty"));
+        }
+        if parts.len() > limits.batch_max {
+            return Err(MessageError::BatchTooLong { max_messages: limits.batch_max });
+        }
+        parts.into_iter().map(|part| envelope::read(part.get().as_bytes())).collect()
+    })
 }
 
 impl Message {

@@ -39,7 +39,7 @@ impl Proxy {
             return Err(unreadable);
         }
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
-            return Err("has something behind the host and the port");
+            return Err("has a path, query or fragment");
         }
         if url.port_or_known_default().is_none() {
             url.set_port(Some(SOCKS_PORT)).map_err(|()| unreadable)?;

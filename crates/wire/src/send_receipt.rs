@@ -83,7 +83,9 @@ impl Body for MessageBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         // The caller has left and assumes that nothing was sent.
         if self.sent.take().is_some_and(|sent| !sent.went_out()) {
-            return Poll::Ready(Some(Err(std::io::Error::other("nobody waits for this message"))));
+            return Poll::Ready(Some(Err(std::io::Error::other(
+                "the sender no longer waits for this message",
+            ))));
         }
         Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
     }
@@ -105,7 +107,7 @@ mod tests {
     async fn what_is_given_up_never_goes_out_and_what_went_out_is_not_given_up() {
         let (sent, receiver) = SendNotifier::new();
         assert!(receiver.unless(std::future::ready(())).await.is_none());
-        assert!(!sent.went_out(), "nobody waits for it");
+        assert!(!sent.went_out(), "the caller no longer waits for it");
 
         // The message is sent just as it is cancelled: after the last poll.
         let (sent, receiver) = SendNotifier::new();

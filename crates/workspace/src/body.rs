@@ -157,7 +157,7 @@ fn directive(line: &str) -> Option<&str> {
 fn note(path: &str, missing: ReadError, source: Source) -> Note {
     match missing {
         ReadError::NotFound => {
-            Note::new(NoteKind::MissingInclude, format!("`@include {path}`: there is no such file"), source)
+            Note::new(NoteKind::MissingInclude, format!("`@include {path}`: the file does not exist"), source)
         }
         ReadError::Refused(reason) => Note::new(
             NoteKind::RefusedPath,

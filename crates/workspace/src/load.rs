@@ -137,10 +137,10 @@ pub enum Error {
         "`{name}` cannot be the name of an agent: use letters, digits, `-`, `_` and `.`, no dot first, 1 to 64 bytes"
     )]
     AgentName { name: String },
-    #[error("there is no task `{id}`: {}", known_tasks(.known))]
+    #[error("unknown task `{id}`: {}", known_tasks(.known))]
     NoSuchTask { id: String, known: Vec<String> },
     /// For a user who may not see the other tasks.
-    #[error("there is no task `{id}`")]
+    #[error("unknown task `{id}`")]
     NoTask { id: String },
     #[error("tasks.json is not read: {reason}")]
     TasksRefused { reason: String },

@@ -12,7 +12,7 @@ const NAMED_MAX: usize = 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SkillError {
-    #[error("there is no skill `{name}`: {}", known_skills(.known))]
+    #[error("unknown skill `{name}`: {}", known_skills(.known))]
     Unknown { name: String, known: Vec<String> },
     #[error("the skill `{name}` is not read: a link is in its place")]
     Link { name: String },

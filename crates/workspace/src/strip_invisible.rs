@@ -21,7 +21,7 @@ pub fn strip_invisible(workspace: &Path, name: &str) -> io::Result<StripOutcome>
     let skipped = |reason: &str| Ok(StripOutcome::Skipped(reason.to_owned()));
     let path = match Folder::new(workspace, "").resolve(name) {
         Ok(path) => path,
-        Err(ReadError::NotFound) => return skipped("there is no such file in the workspace"),
+        Err(ReadError::NotFound) => return skipped("the workspace does not have this file"),
         Err(ReadError::Refused(reason)) => return Ok(StripOutcome::Skipped(reason)),
     };
     let metadata = std::fs::metadata(&path)?;

@@ -87,6 +87,7 @@ pub(super) fn case(data: &[u8]) -> Case {
             description: words.next(),
             cut: switches.choice(11, 3),
         }),
+        missing_servers: Vec::new(),
         background: switches.on(7),
         notes: Vec::new(),
         budget: budget(switches),

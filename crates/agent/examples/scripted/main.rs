@@ -5,11 +5,12 @@
 //! [{"when": {"system": "part", "user": "part of the last user message", "results": 1, "channel": "telegram",
 //!            "tool": "an available tool"},
 //!   "reply": {"text": "You said $USER, it said $RESULT", "calls": [{"name": "look", "arguments": {"at": "$USER"}}],
-//!             "status": 429, "retry_after": 1, "cut": true, "delay_ms": 50, "chunk": 7, "repeat": 1000},
+//!             "status": 429, "retry_after": 1, "cut": true, "delay_ms": 50, "chunk": 7, "repeat": 1000, "no_usage": true},
 //!   "times": 1}]
 //! ```
 //!
 //! `results` counts the tool results since the last user message; `cut` ends the stream before its end marker;
+//! `no_usage` reports no tokens (OpenAI only);
 //! `delay_ms` waits before each event, and each event has `chunk` characters; arguments given as a string are sent
 //! literally, valid or not.
 
@@ -68,6 +69,7 @@ struct Reply {
     delay_ms: u64,
     chunk: Option<usize>,
     repeat: Option<usize>,
+    no_usage: bool,
 }
 
 #[derive(Deserialize, Clone)]

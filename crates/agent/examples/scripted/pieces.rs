@@ -126,6 +126,9 @@ fn whole_openai(number: u64, reply: &Reply, input_tokens: u64) -> Value {
 }
 
 fn openai_usage(reply: &Reply, input_tokens: u64) -> Value {
+    if reply.no_usage {
+        return Value::Null;
+    }
     let output = output_tokens(reply);
     json!({"prompt_tokens": input_tokens, "completion_tokens": output, "total_tokens": input_tokens + output,
         "prompt_tokens_details": {"cached_tokens": 0}})

@@ -1,5 +1,6 @@
 //! Provider-independent requests and responses of a chat model. Threads store messages in this form.
 
+pub use embody_store::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -61,32 +62,6 @@ pub struct ChatResponse {
     pub malformed: Vec<String>,
     pub usage: Usage,
     pub stop: StopReason,
-}
-
-/// Token counts, as far as the provider reports them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    /// Prompt tokens, including cached ones.
-    pub input: Option<u64>,
-    pub output: Option<u64>,
-    pub cache_read: Option<u64>,
-    pub cache_write: Option<u64>,
-}
-
-impl Usage {
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        let sum = |one: Option<u64>, two: Option<u64>| match (one, two) {
-            (None, None) => None,
-            (one, two) => Some(one.unwrap_or(0).saturating_add(two.unwrap_or(0))),
-        };
-        Self {
-            input: sum(self.input, other.input),
-            output: sum(self.output, other.output),
-            cache_read: sum(self.cache_read, other.cache_read),
-            cache_write: sum(self.cache_write, other.cache_write),
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use super::errors::{ErrorContext, ErrorResponse, ModelError, TimeoutStage};
 use super::names::Names;
 use super::response_builder::{ResponseBuilder, StreamState};
 use super::retry::{self, FailedAttempt, RetryState};
-use super::settings::{ModelSettings, Provider, redacted_url};
+use super::settings::{FailureLog, ModelSettings, Provider, redacted_url};
 use super::stream::{Events, cause, error_body};
 use super::text_tool_calls::{StreamSplitter, as_plain_text};
 use super::{anthropic, openai};
@@ -28,7 +28,7 @@ use crate::event::TurnEvent;
 const IDLE_CONNECTION: Duration = Duration::from_secs(20);
 
 /// How long to wait for usage figures after a complete response.
-const TRAILER_TIMEOUT: Duration = Duration::from_secs(2);
+const TRAILER_TIMEOUT: Duration = Duration::from_millis(250);
 
 #[derive(Clone)]
 pub struct ChatModel(Arc<Inner>);
@@ -71,6 +71,10 @@ impl ChatModel {
 
     pub fn name(&self) -> &str {
         &self.0.settings.model
+    }
+
+    pub(crate) fn settings(&self) -> &ModelSettings {
+        &self.0.settings
     }
 
     /// Sends a request and reports deltas as they arrive; after an error the caller must discard them. Dropping the
@@ -118,12 +122,24 @@ impl Inner {
             attempts += 1;
             let state = RetryState { attempts, elapsed: started.elapsed(), last: attempt_started.elapsed() };
             let dice = getrandom::u32().unwrap_or_default();
-            let Some(after) = retry::wait(&failed, state, &self.settings.times, dice) else {
-                return Err(failed.error);
-            };
-            tracing::debug!(attempts, ?after, error = %failed.error, "the request to the model is retried");
+            let after = retry::wait(&failed, state, &self.settings.times, dice);
+            self.log_failure(attempts, after, &failed.error);
+            let Some(after) = after else { return Err(failed.error) };
             on(TurnEvent::Waiting { after, reason: failed.error.to_string() });
             sleep(after).await;
+        }
+    }
+
+    fn log_failure(&self, attempts: u32, retry_after: Option<Duration>, error: &ModelError) {
+        let retry_after_ms = retry_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+        let reason = embody_text::visible::line(&error.to_string()).into_owned();
+        match self.settings.failures {
+            FailureLog::Warn => {
+                tracing::warn!(attempts, retry_after_ms, reason, "a request to the model failed")
+            }
+            FailureLog::Debug => {
+                tracing::debug!(attempts, retry_after_ms, reason, "a request to the model failed")
+            }
         }
     }
 
@@ -209,7 +225,7 @@ impl Inner {
             let location = self
                 .context
                 .quote(&self.url.join(location).as_ref().map_or_else(|_| String::new(), redacted_url));
-            let message = format!("it redirects to `{location}`, and the key is not sent to another address");
+            let message = format!("it redirects to `{location}`; the key is not sent to another address");
             return ModelError::Refused { status: status.as_u16(), message }.into();
         }
         let body = error_body(response).await;

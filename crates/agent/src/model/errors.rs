@@ -78,7 +78,9 @@ impl ModelError {
             Self::Timeout { what, .. } => {
                 return Some(format!("try again; for a slow model raise `{}` in `[model]`", what.key()));
             }
-            Self::Broken { .. } => "try again; if it stays so, check `base_url` and `provider` in `[model]`",
+            Self::Broken { .. } => {
+                "try again; if the error persists, check `base_url` and `provider` in `[model]`"
+            }
             Self::Refused { .. } => return None,
         };
         Some(hint.to_owned())

@@ -32,6 +32,7 @@ pub(super) fn fold(
     if chunk.error.is_some_and(|error| error.get() != "null") || event.name == "error" {
         return Err(context.classify_stream_error(&event.data));
     }
+    let has_usage = chunk.usage.is_some();
     if let Some(usage) = chunk.usage {
         builder.usage = usage.into();
     }
@@ -39,7 +40,8 @@ pub(super) fn fold(
     if let Some(choice) = chunk.choices.and_then(|choices| choices.into_iter().next()) {
         fold_choice(builder, choice)?;
     }
-    Ok(StreamState::Open)
+    // Nothing follows the usage but `[DONE]`, which some servers never send.
+    Ok(if builder.is_whole && has_usage { StreamState::Closed } else { StreamState::Open })
 }
 
 fn fold_choice(builder: &mut ResponseBuilder, choice: Choice) -> Result<(), ModelError> {

@@ -42,6 +42,17 @@ pub struct ModelSettings {
     pub max_output_tokens: u32,
     pub times: ModelTimes,
     pub proxies: Proxies,
+    pub failures: FailureLog,
+}
+
+/// How failed requests are logged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FailureLog {
+    /// As details: the caller shows every failure to a person.
+    #[default]
+    Debug,
+    /// As warnings: the caller may run without a person who reads its output.
+    Warn,
 }
 
 /// A URL may contain a password or a token, which are not shown.
@@ -57,6 +68,7 @@ impl fmt::Debug for ModelSettings {
             .field("max_output_tokens", &self.max_output_tokens)
             .field("times", &self.times)
             .field("proxies", &self.proxies)
+            .field("failures", &self.failures)
             .finish()
     }
 }

@@ -4,7 +4,7 @@ use embody_store::schedules::{Schedule, ScheduleClaim, ScheduleOrigin};
 use embody_store::threads::{NewThread, Thread};
 use embody_store::{Result, Scope, Store};
 
-use super::JobHandler;
+use super::{JobError, JobHandler};
 use crate::turn::{Agent, PromptRequest, TurnError, TurnInput, thread_title};
 
 /// All characters that break a line.
@@ -19,10 +19,20 @@ pub fn agent_job(agent: &Agent) -> JobHandler {
         async move {
             match run_turn(&agent, &claim.schedule).await {
                 Ok(reply) => Ok(reply.unwrap_or_default()),
-                Err(error) => Err(error_text(&error)),
+                Err(error) => Err(job_error(&error)),
             }
         }
     })
+}
+
+fn job_error(error: &TurnError) -> JobError {
+    let reason = error_text(error);
+    match error {
+        TurnError::Budget { state, has_begun: false } => {
+            JobError::Skipped { reason, retry_at: Some(state.resets_at.timestamp().as_microsecond()) }
+        }
+        _ => JobError::Failed(reason),
+    }
 }
 
 async fn run_turn(agent: &Agent, schedule: &Schedule) -> std::result::Result<Option<String>, TurnError> {
@@ -45,6 +55,7 @@ async fn run_turn(agent: &Agent, schedule: &Schedule) -> std::result::Result<Opt
     let prompt = PromptRequest {
         channel: Some(schedule.channel.clone()),
         background: true,
+        schedule: Some(schedule.id.clone()),
         ..PromptRequest::new(scope)
     };
     let input = TurnInput { prompt, thread: thread.id, text: prompt_text(schedule) };

@@ -18,9 +18,9 @@ mod timetable;
 
 pub use self::agent_job::{agent_job, open_schedule_thread};
 pub use self::misfire::Misfire;
-pub use self::run_job::JobHandler;
+pub use self::run_job::{JobError, JobHandler};
 pub use self::scheduler::{Scheduler, SchedulerSettings};
-pub use self::timetable::{Timetable, TimetableError, span};
+pub use self::timetable::{Timetable, TimetableError, span, span_up_to};
 
 /// When a new schedule is first due, in microseconds since 1970; `None` if that is in the past. The error says why the
 /// timetable is invalid.

@@ -15,10 +15,27 @@ use crate::AsyncCallback;
 
 const MAX_OUTPUT_BYTES: usize = 250_000;
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
-const STOPPED: &str = "stopped: embody was ended before the run was";
+const STOPPED: &str = "stopped: embody was stopped during the run";
 
-/// The work of a run. Returns its output, or a text that says why it failed. Dropping the future ends the run.
-pub type JobHandler = AsyncCallback<ScheduleClaim, Result<String, String>>;
+/// The work of a run. Returns its output. Dropping the future ends the run.
+pub type JobHandler = AsyncCallback<ScheduleClaim, Result<String, JobError>>;
+
+/// Why a run has no output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobError {
+    Failed(String),
+    /// Nothing was done. A one-time schedule is due again at `retry_at`, in microseconds since 1970.
+    Skipped {
+        reason: String,
+        retry_at: Option<i64>,
+    },
+}
+
+impl From<String> for JobError {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -39,7 +56,7 @@ pub(super) struct JobContext {
 
 /// How the work ended, from the scheduler's view.
 enum JobResult {
-    Finished(Result<String, String>),
+    Finished(Result<String, JobError>),
     /// It was stopped for this reason. Calls that it had made may still be running.
     Stopped(String),
     /// The lease is lost, and with it the right to continue and to record the end.
@@ -98,9 +115,18 @@ async fn run(context: &JobContext, claim: &ScheduleClaim, next: Option<i64>) -> 
         RunStart::Lost => return release(context, claim, claim.schedule.next_at).await,
     }
     let (schedule, due_at) = (&claim.schedule.id, claim.due_at);
+    let mut next_at = next;
     let (outcome, output) = match run_with_lease(context, claim).await {
         JobResult::Finished(Ok(output)) => (RunOutcome::Done, output),
-        JobResult::Finished(Err(reason)) => (RunOutcome::Failed, reason),
+        JobResult::Finished(Err(JobError::Failed(reason))) => (RunOutcome::Failed, reason),
+        JobResult::Finished(Err(JobError::Skipped { reason, retry_at })) => {
+            tracing::warn!(%schedule, due_at, %reason, "a run is skipped");
+            // An extra run changes nothing about the schedule.
+            if !claim.is_extra() {
+                next_at = next.or(retry_at);
+            }
+            (RunOutcome::Skipped, reason)
+        }
         JobResult::Stopped(reason) => {
             tracing::warn!(%schedule, due_at, %reason, "a run was stopped; its outcome is unknown");
             (RunOutcome::Unknown, reason)
@@ -110,7 +136,7 @@ async fn run(context: &JobContext, claim: &ScheduleClaim, next: Option<i64>) -> 
             return Ok(());
         }
     };
-    record_end(context, claim, FinishRun { outcome, output, next_at: next }).await
+    record_end(context, claim, FinishRun { outcome, output, next_at }).await
 }
 
 /// Runs the work for as long as the lease is held.
@@ -127,7 +153,7 @@ async fn run_with_lease(context: &JobContext, claim: &ScheduleClaim) -> JobResul
     loop {
         tokio::select! {
             biased;
-            Some(ended) = task.join_next() => return JobResult::Finished(ended.unwrap_or_else(|error| Err(join_error_text(&error)))),
+            Some(ended) = task.join_next() => return JobResult::Finished(ended.unwrap_or_else(|error| Err(JobError::Failed(join_error_text(&error))))),
             () = stopping(&mut phase) => return JobResult::Stopped(STOPPED.to_owned()),
             () = sleep_until(limit) => return JobResult::Stopped(run_limit_exceeded(context.settings.run_limit)),
             () = sleep_until(renewal) => {
@@ -156,7 +182,7 @@ fn run_limit_exceeded(limit: Duration) -> String {
 }
 
 fn join_error_text(error: &JoinError) -> String {
-    format!("the run broke off: {}", if error.is_panic() { "it panicked" } else { "it was cancelled" })
+    format!("the run failed: {}", if error.is_panic() { "it panicked" } else { "it was cancelled" })
 }
 
 /// Records the end. Retries for the duration of a lease if the store does not respond.

@@ -128,12 +128,17 @@ impl Rule {
 
 /// Parses a duration up to a year, such as `15m`, `1h30m` or `3d`; a day is 24 hours.
 pub fn span(text: &str) -> Option<SignedDuration> {
+    span_up_to(text, LONGEST_SPAN)
+}
+
+/// The same with another limit.
+pub fn span_up_to(text: &str, longest: SignedDuration) -> Option<SignedDuration> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<i64>().ok()?.checked_mul(24));
     let span = match days {
         Some(hours) => SignedDuration::try_from_hours(hours)?,
         None => text.parse().ok()?,
     };
-    (span.is_positive() && span <= LONGEST_SPAN).then_some(span)
+    (span.is_positive() && span <= longest).then_some(span)
 }
 
 fn every(text: &str) -> Result<SignedDuration, TimetableError> {

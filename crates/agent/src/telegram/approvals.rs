@@ -169,7 +169,7 @@ async fn close_decided(channel: &Channel) {
         if approval.as_ref().is_some_and(|approval| approval.status == ApprovalStatus::Pending) {
             continue;
         }
-        let outcome = approval.as_ref().map_or_else(|| "It is gone.".to_owned(), outcome);
+        let outcome = approval.as_ref().map_or_else(|| "This approval no longer exists.".to_owned(), outcome);
         for sent in channel.shown.take(&id) {
             close(channel, (sent.chat_ref, sent.message, &sent.text), &outcome).await;
         }
@@ -232,19 +232,21 @@ async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<
     let Some((answer, id)) = answer.filter(|_| is_private) else {
         return Ok(Err("You cannot decide about this call."));
     };
-    let Some(approval) = channel.store.approvals().find(id).await? else { return Ok(Err("It is gone.")) };
+    let Some(approval) = channel.store.approvals().find(id).await? else {
+        return Ok(Err("This approval no longer exists."));
+    };
     if !channel.bot.allowlist.deciders().contains(&press.from) {
         return Ok(Err("You cannot decide about this call."));
     }
     let may_be_approved =
         bound_channels(&approval.policy).contains(&Via::Telegram) && full_text(&approval).is_some();
     if answer == Answer::Approve && !may_be_approved {
-        return Ok(Err("This cannot be approved here."));
+        return Ok(Err("This call cannot be approved here."));
     }
     let by = format!("{}:{}", Via::Telegram.name(), press.from);
     let decision = DecideApproval { user: approval.user, id: approval.id, answer, by };
     Ok(match channel.store.approvals().decide(decision).await? {
         DecideOutcome::Decided(approval) | DecideOutcome::NotPending(approval) => Ok(approval),
-        DecideOutcome::Missing => Err("It is gone."),
+        DecideOutcome::Missing => Err("This approval no longer exists."),
     })
 }

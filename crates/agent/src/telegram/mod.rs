@@ -33,12 +33,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use embody_prompt::Audience;
 use embody_store::outgoing::NewOutgoing;
 use embody_store::{Scope, Store};
 use embody_wire::{Proxies, Secret, Url};
 
 use self::api::{Api, Me};
 use crate::AsyncCallback;
+use crate::event::TurnEvent;
 use crate::turn::{Agent, TurnInput};
 
 pub use self::api::ApiError;
@@ -128,8 +130,17 @@ impl From<Agent> for TurnHandler {
         Self::new(move |input| {
             let agent = agent.clone();
             async move {
-                match agent.run_turn(input, &mut |_| {}).await {
-                    Ok(result) => Ok(result.reply),
+                // Others in the chat must not learn which servers the owner has.
+                let is_told = input.prompt.audience == Audience::Owner;
+                let mut missing = Vec::new();
+                let mut on = |event: TurnEvent| {
+                    if let (true, TurnEvent::Missing { servers }) = (is_told, event) {
+                        missing = servers.into_iter().map(|server| format!("`{}`", server.name)).collect();
+                    }
+                };
+                let turned = agent.run_turn(input, &mut on).await;
+                match turned {
+                    Ok(result) => Ok(result.reply.map(|reply| with_missing(reply, &missing))),
                     Err(error) => {
                         let hint =
                             error.hint().map(|hint| format!("\n\n{}", fenced(&hint))).unwrap_or_default();
@@ -138,6 +149,14 @@ impl From<Agent> for TurnHandler {
                 }
             }
         })
+    }
+}
+
+/// The reply, with the servers that the turn had to do without.
+fn with_missing(reply: String, missing: &[String]) -> String {
+    match missing.is_empty() {
+        true => reply,
+        false => format!("{reply}\n\n(Without the tools of {}.)", missing.join(", ")),
     }
 }
 

@@ -35,18 +35,21 @@ struct Content {
     audience: String,
     background: bool,
     task: Option<String>,
+    #[serde(default)]
+    schedule: Option<String>,
     call_id: String,
 }
 
 impl DeferredCall {
     fn to_stored(&self, approval: &str) -> CallAwaitingApproval {
         let TurnInput { prompt, thread, .. } = &self.input;
-        let PromptRequest { scope, audience, background, task, .. } = prompt;
+        let PromptRequest { scope, audience, background, task, schedule, .. } = prompt;
         let content = Content {
             channel: self.input.channel().to_owned(),
             audience: audience.name().to_owned(),
             background: *background,
             task: task.clone(),
+            schedule: schedule.clone(),
             call_id: self.call.id.clone(),
         };
         CallAwaitingApproval {
@@ -62,12 +65,14 @@ impl DeferredCall {
     /// `None` if another version wrote it.
     fn parse(deferred: CallAwaitingApproval) -> Option<Self> {
         let CallAwaitingApproval { scope, thread, tool, arguments, content, .. } = deferred;
-        let Content { channel, audience, background, task, call_id } = serde_json::from_str(&content).ok()?;
+        let Content { channel, audience, background, task, schedule, call_id } =
+            serde_json::from_str(&content).ok()?;
         let prompt = PromptRequest {
             channel: Some(channel),
             audience: Audience::from_name(&audience)?,
             background,
             task,
+            schedule,
             ..PromptRequest::new(scope)
         };
         let input = TurnInput { prompt, thread, text: String::new() };
@@ -197,12 +202,12 @@ impl Agent {
             ApprovalStatus::Approved => match self.execute(&deferred, &approval).await {
                 Ok(Some(outcome)) if outcome.decision.is_none() => {
                     format!(
-                        "[embody: the owner has approved the call of {name} that waited; it was made. Its result stands above.]"
+                        "[embody: the owner approved the waiting call of {name}, and it was made. Its result is above.]"
                     )
                 }
                 Ok(Some(_)) => {
                     format!(
-                        "[embody: the owner has approved the call of {name} that waited, but it could not be made. Why stands above.]"
+                        "[embody: the owner approved the waiting call of {name}, but it could not be made. The reason is above.]"
                     )
                 }
                 // The call waits again, or another process makes it.
@@ -214,7 +219,7 @@ impl Agent {
                         return Ok(None);
                     }
                     format!(
-                        "[embody: the owner has approved the call of {name} that waited, but it could not be made. Make it again.]"
+                        "[embody: the owner approved the waiting call of {name}, but it could not be made. Make it again.]"
                     )
                 }
             },
@@ -222,9 +227,7 @@ impl Agent {
                 if !self.store().calls_awaiting_approval().claim(&user, &approval).await? {
                     return Ok(None);
                 }
-                format!(
-                    "[embody: the owner has said no to the call of {name} that waited. Do not make it again.]"
-                )
+                format!("[embody: the owner denied the waiting call of {name}. Do not make it again.]")
             }
             ApprovalStatus::Pending => return Ok(None),
             // The call was made elsewhere, or the approval has expired.
@@ -245,7 +248,7 @@ impl Agent {
     ) -> Result<Option<ToolOutcome>, TurnError> {
         let DeferredCall { input, call } = deferred;
         let _lock = self.0.thread_locks.lock(&input.thread).await;
-        let prepared = self.prepare(input).await?;
+        let prepared = self.prepare(input, &mut |_| {}).await?;
         let Some(local) = prepared.session.client() else { return Err(TurnError::Empty) };
         // As late as possible: nothing is awaited between this and the record of the call.
         if !self.store().calls_awaiting_approval().claim(input.scope().user(), approval).await? {

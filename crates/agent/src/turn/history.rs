@@ -198,7 +198,8 @@ impl RemovedMessages {
     }
 }
 
-pub(super) fn to_stored(message: &ChatMessage) -> NewMessage {
+/// A message as threads store it.
+pub fn to_stored(message: &ChatMessage) -> NewMessage {
     let role = match message {
         ChatMessage::User { .. } => "user",
         ChatMessage::Assistant { .. } => "assistant",

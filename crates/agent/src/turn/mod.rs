@@ -12,23 +12,28 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use embody_broker::{Broker, InProcessClient, InProcessError, ServerInstructions};
+use embody_broker::{Broker, InProcessClient, InProcessError, MissingServer, ServerInstructions};
 use embody_prompt::{Audience, Layout, RequestFacts, Source, Tool};
 use embody_store::receipts::NewReceipt;
 use embody_store::{Principal, Scope, Store};
 use jiff::Timestamp;
 use tokio::sync::OwnedMutexGuard;
 
-use self::history::{History, to_stored};
+use self::history::History;
 use self::sessions::{SessionGuard, Sessions};
 use crate::AsyncCallback;
 use crate::event::TurnEvent;
 use crate::model::{ChatMessage, ChatModel, ModelError, ToolSpec, Usage};
+use crate::usage::{BudgetState, MeteredModel, UsageSettings};
 
-pub use self::history::{CallDecision, thread_title};
+pub use self::history::{CallDecision, thread_title, to_stored};
 
 /// The longest message of a user, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
+/// How long the first turns of a session wait for servers whose tools are not known yet. A package may have to be downloaded.
+const SERVER_WAIT: Duration = Duration::from_secs(20);
+/// A wait that is not worth an event.
+const QUIET_WAIT: Duration = Duration::from_millis(500);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
 pub struct AgentSetup {
@@ -37,6 +42,7 @@ pub struct AgentSetup {
     /// `None` if no model is configured.
     pub model: Option<ChatModel>,
     pub prompt_source: PromptSource,
+    pub usage: UsageSettings,
 }
 
 #[derive(Clone)]
@@ -100,7 +106,7 @@ impl Agent {
             loop {
                 tokio::time::sleep(SWEEP_INTERVAL).await;
                 let Some(inner) = inner.upgrade() else { return };
-                inner.sessions.sweep().await;
+                inner.sessions.close_idle().await;
             }
         });
         agent
@@ -125,7 +131,7 @@ impl Agent {
         let _lock = thread_locks.lock(&input.thread).await;
         let loading = History::load(&setup.store, input.scope(), &input.thread);
         let (PreparedTurn { session, tools, prompt }, mut history) =
-            tokio::try_join!(self.prepare(&input), loading)?;
+            tokio::try_join!(self.prepare(&input, on), loading)?;
         let Some(local) = session.client() else { return Err(TurnError::Empty) };
         let message = ChatMessage::User { text: input.text.clone() };
         history.push(message.clone());
@@ -137,13 +143,14 @@ impl Agent {
             )?;
             Ok(receipt)
         };
+        let model = MeteredModel { model, store: &setup.store, usage: &setup.usage, input: &input };
         let tool_loop =
             tool_loop::ToolLoop { setup, model, local, input: &input, prompt: &prompt, tools: &tools };
         tool_loop.run(history, store_input, on).await
     }
 
     /// Opens the session of the conversation and builds a prompt that applies to the calls of this turn.
-    async fn prepare(&self, input: &TurnInput) -> Result<PreparedTurn<'_>, TurnError> {
+    async fn prepare(&self, input: &TurnInput, on: OnEvent<'_>) -> Result<PreparedTurn<'_>, TurnError> {
         let Inner { setup, sessions, .. } = &*self.0;
         let principal = Principal::of(input.scope().clone(), input.channel());
         let principal = match input.prompt.audience {
@@ -152,9 +159,10 @@ impl Agent {
         };
         let session = sessions.acquire(&setup.broker, principal, &input.thread).await?;
         let Some(local) = session.client() else { return Err(TurnError::Empty) };
+        let missing = wait_for_servers(&setup.broker, local, on).await;
         let tools = list_tools(local).await;
         let servers = setup.broker.server_instructions(local).await;
-        let listed = ToolList { tools: tools.iter().map(listed_tool).collect(), servers };
+        let listed = ToolList { tools: tools.iter().map(listed_tool).collect(), servers, missing };
         let facts = RequestFacts { session: Some(input.thread.clone()), ..input.prompt.facts.clone() };
         let request = PromptRequest { facts, ..input.prompt.clone() };
         let prompt = setup.prompt_source.call((request, listed)).await.map_err(TurnError::Compose)?;
@@ -165,6 +173,24 @@ impl Agent {
     pub async fn close_sessions(&self) {
         self.0.sessions.end().await;
     }
+}
+
+/// Waits until the tools of all servers are known, for a bounded time, and returns the servers that are still missing. Both are
+/// shown to the person.
+async fn wait_for_servers(broker: &Broker, local: &InProcessClient, on: OnEvent<'_>) -> Vec<MissingServer> {
+    if !broker.starting_servers(local).is_empty() {
+        broker.wait_for_servers(local, QUIET_WAIT).await;
+        let servers = broker.starting_servers(local);
+        if !servers.is_empty() {
+            on(TurnEvent::Starting { servers });
+            broker.wait_for_servers(local, SERVER_WAIT).await;
+        }
+    }
+    let missing = broker.missing_servers(local);
+    if !missing.is_empty() {
+        on(TurnEvent::Missing { servers: missing.clone() });
+    }
+    missing
 }
 
 async fn list_tools(local: &InProcessClient) -> Vec<ToolSpec> {
@@ -189,6 +215,12 @@ pub enum TurnError {
     NoModel,
     #[error(transparent)]
     Model(#[from] ModelError),
+    #[error("{}{state}", if *.has_begun { "stopped: " } else { "" })]
+    Budget {
+        state: Box<BudgetState>,
+        /// Whether the turn had asked the model before.
+        has_begun: bool,
+    },
     /// The model returned neither text nor calls.
     #[error("the model returned an empty response")]
     Empty,
@@ -208,12 +240,21 @@ pub enum TurnError {
 const MODEL_CONFIG_EXAMPLE: &str = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
 
 impl TurnError {
+    /// The error of a turn that had asked the model before.
+    fn after_begin(self) -> Self {
+        match self {
+            Self::Budget { state, .. } => Self::Budget { state, has_begun: true },
+            error => error,
+        }
+    }
+
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoModel => Some(format!(
                 "add these lines to embody.toml in the workspace (`embody config check` prints its path):\n{MODEL_CONFIG_EXAMPLE}"
             )),
             Self::Model(error) => error.hint(),
+            Self::Budget { state, .. } => Some(state.hint()),
             Self::Empty => Some("try again; if it happens often, use another model".to_owned()),
             Self::Endless { .. } => Some("ask for smaller steps".to_owned()),
             Self::TooLong { .. } => {
@@ -236,6 +277,8 @@ pub struct PromptRequest {
     /// Whether no person sees the reply.
     pub background: bool,
     pub task: Option<String>,
+    /// The schedule whose run it is.
+    pub schedule: Option<String>,
     pub facts: RequestFacts,
     /// `None` is the agent's, else the configured one.
     pub layout: Option<Layout>,
@@ -260,6 +303,7 @@ impl PromptRequest {
             audience: Audience::Owner,
             background: false,
             task: None,
+            schedule: None,
             facts: RequestFacts::default(),
             layout: None,
             without_body: false,
@@ -279,6 +323,8 @@ pub struct ToolList {
     /// Each with its source.
     pub tools: Vec<(Tool, Source)>,
     pub servers: ServerInstructions,
+    /// The servers that a turn has to do without.
+    pub missing: Vec<MissingServer>,
 }
 
 #[derive(Debug, Clone)]

@@ -84,7 +84,7 @@ impl Sessions {
     }
 
     /// Closes sessions that were idle too long, and the least recently used beyond the limit.
-    pub(super) async fn sweep(&self) {
+    pub(super) async fn close_idle(&self) {
         let idle = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             take_idle(&mut open, Instant::now())
@@ -127,6 +127,6 @@ async fn end(cells: Vec<Cell>) {
     }
     let all = async { while ends.join_next().await.is_some() {} };
     if tokio::time::timeout(END_TIMEOUT, all).await.is_err() {
-        tracing::warn!("not every session of an agent ended in time");
+        tracing::warn!("not all sessions of an agent ended in time");
     }
 }

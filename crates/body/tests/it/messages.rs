@@ -111,7 +111,7 @@ async fn what_cannot_leave_is_refused_at_once() {
     let world = World::new().await;
     let long = "x".repeat(64 * 1024 + 1);
     for (args, words) in [
-        (to("web", "bob", "hi"), "nobody is reached over `web`; there is `telegram`"),
+        (to("web", "bob", "hi"), "no other person can be reached over channel `web`; configured: `telegram`"),
         (to("teams", "bob", "hi"), "`teams`"),
         (to("telegram", " ", "hi"), "`to`"),
         (to("telegram", "1\n2", "hi"), "`to`"),
@@ -128,7 +128,7 @@ async fn what_cannot_leave_is_refused_at_once() {
     }
     let none = World::reaching(&[]).await;
     let error = none.body.send_message(&caller("ann"), to("telegram", "1", "hi")).await.unwrap_err();
-    assert!(error.to_string().contains("no channel to other people is set up"), "{error}");
+    assert!(error.to_string().contains("no channel to other people is configured"), "{error}");
     assert!(world.store.outgoing().list("ann", 10).await.unwrap().is_empty());
 }
 

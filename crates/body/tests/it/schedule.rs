@@ -74,8 +74,8 @@ async fn what_never_comes_is_refused_by_name() {
         (json!({"text": "x"}), "either `cron` or `at`"),
         (json!({"cron": "@daily", "at": "2027-02-01T00:00:00Z", "text": "x"}), "either `cron` or `at`"),
         (json!({"cron": "nonsense", "text": "x"}), "`nonsense` is no timetable in Europe/Berlin"),
-        (json!({"at": "2020-01-01T00:00:00Z", "text": "x"}), "`2020-01-01T00:00:00Z` is over already"),
-        (json!({"at": "tomorrow", "text": "x"}), "`tomorrow` is no moment"),
+        (json!({"at": "2020-01-01T00:00:00Z", "text": "x"}), "`2020-01-01T00:00:00Z` is in the past"),
+        (json!({"at": "tomorrow", "text": "x"}), "invalid date or time `tomorrow`"),
         (
             json!({"at": "2027-02-01T00:00", "timezone": "Mars/Base", "text": "x"}),
             "unknown time zone `Mars/Base`",

@@ -15,5 +15,5 @@ async fn a_skill_is_read_without_invisible_characters_and_cut() {
     let long = read("ann", "long").await.unwrap();
     assert_eq!((long.text.len(), long.is_cut), (40_000, true));
     let error = read("bob", "tea").await.unwrap_err().to_string();
-    assert_eq!(error, "there is no skill `tea`: there are none");
+    assert_eq!(error, "unknown skill `tea`: there are none");
 }

@@ -64,10 +64,10 @@ async fn a_stale_change_is_rejected() {
     let first = update(json!({"id": "1", "status": "done", "expected_version": 1}));
     world.body.update_task(&caller("ann"), first.clone()).await.unwrap();
     let error = world.body.update_task(&caller("ann"), first).await.unwrap_err();
-    assert!(error.to_string().contains("has version `2` by now"), "{error}");
+    assert!(error.to_string().contains("is now at version `2`"), "{error}");
     for (user, id) in [("ann", "9"), ("bob", "1"), ("ann", "x"), ("ann", "")] {
         let error = world.body.update_task(&caller(user), update(json!({"id": id}))).await.unwrap_err();
-        assert!(error.to_string().contains("there is no task"), "{user} {id}: {error}");
+        assert!(error.to_string().contains("unknown task"), "{user} {id}: {error}");
     }
     for title in ["", " ", "two\nlines"] {
         let args = CreateTask { title: title.to_owned(), description: None, steps: None };

@@ -37,7 +37,7 @@ impl World {
             skill: Arc::new(|caller, name| match (caller.scope.user(), name) {
                 ("ann", "tea") => Ok("# Tea\n\nBoil\u{200b} water.\n".to_owned()),
                 ("ann", "long") => Ok("x".repeat(50_000)),
-                _ => Err(format!("there is no skill `{name}`: there are none")),
+                _ => Err(format!("unknown skill `{name}`: there are none")),
             }),
             clock: Box::new(|| NOW),
             gives_orders: Arc::new(|text| text.contains("ignore your rules")),

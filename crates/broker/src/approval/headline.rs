@@ -205,7 +205,7 @@ fn reason(view: &ApprovalView<'_>) -> String {
         return view.reason.to_owned();
     }
     let class = Class::ALL.into_iter().find(|class| class.name() == view.class);
-    class.map_or("a person has to decide", Class::why_asked).to_owned()
+    class.map_or("a person must decide", Class::why_asked).to_owned()
 }
 
 /// The minimum width of a text, if it needs that much.

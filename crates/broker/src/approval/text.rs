@@ -50,8 +50,7 @@ impl<'a> From<&'a Approval> for ApprovalView<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a person would have to read {bytes} bytes or more to approve this call; only {APPROVAL_TEXT_BYTES} can be shown whole, and \
-     what cannot be shown whole cannot be approved"
+    "the approval text of this call has {bytes} bytes or more; at most {APPROVAL_TEXT_BYTES} are shown, and a call that cannot be shown in full cannot be approved"
 )]
 pub struct TooLong {
     pub bytes: usize,
@@ -112,7 +111,7 @@ fn explained(class: &str) -> String {
         "read" => " (changes nothing)",
         "write" => " (changes something that only the owner sees)",
         "human_visible_write" => " (other people will see it)",
-        "destructive" => " (takes something away)",
+        "destructive" => " (deletes or overwrites data)",
         _ => "",
     };
     format!("{}{meaning}", visible::line(class))
@@ -121,7 +120,7 @@ fn explained(class: &str) -> String {
 fn unnamed(class: &str) -> &'static str {
     match class {
         "read" | "write" => "only the owner, by its class",
-        _ => "the arguments do not say: everyone that this tool reaches",
+        _ => "not named in the arguments: everyone that this tool reaches",
     }
 }
 

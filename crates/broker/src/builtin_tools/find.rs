@@ -77,7 +77,7 @@ pub(super) async fn find_tools(
     }
     let chars = query.chars().count();
     if chars > QUERY_CHARS {
-        return error_result(format!("the query has {chars} characters; at most {QUERY_CHARS} are taken"));
+        return error_result(format!("the query has {chars} characters; at most {QUERY_CHARS} are allowed"));
     }
     let limit = args.limit.map_or(LIMIT_DEFAULT, |limit| usize::try_from(limit).unwrap_or(MOST));
     if !(1..=MOST).contains(&limit) {
@@ -89,8 +89,10 @@ pub(super) async fn find_tools(
     let (tools, also) = matches(config, session, &found.tools, limit);
     let servers = found.tools.is_empty().then(|| servers(&catalogue));
     let next = match found.tools.is_empty() {
-        true => "ask in other words: what the tool does, to what, on which server",
-        false => "call one by its name, or as body_tool {name, args} if you are not offered that name",
+        true => "search with other words: what the tool does, to what, on which server",
+        false => {
+            "call one by its name, or with body_tool {name, args} if your list does not contain that name"
+        }
     };
     let more = found.matched.saturating_sub(tools.len() + also.len());
     session.record_found(tools.iter().map(|tool| tool.name));

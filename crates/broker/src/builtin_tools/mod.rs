@@ -46,7 +46,7 @@ impl BuiltinTool {
 
 /// Why a call is denied in a shared conversation.
 pub(crate) const SHARED_CONVERSATION: &str =
-    "others read what is said here, and this would show what is the user's alone";
+    "other people read this conversation, and the result would show the user's private data";
 
 pub(crate) fn is_mind_tool_shareable(tool: &str) -> bool {
     tool == "save_memory"
@@ -67,7 +67,7 @@ pub(crate) fn find_definition(unlisted: usize) -> Box<RawValue> {
         _ => format!("{unlisted} more tools are not listed here. "),
     };
     let about = format!(
-        "{more}Finds tools by name or by what they do, also late ones, and returns their schemas. Search before you say that \
+        "{more}Finds tools by name or by what they do, including new ones, and returns their schemas. Search before you say that \
          something cannot be done. Call a match by its name, or through body_tool."
     );
     raw(&json!({
@@ -93,7 +93,7 @@ pub(crate) fn definitions() -> Vec<Box<RawValue>> {
     [
         json!({
             "name": "runtime_status",
-            "title": "What works and what does not",
+            "title": "Show the status",
             "description": "Shows whether the contract was delivered, which servers are connected, what is degraded and why, and which approvals wait for the owner.",
             "inputSchema": {"type": "object", "properties": {}, "additionalProperties": false},
             "annotations": read_only,
@@ -101,7 +101,7 @@ pub(crate) fn definitions() -> Vec<Box<RawValue>> {
         json!({
             "name": "runtime_bootstrap",
             "title": "Start the session",
-            "description": "Call this first, once per session. Returns the contract (rules, identity, voice, standing instructions) for the whole session. Writes are refused until it was delivered.",
+            "description": "Call this first, once per session. Returns the contract (rules, identity, manner, standing instructions) for the whole session. Writes are refused until it is delivered.",
             "inputSchema": {
                 "type": "object",
                 "properties": {"session_id": {"type": "string", "description": "The id of an earlier session to continue."}},
@@ -125,7 +125,7 @@ pub(crate) fn definitions() -> Vec<Box<RawValue>> {
         }),
         json!({
             "name": "reflect_user_message",
-            "title": "Hand on what the user said",
+            "title": "Pass on what the user said",
             "description": "Passes what the user said to the mind: feedback, wishes, promises, facts about themselves. Call it when it matters beyond this conversation.",
             "inputSchema": {
                 "type": "object",
@@ -180,7 +180,9 @@ async fn answer(
         session_id: Option<String>,
     }
     match tool {
-        BuiltinTool::BodyTool => Err(failure(code::INTERNAL_ERROR, "`body_tool` stands for another call")),
+        BuiltinTool::BodyTool => {
+            Err(failure(code::INTERNAL_ERROR, "`body_tool` was not resolved to another tool"))
+        }
         BuiltinTool::Status => {
             let NoArgs {} = parse("runtime_status", arguments)?;
             let status = status::of(&broker.config, session).await;
@@ -262,7 +264,7 @@ async fn reflect(
 ) -> Outcome {
     if args.text.len() > STATEMENT_BYTES {
         return error_result(format!(
-            "the text has {} bytes; at most {STATEMENT_BYTES} are taken",
+            "the text has {} bytes; at most {STATEMENT_BYTES} are allowed",
             args.text.len()
         ));
     }
@@ -276,7 +278,7 @@ async fn reflect(
 /// Rejects unknown arguments by name.
 fn parse<T: serde::de::DeserializeOwned>(tool: &str, arguments: &Value) -> Result<T, Outcome> {
     serde_json::from_value(arguments.clone())
-        .map_err(|error| error_result(format!("the arguments of `{tool}` are wrong: {error}")))
+        .map_err(|error| error_result(format!("invalid arguments of `{tool}`: {error}")))
 }
 
 fn error_result(text: String) -> Outcome {

@@ -107,7 +107,7 @@ pub enum QuarantineReason {
     #[error("its definition changed since the operator accepted it, and now {0}")]
     ChangedSuspiciously(Finding),
     #[error(
-        "it is new on a server that was known before, and the operator has not accepted it: it is asked about as a human-visible write"
+        "it is a new tool of a known server, and the operator has not accepted it: it counts as a human-visible write"
     )]
     New,
     /// No definition of this tool was ever accepted, although the current one is not suspicious.

@@ -286,7 +286,7 @@ async fn first_pages(
             let page = fetch.page(kind.member(), params.as_deref()).await;
             if let Err(failed) = &page {
                 let name = &fetch.upstream.spec().name;
-                tracing::debug!(name, list = kind.member(), reason = ?failed, "a list is left out");
+                tracing::debug!(name, list = kind.member(), reason = ?failed, "a list is incomplete: one server did not return its part");
                 kind.leave_out(&fetch.session.routes, &fetch.upstream);
             }
             (position, page)
@@ -344,7 +344,7 @@ impl ListFetch {
         match result.unwrap_or(CallResult::TimedOut) {
             CallResult::Answered(Outcome::Result(result)) => {
                 let mut page = read_page(&result, member).ok_or_else(|| {
-                    let message = format!("`{}` answers `{method}` with something else", spec.name);
+                    let message = format!("`{}` returned an invalid result for `{method}`", spec.name);
                     CallResult::Answered(failure(code::INTERNAL_ERROR, message))
                 })?;
                 page.items.retain(|item| is_visible(upstream, member, item));
@@ -449,7 +449,7 @@ impl Cursor {
 }
 
 fn foreign(text: &str) -> Outcome {
-    failure(code::INVALID_PARAMS, format!("`{}` is no cursor of this list", printable(text)))
+    failure(code::INVALID_PARAMS, format!("unknown cursor `{}`", printable(text)))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub(super) async fn list(request: HostRequest<'_>) -> Outcome {
         Ok(Params { cursor: None }) => {}
         Ok(Params { cursor: Some(cursor) }) => {
             let cursor = printable(&cursor);
-            return failure(code::INVALID_PARAMS, format!("`{cursor}` is no cursor of this list"));
+            return failure(code::INVALID_PARAMS, format!("unknown cursor `{cursor}`"));
         }
         Err(outcome) => return outcome,
     }
@@ -86,7 +86,7 @@ pub(super) async fn get(request: HostRequest<'_>) -> Outcome {
 /// Sends the request to the owner of the prompt. `part` is the name within the parameters.
 pub(super) async fn send(request: HostRequest<'_>, part: &RawValue) -> Outcome {
     let Ok(name) = serde_json::from_str::<String>(part.get()) else {
-        return failure(code::INVALID_PARAMS, "the name of a prompt is a string");
+        return failure(code::INVALID_PARAMS, "the name of a prompt must be a string");
     };
     if let Err(outcome) = params::check_length("the name of the prompt", &name) {
         return outcome;
@@ -112,7 +112,7 @@ pub(super) async fn send(request: HostRequest<'_>, part: &RawValue) -> Outcome {
         Err(reason) => return failure(code::INVALID_PARAMS, format!("{reason}{}", request.absent().await)),
     };
     let Some(upstream) = request.session.upstream(&upstream) else {
-        return failure(code::INTERNAL_ERROR, "an upstream is gone for good");
+        return failure(code::INTERNAL_ERROR, "the server of this prompt is no longer configured");
     };
     let spliced = match request.params() {
         Some(params) if own != name => params::replace_text(params, part, &own),

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use embody_store::audit::{AuditOutcome, Event, Read, Record};
+use embody_store::audit::{AuditOutcome, Event, Read, Record, RedactedArguments};
 use embody_wire::server::{code, failure};
 use embody_wire::{Outcome, off_runtime};
 use serde_json::value::RawValue;
@@ -42,6 +42,7 @@ fn evaluate_rules(
         tool: item,
         body: &spec.name,
         args,
+        has_extra: false,
         channel: &principal.channel,
         user: session.scope.user(),
         session: &session.id,
@@ -110,7 +111,7 @@ pub(super) async fn send(
         off_runtime(bytes, || evaluate_rules(&broker.config, session, upstream, item, arguments.value()));
     let link = match ruling.gate {
         // A denied request does not start a server.
-        Gate::Deny => Err("it is not asked".to_owned()),
+        Gate::Deny => Err("the request is not sent".to_owned()),
         Gate::Allow | Gate::Ask => match upstream.lease().await {
             Ok(link) => Ok(link),
             Err(away) => return Ok(CallResult::Unavailable(away.to_string())),
@@ -159,13 +160,14 @@ pub(super) async fn may_watch(
     let args = json!({ "uri": uri });
     let ruling = evaluate_rules(config, session, upstream, &item, &args);
     let id = uuid::Uuid::now_v7().simple().to_string();
-    let call = audited_call(&id, &upstream.spec().name, &item, ruling.class, &args.to_string());
+    let redacted = RedactedArguments::of(&args.to_string());
+    let call = audited_call(&id, &upstream.spec().name, &item, ruling.class, redacted);
     let may_watch = ruling.gate == Gate::Allow && ruling.class == Class::Read;
     let outcome = if may_watch { AuditOutcome::Done } else { AuditOutcome::Denied };
     let record = Record { actor: session.identity.actor.clone(), event: Event::Read(Read { call, outcome }) };
     if let Err(error) = config.store.audit().append_deferred(record).await {
         config.meter.unrecorded.add(1);
-        tracing::error!(session = session.id, reason = %error, "that a resource is watched is not on record");
+        tracing::error!(session = session.id, reason = %error, "a resource subscription could not be recorded");
     }
     may_watch
 }

@@ -39,7 +39,7 @@ pub(crate) fn watch(config: &Arc<BrokerConfig>, session: &Arc<Session>, uris: Ve
 
 async fn watch_one(config: &BrokerConfig, session: &Session, uri: String, on: bool) {
     if uri.len() > params::NAME_BYTES {
-        return tracing::warn!(bytes = uri.len(), "a resource is not watched: its URI is too long");
+        return tracing::warn!(bytes = uri.len(), "a resource subscription is ignored: the URI is too long");
     }
     let known = &session.routes;
     if uri == STATUS {
@@ -53,10 +53,7 @@ async fn watch_one(config: &BrokerConfig, session: &Session, uri: String, on: bo
         let name = Kind::Resource.name(&uri);
         if let Some(body) = first_not_started(session, |_| Some(name.clone())).await {
             let body = &body.spec().name;
-            return tracing::warn!(
-                body,
-                "a resource is not watched: it may be of a body that has not started"
-            );
+            return tracing::warn!(body, "a resource subscription is ignored: its body may not have started");
         }
         // The listener may have left meanwhile.
         if session.is_stateless() && !session.notifier.listeners.is_watched(&uri) {
@@ -156,7 +153,7 @@ async fn send<'a>(
         several => match request.read_in_turn(several, &item, params).await {
             Some(read) => read,
             None => {
-                let message = format!("there is no resource `{}`{}", printable(uri), request.absent().await);
+                let message = format!("unknown resource `{}`{}", printable(uri), request.absent().await);
                 (failure_with(code::RESOURCE_NOT_FOUND, message, Some(json!({"uri": uri}))), None)
             }
         },
@@ -192,7 +189,7 @@ pub(super) fn status_resource() -> Box<RawValue> {
     raw(&json!({
         "uri": STATUS,
         "name": "runtime_status",
-        "title": "What works and what does not",
+        "title": "Show the status",
         "description": "Whether this session is bootstrapped, what is degraded and why, which servers are connected, and which approvals wait.",
         "mimeType": "application/json",
     }))

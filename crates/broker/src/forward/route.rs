@@ -169,7 +169,7 @@ pub(super) fn not_started(body: &Upstream, item: &str) -> Outcome {
     let (name, item) = (&body.spec().name, printable(item));
     // Without the reason, which may quote the server; `runtime_status` has it.
     let message = format!(
-        "`{name}` has not started yet, and `{item}` may be its own; try again later, or see runtime_status"
+        "`{name}` has not started yet, and `{item}` may belong to it; try again later, or see runtime_status"
     );
     failure(code::INTERNAL_ERROR, message)
 }
@@ -208,9 +208,9 @@ pub(crate) async fn outcome_for_host(
         CallResult::Answered(outcome) => return outcome,
         CallResult::Unavailable(reason) => format!("`{name}` is unavailable: {reason}"),
         CallResult::NotSent(error) => format!("it could not be sent to `{name}`: {error}"),
-        CallResult::Lost(error) => format!("`{name}` went away before it answered: {error}"),
-        CallResult::TimedOut => format!("`{name}` gave no answer in time"),
-        CallResult::CancelledUnsent | CallResult::Cancelled => "the host has cancelled it".to_owned(),
+        CallResult::Lost(error) => format!("the connection to `{name}` was lost before it answered: {error}"),
+        CallResult::TimedOut => format!("`{name}` did not answer in time"),
+        CallResult::CancelledUnsent | CallResult::Cancelled => "the host cancelled it".to_owned(),
     };
     failure(code::INTERNAL_ERROR, reason)
 }

@@ -41,7 +41,7 @@ pub(super) async fn set_level(request: HostRequest<'_>) -> Outcome {
         Err(outcome) => return outcome,
     };
     if !LEVELS.contains(&&*level) {
-        return failure(code::INVALID_PARAMS, format!("there is no log level `{}`", printable(&level)));
+        return failure(code::INVALID_PARAMS, format!("unknown log level `{}`", printable(&level)));
     }
     // Only the level is stored; other members belong to this request.
     let params = raw(&json!({"level": level}));
@@ -131,7 +131,10 @@ pub(super) fn restore(session: &Arc<Session>, upstream: &Arc<Upstream>) {
     tokio::spawn(async move {
         let name = &upstream.spec().name;
         if timeout(RESTORE_TIMEOUT, restore_connection(&session, &upstream)).await.is_err() {
-            tracing::warn!(upstream = name, "a new connection does not take what held for the old one");
+            tracing::warn!(
+                upstream = name,
+                "log level and subscriptions could not be restored on a new connection"
+            );
         }
     });
 }

@@ -102,8 +102,7 @@ pub(super) async fn answer(request: HostRequest<'_>) -> Outcome {
         }
         None => {
             let shown = printable(&task_id);
-            let message =
-                format!("no server has given a task `{shown}` to this session; `tasks/list` shows all");
+            let message = format!("unknown task `{shown}`; `tasks/list` lists the tasks of this session");
             failure(code::INVALID_PARAMS, message)
         }
     }
@@ -171,7 +170,7 @@ impl TaskAudit {
         let record = Record { actor: session.identity.actor.clone(), event: Event::Task(event) };
         if let Err(error) = config.store.audit().append_deferred(record).await {
             config.meter.unrecorded.add(1);
-            tracing::error!(session = session.id, reason = %error, "what was said to a task is not on record");
+            tracing::error!(session = session.id, reason = %error, "a request to a task could not be recorded");
         }
     }
 }

@@ -2,11 +2,13 @@
 //! the configuration: never an argument, a result or a user name.
 //!
 //! - `counters`: counters, gauges, histograms, also per server; the closed label sets
+//! - `model`: requests of our own agents to their models
 //! - `page`: the Prometheus page
 //! - `span`: span records and their bounded queue
 //! - `trace`: the spans of one request
 
 mod counters;
+mod model;
 mod page;
 mod span;
 pub(crate) mod trace;
@@ -16,10 +18,12 @@ use std::time::Duration;
 use embody_wire::server::Era;
 
 use self::counters::{APPROVAL_RESULTS, Bodies, Counter, Counters, Gauge, GaugeGuard, Histogram, METHODS};
+use self::model::Models;
 use crate::approval::Answer;
 use crate::builtin_tools::{BuiltinTool, NAMES};
 
 pub(crate) use self::counters::{Body, Restarts, Timing};
+pub use self::model::{ModelRequestInfo, ModelRequestSpan};
 pub(crate) use self::page::write_metrics;
 pub use self::page::{CONTENT_TYPE, Family, Kind, Label, Page};
 pub use self::span::{Attribute, Span, SpanKind, Spans, Value};
@@ -41,6 +45,7 @@ pub struct Meter {
     pub(crate) unrecorded: Counter,
     /// Dropped observations before calls.
     pub(crate) unobserved: Counter,
+    models: Models,
     spans: Option<Spans>,
 }
 

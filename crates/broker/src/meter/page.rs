@@ -7,6 +7,7 @@ use embody_store::audit::DecisionKind;
 
 use super::Meter;
 use super::counters::{APPROVAL_RESULTS, Histogram, HistogramSnapshot, METHODS, OUTCOMES, outcome_label};
+use super::model::{RESULTS, TOKENS};
 use super::span::SpanResult;
 use crate::Broker;
 use crate::builtin_tools::NAMES;
@@ -161,17 +162,13 @@ pub(crate) fn write_metrics(broker: &Broker, page: &mut Page) {
     requests(meter, page);
     approvals(meter, page);
     sessions(meter, &open, page);
+    models(meter, page);
     let (waiting, most) = broker.post_calls.waiting();
-    page.number(
-        "embody_audit_queue",
-        Kind::Gauge,
-        "Calls that are over and wait to be put on record.",
-        waiting,
-    );
+    page.number("embody_audit_queue", Kind::Gauge, "Finished calls that wait to be recorded.", waiting);
     page.number(
         "embody_audit_queue_limit",
         Kind::Gauge,
-        "So many may wait; then calls wait with them.",
+        "Capacity of this queue; when it is full, calls wait.",
         most,
     );
     page.number(
@@ -187,13 +184,12 @@ pub(crate) fn write_metrics(broker: &Broker, page: &mut Page) {
         meter.unobserved.get(),
     );
     let count = |result| meter.spans.as_ref().map_or(0, |spans| spans.count(result));
-    page.family("embody_spans_total", Kind::Counter, "Spans of traces, by what became of them.")
+    page.family("embody_spans_total", Kind::Counter, "Trace spans, by result.")
         .sample_each("result", SpanResult::ALL.map(|result| (result.name(), count(result))));
 }
 
 fn calls(meter: &Meter, page: &mut Page) {
-    let mut family =
-        page.family("embody_calls_total", Kind::Counter, "Tool calls that are over, by how they ended.");
+    let mut family = page.family("embody_calls_total", Kind::Counter, "Finished tool calls, by outcome.");
     for body in meter.bodies.all() {
         for class in Class::ALL {
             for outcome in OUTCOMES {
@@ -203,8 +199,7 @@ fn calls(meter: &Meter, page: &mut Page) {
             }
         }
     }
-    let mut family =
-        page.family("embody_decisions_total", Kind::Counter, "What was decided about tool calls.");
+    let mut family = page.family("embody_decisions_total", Kind::Counter, "Decisions about tool calls.");
     for body in meter.bodies.all() {
         for class in Class::ALL {
             for decision in DecisionKind::ALL {
@@ -216,13 +211,13 @@ fn calls(meter: &Meter, page: &mut Page) {
     page.number(
         "embody_calls_rejected_total",
         Kind::Counter,
-        "Tool calls of no tool that is there, or with arguments that cannot be read.",
+        "Tool calls with an unknown tool or invalid arguments.",
         meter.rejected.get(),
     );
     let mut family = page.family(
         "embody_call_upstream_seconds",
         Kind::Histogram,
-        "How long tool calls that were sent took in their server.",
+        "Time that sent tool calls took in their server.",
     );
     for body in meter.bodies.all() {
         family.histogram(&[("body", &body.name)], &body.upstream);
@@ -230,7 +225,7 @@ fn calls(meter: &Meter, page: &mut Page) {
     let mut family = page.family(
         "embody_call_overhead_seconds",
         Kind::Histogram,
-        "How long tool calls took besides: not in their server, nor while a person or the mind was waited for.",
+        "Time that tool calls took in the broker, without their server and without waiting for a person or the mind.",
     );
     for body in meter.bodies.all() {
         family.histogram(&[("body", &body.name)], &body.overhead);
@@ -238,9 +233,9 @@ fn calls(meter: &Meter, page: &mut Page) {
 }
 
 fn requests(meter: &Meter, page: &mut Page) {
-    page.family("embody_requests_total", Kind::Counter, "Requests of hosts.")
+    page.family("embody_requests_total", Kind::Counter, "Requests from hosts.")
         .sample_each("method", meter.requests.labelled(METHODS));
-    page.family("embody_own_calls_total", Kind::Counter, "Calls of the tools of the broker itself.")
+    page.family("embody_own_calls_total", Kind::Counter, "Calls of the broker's own tools.")
         .sample_each("tool", meter.own.labelled(NAMES));
 }
 
@@ -248,28 +243,51 @@ fn approvals(meter: &Meter, page: &mut Page) {
     page.number(
         "embody_approvals_waiting",
         Kind::Gauge,
-        "Calls that wait for a person at this moment.",
+        "Calls that wait for approval now.",
         meter.approvals_waiting.get(),
     );
-    page.family("embody_approvals_total", Kind::Counter, "What came of asking a person.")
+    page.family("embody_approvals_total", Kind::Counter, "Approval requests, by result.")
         .sample_each("answer", meter.approvals.labelled(APPROVAL_RESULTS));
-    page.family("embody_approval_wait_seconds", Kind::Histogram, "How long calls waited for a person.")
+    page.family("embody_approval_wait_seconds", Kind::Histogram, "Time that calls waited for approval.")
         .histogram(&[], &meter.approval_wait);
+}
+
+fn models(meter: &Meter, page: &mut Page) {
+    let models = meter.models.all();
+    let mut family = page.family(
+        "embody_model_requests_total",
+        Kind::Counter,
+        "Requests of embody's own agents to their models, by how they ended.",
+    );
+    for counters in &models {
+        for (result, count) in RESULTS.into_iter().zip(counters.results) {
+            family.sample(&[("model", &counters.model), ("result", result)], count);
+        }
+    }
+    let mut family = page.family(
+        "embody_model_tokens_total",
+        Kind::Counter,
+        "Tokens that models reported, by type; `input` includes those read from and written to a cache.",
+    );
+    for counters in &models {
+        for (kind, count) in TOKENS.into_iter().zip(counters.tokens) {
+            family.sample(&[("model", &counters.model), ("type", kind)], count);
+        }
+    }
 }
 
 fn sessions(meter: &Meter, open: &[std::sync::Arc<Session>], page: &mut Page) {
     let stateless = open.iter().filter(|session| session.is_stateless()).count();
-    page.family("embody_sessions", Kind::Gauge, "Sessions that are open.")
+    page.family("embody_sessions", Kind::Gauge, "Open sessions.")
         .sample_each("era", ERAS.into_iter().zip([open.len() - stateless, stateless]));
-    page.family("embody_sessions_total", Kind::Counter, "Sessions that were opened.")
+    page.family("embody_sessions_total", Kind::Counter, "Sessions opened.")
         .sample_each("era", meter.sessions.labelled(ERAS));
     let degraded: Vec<Vec<Degraded>> = open.iter().map(|session| session.degraded()).collect();
     let has = |all: &&Vec<Degraded>, mode: &str| all.iter().any(|one| one.name() == mode);
-    page.family("embody_degraded_sessions", Kind::Gauge, "Open sessions in which something does not work.")
-        .sample_each(
-            "reason",
-            DEGRADED.map(|mode| (mode, degraded.iter().filter(|all| has(all, mode)).count())),
-        );
+    page.family("embody_degraded_sessions", Kind::Gauge, "Open sessions that are degraded.").sample_each(
+        "reason",
+        DEGRADED.map(|mode| (mode, degraded.iter().filter(|all| has(all, mode)).count())),
+    );
     let mut upstreams: BTreeMap<&str, Vec<Health>> = BTreeMap::new();
     for upstream in open.iter().flat_map(|session| session.upstreams()) {
         upstreams.entry(&upstream.spec().name).or_default().push(upstream.health());
@@ -282,9 +300,9 @@ fn sessions(meter: &Meter, open: &[std::sync::Arc<Session>], page: &mut Page) {
         }
     }
     let restarts = meter.bodies.all().map(|body| (&*body.name, body.restarts.get()));
-    page.family("embody_upstream_restarts_total", Kind::Counter, "How often servers were connected again.")
+    page.family("embody_upstream_restarts_total", Kind::Counter, "Reconnections to servers.")
         .sample_each("body", restarts);
-    page.family("embody_bootstraps_total", Kind::Counter, "How often the mind was asked for its packet.")
+    page.family("embody_bootstraps_total", Kind::Counter, "Bootstrap requests to the mind.")
         .sample_each("result", meter.bootstraps.labelled(["done", "failed"]));
 }
 

@@ -21,23 +21,9 @@ use crate::policy::Via;
 use crate::upstream::Health;
 
 /// The reason for denying a call that only a form can approve.
-const NO_RIGHT: &str =
-    "the rules allow only a form in the host to approve it, and a form in this host is not the owner's";
+const NO_RIGHT: &str = "the rules allow approval only in a form of the host, and answers in this host do not count as the owner's";
 
 pub(super) async fn ask_and_decide(
-    broker: &Broker,
-    call: &ToolCall<'_>,
-    view: &MindView,
-    situation: Situation,
-    reason: Reason,
-) -> Result<(Permit, String), CallRefusal> {
-    decide_with_answer(broker, call, view, situation, reason).await.map_err(|refusal| match &call.lasting {
-        Some(lasting) => refusal.origins(lasting.origins.clone()),
-        None => refusal,
-    })
-}
-
-async fn decide_with_answer(
     broker: &Broker,
     call: &ToolCall<'_>,
     view: &MindView,

@@ -21,6 +21,7 @@ pub(crate) fn classify(
         tool: &tool.tool,
         body: &tool.upstream,
         args: arguments.value(),
+        has_extra: arguments.has_extra(),
         channel: &session.host.principal.channel,
         user: session.scope.user(),
         session: &session.id,

@@ -24,7 +24,6 @@ use embody_wire::Outcome;
 use embody_wire::server::{Call, code};
 use serde_json::value::RawValue;
 
-use self::gate::Permit;
 use self::observe::MindView;
 use self::parse::CallParams;
 use self::resolve::Target;
@@ -223,8 +222,8 @@ async fn authorize_and_send(
     let (permit, approval) = match gate::decide(&situation) {
         gate::Decision::Permit(permit) => (permit, None),
         gate::Decision::Ask(reason) => {
-            let (permit, id) =
-                Box::pin(approve::ask_and_decide(broker, call, view, situation, reason)).await?;
+            let decided = Box::pin(approve::ask_and_decide(broker, call, view, situation, reason)).await;
+            let (permit, id) = decided.map_err(|refusal| refusal.after_reading(call.lasting.as_ref()))?;
             (permit, Some(id))
         }
         decision => return Err(Box::pin(respond::refusal(broker, call, &decision, view, &[])).await),
@@ -233,22 +232,16 @@ async fn authorize_and_send(
         let (result, _) = send::send(broker, call, permit).await;
         return Ok(record::read(broker, call, result).await);
     }
-    Box::pin(write(broker, call, permit, approval)).await
-}
-
-/// Records a write before it is sent, together with the use of the approval with this id.
-async fn write(
-    broker: &Broker,
-    call: &ToolCall<'_>,
-    permit: Permit,
-    approval: Option<String>,
-) -> Result<(CallResult, AuditOutcome), CallRefusal> {
-    let _open_write = record::OpenWrite::new(call.session);
-    if call.request.is_cancelled() {
-        return Err(CallRefusal::cancelled());
-    }
-    let approval = approval.filter(|_| permit.uses_approval());
-    let intent = record::intent(&broker.config, call, approval).await?;
-    let (result, task) = send::send(broker, call, permit).await;
-    Ok(record::write(broker, call, intent, result, task).await)
+    Box::pin(async {
+        let _open_write = record::OpenWrite::new(call.session);
+        if call.request.is_cancelled() {
+            return Err(CallRefusal::cancelled());
+        }
+        // Recorded before it is sent, together with the use of the approval.
+        let approval = approval.filter(|_| permit.uses_approval());
+        let intent = record::intent(&broker.config, call, approval).await?;
+        let (result, task) = send::send(broker, call, permit).await;
+        Ok(record::write(broker, call, intent, result, task).await)
+    })
+    .await
 }

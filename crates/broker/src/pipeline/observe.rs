@@ -26,7 +26,7 @@ const FLAGS_MAX: usize = 16;
 const FLAG_CHARS: usize = 600;
 /// Prefixes of the flags for an unusual call and for a mind that returned no number.
 pub(crate) const UNUSUAL: &str = "this call is unusual";
-pub(crate) const NO_NUMBER: &str = "the mind gives no number for it";
+pub(crate) const NO_NUMBER: &str = "the mind returned no number for it";
 /// The longest result text that is sent to the mind.
 const RESULT_BYTES: usize = 64 * 1024;
 const QUEUE_LENGTH: usize = 64;
@@ -128,7 +128,8 @@ pub(crate) fn result_for_mind(outcome: &Outcome) -> Value {
     let result = match outcome {
         Outcome::Error(error) => {
             let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
-            let message = error.get("message").and_then(Value::as_str).unwrap_or("an error without words");
+            let message =
+                error.get("message").and_then(Value::as_str).unwrap_or("an error without a message");
             return json!({"error": cut(message), "error_type": "json_rpc"});
         }
         Outcome::Result(result) => result,

@@ -47,9 +47,9 @@ impl CallParams {
     pub(crate) fn parse(params: Option<&RawValue>) -> Result<Self, Outcome> {
         let began = Instant::now();
         let wrong = |error: String| {
-            failure(code::INVALID_PARAMS, format!("no tool can be called with these parameters: {error}"))
+            failure(code::INVALID_PARAMS, format!("invalid parameters of `tools/call`: {error}"))
         };
-        let params = params.ok_or_else(|| wrong("there are none".to_owned()))?;
+        let params = params.ok_or_else(|| wrong("they are missing".to_owned()))?;
         off_runtime(params.get().len(), || Self::read(params, began)).map_err(wrong)
     }
 
@@ -62,9 +62,7 @@ impl CallParams {
         let is_other = |key: &str, folded: &str| KNOWN.iter().any(|known| folded == *known && key != *known);
         if let Some((key, _)) = members.iter().find(|(key, _)| is_other(key, &fold(key))) {
             let shown: String = key.chars().take(40).collect();
-            return Err(format!(
-                "a reader that does not tell capital letters apart reads `{shown}` otherwise"
-            ));
+            return Err(format!("`{shown}` differs from a known member only in letter case"));
         }
         let mut known_members = [None; KNOWN.len()];
         for (key, value) in &members {
@@ -122,11 +120,11 @@ impl CallParams {
             meta: Option<&'a RawValue>,
         }
         let wrong = |error: String| {
-            failure(code::INVALID_PARAMS, format!("the arguments of `body_tool` are wrong: {error}"))
+            failure(code::INVALID_PARAMS, format!("invalid arguments of `body_tool`: {error}"))
         };
         let outer: Params<'_> =
             serde_json::from_str(self.params.get()).map_err(|error| wrong(error.to_string()))?;
-        let arguments = outer.arguments.ok_or_else(|| wrong("there are none".to_owned()))?;
+        let arguments = outer.arguments.ok_or_else(|| wrong("they are missing".to_owned()))?;
         let inner: Inner<'_> =
             serde_json::from_str(arguments.get()).map_err(|error| wrong(error.to_string()))?;
         let params = raw(&InnerParams { name: &inner.name, arguments: inner.args, meta: outer.meta });

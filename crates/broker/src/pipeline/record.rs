@@ -62,7 +62,7 @@ pub(super) async fn intent(
         Ok(Ok(begun)) => Ok(begun),
         Ok(Err(reason)) => {
             let session = &call.session.id;
-            tracing::info!(call = call.id, session, why = ?reason, "the approval does not cover its call any more");
+            tracing::info!(call = call.id, session, why = ?reason, "the approval no longer covers its call");
             Err(CallRefusal::approval_spent())
         }
         Err(error) => {
@@ -83,7 +83,7 @@ pub(super) async fn write(
 ) -> (CallResult, AuditOutcome) {
     let (outcome, detail) = outcome_of(&result);
     // Later requests about the task, possibly from another process, are recorded under this id.
-    let detail = task.map(|task| format!("the server goes on with it as a task: `{task}`")).or(detail);
+    let detail = task.map(|task| format!("the server continues it as the task `{task}`")).or(detail);
     tracing::debug!(call = call.id, session = call.session.id, ?outcome, "the call is over");
     if let Err(error) = broker.config.store.audit().finish(intent, outcome, detail).await {
         broker.config.meter.unrecorded.add(1);
@@ -144,12 +144,18 @@ pub(super) async fn decision(
 
 fn audited(call: &ToolCall<'_>) -> AuditedCall {
     let (body, tool) = (&call.tool.upstream, &call.tool.tool);
-    audited_call(&call.id, body, tool, call.ruling.class, call.arguments.canonical())
+    audited_call(&call.id, body, tool, call.ruling.class, call.arguments.redacted())
 }
 
-pub(crate) fn audited_call(id: &str, body: &str, tool: &str, class: Class, args: &str) -> AuditedCall {
+pub(crate) fn audited_call(
+    id: &str,
+    body: &str,
+    tool: &str,
+    class: Class,
+    args: RedactedArguments,
+) -> AuditedCall {
     let (call_id, body, tool) = (id.to_owned(), body.to_owned(), tool.to_owned());
-    AuditedCall { call_id, body, tool, class: class.name().to_owned(), args: RedactedArguments::of(args) }
+    AuditedCall { call_id, body, tool, class: class.name().to_owned(), args }
 }
 
 pub(crate) fn outcome_of(result: &CallResult) -> (AuditOutcome, Option<String>) {

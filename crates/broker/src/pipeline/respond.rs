@@ -22,6 +22,7 @@ use crate::policy::Via;
 use crate::session::Session;
 use crate::session::contract::Contract;
 use crate::session::delivery::Carrier;
+use crate::session::untrusted_reads::LastingWrite;
 use crate::{Broker, BrokerConfig, builtin_tools, visible};
 
 /// The `_meta` key under which an embody agent finds its mark.
@@ -125,7 +126,8 @@ pub(super) async fn refusal(
             CallRefusal::quarantined(reason.to_string())
         }
         Decision::Blocked(Reason::BodyDown) => {
-            let reason = call.link.as_ref().err().cloned().unwrap_or_else(|| "it has gone".to_owned());
+            let reason =
+                call.link.as_ref().err().cloned().unwrap_or_else(|| "it is not connected".to_owned());
             CallRefusal::unavailable(&call.tool.upstream, reason)
         }
         Decision::Blocked(_) => CallRefusal::mind_unavailable(),
@@ -257,8 +259,12 @@ impl CallRefusal {
         self
     }
 
-    pub(super) fn origins(self, origins: Vec<String>) -> Self {
-        Self { origins, ..self }
+    /// Adds what the agent had read, if that caused the request for approval.
+    pub(super) fn after_reading(self, lasting: Option<&LastingWrite>) -> Self {
+        match lasting {
+            Some(lasting) => Self { origins: lasting.origins.clone(), ..self },
+            None => self,
+        }
     }
 
     /// Removes the parts that only the owner may see.
@@ -420,7 +426,7 @@ impl CallRefusal {
     }
 
     pub(crate) fn approval_spent() -> Self {
-        let reason = "the approval does not cover this call any more: it was used, or it expired";
+        let reason = "the approval no longer covers this call: it was used or has expired";
         Self::new(DecisionKind::Timeout, reason)
             .next("repeat the same call if it is still wanted; the owner is asked again")
     }
@@ -446,7 +452,7 @@ impl CallRefusal {
 
     pub(crate) fn quarantined(reason: impl Into<String>) -> Self {
         Self::new(DecisionKind::Held, reason)
-            .next("tell the user that the operator has to review this tool; do not call it again until then")
+            .next("tell the user that the operator must review this tool; do not call it again until then")
     }
 
     pub(crate) fn cancelled() -> Self {

@@ -176,7 +176,7 @@ pub(crate) async fn call_upstream_once(
     };
     let result = match stopped {
         StopReason::Cancelled => {
-            let reason = call.cancel_reason().unwrap_or("the host has cancelled the call");
+            let reason = call.cancel_reason().unwrap_or("the host cancelled the call");
             let last = cancel(&mut running, link, reason, CallResult::Cancelled);
             Box::pin(last).await
         }
@@ -278,8 +278,11 @@ async fn cancel(running: &mut PendingCall, link: &Link, reason: &str, otherwise:
                 CallEvent::Lost(_) => return None,
                 CallEvent::Notification(_) => {}
                 CallEvent::Request(request) => {
-                    let gone =
-                        Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked any more");
+                    let gone = Response::failure(
+                        request.id,
+                        code::INTERNAL_ERROR,
+                        "the call has ended, so its request cannot be forwarded",
+                    );
                     let _ = link.answer(gone).await;
                 }
             }
@@ -318,8 +321,11 @@ pub(crate) async fn call_mind(
                 CallEvent::Lost(error) => return Err(error.to_string()),
                 CallEvent::Notification(_) => {}
                 CallEvent::Request(request) => {
-                    let no_receiver =
-                        Response::failure(request.id, code::METHOD_NOT_FOUND, "nobody can be asked here");
+                    let no_receiver = Response::failure(
+                        request.id,
+                        code::METHOD_NOT_FOUND,
+                        "a call of the mind cannot send requests to the host",
+                    );
                     let _ = link.answer(no_receiver).await;
                 }
             }
@@ -335,7 +341,7 @@ pub(crate) async fn call_mind(
         let link = Arc::clone(link);
         tokio::spawn(async move { timeout(ACCEPT, link.cancel(number, "it took too long")).await });
     }
-    Err(format!("`{tool}` gave no answer within {} ms", limit.as_millis()))
+    Err(format!("`{tool}` did not answer within {} ms", limit.as_millis()))
 }
 
 /// Progress extends a call up to this bound, or up to the call's own limit if that is longer.

@@ -13,6 +13,12 @@ use super::addresses::{Addresses, is_domain};
 use super::raw_text::{self, RawTextTest};
 
 const EXPRESSION_BYTES: usize = 4096;
+/// Open brackets and ternaries within each other, for which the parser recurses deeply.
+const NESTING: usize = 24;
+/// The depth of an expression, which evaluation recurses into on a thread of the runtime.
+const DEPTH: usize = 32;
+/// Enough to parse any text within these limits.
+const PARSER_STACK: usize = 64 * 1024 * 1024;
 
 const VARIABLES: [&str; 6] = ["tool", "body", "args", "channel", "user", "session"];
 
@@ -24,6 +30,8 @@ pub struct Facts<'a> {
     pub tool: &'a str,
     pub body: &'a str,
     pub args: &'a Json,
+    /// Whether the server receives members beside `arguments`. A condition on `args` is undecided then: it does not see them.
+    pub has_extra: bool,
     pub channel: &'a str,
     pub user: &'a str,
     pub session: &'a str,
@@ -35,7 +43,7 @@ pub struct Condition {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no condition: {reason}")]
+#[error("invalid condition `{text}`: {reason}")]
 pub struct WrongCondition {
     pub text: String,
     pub reason: String,
@@ -47,12 +55,15 @@ impl Condition {
         if text.len() > EXPRESSION_BYTES {
             return Err(wrong(format!("it is longer than {EXPRESSION_BYTES} bytes")));
         }
-        let program = Program::compile(text).map_err(|error| wrong(in_short(&error.to_string())))?;
+        let program = compile(text).map_err(wrong)?;
         let mut bound = Vec::new();
         bind(program.expression(), &mut bound);
         let is_known = |name: &&str| VARIABLES.contains(name) || bound.contains(name);
         if let Some(unknown) = program.references().variables().into_iter().find(|name| !is_known(name)) {
-            return Err(wrong(format!("there is no `{unknown}`; it may use {}", VARIABLES.join(", "))));
+            return Err(wrong(format!(
+                "unknown variable `{unknown}`; the variables are {}",
+                VARIABLES.join(", ")
+            )));
         }
         if let Some(reason) = wrong_domain(program.expression()) {
             return Err(wrong(reason));
@@ -76,6 +87,9 @@ impl Condition {
     }
 
     pub(super) fn holds_in(&self, scene: &Scene<'_>) -> Option<bool> {
+        if scene.facts.has_extra && self.program.references().has_variable("args") {
+            return None;
+        }
         match self.program.execute(scene.context()?) {
             Ok(Value::Bool(holds)) => Some(holds),
             _ => None,
@@ -99,7 +113,7 @@ impl<'a> Scene<'a> {
     }
 
     fn made(&self) -> Option<Context<'static, 'static>> {
-        let Facts { tool, body, args, channel, user, session } = *self.facts;
+        let Facts { tool, body, args, channel, user, session, .. } = *self.facts;
         let mut context = Context::default();
         context.add_variable("args", args).ok()?;
         for (name, value) in
@@ -125,7 +139,10 @@ fn addresses(value: Value) -> Result<Value, ExecutionError> {
 fn all_in_domain(value: Value, domain: Arc<String>) -> Result<bool, ExecutionError> {
     let domain = domain.to_ascii_lowercase();
     if !is_domain(&domain) {
-        return Err(ExecutionError::function_error(ALL_IN_DOMAIN, format!("`{domain}` is no domain")));
+        return Err(ExecutionError::function_error(
+            ALL_IN_DOMAIN,
+            format!("`{domain}` is not a domain name"),
+        ));
     }
     Ok(Addresses::new(&value).all_in_domain(&domain))
 }
@@ -141,11 +158,51 @@ fn wrong_domain(expression: &IdedExpr) -> Option<String> {
         };
         if let Some(domain) = domain.filter(|domain| !is_domain(&domain.to_ascii_lowercase())) {
             return Some(format!(
-                "`{ALL_IN_DOMAIN}` takes a value and a domain, as in all_in_domain(args, \"example.com\"); `{domain}` is no domain"
+                "`{ALL_IN_DOMAIN}` takes a value and a domain, as in all_in_domain(args, \"example.com\"); `{domain}` is not a domain name"
             ));
         }
     }
     children(expression).into_iter().find_map(wrong_domain)
+}
+
+/// Parses on a thread with a large stack, and rejects what a usual stack could not evaluate.
+fn compile(text: &str) -> Result<Program, String> {
+    if nesting(text) > NESTING {
+        return Err(format!("it has more than {NESTING} brackets or `?` within each other"));
+    }
+    let text = text.to_owned();
+    let parse = move || {
+        let program = Program::compile(&text).map_err(|error| in_short(&error.to_string()))?;
+        match is_deeper_than(program.expression(), DEPTH) {
+            true => Err(format!("it combines more than {DEPTH} operations in a row")),
+            false => Ok(program),
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(PARSER_STACK).spawn(parse);
+    let parsed = thread.map_err(|error| error.to_string())?.join();
+    parsed.unwrap_or_else(|_| Err("the parser failed".to_owned()))
+}
+
+/// At least the nesting of a text: brackets in strings count, and a `?` stays open until the next closing bracket.
+fn nesting(text: &str) -> usize {
+    let (mut open, mut most) = (Vec::new(), 0);
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' | b'?' => open.push(byte),
+            b')' | b']' | b'}' => while open.pop() == Some(b'?') {},
+            _ => {}
+        }
+        most = most.max(open.len());
+    }
+    most
+}
+
+fn is_deeper_than(expression: &IdedExpr, limit: usize) -> bool {
+    let mut level = vec![expression];
+    for _ in 0..limit {
+        level = level.into_iter().flat_map(children).collect();
+    }
+    !level.is_empty()
 }
 
 /// Shortens a parser message with a diagram to one line: `mismatched input '<EOF>' at 1:11`.
@@ -211,9 +268,49 @@ mod tests {
     use super::*;
 
     fn holds(text: &str, args: &Json) -> Option<bool> {
-        let facts =
-            Facts { tool: "send_email", body: "mail", args, channel: "web", user: "ann", session: "s1" };
-        Condition::new(text).unwrap().holds(&facts)
+        evaluate(&Condition::new(text).unwrap(), args)
+    }
+
+    fn evaluate(condition: &Condition, args: &Json) -> Option<bool> {
+        let facts = Facts {
+            tool: "send_email",
+            body: "mail",
+            args,
+            has_extra: false,
+            channel: "web",
+            user: "ann",
+            session: "s1",
+        };
+        condition.holds(&facts)
+    }
+
+    #[test]
+    fn a_condition_within_the_limits_fits_on_the_stack_of_a_runtime_thread() {
+        let nested = |open: &str, inner: &str, close: &str, count: usize| {
+            format!("{}{inner}{}", open.repeat(count), close.repeat(count))
+        };
+        let shapes: [(&str, &dyn Fn(usize) -> String); 9] = [
+            ("parentheses", &|count| nested("(", "true", ")", count)),
+            ("lists", &|count| nested("[", "", "]", count) + " == []"),
+            ("maps", &|count| nested("{1:", "1", "}", count) + " == {}"),
+            ("ternaries", &|count| nested("true ? ", "true", " : true", count)),
+            ("later ternaries", &|count| "false ? true : ".repeat(count) + "true"),
+            ("operators", &|count| "1+".repeat(count) + "1 == 1"),
+            ("members", &|count| format!("args{} == 1", ".a".repeat(count))),
+            ("indexes", &|count| format!("args{} == 1", "[0]".repeat(count))),
+            ("and", &|count| "true && ".repeat(count) + "true"),
+        ];
+        for (name, shape) in shapes {
+            let mut accepted = 0;
+            for count in [1, 10, 20, 24, 50, 100, 500, 1000, 2000, 4000] {
+                let text = shape(count);
+                // As large as tokio's threads.
+                let thread = std::thread::Builder::new().stack_size(2 * 1024 * 1024);
+                let try_it = move || Condition::new(&text).map(|condition| evaluate(&condition, &json!({})));
+                accepted += usize::from(thread.spawn(try_it).unwrap().join().unwrap().is_ok());
+            }
+            assert!((1..10).contains(&accepted), "{name}: {accepted}");
+        }
     }
 
     #[test]
@@ -284,7 +381,7 @@ mod tests {
             assert!(Condition::new(text).is_err(), "{text}");
         }
         let error = Condition::new("nobody == 1").unwrap_err().to_string();
-        assert!(error.contains("there is no `nobody`"), "{error}");
+        assert!(error.contains("unknown variable `nobody`"), "{error}");
         let error = Condition::new("args.to ==").unwrap_err();
         assert_eq!(error.reason, "mismatched input '<EOF>' at 1:11");
         assert!(Condition::new(&"1 == 1 && ".repeat(1000)).is_err());

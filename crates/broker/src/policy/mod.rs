@@ -137,13 +137,13 @@ impl Annotations {
 }
 
 fn without_rules(tool: &str, annotations: Annotations, is_trusted: bool) -> Class {
-    let class = known(tool)
+    let class = known_class(tool)
         .or_else(|| annotations.class().filter(|_| is_trusted))
         .unwrap_or(Class::HumanVisibleWrite);
     class.max(annotations.tightened().unwrap_or(Class::Read))
 }
 
-pub(super) fn known(tool: &str) -> Option<Class> {
+pub(super) fn known_class(tool: &str) -> Option<Class> {
     match tool {
         "send_teams_message"
         | "send_email"

@@ -27,7 +27,7 @@ impl RawTextTest {
                 _ => format!("any text of which a part matches `{text}` passes"),
             },
         };
-        format!("allows a call by a part of the text of `{target}`, {function}(\"{text}\"): {passes}")
+        format!("tests only a part of the text of `{target}`, {function}(\"{text}\"): {passes}")
     }
 
     /// What to write instead.
@@ -137,25 +137,25 @@ mod tests {
         for (condition, expected) in [
             (
                 r#"args.to.endsWith("@example.com")"#,
-                format!("allows a call by a part of the text of `args.to`, endsWith(\"@example.com\"): {mail}"),
+                format!("tests only a part of the text of `args.to`, endsWith(\"@example.com\"): {mail}"),
             ),
             (
                 r#"has(args.cc) && args.cc.all(one, one.endsWith("@example.com"))"#,
-                format!("allows a call by a part of the text of `one`, endsWith(\"@example.com\"): {mail}"),
+                format!("tests only a part of the text of `one`, endsWith(\"@example.com\"): {mail}"),
             ),
             (
                 r#"args["to"].contains("@example.com") || tool == "x""#,
-                format!("allows a call by a part of the text of `args`, contains(\"@example.com\"): {mail}"),
+                format!("tests only a part of the text of `args`, contains(\"@example.com\"): {mail}"),
             ),
             (
                 r#"args.to.matches("^.*@example\\.com$")"#,
                 format!(
-                    "allows a call by a part of the text of `args.to`, matches(\"^.*@example\\.com$\"): {mail}"
+                    "tests only a part of the text of `args.to`, matches(\"^.*@example\\.com$\"): {mail}"
                 ),
             ),
             (
                 r#"args.path.endsWith(".md")"#,
-                "allows a call by a part of the text of `args.path`, endsWith(\".md\"): any text that ends with \
+                "tests only a part of the text of `args.path`, endsWith(\".md\"): any text that ends with \
                  `.md` passes; compare the whole value, as in args.path in [\"one\", \"two\"]"
                     .to_owned(),
             ),

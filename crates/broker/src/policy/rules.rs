@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::condition::{Condition, Facts, Scene};
 use super::glob::{Fit, Glob, Name};
-use super::{Annotations, Class, Gate, known, without_rules};
+use super::{Annotations, Class, Gate, known_class, without_rules};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -130,7 +130,7 @@ impl Policy {
         let mut reasons: Vec<String> = deciding().filter_map(|rule| rule.reason.clone()).collect();
         if gate == Gate::Ask && via.is_empty() {
             gate = Gate::Deny;
-            reasons.push("the rules leave no way to ask anybody".to_owned());
+            reasons.push("the rules leave no place to ask for approval".to_owned());
         }
         Ruling { class, gate, via, reasons }
     }
@@ -175,11 +175,11 @@ pub enum ClassFrom {
 impl ClassFrom {
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Rule => "a rule says so",
-            Self::Name => "the tool is known by its name",
-            Self::Hint => "the server's own hint makes it stricter",
-            Self::Annotations => "the server says so, and is trusted",
-            Self::Nothing => "nothing else is known about it",
+            Self::Rule => "set by a rule",
+            Self::Name => "by the tool's name",
+            Self::Hint => "the server's annotation makes it stricter",
+            Self::Annotations => "by the annotation of a trusted server",
+            Self::Nothing => "default: no rule, known name or trusted annotation",
         }
     }
 }
@@ -200,7 +200,7 @@ impl Policy {
             .collect();
         let class_from = match ruled.class {
             _ if matches.iter().any(|rule| rule.sets_class) => ClassFrom::Rule,
-            class if known(facts.tool) == Some(class) => ClassFrom::Name,
+            class if known_class(facts.tool) == Some(class) => ClassFrom::Name,
             class if annotations.tightened() == Some(class) => ClassFrom::Hint,
             class if is_trusted && annotations.class() == Some(class) => ClassFrom::Annotations,
             _ => ClassFrom::Nothing,
@@ -229,8 +229,46 @@ mod tests {
 
     fn ruled(rules: Vec<Rule>, tool: &str, to: &str) -> Ruling {
         let args = json!({"to": to});
-        let facts = Facts { tool, body: "mail", args: &args, channel: "web", user: "ann", session: "s" };
+        let facts = Facts {
+            tool,
+            body: "mail",
+            args: &args,
+            has_extra: false,
+            channel: "web",
+            user: "ann",
+            session: "s",
+        };
         Policy::new(rules).rule(&facts, Annotations::default(), true)
+    }
+
+    #[test]
+    fn members_beside_the_arguments_make_a_condition_undecided() {
+        let args = json!({"to": "bob@example.com"});
+        let gate = |gate, when, has_extra| {
+            let facts = Facts {
+                tool: "send_it",
+                body: "m",
+                args: &args,
+                has_extra,
+                channel: "",
+                user: "",
+                session: "",
+            };
+            let rules = vec![rule("*", None, Some(gate), when)];
+            Policy::new(rules).rule(&facts, Annotations::default(), true).gate
+        };
+        let inside = Some(r#"all_in_domain(args, "example.com")"#);
+        assert_eq!([false, true].map(|extra| gate(Gate::Allow, inside, extra)), [Gate::Allow, Gate::Ask]);
+        assert_eq!([false, true].map(|extra| gate(Gate::Deny, inside, extra)), [Gate::Deny; 2]);
+        let outside = Some(r#"!all_in_domain(args, "example.com")"#);
+        assert_eq!([false, true].map(|extra| gate(Gate::Deny, outside, extra)), [Gate::Ask, Gate::Deny]);
+        let by_user = Some(r#"user == """#);
+        assert_eq!(gate(Gate::Allow, by_user, true), Gate::Allow, "it does not look at the arguments");
+        assert_eq!(
+            gate(Gate::Allow, None, true),
+            Gate::Allow,
+            "a rule without a condition allows every call"
+        );
     }
 
     // spec: N-10
@@ -272,7 +310,15 @@ mod tests {
     fn the_arguments_are_copied_once_whatever_the_number_of_rules() {
         let many: Vec<u32> = (0..90_000).collect();
         let args = json!({"to": "x", "many": many});
-        let facts = Facts { tool: "send", body: "mail", args: &args, channel: "", user: "", session: "" };
+        let facts = Facts {
+            tool: "send",
+            body: "mail",
+            args: &args,
+            has_extra: false,
+            channel: "",
+            user: "",
+            session: "",
+        };
         let timed = |count: usize| {
             let one = || rule("*", None, Some(Gate::Deny), Some(r#"args.to == "eve""#));
             let policy = Policy::new((0..count).map(|_| one()).collect());
@@ -334,7 +380,7 @@ mod tests {
         let apart = vec![via(&[Via::Cli], Some(Gate::Ask)), via(&[Via::Console], Some(Gate::Ask))];
         let nobody = ruled(apart, "send_email", "x");
         assert_eq!(nobody.gate, Gate::Deny);
-        assert!(nobody.reasons.iter().any(|reason| reason.contains("no way to ask")));
+        assert!(nobody.reasons.iter().any(|reason| reason.contains("no place to ask")));
     }
 
     #[test]
@@ -342,7 +388,15 @@ mod tests {
         let rules = || vec![rule("get_*", Some(Class::Read), None, None)];
         assert_eq!(ruled(rules(), "get_all", "x").class, Class::Read);
         let args = json!({});
-        let facts = Facts { tool: "get_all", body: "m", args: &args, channel: "", user: "", session: "" };
+        let facts = Facts {
+            tool: "get_all",
+            body: "m",
+            args: &args,
+            has_extra: false,
+            channel: "",
+            user: "",
+            session: "",
+        };
         let hints = Annotations { destructive_hint: Some(true), ..Annotations::default() };
         assert_eq!(Policy::new(rules()).rule(&facts, hints, false).class, Class::Destructive);
         let mild = Annotations { read_only_hint: Some(true), ..Annotations::default() };
@@ -373,8 +427,15 @@ mod tests {
             rule("mail/send_*", Some(Class::Destructive), Some(Gate::Allow), None),
         ];
         let args = json!({"to": "bob"});
-        let facts =
-            Facts { tool: "send_it", body: "mail", args: &args, channel: "mcp", user: "ann", session: "s" };
+        let facts = Facts {
+            tool: "send_it",
+            body: "mail",
+            args: &args,
+            has_extra: false,
+            channel: "mcp",
+            user: "ann",
+            session: "s",
+        };
         let said = Policy::new(rules).explain(&facts, Annotations::default(), true);
         assert_eq!((said.ruled.class, said.ruled.gate), (Class::Destructive, Gate::Ask));
         assert_eq!(said.class_from, ClassFrom::Rule);
@@ -405,7 +466,15 @@ mod tests {
             ("x", hints(Some(true), None), false, ClassFrom::Nothing),
             ("x", hints(None, None), true, ClassFrom::Nothing),
         ] {
-            let facts = Facts { tool, body: "b", args: &json!({}), channel: "", user: "", session: "" };
+            let facts = Facts {
+                tool,
+                body: "b",
+                args: &json!({}),
+                has_extra: false,
+                channel: "",
+                user: "",
+                session: "",
+            };
             let said = Policy::default().explain(&facts, annotations, is_trusted);
             assert_eq!(said.class_from, expected, "{tool} {annotations:?}");
         }

@@ -34,7 +34,7 @@ impl Replicas {
             user: user.to_owned(),
             ticket: ticket.to_owned(),
             holder: self.replica_id.clone(),
-            anew: resume_data.map(|data| data.get().to_owned()),
+            resume_data: resume_data.map(|data| data.get().to_owned()),
             lasts: SUSPENDED_LIFETIME,
         };
         self.store.suspended_calls().insert(call).await.map_err(|error| unavailable(&error))
@@ -63,7 +63,7 @@ impl Replicas {
             return Err(used());
         }
         suspended
-            .anew
+            .resume_data
             .and_then(|data| RawValue::from_string(data).ok())
             .map(Claim::Restart)
             .ok_or_else(unknown)
@@ -90,7 +90,7 @@ impl Replicas {
             request: request.print(),
         };
         if !self.send(Some(holder), &answers).await {
-            let message = "the answers cannot be passed on to the process that waits for them";
+            let message = "the answers cannot be passed to the process that waits for them";
             return Err(failure(code::INTERNAL_ERROR, message));
         }
         let mut limit = CLAIM_TIMEOUT;
@@ -123,18 +123,16 @@ impl Drop for WaiterGuard<'_> {
 }
 
 fn used() -> Outcome {
-    let message =
-        "nothing waits for this `requestState`: it was used, or too much time has passed; make the call anew";
+    let message = "unknown `requestState`: it was used or has expired; make the call again without it";
     failure(code::INVALID_PARAMS, message)
 }
 
 fn unknown() -> Outcome {
-    let message = "the process that carried this call is gone: whether it took effect is not known; look before you \
-                   make it again";
+    let message = "the process that made this call has ended, so its outcome is unknown; check whether it took effect before you make it again";
     failure(code::INTERNAL_ERROR, message)
 }
 
 fn unavailable(error: &embody_store::Error) -> Outcome {
-    tracing::error!(reason = %error, "a call that waits for its host cannot be kept");
+    tracing::error!(reason = %error, "a call that waits for its host cannot be stored");
     failure(code::INTERNAL_ERROR, "the call cannot wait for its host: the store does not answer")
 }

@@ -128,7 +128,7 @@ pub(crate) async fn receive(replicas: Arc<Replicas>, sessions: Arc<Sessions>, co
         }
         // Retry on failure: the notification is not repeated.
         while let Err(error) = receive_new(&replicas, (&sessions, &config), &mut seen).await {
-            tracing::warn!(reason = %error, "letters of other processes cannot be read");
+            tracing::warn!(reason = %error, "messages of other processes cannot be read");
             tokio::time::sleep(RETRY_DELAY).await;
         }
     }
@@ -202,7 +202,7 @@ async fn resume_call(replicas: &Replicas, sender: &str, (ticket, user): (String,
         Ok(true) => {}
         Ok(false) => return replicas.relay_to_server(ReplicaEvent::CallClaimed { ticket }),
         Err(error) => {
-            tracing::warn!(reason = %error, "a call that was answered elsewhere cannot be taken");
+            tracing::warn!(reason = %error, "a call that was answered in another process cannot be resumed");
             return replicas.relay_to_server(ReplicaEvent::CallClaimed { ticket });
         }
     }
@@ -228,7 +228,7 @@ async fn resume_call(replicas: &Replicas, sender: &str, (ticket, user): (String,
     }
     if !replicas.send(Some(sender), &message).await {
         // The waiting process must learn that the call was made, even without its result.
-        let text = r#"{"code":-32603,"message":"the call was made; what came of it is too large to be passed on between processes, or the store does not take it"}"#;
+        let text = r#"{"code":-32603,"message":"the call was made, but its result is too large to be passed between processes, or the store does not accept it"}"#;
         replicas.send(Some(sender), &ReplicaMessage::Error { ticket, text: text.to_owned() }).await;
     }
 }
@@ -237,7 +237,7 @@ impl Replicas {
     /// Forwards an event to the HTTP server. The event is lost if the queue is full.
     fn relay_to_server(&self, relay: ReplicaEvent) {
         if self.relay.try_send(relay).is_err() {
-            tracing::warn!("what another process says of a host is lost: there is too much of it");
+            tracing::warn!("messages of another process are lost: the queue is full");
         }
     }
 }

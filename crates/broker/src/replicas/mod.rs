@@ -98,7 +98,7 @@ impl Replicas {
         let (sender, recipient) = (self.replica_id.clone(), recipient.map(str::to_owned));
         let sent = self.store.replica_messages().send(NewReplicaMessage { sender, recipient, content }).await;
         if let Err(error) = &sent {
-            tracing::warn!(reason = %error, "other processes cannot be told of what a host has said here");
+            tracing::warn!(reason = %error, "a message of a host cannot be passed to other processes");
         }
         sent.is_ok()
     }
@@ -128,7 +128,7 @@ impl Replicas {
     async fn end_session(&self, host: &Host<Principal>) {
         let Some(session) = host.session.as_deref() else { return };
         if let Err(error) = self.store.sessions().close(host.principal.user(), session).await {
-            tracing::warn!(session, reason = %error, "the end of the session is not kept");
+            tracing::warn!(session, reason = %error, "the end of the session could not be stored");
         }
         if self.is_shared {
             self.send(None, &ReplicaMessage::SessionEnded { session: session.to_owned() }).await;
@@ -157,7 +157,7 @@ impl Replicas {
         }
         let StoredHost { version, capabilities, client, .. } = stored;
         let params = InitializeParams { capabilities, client_info: client, log_level: None };
-        tracing::info!(session, "a session goes on that another process has opened");
+        tracing::info!(session, "a session that another process opened is continued");
         Some(ResumedSession { version: Version::parse(&version)?, params })
     }
 

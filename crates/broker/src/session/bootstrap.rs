@@ -104,7 +104,7 @@ impl Session {
 
     async fn rules(&self, config: &BrokerConfig) -> Result<String, String> {
         let rules = config.rules.of(&self.scope).await;
-        rules.map_err(|reason| format!("the body's rules cannot be read: {reason}"))
+        rules.map_err(|reason| format!("the rules file cannot be read: {reason}"))
     }
 
     pub(crate) fn current_contract(&self) -> Option<Contract> {
@@ -221,13 +221,13 @@ impl Session {
                         Err(_) => store.sessions().release_bootstrap(&claim).await,
                     };
                     if let Err(error) = kept {
-                        tracing::warn!(session = self.id, reason = %error, "the packet cannot be kept");
+                        tracing::warn!(session = self.id, reason = %error, "the packet of the mind cannot be stored");
                     }
                     return asked;
                 }
                 Ok(Bootstrap::Busy) if Instant::now() < give_up => sleep(POLL_INTERVAL).await,
                 Ok(Bootstrap::Busy) => {
-                    return Err("another process is asking the mind for too long".to_owned().into());
+                    return Err("another process has waited for the mind for too long".to_owned().into());
                 }
                 // A failing store does not block the session: this process keeps the packet in memory.
                 Ok(Bootstrap::Missing) => return self.request_packet(session_id.unwrap_or(&self.id)).await,
@@ -344,7 +344,7 @@ fn is_success(outcome: &Outcome) -> bool {
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
-        Value::Bool(_) => "a truth value",
+        Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
         Value::String(_) => "a string",
         Value::Array(_) => "a list",
@@ -367,7 +367,8 @@ impl MindPacket {
     /// Builds a packet for a mind without `bootstrap_session`.
     fn assemble(session: &str, prompt: Option<String>, context: Value, files: Value) -> Self {
         let is_there = prompt.is_some();
-        let reasons: Vec<&str> = if is_there { Vec::new() } else { vec!["the mind gives no persona text"] };
+        let reasons: Vec<&str> =
+            if is_there { Vec::new() } else { vec!["the mind returned no persona text"] };
         let packet = json!({
             "schema_version": 1,
             "required_first_call": "runtime_bootstrap",
@@ -397,7 +398,7 @@ impl MindPacket {
         let is_away =
             [self.flag("persona_available"), self.flag("mind_contract_available")].contains(&Some(false));
         if reasons.is_empty() && (is_away || self.contract().is_none()) {
-            reasons.push("the mind gives no contract".to_owned());
+            reasons.push("the mind returned no contract".to_owned());
         }
         reasons
     }

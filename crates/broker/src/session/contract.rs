@@ -15,7 +15,7 @@ use crate::session::instructions::{MissingRules, ServerInstructions};
 /// Separates the body rules from everything below them.
 const SEPARATOR: &str = "\n\n---\n\n";
 const EMPTY: &str =
-    "No rules are set for this session. What others will see still needs the owner's consent.";
+    "No rules are set for this session. Calls that other people will see still need the owner's approval.";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Contract {

@@ -265,7 +265,7 @@ impl ServerInstructions {
 /// Must not tell a model how to accept them.
 fn why_missing(found: &InForce) -> String {
     match found {
-        InForce::Quarantined => "the operator has to accept them first".to_owned(),
+        InForce::Quarantined => "the operator must accept them first".to_owned(),
         InForce::TooLong(bytes) => format!("they have {bytes} bytes, and at most {LONGEST} are used"),
         InForce::Unknown | InForce::Absent | InForce::Text(_) => {
             "the server is not connected yet and its rules are not known".to_owned()

@@ -249,7 +249,7 @@ impl Session {
             let Some(upstream) = listed.filter(|one| is_whole(one)) else { continue };
             let tools: Vec<String> = upstream.tools().iter().map(|tool| tool.name.clone()).collect();
             if let Err(error) = config.store.pins().set_tools(name, &tools).await {
-                tracing::warn!(session = self.id, body = name, reason = %error, "which tools it has is not kept");
+                tracing::warn!(session = self.id, body = name, reason = %error, "its list of tools could not be stored");
             }
         }
     }

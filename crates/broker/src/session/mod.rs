@@ -6,6 +6,7 @@
 //! - `instructions`: the instructions of bodies that are in force, framed for the model
 //! - `listed_tools`: the catalogue and the part of it that the host was shown
 //! - `notifier`: notifications to the host outside calls
+//! - `server_health`: which bodies work, for the operator and for a turn
 //! - `untrusted_reads`: text that the agent has read and the owner did not write
 
 pub(crate) mod bootstrap;
@@ -14,6 +15,7 @@ pub(crate) mod delivery;
 pub(crate) mod instructions;
 mod listed_tools;
 mod notifier;
+mod server_health;
 pub(crate) mod untrusted_reads;
 
 use std::collections::{HashMap, VecDeque};
@@ -33,6 +35,8 @@ use self::bootstrap::BootstrapState;
 use self::delivery::{Carrier, Delivery};
 use self::listed_tools::{ListedTools, last_seen_tools};
 pub(crate) use self::notifier::HostNotifier;
+pub use self::server_health::MissingServer;
+use self::server_health::RecordedHealth;
 use self::untrusted_reads::UntrustedReads;
 use crate::BrokerConfig;
 use crate::catalogue::Catalogue;
@@ -93,7 +97,7 @@ pub(crate) struct SessionIdentity {
     pub(crate) actor: Actor,
 }
 
-pub(crate) const CONNECTING: &str = "it is being connected";
+pub(crate) const CONNECTING: &str = "it is still connecting";
 
 /// The two points at which the mind observes a call.
 const OBSERVE_BEFORE: &str = "observe before";
@@ -137,8 +141,8 @@ impl Session {
         self.agent.get().map(|agent| agent.mark())
     }
 
-    /// Opens a session: connects everything in the background and returns at once. `stored_host` is the state that another process
-    /// needs to continue the session.
+    /// Opens a session: connects everything in the background and returns at once. `stored_host` is the state that
+    /// another process needs to continue the session.
     pub(crate) fn open(
         config: &Arc<BrokerConfig>,
         host: Arc<Host<Principal>>,
@@ -219,8 +223,8 @@ impl Session {
         self.host.era() == Era::Stateless
     }
 
-    /// The code that the broker's results begin with in this session. All processes that serve the session compute the same
-    /// code, and no body can know it: it depends on the time at which the session was first stored.
+    /// The code that the broker's results begin with in this session. All processes that serve the session compute the
+    /// same code, and no body can know it: it depends on the time at which the session was first stored.
     pub(crate) fn code(&self) -> &str {
         self.code.get_or_init(|| {
             let mut hasher = blake3::Hasher::new();
@@ -233,8 +237,8 @@ impl Session {
         })
     }
 
-    /// Ensures that the session is in the store. For a host without a session on the wire, takes over what another process
-    /// has delivered.
+    /// Ensures that the session is in the store. For a host without a session on the wire, takes over what another
+    /// process has delivered.
     pub(crate) async fn ensure_stored(&self, config: &BrokerConfig) {
         let keeping = self.created_at.get_or_try_init(|| async {
             let opened = config.store.sessions().open(self.open.clone()).await?;
@@ -250,12 +254,12 @@ impl Session {
             })
         });
         if let Err(error) = keeping.await {
-            tracing::warn!(session = self.id, reason = %error, "the session cannot be kept");
+            tracing::warn!(session = self.id, reason = %error, "the session cannot be stored");
         }
     }
 
-    /// Checks whether another process has delivered the contract or started a new conversation. Called when a write arrives:
-    /// the model had not read what is delivered later.
+    /// Checks whether another process has delivered the contract or started a new conversation. Called when a write
+    /// arrives: the model had not read what is delivered later.
     pub(crate) async fn refresh_delivery(&self, config: &BrokerConfig) {
         // Only HTTP sessions without a session on the wire have more than one conversation.
         let is_settled = self.delivery.is_read() && !(self.is_stateless() && self.host.connection.is_none());
@@ -323,8 +327,8 @@ impl Session {
         degraded
     }
 
-    /// The response to this call carries the whole contract: calls that arrive after it is written may count as made after
-    /// reading.
+    /// The response to this call carries the whole contract: calls that arrive after it is written may count as made
+    /// after reading.
     pub(crate) async fn deliver_contract(
         self: &Arc<Self>,
         config: &Arc<BrokerConfig>,
@@ -381,8 +385,8 @@ impl Session {
         });
     }
 
-    /// Notes an observation before a call, and its failure if any. Ignores a failure that began before the last answered
-    /// observation.
+    /// Notes an observation before a call, and its failure if any. Ignores a failure that began before the last
+    /// answered observation.
     pub(crate) fn note_observe_before(&self, tool: &str, at: i64, began: Instant, failure: Option<String>) {
         {
             let mut observe_failures = lock(&self.observe_failures);
@@ -446,7 +450,7 @@ async fn handle_events(
 ) {
     let mut pins = config.store.changes(embody_store::Topic::Pins);
     let mut requests = tokio::task::JoinSet::new();
-    let mut restarts = Restarts::default();
+    let (mut restarts, mut recorded_health) = (Restarts::default(), RecordedHealth::default());
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
@@ -466,6 +470,7 @@ async fn handle_events(
                 crate::forward::on_upstream_changed(&session, &upstream);
                 session.refresh_catalogue(&config).await;
                 session.pin_instructions(&config, &upstream).await;
+                recorded_health.record(&config, &session, &upstream).await;
             }
             UpstreamEvent::Notification { upstream, notification } => {
                 crate::forward::on_upstream_notification(&session, &upstream, notification).await;

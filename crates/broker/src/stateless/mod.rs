@@ -89,7 +89,7 @@ pub(crate) async fn answer(broker: &Broker, mut call: Call<Principal>) -> Outcom
     if is_session_method(&method) {
         return failure(
             code::METHOD_NOT_FOUND,
-            format!("`{method}` belongs to sessions, which begin with `initialize`"),
+            format!("`{method}` needs a session, which this protocol version does not have"),
         );
     }
     if tasks::is_about_a_task(&method)

@@ -91,7 +91,10 @@ async fn answer_rounds(
             result => result,
         };
     }
-    CallResult::Answered(failure(code::INTERNAL_ERROR, format!("`{upstream}` asks without end")))
+    CallResult::Answered(failure(
+        code::INTERNAL_ERROR,
+        format!("`{upstream}` asked for input too many times"),
+    ))
 }
 
 /// The longest `input_required` result that another process can resume.

@@ -136,7 +136,7 @@ pub(super) async fn verify_request_state(
         return Err(invalid_state());
     }
     if until < (broker.config.clock)() {
-        let message = "this `requestState` is too old; make the call anew";
+        let message = "this `requestState` has expired; make the call again without it";
         return Err(failure(code::INVALID_PARAMS, message));
     }
     Ok(ticket.to_owned())
@@ -232,15 +232,15 @@ impl CallSubject {
 }
 
 fn invalid_state() -> Outcome {
-    let message = "this `requestState` was not given for this call; make the call anew, without it";
+    let message = "this `requestState` belongs to another call; make the call again without it";
     failure(code::INVALID_PARAMS, message)
 }
 
 pub(super) fn unavailable(error: &embody_store::Error) -> Outcome {
-    tracing::error!(reason = %error, "the keys of states and tasks cannot be read");
+    tracing::error!(reason = %error, "the signing keys cannot be read");
     failure(
         code::INTERNAL_ERROR,
-        "what belongs to this call, task or list cannot be read or sealed: the store does not answer; try again",
+        "the state of this call, task or list cannot be read or signed: the store does not answer; try again",
     )
 }
 

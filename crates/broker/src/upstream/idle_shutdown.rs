@@ -79,7 +79,7 @@ impl Supervisor {
             };
             sleep_until(since + idle).await;
             if self.try_disconnect(idle) {
-                tracing::info!(upstream = &*self.upstream, "nobody needs the server: it is stopped");
+                tracing::info!(upstream = &*self.upstream, "the server is idle and is stopped");
                 self.changed.notify_one();
                 return;
             }

@@ -2,6 +2,7 @@
 //! restarts; refuses a server that is the broker itself.
 //!
 //! - `backoff`: intervals and limits of the supervisor
+//! - `check`: one contact outside any session, for the operator
 //! - `connection_lease`: counts the users of a connection
 //! - `idle_shutdown`: lazy start and shutdown of unused servers
 //! - `initialize`: parameters for a server, and its result
@@ -11,6 +12,7 @@
 //! - `supervisor`: connects, maintains and reconnects
 
 mod backoff;
+mod check;
 mod connection_lease;
 mod idle_shutdown;
 mod initialize;
@@ -33,6 +35,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 pub use self::backoff::Backoff;
+pub use self::check::{CheckError, CheckErrorKind, CheckedServer, check};
 pub use self::connection_lease::ConnectionLease;
 use self::connection_lease::{ConnectionUse, ConnectionUses};
 pub use self::idle_shutdown::{IdleShutdown, Start};
@@ -380,8 +383,7 @@ impl Upstream {
     }
 
     /// A permit for one more of its requests, unless it has too many open.
-    #[must_use]
-    pub fn acquire_request_permit(&self) -> Option<RequestPermit> {
+    pub(crate) fn acquire_request_permit(&self) -> Option<RequestPermit> {
         self.request_slots.take()
     }
 
@@ -393,7 +395,7 @@ impl Upstream {
         calling: OutgoingCall<'_>,
         limit: Duration,
     ) -> Result<Outcome, String> {
-        let messages = self.state.borrow().messages_on(link).ok_or("the connection is over")?;
+        let messages = self.state.borrow().messages_on(link).ok_or("the connection is closed")?;
         supervisor::request(link, &messages, calling, limit).await
     }
 
@@ -435,21 +437,18 @@ impl Upstream {
     }
 
     /// Whether its first start has ended, successfully or not, or is deferred until it is needed.
-    #[must_use]
-    pub fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         let state = self.state.borrow();
         state.is_settled || state.is_over
     }
 
     /// Whether its tools are known from any listing, or its first start has failed.
-    #[must_use]
-    pub fn knows_tools(&self) -> bool {
+    pub(crate) fn knows_tools(&self) -> bool {
         self.state.borrow().knows_tools()
     }
 
     /// Whether its tools are from a listing before this session.
-    #[must_use]
-    pub fn was_listed_before(&self) -> bool {
+    pub(crate) fn was_listed_before(&self) -> bool {
         self.state.borrow().is_remembered
     }
 
@@ -461,20 +460,19 @@ impl Upstream {
     }
 
     /// Whether it should run but was never connected in this session: its resources and prompts are unknown.
-    #[must_use]
-    pub fn never_connected(&self) -> bool {
+    pub(crate) fn never_connected(&self) -> bool {
         let state = self.state.borrow();
         state.capabilities.is_none() && !state.is_over && state.health != Health::Idle
     }
 
     /// Returns when [`knows_tools`](Self::knows_tools) holds, or after the server's start timeout.
-    pub async fn wait_tools_known(&self) {
+    pub(crate) async fn wait_tools_known(&self) {
         self.wait_within_start(UpstreamState::knows_tools).await;
     }
 
     /// Waits for the first start, if it is in progress: until the server is connected and its tools are listed, until that
     /// fails, or for the start timeout.
-    pub async fn wait_started(&self) {
+    pub(crate) async fn wait_started(&self) {
         self.wait_within_start(|state| state.is_settled || state.is_over).await;
     }
 

@@ -56,7 +56,7 @@ impl Disconnect {
     fn reason(&self) -> &str {
         match self {
             Self::Lost(reason) | Self::Permanent(reason) => reason,
-            Self::Idle => "nobody needs it",
+            Self::Idle => "it is idle",
         }
     }
 }
@@ -104,7 +104,7 @@ impl Supervisor {
         }
         let link = self.state.borrow().link.clone();
         self.state.send_modify(|state| {
-            state.set(Health::Unavailable, Some("it was ended".to_owned()));
+            state.set(Health::Unavailable, Some("it was stopped".to_owned()));
             (state.is_over, state.is_settled) = (true, true);
         });
         if let Some(link) = link {
@@ -201,9 +201,7 @@ impl Supervisor {
         let initialized = InitializeResult::read(link.initialize_result());
         if initialized.is_broker() {
             link.close().await;
-            return Disconnect::Permanent(
-                "it is this broker itself, or one like it: that would never end".to_owned(),
-            );
+            return Disconnect::Permanent("it is an embody broker, and calls would loop".to_owned());
         }
         let has_tools = initialized.has_tools();
         self.connected(&link, &messages, initialized);
@@ -211,7 +209,7 @@ impl Supervisor {
         let disconnect = tokio::select! {
             error = link.until_closed() => Disconnect::Lost(error_text(&error)),
             disconnect = self.maintain(&link, &messages, &relist, has_tools) => disconnect,
-            () = self.forward_messages(&link, inbox, &relist) => Disconnect::Lost("nobody hears what it says".to_owned()),
+            () = self.forward_messages(&link, inbox, &relist) => Disconnect::Lost("its messages are no longer read".to_owned()),
             () = self.wait_until_idle() => Disconnect::Idle,
         };
         if !matches!(disconnect, Disconnect::Idle) {
@@ -289,7 +287,7 @@ impl Supervisor {
                         Err(_) => misses += 1,
                     }
                     if misses >= self.backoff.misses_max {
-                        return Disconnect::Lost(format!("it did not answer {misses} times when it was asked whether it lives"));
+                        return Disconnect::Lost(format!("it did not answer {misses} health checks in a row"));
                     }
                 }
             }
@@ -352,7 +350,8 @@ impl Supervisor {
             };
             // The receiver is gone: keep reading, so that the server is not blocked.
             if let Err(SendError(UpstreamEvent::Request { request, .. })) = self.events.send(events).await {
-                let no_receiver = Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked");
+                let no_receiver =
+                    Response::failure(request.id, code::INTERNAL_ERROR, "no host can receive this request");
                 self.refuse(link, no_receiver).await;
             }
         }
@@ -409,6 +408,8 @@ async fn forward_message(link: &Link, messages: &mpsc::Sender<ServerMessage>, me
     let Err(refused) = messages.try_send(message) else { return };
     // Reject a request that does not fit into the queue, so that the server does not wait for ever.
     if let ServerMessage::Request(request) = refused.into_inner() {
-        let _ = link.answer(Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked")).await;
+        let _ = link
+            .answer(Response::failure(request.id, code::INTERNAL_ERROR, "no host can receive this request"))
+            .await;
     }
 }

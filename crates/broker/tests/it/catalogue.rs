@@ -338,7 +338,7 @@ async fn a_tool_that_appears_later_is_new_until_it_is_accepted() {
         assert_eq!(later.listed().count(), 1, "it is listed");
     }
     let pin = store.pins().get("desk", "post_note_v2").await.unwrap().unwrap();
-    assert!(pin.is_new && quarantine_reason(&pin).unwrap().to_string().contains("it is new"));
+    assert!(pin.is_new && quarantine_reason(&pin).unwrap().to_string().contains("it is a new tool"));
     // Its next definition is new again.
     let other = tool(r#"{"name":"post_note_v2","description":"more","inputSchema":{}}"#);
     assert_eq!(build(std::slice::from_ref(&other)).await.get("post_note_v2").unwrap().pin, Pin::New);

@@ -150,7 +150,7 @@ async fn where_others_read_along_the_mind_tells_nothing() {
             called.text
         );
         assert!(
-            called.text.contains("others read") && !called.text.contains("1234"),
+            called.text.contains("other people read") && !called.text.contains("1234"),
             "{tool}: {}",
             called.text
         );
@@ -314,7 +314,7 @@ async fn tools_are_listed_as_to_any_host_and_bad_calls_are_told_in_words() {
     assert!(!names.contains(&"bootstrap_session"), "the broker calls it itself: {names:?}");
     assert_eq!(tools.iter().find(|tool| tool.name == "look").unwrap().schema.get(), r#"{"type":"object"}"#);
     for (name, arguments, words) in [
-        ("look", "{\"a\":", "no JSON"),
+        ("look", "{\"a\":", "not valid JSON"),
         ("look", "[1]", "object"),
         ("look", r#"{"a":1,"a":2}"#, "a"),
         ("nothing", "{}", "Unknown tool: nothing"),
@@ -409,6 +409,7 @@ fn process(name: &str, role: Role, command: &[&str]) -> Arc<Spec> {
         folder: None,
         secrets: Vec::new(),
         reaper: None,
+        stderr: None,
     };
     let route = Route::Child(child);
     let call_timeout = Duration::from_secs(20);

@@ -123,11 +123,11 @@ async fn rules_that_hide_something_block_writes_until_they_are_accepted() {
     let store = made.store.clone();
     let host = Host::initialized(Broker::start(made)).await;
     let packet = call(&host, "runtime_bootstrap").await;
-    assert!(text_of(&packet).contains("the operator has to accept them first"), "{packet}");
+    assert!(text_of(&packet).contains("the operator must accept them first"), "{packet}");
     assert!(!text_of(&packet).contains("Sundays"), "{packet}");
     let blocked = call(&host, "note_desk").await;
     assert!(
-        blocked["isError"] == true && text_of(&blocked).contains("the operator has to accept them"),
+        blocked["isError"] == true && text_of(&blocked).contains("the operator must accept them"),
         "{blocked}"
     );
     accept(&store, "desk").await;

@@ -42,7 +42,7 @@ async fn floods(host: &Host, loud: &Server, calm: &Server) {
         loud.say(&question(id));
     }
     for refused in loud.saw(ANSWER, 32).await {
-        assert!(refused.contains("too many questions of this server are open"), "{refused}");
+        assert!(refused.contains("too many requests of this server are open"), "{refused}");
     }
     for _ in 0..8 {
         assert_eq!(host.next_notification().await.0, "x/ask");
@@ -129,7 +129,7 @@ async fn a_server_that_talks_without_end_does_not_stop_the_clock() {
         error = host.error("x/do", "{}") => error,
         () = talking => unreachable!(),
     };
-    assert!(words.contains("gave no answer in time"), "{words}");
+    assert!(words.contains("did not answer in time"), "{words}");
     assert_eq!(a.saw("notifications/cancelled", 1).await.len(), 1);
     host.end().await;
 }

@@ -11,15 +11,19 @@ use embody_workspace::AgentName;
 use serde_json::json;
 
 use super::Context;
+use crate::config::nearest;
 use crate::error::{CliError, ErrorContext};
 use crate::output::printable;
 use crate::{store, time};
+
+const IDENTITY_FIELDS: [&str; 5] = ["name", "emoji", "creature", "vibe", "description"];
 
 const EXAMPLES: &str =
     "An agent's own folder wins over what is stored, and that over the files of the workspace.
 
 Examples:
   embody agent set coach --soul soul.md --identity '{\"name\": \"Ada\", \"vibe\": \"calm\"}'
+  embody agent set coach --identity '{\"vibe\": \"brisk\"}'      change one field
   embody agent show coach
   embody prompt show --agent coach";
 
@@ -33,7 +37,7 @@ pub(crate) enum AgentCommand {
         /// The agent's name
         name: String,
     },
-    /// Set an agent's soul and identity; a part that is not given is unchanged
+    /// Set an agent's soul and identity; a part that is not given is unchanged, also of the identity
     Set(SetArgs),
     /// Remove an agent's soul and identity from the store
     Remove {
@@ -48,7 +52,7 @@ pub(crate) struct AgentValues {
     /// A file with the soul
     #[arg(long, value_name = "FILE")]
     soul: Option<PathBuf>,
-    /// The identity as a JSON object: name, emoji, creature, vibe, description
+    /// The identity as a JSON object: name, emoji, creature, vibe, description; null removes a field
     #[arg(long, value_name = "JSON")]
     identity: Option<String>,
 }
@@ -116,12 +120,32 @@ fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, CliError> {
         .as_ref()
         .map(|text| serde_json::from_str(text).usage_context("the identity is not valid JSON"));
     let identity: Option<serde_json::Value> = identity.transpose()?;
+    identity.as_ref().map_or(Ok(()), check_identity)?;
     let version = store::with(context, async |store| {
         Ok(store.agents().put(&args.name, soul.as_deref(), identity).await?)
     })?;
     context.print_plain(&json!({ "name": args.name, "version": version }), || {
         format!("{}, version {version}\n", args.name)
     })
+}
+
+/// Rejects what no prompt would show. The store rejects what is not an object.
+fn check_identity(identity: &serde_json::Value) -> Result<(), CliError> {
+    for (field, value) in identity.as_object().into_iter().flatten() {
+        if !IDENTITY_FIELDS.contains(&field.as_str()) {
+            let known = IDENTITY_FIELDS.join(", ");
+            let error = CliError::usage(format!("unknown identity field `{field}`"));
+            return Err(match nearest(field, IDENTITY_FIELDS) {
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
+                None => error.hint(format!("the fields are {known}; a longer text belongs into the soul")),
+            });
+        }
+        if !value.is_string() && !value.is_null() {
+            return Err(CliError::usage(format!("the identity field `{field}` is not text"))
+                .hint(format!("write {{\"{field}\": \"…\"}}, or null to remove it")));
+        }
+    }
+    Ok(())
 }
 
 fn remove(name: &str, context: &Context) -> Result<ExitCode, CliError> {

@@ -17,8 +17,8 @@ pub(crate) enum ConfigCommand {
     /// Print every key with its value and its source
     #[command(after_help = SHOW_EXAMPLE)]
     Show,
-    /// Tells everything that is wrong with the configuration; exits with 2 if anything is. Warns of rules that allow
-    /// more than they say
+    /// Report all problems of the configuration; exit with 2 if there are any. Warn about `allow` rules that match more than
+    /// their text suggests
     #[command(after_help = CHECK_EXAMPLE)]
     Check,
     /// Print the JSON Schema of embody.toml, for editors and other tools
@@ -66,7 +66,7 @@ pub(crate) fn check((workspace, config): Loaded, json: bool) -> Result<ExitCode,
             }
             None => {
                 let file = workspace.join("embody.toml");
-                output::plain(&format!("ok: there is no {}, so the defaults hold\n", file.display()))?;
+                output::plain(&format!("ok: {} does not exist; the defaults are used\n", file.display()))?;
             }
         },
         Err(error) if json => {

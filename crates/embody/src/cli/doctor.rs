@@ -1,24 +1,21 @@
 //! `embody doctor`: checks the workspace, the store and every configured connection. A configuration that cannot work fails;
-//! a server that is only unreachable is a warning. Starts nothing, and waits a few seconds at most.
+//! a server that is only unreachable or slow is a warning. Starts each server and ends it again; waits seconds at most.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fmt::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use embody_agent::model::{ModelError, ModelTimes, ProbeResult, cause};
+use embody_agent::model::{FailureLog, ModelError, ModelTimes, ProbeResult};
 use embody_agent::telegram::{ApiError, user_for};
+use embody_broker::upstream::CheckedServer;
 use embody_prompt::{NoteKind, assemble};
 use embody_store::DatabaseUrl;
 use embody_store::audit::ChainState;
-use embody_wire::{Proxies, Url};
 use embody_workspace::exposed_directories;
 use futures_util::future::join_all;
-use reqwest::Client;
 use serde::Serialize;
 use serde_json::json;
 
@@ -26,15 +23,15 @@ use super::prompt::{PromptArgs, display_source, findings, load_prompt};
 use super::unused_files::{self, UnusedFile};
 use super::{Context, ScopeArgs, policy};
 use crate::config::env::non_empty;
-use crate::config::mask::Address;
-use crate::config::settings::{Body, CommandLine, Config, Upstream};
+use crate::config::settings::{Body, Config};
 use crate::config::tree::Origin;
 use crate::error::CliError;
 use crate::output::{self, pluralize, printable};
 use crate::prompt_report::PromptReport;
 use crate::prompt_service::LoadedPrompt;
+use crate::server_check::{self, CheckSettings, FailureKind, ServerFailure};
 use crate::status::unknown_outcomes;
-use crate::{app, channels, store};
+use crate::{app, broker_setup, channels, store};
 
 /// The recommended size of a contract, which hosts handle together with the rest of the bootstrap result.
 const CONTRACT_BYTES: usize = 6 * 1024;
@@ -265,13 +262,18 @@ fn as_text(checks: &[Check]) -> String {
 
 /// The timeout of each connection; all are checked at once.
 const TIMEOUT: Duration = Duration::from_secs(3);
+/// The same for a server, which is really started.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn connection_checks(context: &Context) -> Vec<Check> {
     let config = &context.config;
     let checks = store::block_on(async {
-        let servers = join_all(config.bodies.iter().map(|body| server(body, config)));
+        let reaper = broker_setup::reaper();
+        let settings =
+            CheckSettings { proxies: &config.proxies, reaper: &reaper, store: None, limit: SERVER_TIMEOUT };
+        let servers = join_all(config.bodies.iter().map(|body| server(body, &settings)));
         let (mut checks, mind, servers, telegram) =
-            tokio::join!(model(config), mind(config), servers, telegram(config));
+            tokio::join!(model(config), mind(config, &settings), servers, telegram(config));
         checks.extend(mind);
         checks.extend(servers);
         checks.extend(telegram);
@@ -288,7 +290,7 @@ fn fail_with(name: &'static str, error: &CliError) -> Check {
 async fn model(config: &Config) -> Vec<Check> {
     let settings = &config.model;
     let times = ModelTimes { connect: TIMEOUT, ..ModelTimes::default() };
-    let model = match app::model(config, times) {
+    let model = match app::model(config, times, FailureLog::Debug) {
         Ok(Some(model)) => model,
         Ok(None) => {
             let (message, hint) = app::no_model_error(config).summary();
@@ -325,127 +327,34 @@ async fn model(config: &Config) -> Vec<Check> {
     [reached].into_iter().chain(key).collect()
 }
 
-async fn mind(config: &Config) -> Option<Check> {
-    let upstream = config.mind.upstream.as_ref()?;
-    let found = reachable(upstream, (None, None), &config.proxies).await;
-    Some(found.map_or_else(
-        |(message, reason)| match reason {
-            Unreachable::Misconfigured => fail("mind", message, "check `[mind]` in embody.toml"),
-            Unreachable::NotNow => {
-                warn("mind", message, "check that the server is running, and `[mind] url`")
-            }
-            Unreachable::RelativePath => warn("mind", message, "use an absolute path in `[mind] command`"),
-        },
-        |text| ok("mind", text),
-    ))
+async fn mind(config: &Config, settings: &CheckSettings<'_>) -> Option<Check> {
+    let upstream = config.mind.upstream.clone()?;
+    let mind = Body::at(broker_setup::MIND, upstream);
+    Some(server_state("mind", "", server_check::check(&mind, settings).await))
 }
 
-async fn server(body: &Body, config: &Config) -> Check {
-    const NAME: &str = "server";
-    let name = &body.name;
-    let path = body.env.get("PATH").map(|path| OsStr::new(path.expose()));
-    let found = reachable(&body.upstream, (body.cwd.as_deref(), path), &config.proxies).await;
-    let (message, reason) = match found {
-        Ok(text) => return ok(NAME, format!("{name}: {text}")),
-        Err((message, reason)) => (format!("{name}: {message}"), reason),
+/// Starts it or connects to it, as `embody server test` does, for a shorter time.
+async fn server(body: &Body, settings: &CheckSettings<'_>) -> Check {
+    server_state("server", &format!("{}: ", body.name), server_check::check(body, settings).await)
+}
+
+fn server_state(name: &'static str, prefix: &str, checked: Result<CheckedServer, ServerFailure>) -> Check {
+    let failure = match checked {
+        Ok(checked) => {
+            let tools = pluralize(checked.tools.len() as u64, "tool");
+            return ok(name, format!("{prefix}{tools} over {}", checked.transport));
+        }
+        Err(failure) => failure,
     };
-    match reason {
-        Unreachable::Misconfigured => {
-            let hint = format!(
-                "check `command` and `cwd` of the `[[body]]` `{name}`; a program without a `/` is searched on PATH"
-            );
-            fail(NAME, message, &hint)
+    let message = format!("{prefix}{}", failure.message);
+    match failure.kind {
+        FailureKind::RelativePath | FailureKind::Unreachable | FailureKind::Timeout => {
+            warn(name, message, &failure.hint)
         }
-        Unreachable::RelativePath => {
-            let hint =
-                format!("set `cwd` of the `[[body]]` `{name}`, or use an absolute path in its `command`");
-            warn(NAME, message, &hint)
-        }
-        Unreachable::NotNow => {
-            let hint = format!(
-                "check that the server is running, and `url` of the `[[body]]` `{name}`; until then its tools are missing"
-            );
-            warn(NAME, message, &hint)
-        }
-    }
-}
-
-enum Unreachable {
-    Misconfigured,
-    NotNow,
-    /// Depends on the current directory of `embody`.
-    RelativePath,
-}
-
-async fn reachable(
-    upstream: &Upstream,
-    (folder, path): (Option<&Path>, Option<&OsStr>),
-    proxies: &Proxies,
-) -> Result<String, (String, Unreachable)> {
-    match upstream {
-        Upstream::Stdio { command } => {
-            let is_relative = command.program.contains('/') && !command.program.starts_with('/');
-            let found = find_program(command, folder, path).map_err(|message| match folder {
-                None if is_relative => {
-                    (format!("{message} in the current folder"), Unreachable::RelativePath)
-                }
-                _ => (message, Unreachable::Misconfigured),
-            })?;
-            Ok(format!("program {}", found.display()))
-        }
-        Upstream::Remote { url, .. } => {
-            let away = |reason: String| (format!("{url} does not answer: {reason}"), Unreachable::NotNow);
-            answers(url, proxies).await.map_err(away)?;
-            Ok(format!("{url} answers"))
-        }
-    }
-}
-
-/// The file of the program, searched as the system does.
-fn find_program(
-    command: &CommandLine,
-    folder: Option<&Path>,
-    path: Option<&OsStr>,
-) -> Result<PathBuf, String> {
-    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        return Err(format!("the folder `{}` does not exist", folder.display()));
-    }
-    let program = &command.program;
-    let inherited = std::env::var_os("PATH");
-    let usual = OsStr::new("/bin:/usr/bin");
-    let candidates: Vec<PathBuf> = if program.contains('/') {
-        vec![folder.unwrap_or(Path::new("")).join(program)]
-    } else {
-        let path = path.or(inherited.as_deref()).unwrap_or(usual);
-        std::env::split_paths(path).map(|folder| folder.join(program)).collect()
-    };
-    let files: Vec<PathBuf> = candidates.into_iter().filter(|file| file.is_file()).collect();
-    match files.iter().find(|file| is_executable(file)) {
-        Some(file) => Ok(file.clone()),
-        None if files.is_empty() => Err(format!("program `{program}` not found")),
-        None => Err(format!("`{program}` is not executable")),
-    }
-}
-
-fn is_executable(file: &Path) -> bool {
-    file.metadata().is_ok_and(|file| file.permissions().mode() & 0o111 != 0)
-}
-
-/// Any HTTP response counts. Sends no token and opens no session.
-async fn answers(address: &Address, proxies: &Proxies) -> Result<(), String> {
-    let url = Url::parse(address.expose()).map_err(|error| error.to_string())?;
-    let builder = Client::builder()
-        .timeout(TIMEOUT)
-        .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .referer(false);
-    let failed = |error: reqwest::Error| proxies.describe_error(&url, cause(&error));
-    let client = proxies.apply(builder, &url).build().map_err(failed)?;
-    let response = client.head(url.clone()).send().await.map_err(failed)?;
-    // The response of a proxy that cannot reach the server.
-    match response.status().as_u16() {
-        status @ 502..=504 => Err(proxies.describe_error(&url, format!("status {status}"))),
-        _ => Ok(()),
+        FailureKind::Misconfigured
+        | FailureKind::Ended
+        | FailureKind::Unauthorized
+        | FailureKind::Protocol => fail(name, message, &failure.hint),
     }
 }
 

@@ -49,7 +49,9 @@ fn files() -> [(&'static str, String); 11] {
 pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<ExitCode, CliError> {
     let folder = match &args.dir {
         None => workspace,
-        Some(dir) => std::path::absolute(dir).usage_context(format!("`{}` is no path", dir.display()))?,
+        Some(dir) => {
+            std::path::absolute(dir).usage_context(format!("`{}` is not a valid path", dir.display()))?
+        }
     };
     let WrittenFiles { written, mut kept } = write(&folder)?;
     let mut added = Vec::new();
@@ -114,7 +116,7 @@ fn flag(given: Option<&Path>, folder: &Path) -> String {
 }
 
 /// Writes the file unless it exists; removes a file that could not be written completely.
-fn write_new(path: &Path, text: &str) -> std::io::Result<bool> {
+pub(super) fn write_new(path: &Path, text: &str) -> std::io::Result<bool> {
     // A workspace is private, and its configuration may contain secrets.
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

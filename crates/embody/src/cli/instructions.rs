@@ -9,14 +9,14 @@ use embody_mind::{Caller, ContractSource, Mind, ProposalDecision, Trust, ZonedNo
 use embody_prompt::INSTRUCTIONS_LIMIT;
 use embody_store::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
 use embody_store::proposals::{Proposal, ProposalStatus};
-use embody_store::{Scope, Store};
+use embody_store::{IdSet, Scope, ShortIds, Store};
 use embody_text::truncate;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::args::read_text;
-use super::{Context, ScopeArgs};
+use super::{Context, ScopeArgs, ids};
 use crate::error::CliError;
 use crate::output::{self, printable};
 use crate::{store, time};
@@ -84,7 +84,7 @@ pub(crate) struct RevertArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ProposalArgs {
-    /// The proposal's id
+    /// The proposal's id, or its end
     id: String,
     #[command(flatten)]
     scope: ScopeArgs,
@@ -213,15 +213,19 @@ fn as_json(instructions: &Instructions) -> serde_json::Value {
 fn list_proposals(scope: &ScopeArgs, context: &Context) -> Result<ExitCode, CliError> {
     let caller = owner(scope.resolve()?);
     let found = store::with_existing(context, async |store| {
-        mind(store).open_proposals(&caller).await.map_err(from_mind_error)
+        let found = mind(store).open_proposals(&caller).await.map_err(from_mind_error)?;
+        let ids = found.iter().map(|proposal| &proposal.id);
+        Ok((ids::shorten(context, store, IdSet::Proposals(&caller.scope), ids).await?, found))
     })?;
-    context.print_list("proposals", &found.unwrap_or_default(), proposal_json, proposals_text)
+    let (short, found) = found.unwrap_or_default();
+    context.print_list("proposals", &found, proposal_json, |found| proposals_text(found, &short))
 }
 
 fn accept_proposal(args: &ProposalArgs, context: &Context) -> Result<ExitCode, CliError> {
     let caller = owner(args.scope.resolve()?);
     let decision = store::with_existing(context, async |store| {
-        mind(store).accept_proposal(&caller, &args.id, &now()).await.map_err(from_mind_error)
+        let id = proposal_id(store, &caller.scope, &args.id).await?;
+        mind(store).accept_proposal(&caller, &id, &now()).await.map_err(from_mind_error)
     })?;
     match decision.ok_or_else(|| proposal_not_found(&args.id))? {
         ProposalDecision::Accepted(instructions) => print_version(&instructions, context),
@@ -237,9 +241,14 @@ fn accept_proposal(args: &ProposalArgs, context: &Context) -> Result<ExitCode, C
 fn dismiss_proposal(args: &ProposalArgs, context: &Context) -> Result<ExitCode, CliError> {
     let caller = owner(args.scope.resolve()?);
     let proposal = store::with_existing(context, async |store| {
-        mind(store).dismiss_proposal(&caller, &args.id, &now()).await.map_err(from_mind_error)
+        let id = proposal_id(store, &caller.scope, &args.id).await?;
+        mind(store).dismiss_proposal(&caller, &id, &now()).await.map_err(from_mind_error)
     })?;
     print_decision(&proposal.ok_or_else(|| proposal_not_found(&args.id))?, ProposalStatus::Dismissed, context)
+}
+
+async fn proposal_id(store: &Store, scope: &Scope, given: &str) -> Result<String, CliError> {
+    ids::resolve(store, IdSet::Proposals(scope), given, proposal_not_found).await
 }
 
 /// Deciding the same twice is not an error; the opposite of an earlier decision is.
@@ -281,19 +290,20 @@ fn from_mind_error(error: embody_mind::Error) -> CliError {
 
 /// The error of the store for an unknown id, for when there is no store.
 fn proposal_not_found(id: &str) -> CliError {
-    CliError::new(format!("there is no proposal `{id}`")).hint(
+    CliError::new(format!("unknown proposal `{id}`")).hint(
         "`embody instructions proposals` lists them; `--user` and `--agent` select the user and the agent",
     )
 }
 
-fn proposals_text(found: &[Proposal]) -> String {
+fn proposals_text(found: &[Proposal], short: &ShortIds) -> String {
     if found.is_empty() {
         return "No proposals.\n".to_owned();
     }
     let mut out = String::new();
     for Proposal { id, change, writer, trust, created_at, .. } in found {
         let (when, writer) = (time::display(*created_at), printable(writer));
-        let _ = writeln!(out, "{DIM}{id}  {when}  by {writer}, trust {}{DIM:#}", printable(trust));
+        let _ =
+            writeln!(out, "{DIM}{}  {when}  by {writer}, trust {}{DIM:#}", short.of(id), printable(trust));
         match &*change.sentence {
             "" => drop(writeln!(out, "  {}", printable(&change.line))),
             sentence => drop(writeln!(out, "  said: {}", printable(sentence))),

@@ -1,6 +1,7 @@
 //! `embody mcp`, `embody mind` and `embody body`: the broker, or one embedded server alone, over standard streams or on an
 //! address.
 
+use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use clap::Args;
 use embody_broker::Broker;
 use embody_store::{Principal, Store};
 use embody_wire::server::{CancellationToken, Service};
+use serde_json::json;
 
 use super::Context;
 use super::args::{self, ScopeArgs};
@@ -16,7 +18,7 @@ use crate::error::CliError;
 use crate::prompt_service::PromptService;
 use crate::serve::{self, ListenArgs};
 use crate::telemetry::Telemetry;
-use crate::{broker_setup, embedded, store, web};
+use crate::{broker_setup, embedded, output, store, web};
 
 pub(super) const MCP_EXAMPLES: &str = "Examples:
   embody mcp                                  on stdio: the entry in a host's list of MCP servers
@@ -48,6 +50,10 @@ pub(crate) fn run(args: &ServeArgs, context: Context) -> Result<ExitCode, CliErr
     args.scope.resolve()?;
     let is_shared = is_shared(&context);
     let url = store::database_url(&context);
+    // A person typed it. It serves nevertheless: some hosts give their servers a terminal, and messages can be pasted.
+    if address.is_none() && stdin().is_terminal() {
+        output::stderr_line(&host_entries(&context.entry_arguments(&args.scope)));
+    }
     store::block_on_multi_thread(async move {
         let ending = serve::shutdown_signal()?;
         let store = Store::open(url).await?;
@@ -119,6 +125,31 @@ fn serve<S: Service<Principal = Principal>>(
         served
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the command is for, and the entry for the usual hosts.
+fn host_entries(arguments: &[String]) -> String {
+    let json = json!({ "mcpServers": { "embody": { "command": "embody", "args": arguments } } });
+    let code =
+        json!({ "servers": { "embody": { "type": "stdio", "command": "embody", "args": arguments } } });
+    let list = json!(arguments);
+    let words = shlex::try_join(arguments.iter().map(String::as_str)).unwrap_or_default();
+    format!(
+        "embody mcp is started by an MCP host, such as Claude Code, and speaks MCP (JSON-RPC) on stdin and stdout.
+It waits for messages now; Ctrl-C ends it. Add one of these to your host instead:
+
+Claude Code   claude mcp add embody -- embody {words}
+Codex         ~/.codex/config.toml
+              [mcp_servers.embody]
+              command = \"embody\"
+              args = {list}
+Gemini CLI    ~/.gemini/settings.json
+              {json}
+VS Code       .vscode/mcp.json
+              {code}
+
+docs/hosts.md has more hosts, and the entry over HTTP (embody mcp --listen 127.0.0.1:7717)."
+    )
 }
 
 fn is_shared(context: &Context) -> bool {

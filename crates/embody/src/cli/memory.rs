@@ -11,11 +11,12 @@ use embody_store::commitments::{Commitment, CommitmentStatus};
 use embody_store::consolidations::{ConsolidationRun, UndoResult};
 use embody_store::memories::{FoundMemory, Memory, MemoryList, MemorySearch, MemoryStatus, NewMemory};
 use embody_store::mind_log::LogEntry;
+use embody_store::{IdSet, Scope, ShortIds, Store};
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::args::{read_file, read_text};
-use super::{Context, ScopeArgs};
+use super::{Context, ScopeArgs, ids};
 use crate::error::CliError;
 use crate::memory::memory_json;
 use crate::output::{self, StdoutStream, printable};
@@ -129,7 +130,7 @@ pub(crate) struct ListArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct IdArgs {
-    /// The memory's id
+    /// The memory's id, or its end
     id: String,
     #[command(flatten)]
     scope: ScopeArgs,
@@ -166,7 +167,7 @@ pub(crate) struct CommitmentsArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct SettleArgs {
-    /// The commitment's id
+    /// The commitment's id, or its end
     id: String,
     /// The new status: done, dropped or open
     #[arg(long = "as", value_name = "STATUS", default_value = "done", value_parser = ["done", "dropped", "open"])]
@@ -186,7 +187,7 @@ pub(crate) struct ConsolidationsArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct UndoArgs {
-    /// The id of the run
+    /// The id of the run, or its end
     run: String,
     #[command(flatten)]
     scope: ScopeArgs,
@@ -244,40 +245,56 @@ fn search(args: &SearchArgs, context: &Context) -> Result<ExitCode, CliError> {
         kind: args.kind.clone(),
         since: args.since.map(Timestamp::as_microsecond),
     };
-    let found =
-        store::with_existing(context, async |store| Ok(store.memories().search(&scope, &search).await?))?;
+    let found = store::with_existing(context, async |store| {
+        let found = store.memories().search(&scope, &search).await?;
+        let ids = found.iter().map(|found| &found.memory.id);
+        Ok((ids::shorten(context, store, IdSet::Memories(&scope), ids).await?, found))
+    })?;
+    let (short, found) = found.unwrap_or_default();
     let scored = |found: FoundMemory| (found.memory, Some(found.score));
-    show(found.unwrap_or_default().into_iter().map(scored).collect(), context)
+    show(found.into_iter().map(scored).collect(), &short, context)
 }
 
 fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
-    let list = MemoryList {
+    let list = |after| MemoryList {
         status: MemoryStatus::from_name(&args.status).unwrap_or(MemoryStatus::Active),
         kind: args.kind.clone(),
         since: None,
-        after: args.after.clone(),
+        after,
         limit: args.limit,
     };
-    let found =
-        store::with_existing(context, async |store| Ok(store.memories().list(&scope, &list).await?))?;
-    show(found.unwrap_or_default().into_iter().map(|memory| (memory, None)).collect(), context)
+    let found = store::with_existing(context, async |store| {
+        let set = IdSet::Memories(&scope);
+        let after = match &args.after {
+            Some(id) => Some(ids::resolve(store, set, id, not_found).await?),
+            None => None,
+        };
+        let found = store.memories().list(&scope, &list(after)).await?;
+        Ok((ids::shorten(context, store, set, found.iter().map(|memory| &memory.id)).await?, found))
+    })?;
+    let (short, found) = found.unwrap_or_default();
+    show(found.into_iter().map(|memory| (memory, None)).collect(), &short, context)
 }
 
-fn show(found: Vec<(Memory, Option<f64>)>, context: &Context) -> Result<ExitCode, CliError> {
+fn show(
+    found: Vec<(Memory, Option<f64>)>,
+    short: &ShortIds,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
     let json = |(memory, score): &(Memory, Option<f64>)| memory_json(memory, *score);
     context.print_list("memories", &found, json, |found| match found {
         [] => "No matching memory.\n".to_owned(),
-        found => found.iter().map(|(memory, score)| as_text(memory, *score)).collect(),
+        found => found.iter().map(|(memory, score)| as_text(memory, short.of(&memory.id), *score)).collect(),
     })
 }
 
-fn as_text(memory: &Memory, score: Option<f64>) -> String {
+fn as_text(memory: &Memory, id: &str, score: Option<f64>) -> String {
     const SCORE: Style = AnsiColor::Green.on_default();
     let score = score.map_or(String::new(), |score| format!("{SCORE}{score:.3}{SCORE:#}  "));
     let actor = memory.actor.as_ref().map_or(String::new(), |actor| format!("  {}", printable(actor)));
     let (when, kind) = (time::display(memory.occurred_at), printable(&memory.kind));
-    let mut out = format!("{score}{DIM}{}  {when}  {kind}{actor}{DIM:#}\n", memory.id);
+    let mut out = format!("{score}{DIM}{id}  {when}  {kind}{actor}{DIM:#}\n");
     push_indented(&mut out, &memory.text);
     out
 }
@@ -291,7 +308,10 @@ fn push_indented(out: &mut String, text: &str) {
 fn forget(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
     print_status(
-        store::with_existing(context, async |store| Ok(store.memories().forget(&scope, &args.id).await?))?,
+        store::with_existing(context, async |store| {
+            let id = memory_id(store, &scope, &args.id).await?;
+            Ok(store.memories().forget(&scope, &id).await?)
+        })?,
         args,
         context,
     )
@@ -300,7 +320,10 @@ fn forget(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
 fn release(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
     print_status(
-        store::with_existing(context, async |store| Ok(store.memories().release(&scope, &args.id).await?))?,
+        store::with_existing(context, async |store| {
+            let id = memory_id(store, &scope, &args.id).await?;
+            Ok(store.memories().release(&scope, &id).await?)
+        })?,
         args,
         context,
     )
@@ -316,14 +339,20 @@ fn print_status(memory: Option<Memory>, args: &IdArgs, context: &Context) -> Res
 
 /// The error of the store for an unknown id, for when there is no store.
 fn not_found(id: &str) -> CliError {
-    CliError::new(format!("there is no memory `{id}`"))
+    CliError::new(format!("unknown memory `{id}`"))
         .hint("`embody memory list` shows the ids; `--user` and `--agent` select the user and the agent")
+}
+
+async fn memory_id(store: &Store, scope: &Scope, given: &str) -> Result<String, CliError> {
+    ids::resolve(store, IdSet::Memories(scope), given, not_found).await
 }
 
 fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
-    let versions =
-        store::with_existing(context, async |store| Ok(store.memories().history(&scope, &args.id).await?))?;
+    let versions = store::with_existing(context, async |store| {
+        let id = memory_id(store, &scope, &args.id).await?;
+        Ok(store.memories().history(&scope, &id).await?)
+    })?;
     let versions = versions.unwrap_or_default();
     if versions.is_empty() {
         return Err(not_found(&args.id));
@@ -423,9 +452,11 @@ fn list_commitments(args: &CommitmentsArgs, context: &Context) -> Result<ExitCod
         for status in statuses {
             found.extend(store.commitments().list(&scope, *status, args.limit).await?);
         }
-        Ok(found)
+        let ids = found.iter().map(|commitment| &commitment.id);
+        Ok((ids::shorten(context, store, IdSet::Commitments(&scope), ids).await?, found))
     })?;
-    context.print_list("commitments", &found.unwrap_or_default(), commitment_json, commitments_text)
+    let (short, found) = found.unwrap_or_default();
+    context.print_list("commitments", &found, commitment_json, |found| commitments_text(found, &short))
 }
 
 fn settle(args: &SettleArgs, context: &Context) -> Result<ExitCode, CliError> {
@@ -433,18 +464,20 @@ fn settle(args: &SettleArgs, context: &Context) -> Result<ExitCode, CliError> {
     let status = CommitmentStatus::from_name(&args.status).unwrap_or(CommitmentStatus::Done);
     let now = Timestamp::now().as_microsecond();
     let settled = store::with_existing(context, async |store| {
-        Ok(store.commitments().set_status(&scope, &args.id, status, now).await?)
+        let id = ids::resolve(store, IdSet::Commitments(&scope), &args.id, commitment_not_found).await?;
+        Ok(store.commitments().set_status(&scope, &id, status, now).await?)
     })?;
-    let settled = settled.ok_or_else(|| {
-        CliError::new(format!("there is no commitment `{}`", args.id)).hint(
-            "`embody memory commitments` lists them; `--user` and `--agent` select the user and the agent",
-        )
-    })?;
+    let settled = settled.ok_or_else(|| commitment_not_found(&args.id))?;
     let (id, status) = (&settled.id, settled.status.name());
     context.print_plain(&json!({ "id": id, "status": status }), || format!("{id} is {status}\n"))
 }
 
-fn commitments_text(found: &[Commitment]) -> String {
+fn commitment_not_found(id: &str) -> CliError {
+    CliError::new(format!("unknown commitment `{id}`"))
+        .hint("`embody memory commitments` lists them; `--user` and `--agent` select the user and the agent")
+}
+
+fn commitments_text(found: &[Commitment], short: &ShortIds) -> String {
     if found.is_empty() {
         return "No commitments.\n".to_owned();
     }
@@ -456,7 +489,7 @@ fn commitments_text(found: &[Commitment]) -> String {
             format!("  {verb} {}", time::display(due_at))
         });
         let (status, who) = (status.name(), printable(&commitment.who));
-        let _ = writeln!(out, "{DIM}{id}  {status}  {who}{due}{DIM:#}");
+        let _ = writeln!(out, "{DIM}{}  {status}  {who}{due}{DIM:#}", short.of(id));
         push_indented(&mut out, &commitment.text);
     }
     out
@@ -482,22 +515,23 @@ fn commitment_json(commitment: &Commitment) -> serde_json::Value {
 fn list_consolidations(args: &ConsolidationsArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
     let runs = store::with_existing(context, async |store| {
-        Ok(store.consolidations().list(&scope, args.limit).await?)
+        let runs = store.consolidations().list(&scope, args.limit).await?;
+        let ids = runs.iter().map(|run| &run.id);
+        Ok((ids::shorten(context, store, IdSet::Consolidations(&scope), ids).await?, runs))
     })?;
-    context.print_list("consolidations", &runs.unwrap_or_default(), consolidation_json, consolidations_text)
+    let (short, runs) = runs.unwrap_or_default();
+    context.print_list("consolidations", &runs, consolidation_json, |runs| consolidations_text(runs, &short))
 }
 
 fn undo(args: &UndoArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
     let now = Timestamp::now().as_microsecond();
     let undone = store::with_existing(context, async |store| {
-        Ok(store.consolidations().undo(&scope, &args.run, now).await?)
+        let run = ids::resolve(store, IdSet::Consolidations(&scope), &args.run, run_not_found).await?;
+        Ok(store.consolidations().undo(&scope, &run, now).await?)
     })?;
-    let UndoResult { memories, commitments, entries, left } = undone.ok_or_else(|| {
-        CliError::new(format!("there is no consolidation `{}`", args.run)).hint(
-            "`embody memory consolidations` lists them; `--user` and `--agent` select the user and the agent",
-        )
-    })?;
+    let UndoResult { memories, commitments, entries, left } =
+        undone.ok_or_else(|| run_not_found(&args.run))?;
     if context.json {
         output::json(
             &json!({ "memories": memories, "commitments": commitments, "log_entries": entries, "left": left }),
@@ -515,19 +549,25 @@ fn undo(args: &UndoArgs, context: &Context) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn consolidations_text(runs: &[ConsolidationRun]) -> String {
+fn run_not_found(id: &str) -> CliError {
+    CliError::new(format!("unknown consolidation `{id}`")).hint(
+        "`embody memory consolidations` lists them; `--user` and `--agent` select the user and the agent",
+    )
+}
+
+fn consolidations_text(runs: &[ConsolidationRun], short: &ShortIds) -> String {
     if runs.is_empty() {
         return "No consolidation runs yet.\n".to_owned();
     }
     let mut out = format!(
-        "{HEAD}{:36}  {:20}  {:>8}  {:>6}  {:>6}{HEAD:#}\n",
+        "{HEAD}{:13}  {:20}  {:>8}  {:>6}  {:>6}{HEAD:#}\n",
         "run", "when", "memories", "lapsed", "log"
     );
     for ConsolidationRun { id, at, merged, lapsed, pruned, undone_at } in runs {
         let back = undone_at
             .map_or(String::new(), |undone_at| format!("  {DIM}undone {}{DIM:#}", time::display(undone_at)));
         let when = time::display(*at);
-        let _ = writeln!(out, "{id:36}  {when:20}  {merged:>8}  {lapsed:>6}  {pruned:>6}{back}");
+        let _ = writeln!(out, "{:13}  {when:20}  {merged:>8}  {lapsed:>6}  {pruned:>6}{back}", short.of(id));
     }
     out
 }

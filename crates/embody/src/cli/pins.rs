@@ -35,6 +35,8 @@ const NEW: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Yellow.on_default();
 const DIM: Style = Style::new().dimmed();
 const SHORT_HASH_CHARS: usize = 8;
+/// The least that a person must write of a hash.
+const SHORTEST_HASH: usize = 4;
 
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -58,7 +60,7 @@ pub(crate) struct AcceptArgs {
     /// with `*` and `?` as in rules
     #[arg(required = true, num_args = 1..=2, value_name = "TOOL")]
     tool: Vec<String>,
-    /// The hash of the definition that you reviewed; the first 8 characters are enough
+    /// The hash of the definition that you reviewed; the first 4 characters are enough
     #[arg(long)]
     hash: Option<String>,
 }
@@ -205,7 +207,7 @@ fn confirmed(question: &str) -> Result<bool, CliError> {
 }
 
 fn is_same(wanted: &str, hash: &str) -> bool {
-    wanted.len() >= SHORT_HASH_CHARS && hash.starts_with(wanted)
+    wanted.len() >= SHORTEST_HASH && hash.starts_with(wanted)
 }
 
 fn short(hash: &str) -> &str {

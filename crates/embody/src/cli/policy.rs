@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
 use embody_broker::arguments::Arguments;
 use embody_broker::policy::{
-    Addresses, Annotations, Class, ClassFrom, Condition, Explained, Facts, Gate, Match, RawTextTest, Via,
+    Addresses, Annotations, Class, Condition, Explained, Facts, Gate, Match, RawTextTest, Via,
 };
 use embody_store::pins::ToolPin;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::config::settings::Rule;
 use crate::error::CliError;
 use crate::output::{one_line, printable};
+use crate::server_tools::{class_because, gate_because};
 use crate::{broker_setup, store};
 
 const EXAMPLES: &str = "Examples:
@@ -76,6 +77,7 @@ fn test(args: &TestArgs, context: &Context) -> Result<ExitCode, CliError> {
         tool: &tool,
         body: &body,
         args: arguments.value(),
+        has_extra: false,
         channel: &args.channel,
         user: &args.scope.user(),
         session: &args.session,
@@ -113,10 +115,11 @@ impl TestResult<'_> {
         let body = if self.body.is_empty() { "no body" } else { self.body };
         let mut out = format!("{HEAD}{}{HEAD:#} of {}\n", printable(self.tool), printable(body));
         let mut row = |label: &str, value: &str, why: &str| {
-            let _ = writeln!(out, "  {label:6} {value}  {DIM}{why}{DIM:#}");
+            let why = if why.is_empty() { String::new() } else { format!("  {DIM}{why}{DIM:#}") };
+            let _ = writeln!(out, "  {label:6} {value}{why}");
         };
         row("class", ruled.class.name(), self.class_from());
-        row("gate", ruled.gate.name(), self.gate_from());
+        row("gate", ruled.gate.name(), gate_because(&self.explained));
         if ruled.gate == Gate::Ask {
             row("via", &self.ways().join(", "), "");
         }
@@ -132,7 +135,7 @@ impl TestResult<'_> {
             }
         }
         if self.explained.matches.is_empty() {
-            out.push_str("  no rule is about this tool\n");
+            out.push_str("  no rule matches this tool\n");
         }
         for found in &self.explained.matches {
             out.push_str(&rule_text(found, context));
@@ -140,7 +143,7 @@ impl TestResult<'_> {
         if !self.facts.is_seen {
             let why = match self.body {
                 broker_setup::BODY => "the embedded body has no such tool",
-                _ => "this tool is not known yet, and neither are its annotations",
+                _ => "embody has not listed this tool yet, so its annotations are unknown",
             };
             let _ = writeln!(out, "  {DIM}{why}{DIM:#}");
         }
@@ -148,24 +151,7 @@ impl TestResult<'_> {
     }
 
     fn class_from(&self) -> &'static str {
-        match (self.explained.class_from, self.body) {
-            (from @ (ClassFrom::Rule | ClassFrom::Name), _) => from.words(),
-            (_, broker_setup::BODY) if self.facts.is_seen => "annotation of the embedded body",
-            (_, broker_setup::MIND) => ClassFrom::Name.words(),
-            // The annotation of a trusted server counts.
-            (ClassFrom::Hint, _) if self.facts.is_trusted => ClassFrom::Annotations.words(),
-            (from, _) => from.words(),
-        }
-    }
-
-    fn gate_from(&self) -> &'static str {
-        match self.explained.matches.iter().any(|found| found.sets_gate) {
-            true => "a rule sets it",
-            false if self.explained.ruled.via.is_empty() => {
-                "a rule asks, and the rules allow no channel to ask on"
-            }
-            false => "default of the class",
-        }
+        class_because(self.explained.class_from, self.body, self.facts.is_seen, self.facts.is_trusted)
     }
 
     fn ways(&self) -> Vec<&'static str> {
@@ -180,7 +166,7 @@ impl TestResult<'_> {
             "class": ruled.class.name(),
             "class_because": self.class_from(),
             "gate": ruled.gate.name(),
-            "gate_because": self.gate_from(),
+            "gate_because": gate_because(&self.explained),
             "via": self.ways(),
             "reasons": ruled.reasons,
             "addresses": self.addresses.as_ref().map(|found| json!({ "clear": found.clear, "unclear": found.unclear })),
@@ -200,8 +186,8 @@ fn rule<'a>(found: &Match, context: &'a Context) -> Option<(&'a Rule, String, Op
 
 fn holds(found: &Match) -> &'static str {
     match found.holds {
-        Some(true) => "holds",
-        Some(false) => "does not hold",
+        Some(true) => "matches",
+        Some(false) => "does not match: its condition is false",
         None => "cannot be evaluated: it may only make the decision stricter",
     }
 }
@@ -350,7 +336,7 @@ fn is_body(name: &str, context: &Context) -> bool {
 
 fn no_body(name: &str, context: &Context) -> CliError {
     let names: Vec<String> = bodies(context).map(|body| format!("`{body}`")).collect();
-    CliError::usage(format!("there is no body `{name}`")).hint(format!("known bodies: {}", names.join(", ")))
+    CliError::usage(format!("unknown body `{name}`")).hint(format!("known bodies: {}", names.join(", ")))
 }
 
 /// The body of a tool when none is given. As for hosts, other bodies win over the embedded ones.

@@ -1,20 +1,22 @@
 //! `embody run`: one turn of an agent, its reply on stdout.
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::Args;
 use embody_agent::event::TurnEvent;
-use embody_agent::turn::{PromptRequest, TurnInput, thread_title};
+use embody_agent::model::FailureLog;
+use embody_agent::turn::{PromptRequest, TurnInput, TurnResult, thread_title};
+use embody_broker::MissingServer;
 use embody_store::threads::NewThread;
-use embody_store::{Scope, Store};
+use embody_store::{IdSet, Scope, Store};
 use serde_json::json;
 
 use super::args::{SCHEDULED, read_text};
-use super::{Context, ScopeArgs};
+use super::{Context, ScopeArgs, ids};
 use crate::app::{self, App};
 use crate::error::CliError;
-use crate::output::printable;
+use crate::output::{one_line, printable};
 use crate::{output, serve, store};
 
 const EXAMPLES: &str = "Examples:
@@ -50,34 +52,83 @@ pub(crate) fn run(args: &RunArgs, context: Context) -> Result<ExitCode, CliError
     let json = context.json;
     store::block_on_multi_thread(async move {
         let ending = serve::shutdown_signal()?;
-        let times = app::terminal_timeouts();
-        let app = App::open(context.settings, &ScopeArgs::owner(), scope.agent(), times).await?;
+        let (times, failures) = (app::terminal_timeouts(), FailureLog::Debug);
+        let app = App::open(context.settings, &ScopeArgs::owner(), scope.agent(), times, failures).await?;
+        let mut view = TerminalView::new(json);
         let turned = tokio::select! {
-            turned = turn(&app, args, &scope, text) => turned,
+            turned = turn(&app, args, &scope, text, &mut view) => turned,
             () = ending.cancelled() => Err(CliError::new("interrupted")),
         };
+        // Servers may take a while to end; the reply does not wait for them.
+        let printed = match turned {
+            Ok((thread, turned)) if json => print_json(&thread, &turned),
+            Ok((thread, turned)) => print(&thread, &turned, &mut view),
+            Err(error) => view.end_line().and(Err(error)),
+        };
         app.close().await;
-        let (thread, turned) = turned?;
-        if json {
-            output::json(&json!({
-                "thread": thread,
-                "reply": turned.reply,
-                "usage": turned.usage,
-                "receipt": turned.receipt,
-                "rounds": turned.rounds,
-            }))?;
-        } else {
-            match &turned.reply {
-                Some(reply) => output::plain(&format!("{}\n", reply.trim_end()))?,
-                None => output::stderr_line("the agent did not reply"),
-            }
-            if turned.is_cut {
-                output::stderr_line("the reply is cut: the model reached its output limit");
-            }
-            output::stderr_line(&format!("thread {thread}"));
-        }
-        Ok(ExitCode::SUCCESS)
+        printed.map(|()| ExitCode::SUCCESS)
     })
+}
+
+fn print_json(thread: &str, turned: &TurnResult) -> Result<(), CliError> {
+    output::json(&json!({
+        "thread": thread,
+        "reply": turned.reply,
+        "usage": turned.usage,
+        "receipt": turned.receipt,
+        "rounds": turned.rounds,
+    }))
+}
+
+fn print(thread: &str, turned: &TurnResult, view: &mut TerminalView) -> Result<(), CliError> {
+    match &turned.reply {
+        Some(_) if view.has_reply => view.end_line()?,
+        Some(reply) => output::plain(&format!("{}\n", reply.trim_end()))?,
+        None => output::stderr_line("the agent did not reply"),
+    }
+    if turned.is_cut {
+        output::stderr_line("the reply is cut: the model reached its output limit");
+    }
+    output::stderr_line(&format!("thread {thread}"));
+    Ok(())
+}
+
+/// Shows a turn while it runs: text on a terminal that is stdout, calls and retries on one that is stderr.
+struct TerminalView {
+    shows_text: bool,
+    shows_calls: bool,
+    is_in_line: bool,
+    /// Whether text was shown since the last call: the reply, if the turn ends here.
+    has_reply: bool,
+}
+
+impl TerminalView {
+    fn new(json: bool) -> Self {
+        let shows_text = stdout().is_terminal() && !json;
+        Self { shows_text, shows_calls: stderr().is_terminal(), is_in_line: false, has_reply: false }
+    }
+
+    fn show(&mut self, event: &TurnEvent) -> Result<(), CliError> {
+        match event {
+            TurnEvent::Text(text) if self.shows_text && !text.is_empty() => {
+                (self.is_in_line, self.has_reply) = (!text.ends_with('\n'), true);
+                return output::plain(text);
+            }
+            TurnEvent::Tool { .. } => self.has_reply = false,
+            _ => {}
+        }
+        // A turn without a server is not what was asked for, wherever stderr goes.
+        let shows = self.shows_calls || matches!(event, TurnEvent::Missing { .. });
+        if let (true, Some(line)) = (shows, line(event)) {
+            self.end_line()?;
+            let _ = writeln!(stderr(), "{line}");
+        }
+        Ok(())
+    }
+
+    fn end_line(&mut self) -> Result<(), CliError> {
+        if std::mem::take(&mut self.is_in_line) { output::plain("\n") } else { Ok(()) }
+    }
 }
 
 async fn turn(
@@ -85,7 +136,8 @@ async fn turn(
     args: &RunArgs,
     scope: &Scope,
     text: String,
-) -> Result<(String, embody_agent::turn::TurnResult), CliError> {
+    view: &mut TerminalView,
+) -> Result<(String, TurnResult), CliError> {
     // Without a model no thread is created.
     if !app.agent.has_model() {
         return Err(app::no_model_error(&app.prompts.settings().config));
@@ -98,12 +150,8 @@ async fn turn(
         ..PromptRequest::new(scope.clone())
     };
     let input = TurnInput { prompt, thread: thread.clone(), text };
-    let shows = stderr().is_terminal();
-    let mut on = |event: TurnEvent| {
-        if let (true, Some(line)) = (shows, line(&event)) {
-            let _ = writeln!(stderr(), "{line}");
-        }
-    };
+    // The turn continues without a reader; its messages are stored.
+    let mut on = |event: TurnEvent| drop(view.show(&event));
     let turned = app.agent.run_turn(input, &mut on).await?;
     Ok((thread, turned))
 }
@@ -113,13 +161,17 @@ async fn thread(store: &Store, args: &RunArgs, scope: &Scope, text: &str) -> Res
         let new = NewThread { channel: args.channel.clone(), external: None, title: thread_title(text) };
         return Ok(store.threads().open(scope, new).await?.id);
     };
+    let missing = |id: &str| {
+        CliError::new(format!("user `{}` has no thread `{id}`", scope.user()))
+            .hint("leave `--thread` out to start a new thread")
+    };
+    let id = &ids::resolve(store, IdSet::Threads(scope.user()), id, missing).await?;
     let known = store.threads().get(scope.user(), id).await?;
     match known {
         Some(thread) if thread.agent == scope.agent() => Ok(thread.id),
         Some(thread) => Err(CliError::new(format!("thread `{id}` belongs to agent `{}`", thread.agent))
             .hint(format!("pass `--agent {}`", thread.agent))),
-        None => Err(CliError::new(format!("user `{}` has no thread `{id}`", scope.user()))
-            .hint("leave `--thread` out to start a new thread")),
+        None => Err(missing(id)),
     }
 }
 
@@ -130,9 +182,22 @@ fn line(event: &TurnEvent) -> Option<String> {
             let id = approval.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
             Some(format!("· {}: {decision}{id}", printable(name)))
         }
+        TurnEvent::Starting { servers } => {
+            Some(format!("· waiting for {} to start", printable(&servers.join(", "))))
+        }
+        TurnEvent::Missing { servers } => Some(missing_line(servers)),
         TurnEvent::Waiting { after, reason } => {
             Some(format!("· retry in {} s: {}", after.as_secs(), printable(reason)))
         }
         TurnEvent::Started { .. } | TurnEvent::Text(_) | TurnEvent::ToolDone { .. } => None,
     }
+}
+
+fn missing_line(servers: &[MissingServer]) -> String {
+    let server = |one: &MissingServer| match &one.reason {
+        Some(reason) => format!("{} ({})", one.name, one_line(reason)),
+        None => format!("{} (still starting)", one.name),
+    };
+    let servers: Vec<String> = servers.iter().map(server).collect();
+    format!("warning: this turn is without the tools of {}; see `embody server test`", servers.join(", "))
 }

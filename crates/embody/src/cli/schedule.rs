@@ -5,12 +5,13 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::{ArgGroup, Args, Subcommand};
+use embody_agent::model::FailureLog;
 use embody_agent::schedule::{self, Misfire, Scheduler, SchedulerSettings, Timetable, agent_job};
 use embody_store::schedules::{
     AddScheduleOutcome, ClaimNowOutcome, NewSchedule, RunOutcome, Schedule, ScheduleOrigin, ScheduleRun,
 };
 use embody_store::untrusted_reads::ReadOrigin;
-use embody_store::{Scope, Store};
+use embody_store::{IdSet, Scope, Store};
 use embody_text::truncate;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -18,7 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::args::read_text;
-use super::{Context, ScopeArgs};
+use super::{Context, ScopeArgs, ids};
 use crate::app::{self, App};
 use crate::error::CliError;
 use crate::output::{self, printable};
@@ -31,8 +32,8 @@ const EXAMPLES: &str = "Examples:
   embody schedule add --at '2027-01-31 09:00' 'Remind me of the invoice.'
   embody schedule add --in 20m 'Remind me of the tea.'
   embody schedule list
-  embody schedule runs 019a8b3e-…           how its runs ended, and their output
-  embody schedule run 019a8b3e-…            run it now";
+  embody schedule runs 019a8b3e             how its runs ended, and their output
+  embody schedule run 019a8b3e              run it now";
 
 const HEAD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -62,7 +63,7 @@ pub(crate) enum ScheduleCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct OneArgs {
-    /// The schedule's id, see `schedule list`
+    /// The schedule's id, or its end, see `schedule list`
     id: String,
     #[command(flatten)]
     scope: ScopeArgs,
@@ -108,7 +109,7 @@ pub(crate) struct ListArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct RunsArgs {
-    /// The schedule's id
+    /// The schedule's id, or its end; of a removed schedule the whole id
     id: String,
     /// The maximum number of runs
     #[arg(long, short = 'n', default_value_t = 10)]
@@ -132,18 +133,18 @@ pub(crate) fn run(command: &ScheduleCommand, context: Context) -> Result<ExitCod
 fn pause(args: &OneArgs, context: &Context) -> Result<ExitCode, CliError> {
     let user = args.scope.user();
     let paused = store::with_existing(context, async |store| {
-        Ok(store.schedules().enable(&user, &args.id, None).await?)
+        let id = full_id(store, &user, &args.id).await?;
+        Ok(store.schedules().enable(&user, &id, None).await?.then_some(id))
     })?;
-    if paused != Some(true) {
-        return Err(not_found(&args.id, &user));
-    }
-    print_state(context, &args.id, "paused")
+    let id = paused.flatten().ok_or_else(|| not_found(&args.id, &user))?;
+    print_state(context, &id, "paused")
 }
 
 fn resume(args: &OneArgs, context: &Context) -> Result<ExitCode, CliError> {
     let user = args.scope.user();
     let resumed = store::with_existing(context, async |store| {
-        let schedule = find(store, &user, &args.id).await?;
+        let id = full_id(store, &user, &args.id).await?;
+        let schedule = find(store, &user, &id).await?;
         let next = table(&schedule)?.next_after(store.clock().await?);
         let Some(next) = next else {
             return Err(CliError::new(format!(
@@ -152,26 +153,30 @@ fn resume(args: &OneArgs, context: &Context) -> Result<ExitCode, CliError> {
             ))
             .hint("`embody schedule run` runs it now, `embody schedule add` adds another"));
         };
-        store.schedules().enable(&user, &args.id, Some(next)).await?;
+        store.schedules().enable(&user, &id, Some(next)).await?;
         Ok(Schedule { enabled: true, quarantined: false, next_at: Some(next), ..schedule })
     })?;
     let schedule = resumed.ok_or_else(|| not_found(&args.id, &user))?;
     let due = if context.json { String::new() } else { due(&schedule)? };
-    context.print_plain(&as_json(&schedule, None), || format!("resumed {}\n{due}", args.id))
+    context.print_plain(&as_json(&schedule, None), || format!("resumed {}\n{due}", schedule.id))
 }
 
 fn remove(args: &OneArgs, context: &Context) -> Result<ExitCode, CliError> {
     let user = args.scope.user();
-    let removed =
-        store::with_existing(context, async |store| Ok(store.schedules().remove(&user, &args.id).await?))?;
-    if removed != Some(true) {
-        return Err(not_found(&args.id, &user));
-    }
-    print_state(context, &args.id, "removed")
+    let removed = store::with_existing(context, async |store| {
+        let id = full_id(store, &user, &args.id).await?;
+        Ok(store.schedules().remove(&user, &id).await?.then_some(id))
+    })?;
+    let id = removed.flatten().ok_or_else(|| not_found(&args.id, &user))?;
+    print_state(context, &id, "removed")
 }
 
 fn print_state(context: &Context, id: &str, state: &str) -> Result<ExitCode, CliError> {
     context.print_plain(&json!({ "id": id, "state": state }), || format!("{state} {id}\n"))
+}
+
+async fn full_id(store: &Store, user: &str, given: &str) -> Result<String, CliError> {
+    ids::resolve(store, IdSet::Schedules(user), given, |id| not_found(id, user)).await
 }
 
 async fn find(store: &Store, user: &str, id: &str) -> Result<Schedule, CliError> {
@@ -202,12 +207,17 @@ fn run_now(args: &OneArgs, context: Context) -> Result<ExitCode, CliError> {
     let run = store::block_on_multi_thread(async {
         // An unknown id must not create a store or start bodies.
         let store = Store::open_existing(url).await?.ok_or_else(|| not_found(&args.id, &user))?;
-        let schedule = find(&store, &user, &args.id).await;
+        let schedule = match full_id(&store, &user, &args.id).await {
+            Ok(id) => find(&store, &user, &id).await,
+            Err(error) => Err(error),
+        };
         store.close().await;
+        let schedule = schedule?;
         // `--user` is the user of the run. The owner is the operator, as in `up`.
         let times = app::terminal_timeouts();
-        let app = App::open(context.settings, &ScopeArgs::owner(), &schedule?.agent, times).await?;
-        let ran = run_in(&app, &user, &args.id).await;
+        let app = App::open(context.settings, &ScopeArgs::owner(), &schedule.agent, times, FailureLog::Debug)
+            .await?;
+        let ran = run_in(&app, &user, &schedule.id).await;
         app.close().await;
         ran
     })?;
@@ -372,13 +382,17 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
                 found.push((schedule, last));
             }
         }
-        Ok(found)
+        let ids = found.iter().map(|(schedule, _)| &schedule.id);
+        Ok((ids::shorten(context, store, IdSet::Schedules(&user), ids).await?, found))
     })?;
-    let found = found.unwrap_or_default();
+    let (short, found) = found.unwrap_or_default();
     let json = |(schedule, last): &(Schedule, Option<ScheduleRun>)| as_json(schedule, last.as_ref());
     context.print_list("schedules", &found, json, |found| match found {
         [] => "No schedules.\n".to_owned(),
-        found => found.iter().map(|(schedule, last)| as_text(schedule, last.as_ref())).collect(),
+        found => found
+            .iter()
+            .map(|(schedule, last)| as_text(schedule, short.of(&schedule.id), last.as_ref()))
+            .collect(),
     })
 }
 
@@ -386,8 +400,9 @@ fn runs(args: &RunsArgs, context: &Context) -> Result<ExitCode, CliError> {
     let user = args.scope.user();
     let found = store::with_existing(context, async |store| {
         // Runs outlive their schedule.
-        let schedule = store.schedules().get(&user, &args.id).await?;
-        Ok((schedule, store.schedules().runs(&user, &args.id, args.count).await?))
+        let id = full_id(store, &user, &args.id).await?;
+        let schedule = store.schedules().get(&user, &id).await?;
+        Ok((schedule, store.schedules().runs(&user, &id, args.count).await?))
     })?;
     let (schedule, runs) = found.unwrap_or_default();
     if schedule.is_none() && runs.is_empty() {
@@ -414,7 +429,7 @@ fn next_times(schedule: &Schedule, table: &Timetable) -> Vec<i64> {
     std::iter::successors(schedule.next_at, |at| table.next_after(*at)).take(NEXT_TIMES).collect()
 }
 
-fn as_text(schedule: &Schedule, last: Option<&ScheduleRun>) -> String {
+fn as_text(schedule: &Schedule, id: &str, last: Option<&ScheduleRun>) -> String {
     let mut out = String::new();
     let table = table(schedule).ok();
     let next = match (schedule.enabled, schedule.next_at) {
@@ -423,7 +438,7 @@ fn as_text(schedule: &Schedule, last: Option<&ScheduleRun>) -> String {
         (true, None) => "finished".to_owned(),
         (true, Some(at)) => format!("due {}", local_time(at, table.as_ref())),
     };
-    let _ = writeln!(out, "{HEAD}{}{HEAD:#}  {next}", schedule.id);
+    let _ = writeln!(out, "{HEAD}{id}{HEAD:#}  {next}");
     let (cron, zone, agent) =
         (printable(&schedule.cron), printable(&schedule.timezone), printable(&schedule.agent));
     let by = match schedule.origin {
@@ -475,6 +490,7 @@ fn outcome(outcome: Option<RunOutcome>) -> (Style, &'static str) {
         None => (DIM, "running"),
         Some(RunOutcome::Done) => (Style::new(), "done"),
         Some(RunOutcome::Failed) => (BAD, "failed"),
+        Some(RunOutcome::Skipped) => (BAD, "skipped"),
         Some(RunOutcome::Unknown) => (BAD, "unknown"),
     }
 }

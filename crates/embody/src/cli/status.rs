@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use super::{Context, ScopeArgs};
 use crate::error::CliError;
-use crate::output::{pluralize, printable};
+use crate::output::{one_line, pluralize, printable};
 use crate::pidfile::{self, UpProcess};
+use crate::server_tools::Server;
 use crate::status::{LISTED, Status, UnknownOutcome, bodies, contract_delivered, pin_state, read};
 use crate::store;
 use crate::time::display;
@@ -52,10 +53,12 @@ fn as_text(status: &Status, up: Option<&UpProcess>) -> String {
         let _ = writeln!(out, "{HEAD}{name:10}{HEAD:#} {text}");
     };
     line("store", printable(&status.store).into_owned());
-    line(
-        "bodies",
-        if status.bodies.is_empty() { "none configured".to_owned() } else { status.bodies.join(", ") },
-    );
+    if status.servers.is_empty() {
+        line("servers", "none configured".to_owned());
+    }
+    for (index, server) in status.servers.iter().enumerate() {
+        line(if index == 0 { "servers" } else { "" }, server_line(server));
+    }
     line("up", up_text(up));
     line(
         "sessions",
@@ -91,23 +94,15 @@ fn as_text(status: &Status, up: Option<&UpProcess>) -> String {
         let reason = quarantine_reason(pin).map(|reason| reason.to_string()).unwrap_or_default();
         line("", format!("  {BAD}{}{BAD:#} {name}: {reason}", pin_state(pin)));
     }
-    line("outbox", format!("{} not yet delivered to the mind", status.observations));
     line(
-        "writes",
-        match status.unfinished {
-            0 => "all have an outcome".to_owned(),
-            count => format!("{BAD}{count} without an outcome{BAD:#}: in progress or unknown"),
-        },
+        "outbox",
+        format!(
+            "{} not yet delivered to the mind",
+            pluralize(usize::try_from(status.observations).unwrap_or_default(), "observation")
+        ),
     );
-    line(
-        "unknown",
-        match status.unknown_outcomes.len() {
-            0 => "none".to_owned(),
-            count => {
-                format!("{BAD}{count}{BAD:#} messages or runs with an unknown outcome; they are not repeated")
-            }
-        },
-    );
+    line("writes", unfinished_line(status.unfinished));
+    line("unknown", unknown_line(status.unknown_outcomes.len()));
     for outcome in status.unknown_outcomes.iter().take(LISTED) {
         line("", outcome_line(outcome));
     }
@@ -115,6 +110,38 @@ fn as_text(status: &Status, up: Option<&UpProcess>) -> String {
         line("", format!("… and {} more: --json has them all", status.unknown_outcomes.len() - LISTED));
     }
     out
+}
+
+fn server_line(server: &Server) -> String {
+    let name = &server.name;
+    let tools = server
+        .tools
+        .as_ref()
+        .map_or_else(|| "no tools known".to_owned(), |tools| pluralize(tools.len() as u64, "tool"));
+    match &server.health {
+        None => format!("{name}: never contacted, {tools}: embody server test {name}"),
+        Some(health) if health.is_ok => format!("{name}: ok {}, {tools}", display(health.checked_at)),
+        Some(health) => {
+            let error = one_line(&truncate(health.error.as_deref().unwrap_or_default(), 200));
+            format!("{name}: {BAD}failed{BAD:#} {}, {tools}: {error}", display(health.checked_at))
+        }
+    }
+}
+
+fn unfinished_line(count: usize) -> String {
+    match count {
+        0 => "every sent write has an outcome".to_owned(),
+        count => format!("{BAD}{count} without an outcome{BAD:#}: in progress or unknown"),
+    }
+}
+
+fn unknown_line(count: usize) -> String {
+    match count {
+        0 => "no message or run has an unknown outcome".to_owned(),
+        count => {
+            format!("{BAD}{count}{BAD:#} messages or runs with an unknown outcome; they are not repeated")
+        }
+    }
 }
 
 fn session_line(session: &BrokerSession, now: i64) -> String {

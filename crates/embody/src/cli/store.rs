@@ -1,4 +1,4 @@
-//! `embody store …`: the content of the store, and the upgrade of a database with the old schema.
+//! `embody store …`: the content of the store, backups and copies, and the upgrade of a database with the old schema.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,14 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
 use embody_store::legacy::{LegacyReport, LegacyState, migrate_legacy, preview_legacy};
+use embody_store::transfer::{CopyReport, Target, copy_store};
 use embody_store::{DatabaseUrl, ErrorKind};
 use serde_json::json;
 
 use super::Context;
 use crate::error::CliError;
 use crate::output::{self, one_line, pluralize, printable};
+use crate::pidfile::UpLock;
 use crate::store::{self, block_on, parse_database_url};
 
 const HEAD: Style = Style::new().bold();
@@ -20,12 +22,35 @@ const NOTE: Style = AnsiColor::Yellow.on_default();
 
 #[derive(Subcommand, Debug)]
 #[command(
-    after_help = "Examples:\n  embody store status\n  embody store migrate-legacy postgres://me@db.example/app --dry-run"
+    after_help = "Examples:\n  embody store status\n  embody store backup ~/backups/embody.db\n  embody store migrate-legacy postgres://me@db.example/app --dry-run"
 )]
 pub(crate) enum StoreCommand {
     /// Show the store's location, schema and size
     #[command(after_help = "Example:\n  embody --store postgres://me@db.example/embody store status --json")]
     Status,
+    /// Write everything in the store into one SQLite file, also while embody runs
+    #[command(after_help = BACKUP_HELP)]
+    Backup {
+        /// The file; must not exist
+        file: PathBuf,
+    },
+    /// Fill the configured store from a backup
+    #[command(after_help = RESTORE_HELP)]
+    Restore {
+        /// A file that `embody store backup` wrote
+        file: PathBuf,
+        /// Rename the present SQLite store, and put the backup in its place
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Copy a store into an empty database, also from SQLite to PostgreSQL and back
+    #[command(after_help = COPY_HELP)]
+    Copy {
+        /// The store: sqlite:///path, the path of a SQLite file, or postgres://user@host/database
+        from: String,
+        /// The empty database, or a file that does not exist
+        to: String,
+    },
     /// Upgrade a database from the legacy schema in place, after an export of every old row
     MigrateLegacy(MigrateLegacyArgs),
 }
@@ -42,6 +67,28 @@ pub(crate) struct MigrateLegacyArgs {
     #[arg(long, conflicts_with = "export")]
     dry_run: bool,
 }
+
+const BACKUP_HELP: &str = "The backup is complete: conversations, memories, instructions, schedules, tokens, pins, approvals and the audit chain. \
+The key of the audit chain is written beside it, as FILE.audit.key: keep that file apart from the backup, because \
+a person who has both can write a false chain.
+
+Examples:
+  embody store backup ~/backups/embody-2026-11-18.db
+  embody --store postgres://me@db.example/embody store backup embody.db --json";
+
+const RESTORE_HELP: &str = "Without --replace the store must not exist yet. With it, the present file is renamed and kept. Stop every embody \
+process first. If records of the audit chain are missing in the backup, `embody audit verify` reports them.
+
+Examples:
+  embody store restore ~/backups/embody-2026-11-18.db
+  embody store restore ~/backups/embody-2026-11-18.db --replace";
+
+const COPY_HELP: &str = "Afterwards set `[store] url` in embody.toml to the copy and start embody again. With PostgreSQL the key of the audit \
+chain is in the folder `keys` of the workspace.
+
+Examples:
+  embody store copy ~/.embody/embody.db postgres://me@db.example/embody
+  embody store copy postgres://me@db.example/embody ./embody.db";
 
 const LEGACY_HELP: &str =
     "The legacy schema has `agent_configurations.system_prompt` and several JSON rows for each user \
@@ -134,6 +181,67 @@ fn notes(out: &mut String, notes: &[String]) {
     for note in notes {
         let _ = writeln!(out, "  {NOTE}note:{NOTE:#} {}", printable(note));
     }
+}
+
+pub(crate) fn backup(file: &Path, context: &Context) -> Result<ExitCode, CliError> {
+    let to = DatabaseUrl::File(file.to_owned());
+    let report =
+        block_on(async { Ok(copy_store(&store::database_url(context), &to, Target::Empty).await?) })?;
+    context.print(&copy_json(&report, &to), || copy_text("Backup", &report, &to))
+}
+
+pub(crate) fn restore(file: &Path, replace: bool, context: &Context) -> Result<ExitCode, CliError> {
+    let (from, to) = (DatabaseUrl::File(file.to_owned()), store::database_url(context));
+    let target = match (&to, replace) {
+        (DatabaseUrl::File(path), false) if path.exists() => {
+            return Err(CliError::new(format!("the store `{}` exists", path.display()))
+                .hint("`--replace` renames it and puts the backup in its place"));
+        }
+        (DatabaseUrl::File(path), true) if path.exists() => Target::Replace,
+        (_, true) => {
+            return Err(CliError::new(format!("there is no file `{to}` to replace"))
+                .hint("leave out `--replace`; a PostgreSQL database must be empty"));
+        }
+        (_, false) => Target::Empty,
+    };
+    // No `embody up` can start in the meantime.
+    let _lock = UpLock::take(&context.workspace)?;
+    let report = block_on(async { Ok(copy_store(&from, &to, target).await?) })?;
+    context.print(&copy_json(&report, &to), || copy_text("Restored", &report, &to))
+}
+
+pub(crate) fn copy(from: &str, to: &str, workspace: &Path, json: bool) -> Result<ExitCode, CliError> {
+    let (from, to) = (parse_database_url(from, workspace)?, parse_database_url(to, workspace)?);
+    let report = block_on(async { Ok(copy_store(&from, &to, Target::Empty).await?) })?;
+    match json {
+        true => output::json(&copy_json(&report, &to))?,
+        false => output::styled(&copy_text("Copied", &report, &to))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn copy_json(report: &CopyReport, to: &DatabaseUrl) -> serde_json::Value {
+    let CopyReport { tables, rows, audit_key, replaced } = report;
+    json!({
+        "store": to.to_string(), "tables": tables, "rows": rows, "audit_key": audit_key, "replaced": replaced,
+    })
+}
+
+fn copy_text(what: &str, report: &CopyReport, to: &DatabaseUrl) -> String {
+    let (rows, tables) = (pluralize(report.rows, "row"), pluralize(report.tables, "table"));
+    let mut out = format!("{what}: {}, {rows} in {tables}\n", printable(&to.to_string()));
+    let _ = match &report.audit_key {
+        Some(key) => writeln!(out, "Key of the audit chain: {}", printable(&key.display().to_string())),
+        None => writeln!(
+            out,
+            "{NOTE}note:{NOTE:#} the key of the audit chain is missing; put it beside the store before you start embody, \
+             or a new chain begins"
+        ),
+    };
+    if let Some(replaced) = &report.replaced {
+        let _ = writeln!(out, "The store before: {}", printable(&replaced.display().to_string()));
+    }
+    out
 }
 
 pub(crate) fn status(context: &Context) -> Result<ExitCode, CliError> {

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use anstyle::Style;
 use clap::{Args, Subcommand};
 use embody_store::tokens::{NewToken, Token, TokenScope};
+use embody_store::{IdSet, ShortIds};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::{Context, ScopeArgs};
+use super::{Context, ScopeArgs, ids};
 use crate::error::CliError;
 use crate::output::{self, printable};
 use crate::{store, time};
@@ -18,19 +19,21 @@ const EXAMPLES: &str = "Examples:
   embody token add --user ann --scope mcp --label laptop
   embody token add --user owner --scope mcp --may-approve    forms in your own host count, also over HTTP
   embody token add --user ann --scope chat --expires 30d
+  embody token add --user owner --scope owner                chat, and decide about your own calls
   embody token list
-  embody token revoke 019a8b3e-…";
+  embody token revoke 019a8b3e";
 
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum TokenCommand {
     /// Create a token and print its secret, once
     Add(AddArgs),
-    /// List tokens; secrets are not stored
+    /// List tokens, and browsers that are signed in to the console; secrets are not stored
     List,
-    /// Revoke a token (takes effect within 100 ms; its sessions, streams and waiting calls end within a second)
+    /// Revoke a token, or sign a browser out (takes effect within 100 ms; its sessions, streams and waiting calls end
+    /// within a second)
     Revoke {
-        /// The token's id, see `token list`
+        /// The token's id, or its end, see `token list`
         id: String,
     },
 }
@@ -40,8 +43,9 @@ pub(crate) struct AddArgs {
     /// The user of the token
     #[arg(long)]
     user: String,
-    /// What the token allows: mcp (MCP), chat (web chat), or operate (approvals, audit, status, metrics)
-    #[arg(long, value_parser = ["mcp", "chat", "operate"])]
+    /// What the token allows: mcp (MCP), chat (web chat), operate (approvals, audit, status, metrics), or owner (chat and
+    /// operate, for the owner only)
+    #[arg(long, value_parser = TokenScope::ALL.map(TokenScope::name))]
     scope: String,
     /// A label, shown by `token list`
     #[arg(long, default_value = "")]
@@ -49,8 +53,8 @@ pub(crate) struct AddArgs {
     /// The expiry: a duration such as 30d or 12h, or an RFC 3339 time
     #[arg(long, value_name = "WHEN", value_parser = ending)]
     expires: Option<Timestamp>,
-    /// Answers to approval forms in this host count as the owner's. Only for the owner, with the scope mcp: whoever
-    /// answers forms in that host approves its calls
+    /// Answers to approval forms in this host count as the owner's. Only for the owner, with the scope mcp: the person
+    /// or program that answers forms in that host approves its calls
     #[arg(long)]
     may_approve: bool,
 }
@@ -77,13 +81,19 @@ pub(crate) fn run(command: &TokenCommand, context: &Context) -> Result<ExitCode,
     }
 }
 
-/// Only the owner approves, and only hosts show forms.
+/// Only the owner approves and has the scope `owner`, and only hosts show forms.
 fn check_right(args: &AddArgs) -> Result<(), CliError> {
     let owner = ScopeArgs::owner();
     if args.may_approve && args.user != owner {
         let message = format!("`--may-approve` is for the owner `{owner}`, not for `{}`", args.user);
         return Err(CliError::usage(message).hint(
             "leave it out: the owner decides about the calls of other users. EMBODY_USER sets the owner",
+        ));
+    }
+    if args.scope == TokenScope::Owner.name() && args.user != owner {
+        let message = format!("`--scope owner` is for the owner `{owner}`, not for `{}`", args.user);
+        return Err(CliError::usage(message).hint(
+            "create a token with the scope `chat` and one with `operate`. EMBODY_USER sets the owner",
         ));
     }
     if args.may_approve && args.scope != TokenScope::Mcp.name() {
@@ -122,17 +132,27 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, CliError> {
 }
 
 fn list(context: &Context) -> Result<ExitCode, CliError> {
-    let tokens =
-        store::with_existing(context, async |store| Ok(store.tokens().list().await?))?.unwrap_or_default();
-    context.print_list("tokens", &tokens, as_json, as_text)
+    let tokens = store::with_existing(context, async |store| {
+        let tokens = store.tokens().list().await?;
+        let ids = tokens.iter().map(|token| &token.id);
+        Ok((ids::shorten(context, store, IdSet::Tokens, ids).await?, tokens))
+    })?;
+    let (short, tokens) = tokens.unwrap_or_default();
+    context.print_list("tokens", &tokens, as_json, |tokens| as_text(tokens, &short))
 }
 
 fn revoke(id: &str, context: &Context) -> Result<ExitCode, CliError> {
-    let revoked = store::with_existing(context, async |store| Ok(store.tokens().revoke(id).await?))?;
-    revoked.ok_or_else(|| {
-        CliError::new(format!("there is no token `{id}`")).hint("`embody token list` shows the ids")
+    let revoked = store::with_existing(context, async |store| {
+        let id = ids::resolve(store, IdSet::Tokens, id, not_found).await?;
+        store.tokens().revoke(&id).await?;
+        Ok(id)
     })?;
+    let id = revoked.ok_or_else(|| not_found(id))?;
     context.print_plain(&json!({ "id": id, "state": "revoked" }), || format!("revoked {id}\n"))
+}
+
+fn not_found(id: &str) -> CliError {
+    CliError::new(format!("unknown token `{id}`")).hint("`embody token list` shows the ids")
 }
 
 fn state(token: &Token) -> &'static str {
@@ -144,13 +164,13 @@ fn state(token: &Token) -> &'static str {
     }
 }
 
-fn as_text(tokens: &[Token]) -> String {
+fn as_text(tokens: &[Token], short: &ShortIds) -> String {
     const HEAD: Style = Style::new().bold();
     if tokens.is_empty() {
         return "There are no tokens.\n".to_owned();
     }
     let mut out = format!(
-        "{HEAD}{:36}  {:16}  {:16}  {:7}  {:20}  label{HEAD:#}\n",
+        "{HEAD}{:13}  {:16}  {:16}  {:7}  {:20}  label{HEAD:#}\n",
         "id", "user", "scope", "state", "last used"
     );
     for token in tokens {
@@ -158,7 +178,8 @@ fn as_text(tokens: &[Token]) -> String {
         let user = printable(&token.user);
         let scope = if token.may_approve { "mcp, may approve" } else { token.scope.name() };
         let (state, label) = (state(token), printable(&token.label));
-        let _ = writeln!(out, "{:36}  {user:16}  {scope:16}  {state:7}  {used:20}  {label}", token.id);
+        let _ =
+            writeln!(out, "{:13}  {user:16}  {scope:16}  {state:7}  {used:20}  {label}", short.of(&token.id));
     }
     out
 }

@@ -11,7 +11,7 @@ use super::Context;
 use super::prompt::PromptArgs;
 use crate::prompt_service::LoadedPrompt;
 
-const BLANK: &str = "it says nothing";
+const BLANK: &str = "it has no content";
 /// The most entries that are read; a workspace has fewer.
 const ENTRIES_MAX: usize = 2_000;
 

@@ -1,35 +1,32 @@
 //! `embody up`: everything in one process.
 
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use embody_agent::model::ModelTimes;
+use embody_agent::model::{FailureLog, ModelTimes};
 use embody_agent::telegram::Bot;
 use embody_agent::web_turns::{TurnLimits, Turns};
-use embody_broker::Broker;
 use embody_wire::server::http::Options;
 use embody_wire::server::{CancellationToken, http};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::JoinHandle;
 
 use super::{Context, ScopeArgs};
 use crate::app::{self, App};
 use crate::channels::{self, Channels};
 use crate::error::CliError;
+use crate::pidfile::{UpLock, UpProcess};
 use crate::serve::{self, BoundListener, ListenArgs};
-use crate::web::{self, LoginSessions, WebState};
-use crate::{output, pidfile, store};
+use crate::web::{self, LoginCookie, WebState};
+use crate::{output, store};
 
 const EXAMPLES: &str = "Examples:
   embody up                                 listens on 127.0.0.1:7717; the first line is the URL to open
   embody up --listen 127.0.0.1:0            on a free port
   embody up --agent writer                  with another agent
   embody up --listen 0.0.0.0:80 --allow-remote --host agent.example.com
-  kill -USR1 PID                            prints another URL to open, on a terminal only";
+  embody open                               prints another URL to open";
 
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
@@ -57,11 +54,13 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, CliError>
     };
     let address = listen.address()?.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
     let scope = args.scope.resolve()?;
+    let mut lock = UpLock::take(&context.workspace)?;
     store::block_on_multi_thread(async move {
         let ending = serve::shutdown_signal()?;
         let bot = channels::bot(&context.config, scope.user(), scope.agent())?;
         let listening = serve::listen(&listen, address).await?;
-        let app = App::open(context.settings, scope.user(), scope.agent(), ModelTimes::default()).await?;
+        let (times, failures) = (ModelTimes::default(), FailureLog::Warn);
+        let app = App::open(context.settings, scope.user(), scope.agent(), times, failures).await?;
         let web = Arc::new(WebState {
             store: app.store.clone(),
             prompts: Arc::clone(&app.prompts),
@@ -70,10 +69,10 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, CliError>
             scope,
             origin_guard: listening.origin_guard.clone(),
             turns: Turns::new(TurnLimits::default()),
-            logins: LoginSessions::new(listening.address.port(), listening.origin_guard.is_behind_tls),
+            cookie: LoginCookie::new(listening.address.port(), listening.origin_guard.is_behind_tls),
             since: Instant::now(),
         });
-        let served = serve(listening, &web, Arc::clone(&app.broker), bot, ending).await;
+        let served = serve(listening, &web, &mut lock, bot, ending).await;
         drop(web);
         app.close().await;
         served
@@ -84,7 +83,7 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, CliError>
 async fn serve(
     listening: BoundListener,
     web: &Arc<WebState>,
-    broker: Arc<Broker>,
+    lock: &mut UpLock,
     bot: Option<Bot>,
     ending: CancellationToken,
 ) -> Result<(), CliError> {
@@ -92,9 +91,17 @@ async fn serve(
     let base = base(web, address);
     let limits = serve::limits();
     let options = Options { origin_guard, limits: limits.clone() };
-    let router = http::router(broker, options, ending.clone()).merge(web::router(Arc::clone(web)));
-    let printing = print_again(Arc::clone(web), base.clone());
-    output::plain(&format!("{base}/#code={}\n", web.logins.new_code()?))?;
+    let router =
+        http::router(Arc::clone(&web.broker), options, ending.clone()).merge(web::router(Arc::clone(web)));
+    let owner = web.scope.user();
+    // A person or a script that reads the first line may run `embody open`.
+    lock.announce(&UpProcess {
+        address: base.clone(),
+        pid: std::process::id(),
+        user: owner.to_owned(),
+        store: web.store.url().to_string(),
+    });
+    output::plain(&format!("{}\n", web::sign_in_link(&web.store, owner, &base).await?))?;
     output::stderr_line(&format!(
         "open this URL in a browser; MCP hosts connect to {base}/mcp with a token of scope `mcp`"
     ));
@@ -102,7 +109,6 @@ async fn serve(
         let (message, hint) = app::no_model_error(&web.prompts.settings().config).summary();
         output::stderr_line(&format!("{message}; {hint}"));
     }
-    pidfile::announce(&web.prompts.settings().workspace, base);
     let mut channels = Channels::start(web, bot, &ending);
     let (end, shutdown) = (ending.clone(), ending.clone());
     let serving = async {
@@ -123,7 +129,6 @@ async fn serve(
         ((), ()) = serving => Ok(()),
         failure = broken => Err(failure),
     };
-    printing.abort();
     channels.shutdown().await;
     served
 }
@@ -133,22 +138,4 @@ fn base(web: &WebState, address: SocketAddr) -> String {
         Some(host) if web.origin_guard.is_behind_tls => format!("https://{host}"),
         _ => format!("http://{address}"),
     }
-}
-
-/// Prints another one-time code on SIGUSR1, to a terminal only: programs that can send signals may read a file or a pipe, and
-/// the code grants the rights of the owner.
-fn print_again(web: Arc<WebState>, base: String) -> JoinHandle<()> {
-    let signals = signal(SignalKind::user_defined1());
-    tokio::spawn(async move {
-        let Ok(mut signals) = signals else { return };
-        while signals.recv().await.is_some() {
-            if !std::io::stdout().is_terminal() {
-                output::stderr_line(
-                    "a new sign-in URL is printed to a terminal only; restart `embody up`, or use a token",
-                );
-            } else if let Ok(code) = web.logins.new_code() {
-                let _ = output::plain(&format!("{base}/#code={code}\n"));
-            }
-        }
-    })
 }

@@ -52,7 +52,7 @@ fn list(context: &Context) -> Result<ExitCode, CliError> {
 
 fn set(user: &str, disabled: bool, context: &Context) -> Result<ExitCode, CliError> {
     let unknown =
-        || CliError::new(format!("there is no user `{user}`")).hint("`embody user list` lists the users");
+        || CliError::new(format!("unknown user `{user}`")).hint("`embody user list` lists the users");
     let known = store::with_existing(context, async |store| {
         if !store.users().list().await?.iter().any(|known| known.id == user) {
             return Ok(false);

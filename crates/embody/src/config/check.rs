@@ -1,6 +1,8 @@
 //! Compares the written values with the known keys: unknown keys, wrong types, values out of range. Invalid parts are reported
 //! and removed, so that the rest is still checked.
 
+use embody_agent::usage::{MAX_UNITS, Money};
+
 use super::error::{Problem, Report, quoted};
 use super::schema::{self, Field, Shape};
 use super::tree::{Content, KeyPath, Node, Origin, shown_key};
@@ -65,6 +67,7 @@ fn fits(shape: &Shape, value: &toml::Value) -> bool {
         Shape::TextOrBoolean => value.is_str() || value.is_bool(),
         Shape::Boolean => value.is_bool(),
         Shape::Integer { .. } => value.is_integer(),
+        Shape::Number => value.is_integer() || value.is_float(),
         Shape::List { .. } | Shape::Table(_) | Shape::Map { .. } => false,
     }
 }
@@ -73,6 +76,14 @@ fn leaf_problem(shape: &Shape, value: &toml::Value, path: &KeyPath) -> Option<Pr
     match (shape, value) {
         (Shape::Integer { min, max }, toml::Value::Integer(number)) if number < min || number > max => {
             Some(Problem::new(format!("`{path}` is `{number}`, but must be from {min} to {max}")))
+        }
+        (Shape::Number, number) => {
+            // The shortest text of a float is what was written.
+            let text = number.as_float().map_or_else(|| number.to_string(), |number| number.to_string());
+            let wrong = || {
+                format!("`{path}` is `{number}`, but must be from 0 to {MAX_UNITS} with at most six decimals")
+            };
+            Money::parse(&text).is_none().then(|| Problem::new(wrong()))
         }
         (Shape::Choice { words, or_list }, toml::Value::String(word)) if !words.contains(word) => {
             let message = format!("`{path}` is {}, but must be {}", quoted(word), expected(shape));
@@ -106,6 +117,7 @@ fn expected(shape: &Shape) -> String {
         Shape::TextOrBoolean => "text, true or false".to_owned(),
         Shape::Boolean => "true or false".to_owned(),
         Shape::Integer { .. } => "a whole number".to_owned(),
+        Shape::Number => "a number".to_owned(),
         Shape::List { .. } if shape.is_table_list() => "a list of tables".to_owned(),
         Shape::List { .. } => "a list".to_owned(),
         Shape::Table(_) | Shape::Map { .. } => "a table".to_owned(),
@@ -137,9 +149,11 @@ fn mismatch(shape: &Shape, content: &Content, origin: &Origin, path: &KeyPath) -
             };
             problem.hint(format!("write `{path}` as a list like `[{example}]`"))
         }
-        (Shape::Integer { .. } | Shape::Boolean, Content::Leaf(toml::Value::String(text)))
-            if matches!(origin, Origin::File { .. })
-                && (text.parse::<i64>().is_ok() || text.parse::<bool>().is_ok()) =>
+        (
+            Shape::Integer { .. } | Shape::Number | Shape::Boolean,
+            Content::Leaf(toml::Value::String(text)),
+        ) if matches!(origin, Origin::File { .. })
+            && (text.parse::<f64>().is_ok() || text.parse::<bool>().is_ok()) =>
         {
             problem.hint(format!("write `{path}` without quotes"))
         }

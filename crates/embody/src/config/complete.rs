@@ -6,22 +6,21 @@ use std::{fs, io};
 
 use toml_edit::{DocumentMut, Item, Table};
 
-use super::TEMPLATE;
+use super::{TEMPLATE, edit};
 
 /// Returns the names of the added keys. Leaves a file alone that is not valid TOML, which `config check` reports.
 pub(crate) fn add_missing_keys(path: &Path) -> io::Result<Vec<String>> {
-    let Ok(text) = String::from_utf8(fs::read(path)?) else { return Ok(Vec::new()) };
-    let Some((completed, keys)) = complete(&text) else { return Ok(Vec::new()) };
-    // A link stays a link, and a crash leaves the old file or the new one.
-    let path = fs::canonicalize(path)?;
-    let temporary = path.with_file_name(format!(".embody-{}.toml", std::process::id()));
-    let written = fs::copy(&path, &temporary)
-        .and_then(|_| fs::write(&temporary, completed))
-        .and_then(|()| fs::rename(&temporary, &path));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
+    if read_completed(path)?.is_none() {
+        return Ok(Vec::new());
     }
-    written.map(|()| keys)
+    let _lock = edit::lock(path)?;
+    let Some((completed, keys)) = read_completed(path)? else { return Ok(Vec::new()) };
+    edit::replace(path, &completed).map(|()| keys)
+}
+
+fn read_completed(path: &Path) -> io::Result<Option<(String, Vec<String>)>> {
+    let bytes = fs::read(path)?;
+    Ok(String::from_utf8(bytes).ok().and_then(|text| complete(&text)))
 }
 
 /// The text with the missing keys, and their names; `None` if it lacks none or cannot be extended.
@@ -49,9 +48,7 @@ fn complete(text: &str) -> Option<(String, Vec<String>)> {
             table.set_implicit(false);
         }
     }
-    let completed = document.to_string();
-    let is_crlf = text.contains("\r\n");
-    let completed = if is_crlf { completed.replace("\r\n", "\n").replace('\n', "\r\n") } else { completed };
+    let completed = edit::with_line_ends_of(text, &document.to_string());
     (!added.is_empty()).then_some((completed, added))
 }
 

@@ -6,6 +6,7 @@
 
 mod check;
 pub(crate) mod complete;
+pub(crate) mod edit;
 pub(crate) mod env;
 mod error;
 pub(crate) mod mask;
@@ -16,7 +17,7 @@ pub(crate) mod settings;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tree;
-mod validate;
+pub(crate) mod validate;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 pub(crate) use error::{ConfigError, Problem};
+pub(crate) use schema::nearest;
 pub(crate) use settings::Config;
 
 use error::Report;
@@ -55,9 +57,19 @@ pub(crate) struct Override {
 impl Config {
     /// Reads all sources and checks the result. The error contains all problems.
     pub(crate) fn load(inputs: Inputs) -> Result<Self, ConfigError> {
-        let Inputs { file, workspace, env, overrides } = inputs;
+        let source = parse::read_file(inputs.file.clone(), &inputs.workspace);
+        Self::load_source(source, inputs)
+    }
+
+    /// Like [`Config::load`], with a text that is not in the file yet.
+    pub(crate) fn load_text(path: PathBuf, text: String, inputs: Inputs) -> Result<Self, ConfigError> {
+        Self::load_source(parse::check_length(path, text).map(Some), inputs)
+    }
+
+    fn load_source(source: parse::Source, inputs: Inputs) -> Result<Self, ConfigError> {
+        let Inputs { workspace, env, overrides, .. } = inputs;
         let mut report = Report::default();
-        let Some((file, mut tree)) = read_file(file, &workspace, &mut report) else {
+        let Some((file, mut tree)) = parse_source(source, &mut report) else {
             return Err(report.into_error());
         };
         let proxies = env::proxies(&env, &mut report);
@@ -93,12 +105,8 @@ impl Config {
 }
 
 /// The file's path and the valid part of its content; `None` if it cannot be read at all.
-fn read_file(
-    explicit: Option<PathBuf>,
-    workspace: &Path,
-    report: &mut Report,
-) -> Option<(Option<PathBuf>, Node)> {
-    let (path, text) = match parse::read_file(explicit, workspace) {
+fn parse_source(source: parse::Source, report: &mut Report) -> Option<(Option<PathBuf>, Node)> {
+    let (path, text) = match source {
         Ok(Some(source)) => source,
         Ok(None) => return Some((None, Node::empty(Origin::Default))),
         Err(problem) => {

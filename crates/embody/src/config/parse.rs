@@ -15,11 +15,11 @@ use super::{FILE_NAME, mask};
 
 const MAX_BYTES: u64 = 1024 * 1024;
 
+/// The path and the text of the configuration file; `None` without a file.
+pub(super) type Source = Result<Option<(PathBuf, String)>, Box<Problem>>;
+
 /// The path and the text of the given file, or else of the workspace's file if it exists.
-pub(super) fn read_file(
-    explicit: Option<PathBuf>,
-    workspace: &Path,
-) -> Result<Option<(PathBuf, String)>, Box<Problem>> {
+pub(super) fn read_file(explicit: Option<PathBuf>, workspace: &Path) -> Source {
     let path = match explicit {
         Some(path) => path,
         None => {
@@ -33,6 +33,18 @@ pub(super) fn read_file(
     };
     let text = text_of(&path)?;
     Ok(Some((path, text)))
+}
+
+/// Rejects a text that [`read_file`] would not read.
+pub(super) fn check_length(path: PathBuf, text: String) -> Result<(PathBuf, String), Box<Problem>> {
+    match text.len() as u64 > MAX_BYTES {
+        true => Err(too_large(&quoted(&path.to_string_lossy()))),
+        false => Ok((path, text)),
+    }
+}
+
+fn too_large(name: &str) -> Box<Problem> {
+    Box::new(Problem::new(format!("the configuration file {name} is larger than {MAX_BYTES} bytes")))
 }
 
 fn text_of(path: &Path) -> Result<String, Box<Problem>> {
@@ -57,7 +69,7 @@ fn text_of(path: &Path) -> Result<String, Box<Problem>> {
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(refuse(&format!("is larger than {MAX_BYTES} bytes")));
+        return Err(too_large(&name));
     }
     String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();

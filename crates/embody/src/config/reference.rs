@@ -1,6 +1,8 @@
 //! The keys for people: the reference page, whose prose comes from `settings`, so that the page and the program agree, and the
 //! list of `config show`, with secrets masked.
 
+use embody_agent::usage::MAX_UNITS;
+
 use super::schema::{self, Field, Shape, TextKind};
 use super::tree::{KeyPath, Node, Origin, Step};
 use super::{env, mask};
@@ -16,21 +18,28 @@ pub(crate) fn reference_markdown() -> String {
 
 fn push_section(page: &mut String, path: &[&str], section: &Field) {
     let (name, is_list) = (path.join("."), section.shape.is_table_list());
-    let heading = if is_list { format!("[[{name}]]") } else { format!("[{name}]") };
+    let heading = match &section.shape {
+        _ if is_list => format!("[[{name}]]"),
+        shape if shape.is_table_map() => format!("[{name}.NAME]"),
+        _ => format!("[{name}]"),
+    };
     page.push_str(&format!("\n## `{heading}`\n\n{}\n\n", section.description));
     page.push_str("| key | type | default | what it is | variable |\n|---|---|---|---|---|\n");
-    let (nested, keys): (Vec<&Field>, Vec<&Field>) =
-        section.shape.fields().iter().partition(|field| field.shape.is_table_list());
-    keys.into_iter().for_each(|field| page.push_str(&row(path, field, is_list)));
+    let (nested, keys): (Vec<&Field>, Vec<&Field>) = section
+        .shape
+        .fields()
+        .iter()
+        .partition(|field| field.shape.is_table_list() || field.shape.is_table_map());
+    let index = if is_list { Some("N") } else { section.shape.is_table_map().then_some("NAME") };
+    keys.into_iter().for_each(|field| page.push_str(&row(path, field, index)));
     for field in nested {
         let path: Vec<&str> = path.iter().copied().chain([field.name.as_str()]).collect();
         push_section(page, &path, field);
     }
 }
 
-fn row(path: &[&str], field: &Field, list: bool) -> String {
+fn row(path: &[&str], field: &Field, index: Option<&str>) -> String {
     let default = field.default.as_ref().map_or_else(String::new, |value| format!("`{value}`"));
-    let index = list.then_some("N");
     let below = matches!(field.shape, Shape::Map { .. }).then_some("NAME");
     let parts: Vec<&str> =
         path.iter().copied().chain(index).chain([field.name.as_str()]).chain(below).collect();
@@ -39,7 +48,8 @@ fn row(path: &[&str], field: &Field, list: bool) -> String {
         kind(&field.shape),
         default,
         field.description.clone(),
-        format!("`{}`", env::variable(&parts)),
+        // A name of the user's choice cannot be spelled in a variable.
+        if index == Some("NAME") { String::new() } else { format!("`{}`", env::variable(&parts)) },
     ];
     format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
 }
@@ -55,6 +65,7 @@ fn kind(shape: &Shape) -> String {
         Shape::Boolean => "boolean".to_owned(),
         Shape::Integer { min: i64::MIN, max: i64::MAX } => "integer".to_owned(),
         Shape::Integer { min, max } => format!("integer, {min} to {max}"),
+        Shape::Number => format!("number, 0 to {MAX_UNITS}"),
         Shape::List { item, .. } => format!("list of {}", kind(item)),
         Shape::Table(_) => "table".to_owned(),
         Shape::Map { names: None, value } => format!("table of {}", kind(value)),

@@ -33,6 +33,8 @@ pub(crate) enum Shape {
         min: i64,
         max: i64,
     },
+    /// An amount of money.
+    Number,
     List {
         item: Box<Shape>,
         max: usize,
@@ -69,13 +71,18 @@ impl Shape {
     pub(crate) fn fields(&self) -> &[Field] {
         match self {
             Self::Table(fields) => fields,
-            Self::List { item, .. } => item.fields(),
+            Self::List { item: shape, .. } | Self::Map { value: shape, .. } => shape.fields(),
             _ => &[],
         }
     }
 
     pub(crate) fn is_table_list(&self) -> bool {
         matches!(self, Self::List { item, .. } if matches!(**item, Self::Table(_)))
+    }
+
+    /// Whether it is a table of tables with names of the user's choice.
+    pub(crate) fn is_table_map(&self) -> bool {
+        matches!(self, Self::Map { value, .. } if matches!(**value, Self::Table(_)))
     }
 
     pub(crate) fn is_secret(&self) -> bool {
@@ -105,6 +112,7 @@ impl Shape {
                 min: limit("minimum").unwrap_or(i64::MIN),
                 max: limit("maximum").unwrap_or(i64::MAX),
             },
+            "number" => Self::Number,
             "boolean" => Self::Boolean,
             "string" => match strings(schema.get("enum")) {
                 Some(words) => Self::Choice { words, or_list: None },
@@ -211,7 +219,7 @@ mod tests {
     fn every_number_has_limits() {
         let mut seen = Vec::new();
         each_integer("", root(), &mut seen);
-        assert_eq!(seen.len(), 16, "{seen:?}");
+        assert_eq!(seen.len(), 19, "{seen:?}");
         for (path, min, max) in seen {
             assert!(min >= 0 && max <= i64::from(u32::MAX), "{path}: {min} to {max}");
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use embody_agent::model::Provider;
+use embody_agent::usage::{Budget, Price};
 use embody_broker::InstructionsMode;
 use embody_broker::arguments::ARGUMENTS_MAX_BYTES;
 use embody_broker::catalogue::{ListingLimit, MAX_LISTED};
@@ -29,7 +30,7 @@ use super::tree::Origin;
 pub(crate) struct Config {
     /// How the prompt is put together.
     pub(crate) prompt: Prompt,
-    /// A remote persona text, layered below the body prompt. Used only when both `url` and `token_command` are set.
+    /// A remote persona text, placed after the rules file. Used only when both `url` and `token_command` are set.
     pub(crate) persona: Persona,
     /// Facts about the sandbox that tools run in, shown in the runtime section of the prompt.
     pub(crate) sandbox: Option<Sandbox>,
@@ -42,19 +43,24 @@ pub(crate) struct Config {
     #[serde(rename = "body")]
     #[schemars(length(max = 64))]
     pub(crate) bodies: Vec<Body>,
-    /// Which tools hosts are shown.
+    /// Which tools are listed for hosts.
     pub(crate) tools: Tools,
-    /// What may be done, and who is asked first.
+    /// Which calls are allowed, and which need approval.
     pub(crate) policy: Policy,
     /// The model that embody's own agent talks to.
     pub(crate) model: Model,
+    /// What models cost, by the name of the model. A model without a price is counted in tokens only.
+    pub(crate) prices: BTreeMap<String, Price>,
+    /// What embody's own agents may use in a day, which begins at midnight in the owner's time zone. A limit stops the next
+    /// request to the model.
+    pub(crate) budget: Budget,
     /// The Telegram channel. It is on when the token variable is set.
     pub(crate) telegram: Telegram,
     /// Where traces of calls are sent. Nothing is sent unless `otlp_url` is set.
     pub(crate) telemetry: Telemetry,
     /// The widest audience that may see each part of the prompt.
     pub(crate) audience: Audiences,
-    /// What embody writes about its own work.
+    /// embody's own log.
     pub(crate) log: Log,
     /// The file that was read.
     #[serde(skip)]
@@ -85,14 +91,14 @@ impl Config {
 #[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Prompt {
-    /// What agents and `prompt show` use unless told otherwise.
+    /// The default layout of agents and of `prompt show`.
     #[default("channel")]
     #[schemars(extend("enum" = ["body", "full", "tagged", "channel"]))]
     pub(crate) layout: String,
-    /// The body prompt's file, relative to the workspace.
+    /// The rules file, relative to the workspace.
     #[default("prompts/agent_system.md")]
     pub(crate) body: PathBuf,
-    /// Moves what changes every turn behind all that stays the same, so that more of the prompt can be cached.
+    /// Moves the text that changes with every turn to the end, so that more of the prompt can be cached.
     pub(crate) fresh_last: bool,
     /// Sections that the layout `channel` gets behind its own: `user` (name and location), `workspace_files` (AGENTS.md
     /// and TOOLS.md), `skills` (the list of skills).
@@ -248,6 +254,8 @@ pub(crate) struct Body {
     #[schemars(with = "BTreeMap<String, String>", extend("default" = {}))]
     #[schemars(extend("additionalProperties" = { "type": "string", "writeOnly": true }))]
     pub(crate) env: BTreeMap<String, Secret>,
+    /// Variables that the command also gets from embody's own environment, for secrets that must not be in this file.
+    pub(crate) env_vars: Vec<String>,
     /// The folder the command starts in, relative to the workspace.
     pub(crate) cwd: Option<PathBuf>,
     /// The command that prints the access token for `url`.
@@ -259,9 +267,9 @@ pub(crate) struct Body {
     pub(crate) deny: Vec<String>,
     /// Whether this body reports its calls to the mind itself.
     pub(crate) observes: bool,
-    /// Whether what the body says about its own tools is believed. Unset: yes for a command, no for a url.
+    /// Whether the annotations of the body's tools are trusted. Unset: yes for a command, no for a url.
     pub(crate) trust_annotations: Option<bool>,
-    /// Bytes that the arguments of one call may have; larger ones are refused.
+    /// The maximum bytes of the arguments of one call; a call with larger arguments is rejected.
     #[default(ARGUMENTS_MAX_BYTES)]
     #[schemars(range(min = 1024, max = 16_777_216))]
     pub(crate) arguments_max_bytes: usize,
@@ -269,23 +277,30 @@ pub(crate) struct Body {
     pub(crate) forward_methods: Vec<String>,
     /// Whether this body may ask the host's model for text.
     pub(crate) sampling: Sampling,
-    /// Which roots this body is given: the host's, none, or these absolute folders. `auto` withholds the host's roots from a
+    /// Which roots this body gets: the host's, none, or these absolute folders. `auto` withholds the host's roots from a
     /// command that names an existing folder as an argument, and forwards them otherwise.
     pub(crate) roots: Roots,
-    /// What becomes of the instructions that the body sends: `rules` puts them into the contract whole, `data` shows them as
-    /// its description of itself, cut after 2,000 characters, `drop` leaves them out.
+    /// How the instructions that the body sends are used: `rules` adds all of them to the contract, `data` shows them
+    /// as a description of the body, cut after 2,000 characters, `drop` ignores them.
     pub(crate) instructions: InstructionsMode,
     /// Who may use this body: `owner`, which is the owner alone, `all`, or the names of users.
     pub(crate) users: BodyUsers,
-    /// When the body is started: with the session, or when it is first needed. A body whose tools nobody has seen yet is
-    /// started with the session either way.
+    /// When the body is started: with the session, or when it is first needed. A body whose tools are not known yet is
+    /// always started with the session.
     pub(crate) start: Start,
-    /// How long nobody may use the body before it is stopped, in seconds; the next call starts it again. 0: it runs as
+    /// How long the body may be idle before it is stopped, in seconds; the next call starts it again. 0: it runs as
     /// long as the session.
     #[schemars(range(min = 0, max = 604_800))]
     pub(crate) idle_stop_s: u32,
     #[serde(skip)]
     pub(crate) upstream: Upstream,
+}
+
+impl Body {
+    /// One that sets nothing else.
+    pub(crate) fn at(name: &str, upstream: Upstream) -> Self {
+        Self { name: name.to_owned(), upstream, ..Self::default() }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -312,18 +327,18 @@ pub(crate) enum Roots {
 #[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Tools {
-    /// With more tools than this, hosts are shown `find_tools` instead of the whole list.
+    /// With more tools than this, hosts get `find_tools` instead of the whole list.
     #[default(MAX_LISTED)]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(super) max_listed: usize,
-    /// Patterns over `tool` or `body/tool`: these are listed however many tools there are.
+    /// Patterns over `tool` or `body/tool`: these are always listed.
     pub(super) always_listed: Vec<String>,
 }
 
 #[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Policy {
-    /// What happens to writes while the mind is away.
+    /// What happens to writes while the mind is unavailable.
     pub(crate) mind_down: MindDown,
     /// How long one call waits for a person, in seconds; at most `ask_timeout_s`.
     #[default(45)]
@@ -333,8 +348,8 @@ pub(crate) struct Policy {
     #[default(300)]
     #[schemars(range(min = 1, max = 604_800))]
     pub(crate) ask_timeout_s: u32,
-    /// A write that arrives so soon after the contract was made before the model had read it, and bounces; in milliseconds.
-    /// No hosted model answers sooner. 0 if programs without a model are your only hosts.
+    /// A write that arrives within this time after the contract bounces, because the model cannot have read the
+    /// contract yet; in milliseconds. Set 0 only if all hosts are programs without a model.
     #[default(250)]
     #[schemars(range(min = 0, max = 60_000))]
     pub(crate) contract_delay_ms: u32,
@@ -350,28 +365,28 @@ pub(crate) struct Rule {
     /// Patterns over `tool` or `body/tool`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) tools: Vec<String>,
-    /// What these tools do to the world.
+    /// What these tools do.
     pub(crate) class: Option<Class>,
-    /// What happens to a call of them.
+    /// The decision about their calls.
     pub(crate) gate: Option<Gate>,
-    /// The ways a person may be asked. Unset: all of them.
+    /// The places where a person can approve. Unset: all of them.
     pub(crate) via: Option<Vec<Via>>,
     /// A CEL condition over `tool`, `body`, `args`, `channel`, `user` and `session`.
     pub(crate) when: Option<String>,
-    /// Why, for the person who is asked and for the record.
+    /// The reason that approvals, refusals and the audit show.
     pub(crate) reason: Option<String>,
-    /// Calls that the rule must be about, each as `TOOL` or `BODY/TOOL` and JSON arguments. Checked when it is read.
+    /// Calls that the rule must match, each as `TOOL` or `BODY/TOOL` and JSON arguments. Checked when it is read.
     pub(super) examples: Vec<String>,
-    /// Calls that it must not be about.
+    /// Calls that the rule must not match, in the same form.
     pub(super) counterexamples: Vec<String>,
 }
 
 #[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Model {
-    /// Whose wire format the model speaks.
+    /// The provider whose API format the model uses.
     pub(crate) provider: Provider,
-    /// Where the model answers. Unset: the provider's own address. For `anthropic` without `/v1`.
+    /// The URL of the model's API. Unset: the provider's own address. For `anthropic` without `/v1`.
     #[serde(skip_serializing_if = "Address::is_empty")]
     pub(crate) base_url: Address,
     /// The model's name.
@@ -401,7 +416,7 @@ pub(crate) struct Model {
     /// `first_byte_timeout_s` and `idle_timeout_s` together if that is more.
     #[schemars(range(min = 1, max = 86_400))]
     pub(crate) total_timeout_s: Option<u32>,
-    /// How long a question is asked again while the model cannot be reached or is overloaded, in seconds. 0: never.
+    /// How long a request is retried while the model cannot be reached or is overloaded, in seconds. 0: never.
     /// Unset: 30, and 40 for `embody run` and `embody schedule run`, and eight attempts at most.
     #[schemars(range(min = 0, max = 3_600))]
     pub(crate) retry_s: Option<u32>,
@@ -451,10 +466,10 @@ pub(crate) struct Telemetry {
     #[schemars(with = "BTreeMap<String, String>", extend("default" = {}))]
     #[schemars(extend("additionalProperties" = { "type": "string", "writeOnly": true }))]
     pub(crate) headers: BTreeMap<String, Secret>,
-    /// The name under which the traces are found.
+    /// The service name of the traces.
     #[default("embody")]
     pub(crate) service_name: String,
-    /// How many of a hundred traces that begin here are sent. Of one that a host began, the host decides.
+    /// The percentage of traces that are sent. For a trace that a host started, the host decides.
     #[default(100)]
     #[schemars(range(min = 0, max = 100))]
     pub(crate) sample_percent: u8,
@@ -463,7 +478,8 @@ pub(crate) struct Telemetry {
 #[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Log {
-    /// How much is logged.
+    /// The level of the log: of `logs/embody.jsonl`, which has at least `info`, and of stderr, where commands other than
+    /// `up`, `mcp`, `mind` and `body` print at most `warn`.
     #[default("info")]
     #[schemars(extend("enum" = ["error", "warn", "info", "debug", "trace"]))]
     pub(crate) level: String,

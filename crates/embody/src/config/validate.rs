@@ -30,6 +30,7 @@ pub(super) fn validate(config: &mut Config, tree: &Node, report: &mut Report) {
     checks.all_filled("tools.always_listed", &config.tools.always_listed);
     policy(&mut config.policy, &mut checks);
     model(&mut config.model, &mut checks);
+    budget(config, &mut checks);
     telegram(&config.telegram, &mut checks);
     telemetry(&config.telemetry, &mut checks);
 }
@@ -155,6 +156,9 @@ fn bodies(bodies: &mut [Body], checks: &mut Checks<'_>) {
             let path = path.key("env").key(key);
             checks.fail(&path, format!("`{path}` is not the name of an environment variable"), None);
         }
+        for (index, name) in body.env_vars.iter().enumerate() {
+            checks.variable_name(path.key("env_vars").index(index), name);
+        }
         checks.filled(path.key("cwd"), body.cwd.as_deref().and_then(Path::to_str));
         checks.all_filled(path.key("allow"), &body.allow);
         checks.all_filled(path.key("deny"), &body.deny);
@@ -180,15 +184,10 @@ fn bodies(bodies: &mut [Body], checks: &mut Checks<'_>) {
 fn body_name(body: &KeyPath, name: &str, seen: &mut BTreeMap<String, KeyPath>, checks: &mut Checks<'_>) {
     let path = body.key("name");
     let first = seen.entry(name.to_owned()).or_insert_with(|| path.clone());
-    let is_good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
     let (message, hint) = if name.is_empty() {
         (format!("`{body}` has no `name`"), "add `name = \"…\"` to the `[[body]]`")
-    } else if name.len() > 32 || !name.chars().all(is_good) {
-        let message = format!("`{path}` is {}, which cannot be a body's name", quoted(name));
-        (message, "a body's name has 1 to 32 of a to z, 0 to 9, `_` and `-`")
-    } else if ["embody", "mind"].contains(&name) {
-        let message = format!("`{path}` is `{name}`, which is not a body's but the runtime's own name");
-        (message, "give the body another name")
+    } else if let Some((reason, hint)) = name_problem(name) {
+        (format!("`{path}` is {}, which {reason}", quoted(name)), hint)
     } else if *first != path {
         let message = format!("`{path}` is `{name}`, but `{first}` is called that already");
         (message, "give each body its own name")
@@ -196,6 +195,17 @@ fn body_name(body: &KeyPath, name: &str, seen: &mut BTreeMap<String, KeyPath>, c
         return;
     };
     checks.fail(&path, message, Some(hint));
+}
+
+/// Why a body cannot have this name, and a hint.
+pub(crate) fn name_problem(name: &str) -> Option<(&'static str, &'static str)> {
+    let is_good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+    if name.is_empty() || name.len() > 32 || !name.chars().all(is_good) {
+        let hint = "a body's name has 1 to 32 of a to z, 0 to 9, `_` and `-`";
+        return Some(("cannot be a body's name", hint));
+    }
+    let is_own = ["embody", "mind"].contains(&name);
+    is_own.then_some(("is not a body's but the runtime's own name", "give the body another name"))
 }
 
 type Endpoint<'a> = (&'a Option<CommandLine>, &'a Option<Address>, &'a Option<CommandLine>);
@@ -292,7 +302,7 @@ fn rule(path: &KeyPath, rule: &Rule, checks: &mut Checks<'_>) {
     }
     if rule.via.as_ref().is_some_and(Vec::is_empty) {
         let via = path.key("via");
-        let message = format!("`{via}` is `[]`, so that nobody could be asked");
+        let message = format!("`{via}` is `[]`, so no place to approve is left");
         checks.fail(&via, message, Some("name at least one way, or use `gate = \"deny\"`"));
     }
     let condition = rule.when.as_deref().map(|text| condition(&path.key("when"), text, checks));
@@ -320,7 +330,7 @@ fn condition(path: &KeyPath, text: &str, checks: &mut Checks<'_>) -> Option<Cond
     }
     let fail = |wrong: WrongCondition| {
         let reason = mask::text(wrong.reason.lines().next().unwrap_or_default());
-        let message = format!("`{path}` is {}, which is no condition: {reason}", quoted(text));
+        let message = format!("`{path}` is {}, which is not a valid condition: {reason}", quoted(text));
         let hint = "write it like all_in_domain(args, \"example.com\"), over tool, body, args, channel, user, session";
         checks.fail(path, message, Some(hint));
     };
@@ -348,17 +358,25 @@ fn example_problem(
     let (body, tool) = name.split_once('/').unwrap_or(("", name));
     let args = match parse_arguments(name, args) {
         Ok(args) => args,
-        Err(reason) => return Some((format!("which is no call: {}", mask::text(&reason)), FORM)),
+        Err(reason) => return Some((format!("which is not a call: {}", mask::text(&reason)), FORM)),
     };
-    let facts = Facts { tool, body, args: args.value(), channel: "mcp", user: "owner", session: "test" };
+    let facts = Facts {
+        tool,
+        body,
+        args: args.value(),
+        has_extra: false,
+        channel: "mcp",
+        user: "owner",
+        session: "test",
+    };
     let is_named = tools.iter().any(|pattern| Glob::new(pattern).matches(body, tool));
     let holds = when.as_ref().map_or(Some(true), |when| when.holds(&facts));
     let (problem, hint) = match (is_named, holds) {
-        (true, Some(true)) if !must_match => ("but the rule holds for it", change),
+        (true, Some(true)) if !must_match => ("but the rule matches it", change),
         (false, _) if must_match => ("but no pattern of `tools` names that tool", change),
-        (true, Some(false)) if must_match => ("but `when` is not true of it", change),
+        (true, Some(false)) if must_match => ("but `when` is false for it", change),
         // An undecided rule still asks and denies.
-        (true, None) => ("and nobody can tell whether `when` is true of it", GUARD),
+        (true, None) => ("and `when` cannot be evaluated for it", GUARD),
         _ => return None,
     };
     Some((problem.to_owned(), hint))
@@ -406,6 +424,34 @@ fn model(model: &mut Model, checks: &mut Checks<'_>) {
             let message = format!("`{path}` is `{part}`, which is longer than `{whole_path}`, `{whole}`");
             checks.fail(&path, message, Some(hint));
         }
+    }
+}
+
+/// A price must name what both kinds of tokens cost, and a limit of money needs a price for the model.
+fn budget(config: &Config, checks: &mut Checks<'_>) {
+    let prices = KeyPath::from("prices");
+    for name in config.prices.keys() {
+        let path = prices.key(name);
+        for key in ["input", "output"] {
+            if checks.is_set(&path.key(key)) {
+                continue;
+            }
+            let hint =
+                format!("add `{key} = …`, the price of a million tokens; 0 for a model that costs nothing");
+            checks.fail(&path.key(key), format!("`{path}` has no `{key}`"), Some(&hint));
+        }
+    }
+    let Some(model) = config.model.model.as_ref().filter(|name| !config.prices.contains_key(*name)) else {
+        return;
+    };
+    let price = prices.key(model);
+    if config.budget.needs_prices() && !checks.report.is_bad(&price) {
+        let message = format!("`budget` limits money, but the model `{}` has no price", mask::text(model));
+        let hint = format!(
+            "add `{}` with `input` and `output`, or limit tokens with `daily_tokens`",
+            price.heading()
+        );
+        checks.fail(&KeyPath::from("budget"), message, Some(&hint));
     }
 }
 

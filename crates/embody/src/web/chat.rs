@@ -12,10 +12,12 @@ use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use embody_agent::event::{End, SseEvent, TurnEvent};
 use embody_agent::model::ChatMessage;
-use embody_agent::turn::{MAX_MESSAGE_BYTES, PromptRequest, TurnError, TurnInput, TurnResult, thread_title};
+use embody_agent::turn::{
+    MAX_MESSAGE_BYTES, PromptRequest, TurnError, TurnInput, TurnResult, thread_title, to_stored,
+};
 use embody_agent::web_turns::{Busy, EventSender, Reader, Turn};
 use embody_prompt::{Audience, RequestFacts};
-use embody_store::threads::{NewMessage, NewThread, Thread};
+use embody_store::threads::{NewThread, Thread};
 use embody_store::{Scope, Store};
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
@@ -31,7 +33,7 @@ pub(crate) const WEB: &str = "web";
 const STOPPED: &str = "[stopped]";
 /// The delay before another attempt when too many turns run.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The longest fact about a request in a prompt, in characters.
 const FACT_CHARS: usize = 200;
 /// The maximum number of messages of one turn that are read.
@@ -62,6 +64,32 @@ pub(super) async fn begin(
     let mut facts = request_facts(&web, request.headers(), peer);
     let ChatRequest { thread, text, task, location } = auth::json(request).await?;
     facts.location = location.as_deref().and_then(fact);
+    check_text(&text)?;
+    // Without a model no thread is created.
+    if !web.agent.has_model() {
+        return Ok(ended(&no_model(&web, &scope), None));
+    }
+    let thread = match &thread {
+        Some(id) => {
+            let thread = writable(&web.store, &scope, id).await?;
+            if thread.external.is_some() {
+                // A client of `/v1` does not know the message that follows, so it must not continue this thread.
+                web.store.threads().clear_external(scope.user(), &thread.id).await?;
+            }
+            thread
+        }
+        None => {
+            // Check the capacity before creating a thread.
+            web.turns.check_capacity(scope.user()).map_err(busy)?;
+            web.store.threads().open(&scope, titled(&text)).await?
+        }
+    };
+    let input = turn_input(&web, scope, &thread, text, task, facts);
+    let turn = start(&web, &caller, &thread, input).await?;
+    Ok(events(turn.read(0), caller.wait_until_ended(web.store.clone())))
+}
+
+pub(super) fn check_text(text: &str) -> Result<(), ApiError> {
     if text.trim().is_empty() {
         return Err(ApiError::bad_request("`text` is empty"));
     }
@@ -71,27 +99,22 @@ pub(super) async fn begin(
             format!("the message has {} bytes; the limit is {MAX_MESSAGE_BYTES}", text.len()),
         ));
     }
-    // Without a model no thread is created.
-    if !web.agent.has_model() {
-        return Ok(ended(&no_model(&web, &scope), None));
-    }
-    let thread = match &thread {
-        Some(id) => writable(&web.store, &scope, id).await?,
-        None => {
-            // Check the capacity before creating a thread.
-            web.turns.check_capacity(scope.user()).map_err(busy)?;
-            web.store.threads().open(&scope, titled(&text)).await?
-        }
-    };
+    Ok(())
+}
+
+/// Starts the turn of a message that the caller sent. It ends when the caller's token is revoked.
+pub(super) async fn start(
+    web: &Arc<WebState>,
+    caller: &ApiCaller,
+    thread: &Thread,
+    input: TurnInput,
+) -> Result<Arc<Turn>, ApiError> {
     // Turns that resume without a message, as after an approval, do not pass here: they do not change the channel.
-    web.store.incoming().set_last_seen_channel(&scope, WEB, &thread.id).await?;
+    web.store.incoming().set_last_seen_channel(input.scope(), WEB, &thread.id).await?;
     let salt = salt().map_err(ApiError::unavailable)?;
-    let input = turn_input(&web, scope, &thread, text, task, facts);
-    let turn = web.start_turn(&thread, &salt, input).map_err(busy)?;
-    if caller.token.is_some() {
-        tokio::spawn(cancel_on_revocation(Arc::clone(&web), caller.clone(), turn.id().to_owned()));
-    }
-    Ok(events(turn.read(0), caller.wait_until_revoked(web.store.clone())))
+    let turn = web.start_turn(thread, &salt, input).map_err(busy)?;
+    tokio::spawn(cancel_on_revocation(Arc::clone(web), caller.clone(), turn.id().to_owned()));
+    Ok(turn)
 }
 
 /// Resumes a broken stream; a turn that is no longer in memory is read from the thread.
@@ -106,7 +129,7 @@ pub(super) async fn resume(
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     if let Some(turn) = web.turns.find(scope.user(), &id) {
         let reader = turn.read(last.or(query.after).unwrap_or_default());
-        return Ok(events(reader, caller.wait_until_revoked(web.store.clone())));
+        return Ok(events(reader, caller.wait_until_ended(web.store.clone())));
     }
     let (thread, first) = parse_turn_id(&id).ok_or_else(no_turn)?;
     threads::find(&web.store, &scope, thread).await.map_err(|_| no_turn())?;
@@ -133,7 +156,7 @@ fn no_turn() -> ApiError {
     ApiError::not_found("unknown turn")
 }
 
-fn busy(busy: Busy) -> ApiError {
+pub(super) fn busy(busy: Busy) -> ApiError {
     let message = busy.to_string();
     match busy {
         Busy::Thread { turn } => ApiError::conflict(message).with_turn(turn),
@@ -153,11 +176,11 @@ async fn writable(store: &Store, scope: &Scope, id: &str) -> Result<Thread, ApiE
     )))
 }
 
-fn titled(text: &str) -> NewThread {
+pub(super) fn titled(text: &str) -> NewThread {
     NewThread { channel: WEB.to_owned(), external: None, title: thread_title(text) }
 }
 
-fn request_facts(web: &WebState, headers: &HeaderMap, peer: SocketAddr) -> RequestFacts {
+pub(super) fn request_facts(web: &WebState, headers: &HeaderMap, peer: SocketAddr) -> RequestFacts {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).and_then(fact);
     // The TLS proxy reports the client; its own entry is the last one.
     let forwarded =
@@ -209,7 +232,7 @@ async fn stored_end(store: &Store, scope: &Scope, thread: &str, first: i64) -> R
     }))
 }
 
-/// Cancels a turn when the token that started it is revoked.
+/// Cancels a turn when the token or session that started it is revoked.
 async fn cancel_on_revocation(web: Arc<WebState>, caller: ApiCaller, turn: String) {
     let user = caller.user.clone();
     let Some(running) = web.turns.find(&user, &turn) else { return };
@@ -224,13 +247,13 @@ async fn cancel_on_revocation(web: Arc<WebState>, caller: ApiCaller, turn: Strin
     }
 }
 
-/// Streams the events until the reader's token is revoked.
-fn events(reader: Reader, revoked: impl Future<Output = ()> + Send + 'static) -> Response {
+/// Streams the events until the reader's token or session ends.
+fn events(reader: Reader, ended: impl Future<Output = ()> + Send + 'static) -> Response {
     let events = stream::unfold(reader, async |mut reader: Reader| {
         let event = reader.next().await?;
         Some((wire_event(event), reader))
     });
-    let events = events.take_until(Box::pin(revoked));
+    let events = events.take_until(Box::pin(ended));
     as_events(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
@@ -250,7 +273,7 @@ fn wire_event(SseEvent { id, name, data }: SseEvent) -> Result<sse::Event, Infal
     Ok(sse::Event::default().id(id.to_string()).event(name).data(data))
 }
 
-fn as_events(events: impl IntoResponse) -> Response {
+pub(super) fn as_events(events: impl IntoResponse) -> Response {
     let mut response = events.into_response();
     // A buffering proxy would delay every event.
     response
@@ -260,7 +283,7 @@ fn as_events(events: impl IntoResponse) -> Response {
 }
 
 /// The end of a turn without a model; a new one needs a restart.
-fn no_model(web: &WebState, scope: &Scope) -> End {
+pub(super) fn no_model(web: &WebState, scope: &Scope) -> End {
     // Only the owner sees details of the configuration.
     let is_owner = scope.user() == web.scope.user();
     if let Some(unnamed) = app::missing_model_name(&web.prompts.settings().config).filter(|_| is_owner) {
@@ -275,7 +298,7 @@ fn no_model(web: &WebState, scope: &Scope) -> End {
     End::Failed { message: error.to_string(), hint }
 }
 
-fn turn_input(
+pub(super) fn turn_input(
     web: &WebState,
     scope: Scope,
     thread: &Thread,
@@ -353,7 +376,11 @@ impl PartialReply {
         match event {
             TurnEvent::Text(more) => text.push_str(more),
             TurnEvent::Tool { .. } => text.clear(),
-            TurnEvent::Started { .. } | TurnEvent::ToolDone { .. } | TurnEvent::Waiting { .. } => {}
+            TurnEvent::Started { .. }
+            | TurnEvent::ToolDone { .. }
+            | TurnEvent::Starting { .. }
+            | TurnEvent::Missing { .. }
+            | TurnEvent::Waiting { .. } => {}
         }
     }
 
@@ -364,9 +391,7 @@ impl PartialReply {
         }
         let reply =
             ChatMessage::Assistant { text: format!("{} {STOPPED}", text.trim_end()), calls: Vec::new() };
-        let content = serde_json::to_string(&reply).unwrap_or_default();
-        let message = NewMessage { role: "assistant".to_owned(), content };
-        if let Err(error) = store.threads().append(user, thread, vec![message]).await {
+        if let Err(error) = store.threads().append(user, thread, vec![to_stored(&reply)]).await {
             tracing::warn!(reason = %error, "the partial reply of a cancelled turn is not stored");
         }
     }

@@ -5,7 +5,7 @@ use axum::http::header::WWW_AUTHENTICATE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::CliError;
 
@@ -62,6 +62,10 @@ impl ApiError {
         Self { turn: Some(turn), ..self }
     }
 
+    pub(super) fn body(&self) -> Value {
+        json!({ "error": self })
+    }
+
     pub(super) fn from_cli_error(status: StatusCode, failure: &CliError) -> Self {
         let (message, hint) = failure.summary();
         let error = Self::new(status, message);
@@ -85,7 +89,7 @@ impl From<embody_store::Error> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, Json(json!({ "error": &self }))).into_response();
+        let mut response = (self.status, Json(self.body())).into_response();
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

@@ -1,18 +1,16 @@
-//! Signs a browser in: exchanges a one-time code from the owner's terminal, or a token, for a cookie. Codes and sessions live
-//! in this process. Codes and cookies are stored as hashes; a token stays in memory as long as its session, because each
-//! request checks that it is still valid.
+//! Signs a browser in: exchanges a one-time code from the owner's terminal, or a token, for a cookie. Codes and sessions are in
+//! the store, as hashes: sessions survive a restart, and `embody open` makes links for a running `embody up`.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header::{COOKIE, HOST, ORIGIN, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use blake3::Hash;
-use embody_wire::Secret;
+use embody_store::Store;
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -22,95 +20,39 @@ use super::error::ApiError;
 use crate::app;
 use crate::error::CliError;
 
+/// Of a request that needs no token.
+const MAX_LOGIN_BYTES: usize = 4096;
 const CODE_TTL: Duration = Duration::from_secs(600);
 const SESSION_TTL: Duration = Duration::from_secs(12 * 3600);
-const MAX_CODES: usize = 8;
-/// The maximum number of sessions per user. A new one ends the user's own oldest.
-const SESSIONS_EACH: usize = 32;
 
-#[derive(Debug, Clone)]
-pub(super) enum Session {
-    /// Signed in with a code.
-    Owner,
-    /// Signed in with this token; valid as long as the token.
-    Token(Secret),
+/// A new link that signs its owner in, once and for ten minutes.
+pub(crate) async fn sign_in_link(store: &Store, owner: &str, base: &str) -> Result<String, CliError> {
+    let code = store.sign_in().add_code(owner, expiry(CODE_TTL)).await?;
+    Ok(format!("{base}/#code={}", code.expose()))
 }
 
+/// In microseconds since 1970.
+fn expiry(ttl: Duration) -> i64 {
+    Timestamp::now().as_microsecond().saturating_add(i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// The cookie with the secret of a session.
 #[derive(Debug)]
-pub(crate) struct LoginSessions {
+pub(crate) struct LoginCookie {
     /// Browsers distinguish cookies by name, not by port.
-    cookie: String,
+    name: String,
     is_secure: bool,
-    state: Mutex<LoginState>,
 }
 
-#[derive(Debug, Default)]
-struct LoginState {
-    codes: Vec<(Hash, Instant)>,
-    sessions: HashMap<Hash, SessionEntry>,
-}
-
-#[derive(Debug)]
-struct SessionEntry {
-    user: String,
-    until: Instant,
-    session: Session,
-}
-
-impl LoginSessions {
+impl LoginCookie {
     pub(crate) fn new(port: u16, is_secure: bool) -> Self {
-        let cookie = if is_secure { "__Host-embody".to_owned() } else { format!("embody-{port}") };
-        Self { cookie, is_secure, state: Mutex::default() }
+        let name = if is_secure { "__Host-embody".to_owned() } else { format!("embody-{port}") };
+        Self { name, is_secure }
     }
 
-    pub(crate) fn new_code(&self) -> Result<String, CliError> {
-        let code = random().map_err(CliError::new)?;
-        let mut state = self.lock();
-        state.codes.retain(|(_, since)| since.elapsed() < CODE_TTL);
-        if state.codes.len() >= MAX_CODES {
-            state.codes.remove(0);
-        }
-        state.codes.push((hash(&code), Instant::now()));
-        Ok(code)
-    }
-
-    fn use_code(&self, code: &str) -> bool {
-        let (wanted, mut state) = (hash(code), self.lock());
-        let position = state.codes.iter().position(|(known, _)| *known == wanted);
-        position.is_some_and(|position| state.codes.remove(position).1.elapsed() < CODE_TTL)
-    }
-
-    pub(super) fn find(&self, headers: &HeaderMap) -> Option<Session> {
-        let state = self.lock();
-        let SessionEntry { until, session, .. } = state.sessions.get(&self.named(headers)?)?;
-        (*until > Instant::now()).then(|| session.clone())
-    }
-
-    fn begin(&self, user: &str, session: Session) -> Result<HeaderValue, ApiError> {
-        let secret = random().map_err(ApiError::unavailable)?;
-        let mut state = self.lock();
-        let now = Instant::now();
-        state.sessions.retain(|_, one| one.until > now);
-        let own = state.sessions.iter().filter(|(_, one)| one.user == user);
-        if own.clone().count() >= SESSIONS_EACH
-            && let Some(oldest) = own.min_by_key(|(_, one)| one.until).map(|(key, _)| *key)
-        {
-            state.sessions.remove(&oldest);
-        }
-        let entry = SessionEntry { user: user.to_owned(), until: now + SESSION_TTL, session };
-        state.sessions.insert(hash(&secret), entry);
-        self.set_cookie(&secret, SESSION_TTL)
-    }
-
-    fn end(&self, headers: &HeaderMap) {
-        if let Some(named) = self.named(headers) {
-            self.lock().sessions.remove(&named);
-        }
-    }
-
-    fn set_cookie(&self, value: &str, age: Duration) -> Result<HeaderValue, ApiError> {
+    fn set(&self, value: &str, age: Duration) -> Result<HeaderValue, ApiError> {
         let secure = if self.is_secure { "; Secure" } else { "" };
-        let (name, age) = (&self.cookie, age.as_secs());
+        let (name, age) = (&self.name, age.as_secs());
         let text = format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
         let mut value = HeaderValue::from_str(&text)
             .map_err(|_| ApiError::unavailable("the cookie cannot be created"))?;
@@ -118,15 +60,11 @@ impl LoginSessions {
         Ok(value)
     }
 
-    fn named(&self, headers: &HeaderMap) -> Option<Hash> {
+    pub(super) fn secret<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
         let cookies = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
         let mut pairs =
             cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        pairs.find(|(name, _)| *name == self.cookie).map(|(_, value)| hash(value))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LoginState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        pairs.find(|(name, _)| *name == self.name).map(|(_, value)| value)
     }
 }
 
@@ -143,26 +81,31 @@ pub(super) async fn login(State(web): State<Arc<WebState>>, request: Request) ->
     if headers.contains_key(ORIGIN) && !is_same_origin(text(ORIGIN), text(HOST)) {
         return Err(ApiError::forbidden("sign-in is only possible on the console's own page"));
     }
-    let before = headers.clone();
-    let (session, caller) = match auth::json(request).await? {
+    let before = web.cookie.secret(headers).map(str::to_owned);
+    let owner = web.scope.user();
+    let (user, token) = match auth::json_up_to(request, MAX_LOGIN_BYTES).await? {
         Login { code: Some(code), token: None } => {
-            if !web.logins.use_code(&code) {
+            if !web.store.sign_in().use_code(owner, &code).await? {
                 return Err(ApiError::unauthorized(
                     "this code was used already, or is older than ten minutes",
                 )
                 .hint("get a new code from the terminal where embody runs"));
             }
-            (Session::Owner, ApiCaller::owner(web.scope.user()))
+            (owner.to_owned(), None)
         }
         Login { code: None, token: Some(token) } => {
             let caller = ApiCaller::with_token(&web.store, token.trim()).await?;
-            (Session::Token(Secret::new(token.trim())), caller)
+            (caller.user, Some(caller.token))
         }
         Login { .. } => return Err(ApiError::bad_request("either `code` or `token` is needed")),
     };
-    let cookie = web.logins.begin(&caller.user, session)?;
+    let session = web.store.sign_in().begin(&user, token.as_deref(), expiry(SESSION_TTL)).await?;
     // A browser has one session: end the previous one.
-    web.logins.end(&before);
+    if let Some(before) = before {
+        web.store.sign_in().end(&before).await?;
+    }
+    let caller = ApiCaller::with_session(&web, session.expose()).await?;
+    let cookie = web.cookie.set(session.expose(), SESSION_TTL)?;
     Ok(([(SET_COOKIE, cookie)], Json(caller_json(&web, &caller))).into_response())
 }
 
@@ -171,8 +114,10 @@ pub(super) async fn logout(
     _: ApiCaller,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    web.logins.end(&headers);
-    let cookie = web.logins.set_cookie("", Duration::ZERO)?;
+    if let Some(secret) = web.cookie.secret(&headers) {
+        web.store.sign_in().end(secret).await?;
+    }
+    let cookie = web.cookie.set("", Duration::ZERO)?;
     Ok(([(SET_COOKIE, cookie)], Json(json!({}))).into_response())
 }
 
@@ -217,70 +162,21 @@ pub(super) fn is_same_origin(origin: Option<&str>, host: Option<&str>) -> bool {
     matches!((authority, host), (Some(authority), Some(host)) if authority.eq_ignore_ascii_case(host))
 }
 
-fn random() -> Result<String, &'static str> {
-    let mut bytes = [0u8; 32];
-    getrandom::fill(&mut bytes).map_err(|_| "the system returned no random bytes")?;
-    Ok(Hash::from_bytes(bytes).to_hex().to_string())
-}
-
-/// The secrets are random and long, so a plain hash is sufficient.
-fn hash(secret: &str) -> Hash {
-    blake3::hash(secret.as_bytes())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn with_cookie(cookie: &HeaderValue) -> HeaderMap {
-        let pair = cookie.to_str().unwrap().split(';').next().unwrap().to_owned();
-        HeaderMap::from_iter([(COOKIE, HeaderValue::from_str(&format!("other=1; {pair}; x=y")).unwrap())])
-    }
-
     #[test]
-    fn a_code_works_once() {
-        let logins = LoginSessions::new(7717, false);
-        let code = logins.new_code().unwrap();
-        assert!(!logins.use_code("") && !logins.use_code(&code[1..]));
-        assert!(logins.use_code(&code));
-        assert!(!logins.use_code(&code));
-    }
-
-    #[test]
-    fn the_oldest_code_is_dropped_when_there_are_too_many() {
-        let logins = LoginSessions::new(7717, false);
-        let codes: Vec<String> = (0..=MAX_CODES).map(|_| logins.new_code().unwrap()).collect();
-        assert!(!logins.use_code(&codes[0]) && logins.use_code(&codes[1]));
-    }
-
-    #[test]
-    fn a_cookie_finds_its_session_until_that_ends() {
-        let logins = LoginSessions::new(7717, false);
-        let cookie = logins.begin("owner", Session::Owner).unwrap();
-        let text = cookie.to_str().unwrap();
-        assert!(text.starts_with("embody-7717=") && text.contains("HttpOnly; SameSite=Strict"), "{text}");
-        assert!(matches!(logins.find(&with_cookie(&cookie)), Some(Session::Owner)));
-        assert!(logins.find(&HeaderMap::new()).is_none());
-        assert!(LoginSessions::new(7717, false).find(&with_cookie(&cookie)).is_none());
-        logins.end(&with_cookie(&cookie));
-        assert!(logins.find(&with_cookie(&cookie)).is_none());
-        let secure = LoginSessions::new(443, true).begin("owner", Session::Owner).unwrap();
-        assert!(
-            secure.to_str().unwrap().starts_with("__Host-embody=")
-                && secure.to_str().unwrap().ends_with("; Secure")
-        );
-    }
-
-    #[test]
-    fn sessions_of_one_user_do_not_end_those_of_others() {
-        let logins = LoginSessions::new(7717, false);
-        let owner = logins.begin("owner", Session::Owner).unwrap();
-        let token = || Session::Token(Secret::new("embody_x"));
-        let theirs: Vec<HeaderValue> = (0..300).map(|_| logins.begin("ann", token()).unwrap()).collect();
-        assert!(logins.find(&with_cookie(&owner)).is_some());
-        let live = theirs.iter().filter(|cookie| logins.find(&with_cookie(cookie)).is_some()).count();
-        assert_eq!(live, SESSIONS_EACH);
-        assert!(logins.find(&with_cookie(theirs.last().unwrap())).is_some());
+    fn a_cookie_is_found_by_its_own_name_and_is_not_for_scripts() {
+        let (http, https) = (LoginCookie::new(7717, false), LoginCookie::new(443, true));
+        let text =
+            |cookie: &LoginCookie| cookie.set("secret", SESSION_TTL).unwrap().to_str().unwrap().to_owned();
+        assert_eq!(text(&http), "embody-7717=secret; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict");
+        assert!(text(&https).starts_with("__Host-embody=") && text(&https).ends_with("; Secure"));
+        let sent = HeaderValue::from_static("other=1; embody-7717=secret; x=y");
+        let headers = HeaderMap::from_iter([(COOKIE, sent)]);
+        assert_eq!((http.secret(&headers), https.secret(&headers)), (Some("secret"), None));
+        assert_eq!(http.secret(&HeaderMap::new()), None);
     }
 
     #[test]

@@ -7,7 +7,9 @@ mod chat;
 mod error;
 mod login;
 mod monitoring;
+mod openai;
 mod threads;
+mod usage;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,7 +32,7 @@ use embody_wire::server::http::OriginGuard;
 
 pub(crate) use self::chat::WEB;
 use self::error::ApiError;
-pub(crate) use self::login::LoginSessions;
+pub(crate) use self::login::{LoginCookie, sign_in_link};
 pub(crate) use self::monitoring::standalone as standalone_metrics;
 use crate::prompt_service::PromptService;
 
@@ -47,7 +49,7 @@ pub(crate) struct WebState {
     pub(crate) scope: Scope,
     pub(crate) origin_guard: OriginGuard,
     pub(crate) turns: Turns,
-    pub(crate) logins: LoginSessions,
+    pub(crate) cookie: LoginCookie,
     pub(crate) since: Instant,
 }
 
@@ -68,9 +70,12 @@ pub(crate) fn router(web: Arc<WebState>) -> Router {
         .route("/api/status", get(monitoring::status))
         .route("/api/memories", get(audit::memories))
         .route("/api/audit", get(audit::audit))
+        .route("/api/usage", get(usage::usage))
         .route("/api/prompt", get(audit::prompt))
         .route("/api/openapi.json", get(audit::openapi))
         .route("/metrics", get(monitoring::metrics))
+        .route("/v1/models", get(openai::models))
+        .route("/v1/chat/completions", post(openai::complete))
         .merge(console())
         .fallback(async || ApiError::not_found("not found"))
         .method_not_allowed_fallback(async || ApiError::method_not_allowed())

@@ -183,7 +183,7 @@ fn a_reminder_is_sent_to_the_last_used_channel() {
 
 fn waiting() -> App {
     let rules = json!([
-        rule("approved the call of send_message", 0, says("It is on its way.")),
+        rule("approved the waiting call of send_message", 0, says("It is on its way.")),
         rule("tell bob", 0, send()),
         rule("tell bob", 1, says("It waits for you.")),
     ]);

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use crate::support::model::{Model, WireFormat};
-use crate::support::persona_server::{Answer, PersonaText, Server};
+use crate::support::persona_server::{Answer, PersonaText, Server, TOKEN};
 use crate::support::telegram::Telegram;
 use crate::support::world::World;
 
@@ -130,9 +130,11 @@ fn a_model_without_a_name_is_reported_differently_from_no_model() {
 fn a_body_that_cannot_be_started_fails() {
     let world = World::new();
     let body = |rest: &str| world.file("embody.toml", format!("[[body]]\nname = \"files\"\n{rest}\n"));
-    body("command = [\"sh\", \"-c\", \"true\"]");
+    // As a package runner ends for a package that does not exist.
+    body("command = [\"sh\", \"-c\", \"echo 'npm error code E404' >&2; exit 1\"]");
     let reported = check(&world, "server");
-    assert!(reported.starts_with("ok files: program /") && reported.contains("/sh |"), "{reported}");
+    assert!(reported.starts_with("fail files: the server's process ended: exit status: 1"), "{reported}");
+    assert!(reported.contains("| the package does not seem to exist"), "{reported}");
     for (command, words) in [
         ("[\"/no/such/program\"]", "program `/no/such/program` not found"),
         ("[\"no-such-program\"]", "program `no-such-program` not found"),
@@ -150,7 +152,8 @@ fn a_body_that_cannot_be_started_fails() {
     let run = world.path("tools/run");
     std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
     body(&format!("command = [\"./run\"]\ncwd = {:?}", world.path("tools")));
-    assert!(check(&world, "server").starts_with("ok files: "));
+    let reported = check(&world, "server");
+    assert!(reported.starts_with("fail files: the server's process ended: exit status: 0"), "{reported}");
     // Without one it depends on where `embody` is started, which is not here.
     body("command = [\"./no-such-program\"]");
     let reported = check(&world, "server");
@@ -165,7 +168,7 @@ fn a_body_that_cannot_be_started_fails() {
 }
 
 #[test]
-fn an_unreachable_body_or_mind_is_a_warning() {
+fn an_unreachable_body_or_mind_is_a_warning_and_one_that_refuses_the_credentials_fails() {
     let world = World::new();
     let server = Server::start(PersonaText::Json, Answer::text(""));
     let body = |name: &str, url: &str| format!("[[body]]\nname = \"{name}\"\nurl = \"{url}\"\n");
@@ -179,13 +182,18 @@ fn an_unreachable_body_or_mind_is_a_warning() {
     );
     let (reported, code) = checks(&world, "server");
     assert_eq!(reported.len(), 2, "{reported:?}");
-    assert_eq!(reported[0], format!("ok far: {} answers | ", server.url("/mcp")));
+    assert!(reported[0].starts_with("fail far: ") && reported[0].contains("401"), "{reported:?}");
+    assert!(reported[0].contains("| set `token_command` of the `[[body]]` `far`"), "{reported:?}");
     assert!(reported[1].starts_with(&format!("warn gone: {NOBODY}/mcp does not answer: ")), "{reported:?}");
     assert!(reported[1].ends_with("until then its tools are missing"), "{reported:?}");
-    assert_eq!(code, Some(0));
-    assert!(check(&world, "mind").starts_with(&format!("warn {NOBODY}/mcp does not answer: ")));
+    assert_eq!(code, Some(1));
+    let (mind, _) = checks(&world, "mind");
+    assert!(mind[0].starts_with(&format!("warn {NOBODY}/mcp does not answer: ")), "{mind:?}");
     // The prompt is checked even if other checks fail.
-    assert!(check(&world, "size").starts_with("ok "));
+    assert!(checks(&world, "size").0[0].starts_with("ok "));
+    let token = format!("token_command = [\"echo\", \"{TOKEN}\"]\n");
+    world.file("embody.toml", body("far", &server.url("/mcp")) + &token);
+    assert_eq!(check(&world, "server"), "ok far: 1 tool over http | ");
 }
 
 #[test]

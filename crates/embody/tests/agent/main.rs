@@ -18,6 +18,8 @@ mod proxies;
 mod runs;
 mod scheduled;
 mod seed;
+mod slow_servers;
 mod status;
 #[path = "../support/mod.rs"]
 mod support;
+mod usage;

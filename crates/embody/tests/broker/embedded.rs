@@ -105,7 +105,7 @@ fn a_skill_of_a_new_workspace_is_listed_and_read() {
         let refused = read(&mut host, name);
         assert_eq!(refused["isError"], true, "{name:?}: {refused}");
         let said = refused["content"][0]["text"].as_str().unwrap();
-        assert!(said.contains("there is no skill `") && said.contains("daily-review"), "{name:?}: {said}");
+        assert!(said.contains("unknown skill `") && said.contains("daily-review"), "{name:?}: {said}");
         assert!(!said.contains("SECRET"), "{name:?}: {said}");
     }
     // A link is not followed, even inside the folder.
@@ -155,7 +155,7 @@ fn human_visible_writes_wait_for_the_owner() {
     let refused = host.call("send_message", &message);
     assert_eq!(refused["isError"], true, "{refused}");
     let words = refused["content"][0]["text"].as_str().unwrap();
-    assert!(words.contains("no channel to other people is set up"), "{words}");
+    assert!(words.contains("no channel to other people is configured"), "{words}");
 }
 
 // spec: N-05

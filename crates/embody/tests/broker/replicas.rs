@@ -317,7 +317,7 @@ fn a_stateless_call_continues_on_every_replica() {
     let asks = alone(&scene, 1, "look", &elicit, &none);
     scene.kill(1);
     let lost = alone(&scene, 0, "look", &elicit, &answered(&asks, &json!({"name": "Ann"})));
-    assert!(lost["error"]["message"].as_str().unwrap().contains("not known"), "{lost}");
+    assert!(lost["error"]["message"].as_str().unwrap().contains("outcome is unknown"), "{lost}");
     assert_eq!(scene.executed("look"), before + 1);
 }
 

@@ -176,7 +176,7 @@ fn what_destroys_is_approved_before_it_becomes_a_task() {
     let outcomes = || on_record(&scene, "outcome");
     let outcome = eventually("the outcome on record", || outcomes().pop());
     assert_eq!(outcome["detail"]["outcome"], "done", "{outcome}");
-    assert!(outcome.to_string().contains("as a task"), "{outcome}");
+    assert!(outcome.to_string().contains("as the task"), "{outcome}");
     // Its requests name the server and are not approvals.
     let asks = ann.once(&task, "input_required");
     let (key, question) = asks["inputRequests"].as_object().unwrap().iter().next().unwrap();
@@ -221,9 +221,9 @@ fn the_unknown_outcome_of_a_cancelled_task_is_recorded_with_its_reason() {
     let ended = eventually("the end on record", || on_record(&scene, "outcome").into_iter().nth(1));
     assert_eq!(ended["detail"]["outcome"], "unknown", "{ended}");
     let words = ended["detail"]["detail"].as_str().unwrap();
-    assert!(words.contains("the host told the task to stop"), "{words}");
-    assert!(words.contains("its server says that it is cancelled"), "{words}");
-    assert!(words.contains("may have done a part of it"), "{words}");
+    assert!(words.contains("the host cancelled the task"), "{words}");
+    assert!(words.contains("its server reports it as cancelled"), "{words}");
+    assert!(words.contains("a part of it may have been done"), "{words}");
 }
 
 // spec: N-14
@@ -284,7 +284,7 @@ fn another_session_cannot_access_a_task() {
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         for id in [&*task, inner, &forged, "nonsense", "", ".....", &"x".repeat(9999)] {
             let words = bob.refuses(method, id);
-            assert!(words.contains("there is no task `"), "{words}");
+            assert!(words.contains("unknown task `"), "{words}");
         }
     }
     let wanted = json!({"notifications": {"taskIds": [task]}});
@@ -312,7 +312,7 @@ fn a_task_outlives_the_broker_if_its_server_does() {
             continue;
         }
         let words = ann.refuses("tasks/get", &task);
-        assert!(words.contains("any more") && words.contains("`fixture` is a process"), "{words}");
+        assert!(words.contains("no longer exists: the process of `fixture`"), "{words}");
     }
 }
 
@@ -332,7 +332,7 @@ fn a_task_is_gone_with_its_process() {
         let error = ann.get(&task)["error"].clone();
         (error["code"] == -32602).then(|| error["message"].as_str().unwrap().to_owned())
     });
-    assert!(words.contains("any more") && words.contains("it was started again"), "{words}");
+    assert!(words.contains("no longer exists") && words.contains("was restarted"), "{words}");
     let again = ann.begin("subscriptions/listen", &wanted, &can(json!({"elicitation": {}}))).message();
     assert_eq!(again.unwrap()["params"]["notifications"], json!({}), "nobody promises what nobody will tell");
     let other = ann.task("slow_compute", &json!({"seconds": 60}));

@@ -267,7 +267,7 @@ fn a_revoked_token_ends_its_streams_its_session_and_the_calls_that_wait() {
 #[test]
 fn a_disabled_user_is_rejected_until_enabled() {
     let world = World::new();
-    world.run(&["user", "disable", "ann"]).ended(1).says(&["there is no user `ann`", "embody user list"]);
+    world.run(&["user", "disable", "ann"]).ended(1).says(&["unknown user `ann`", "embody user list"]);
     let ann = token(&world, "ann", "mcp");
     let up = Served::start(&world);
     let client = Client::initialize(&up, &ann);

@@ -226,7 +226,7 @@ fn a_body_that_is_refused_is_no_body_and_says_why() {
 fn every_run_logs_one_outcome_to_stderr_and_to_the_file() {
     let world = World::with_body("RULES\n@include a.md");
     world.file("prompts/a.md", "A");
-    let first = world.run(&["prompt", "show", "--layout", "body"]).ok();
+    let first = world.run(&["--log", "info", "prompt", "show", "--layout", "body"]).ok();
     assert_eq!(first.stdout, "RULES\nA", "the log never goes to stdout");
     assert_eq!(first.stderr.matches("prompt loaded").count(), 1, "{}", first.stderr);
     assert!(

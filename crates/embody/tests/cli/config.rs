@@ -68,7 +68,7 @@ fn config_check_names_the_file() {
     let workspace = tempfile::tempdir().unwrap();
     let output = embody(workspace.path(), &["config", "check"], &[]);
     let file = workspace.path().join("embody.toml");
-    let none = format!("ok: there is no {}, so the defaults hold\n", file.display());
+    let none = format!("ok: {} does not exist; the defaults are used\n", file.display());
     assert_eq!((output.status.code(), stdout(&output)), (Some(0), none.as_str()));
 
     fs::write(&file, "").unwrap();

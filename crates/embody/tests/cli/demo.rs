@@ -1,17 +1,15 @@
 //! `embody demo` as a newcomer runs it: in an empty home, at a terminal or in a pipe. What it tells has happened, nothing of
 //! it is left, and the README shows what it prints.
 
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::fs;
 use std::path::Path;
-use std::process::{Child, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::process::Signal;
 
 use crate::support::world::World;
+use crate::terminal::Terminal;
 
 /// The time limit of a demo.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -25,6 +23,12 @@ const TITLES: [&str; 8] = [
     "7  The mind fails and recovers",
     "8  The audit chain is intact",
 ];
+
+fn demo(world: &World) -> Command {
+    let mut command = world.command();
+    command.arg("demo");
+    command
+}
 
 /// A world whose temporary folder is its own.
 fn newcomer() -> World {
@@ -158,7 +162,7 @@ fn an_unwritable_temporary_folder_is_reported() {
 #[test]
 fn a_no_at_the_terminal_denies_the_call() {
     let world = newcomer();
-    let mut terminal = Terminal::start(&world, &["demo"]);
+    let mut terminal = Terminal::start(demo(&world));
     terminal.until("May it be sent? [y/N] ");
     terminal.write("perhaps\n");
     terminal.until("Please answer y or n.");
@@ -185,7 +189,7 @@ fn a_no_at_the_terminal_denies_the_call() {
 #[test]
 fn a_yes_at_the_terminal_sends_and_colours_are_shown_there() {
     let world = newcomer().env("TERM", "xterm");
-    let mut terminal = Terminal::start(&world, &["demo"]);
+    let mut terminal = Terminal::start(demo(&world));
     terminal.until("May it be sent? [y/N] ");
     terminal.write("y\n");
     let (status, text) = terminal.end();
@@ -197,7 +201,7 @@ fn a_yes_at_the_terminal_sends_and_colours_are_shown_there() {
 #[test]
 fn an_interrupted_demo_leaves_nothing() {
     let world = newcomer();
-    let mut terminal = Terminal::start(&world, &["demo"]);
+    let mut terminal = Terminal::start(demo(&world));
     terminal.until("May it be sent? [y/N] ");
     assert!(!is_empty(&world.outside("tmp")), "it works in the temporary folder");
     terminal.signal(Signal::INT);
@@ -252,84 +256,4 @@ fn steady(line: &str) -> String {
         }
     }
     pieces.concat()
-}
-
-/// The demo at a terminal of its own.
-struct Terminal {
-    process: Child,
-    keyboard: File,
-    screen: Receiver<Vec<u8>>,
-    shown: Vec<u8>,
-    seen: usize,
-}
-
-impl Terminal {
-    fn start(world: &World, arguments: &[&str]) -> Self {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&ours).unwrap();
-        unlockpt(&ours).unwrap();
-        let name = ptsname(&ours, Vec::new()).unwrap();
-        let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        let end = || Stdio::from(theirs.try_clone().unwrap());
-        let process = world.command().args(arguments).stdin(end()).stdout(end()).stderr(end()).spawn();
-        let keyboard = File::from(ours);
-        let (sender, screen) = channel();
-        let mut shown = keyboard.try_clone().unwrap();
-        // Reading a terminal without another open end is an error, which ends the thread.
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = shown.read(&mut bytes) {
-                if sender.send(bytes[..count].to_vec()).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { process: process.unwrap(), keyboard, screen, shown: Vec::new(), seen: 0 }
-    }
-
-    /// Waits until it shows this, after what was waited for before.
-    fn until(&mut self, part: &str) {
-        let deadline = Instant::now() + MINUTE;
-        loop {
-            let new = &self.shown[self.seen..];
-            if let Some(place) = new.windows(part.len()).position(|window| window == part.as_bytes()) {
-                self.seen += place + part.len();
-                return;
-            }
-            let more = self.screen.recv_timeout(deadline.saturating_duration_since(Instant::now()));
-            self.shown.extend(more.unwrap_or_else(|error| panic!("no {part:?}: {error}: {}", self.text())));
-        }
-    }
-
-    fn write(&mut self, text: &str) {
-        self.keyboard.write_all(text.as_bytes()).unwrap();
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.process), signal).unwrap();
-    }
-
-    /// Waits for its end.
-    fn end(mut self) -> (ExitStatus, String) {
-        let deadline = Instant::now() + MINUTE;
-        loop {
-            match self.screen.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(more) => self.shown.extend(more),
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("it does not end: {}", self.text()),
-            }
-        }
-        (self.process.wait().unwrap(), self.text())
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.shown).into_owned()
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }

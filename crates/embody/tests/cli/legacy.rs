@@ -61,7 +61,7 @@ fn upgrades_postgres() {
 // spec: S-03
 fn upgrades((world, url): (World, String)) {
     world.run(&["--store", &url, "agent", "list"]).ended(1).says(&[
-        "`agent_configurations.system_prompt` is still there",
+        "`agent_configurations.system_prompt` still exists",
         "hint: upgrade it with `embody store migrate-legacy URL`",
     ]);
 
@@ -126,7 +126,7 @@ fn a_database_that_cannot_be_upgraded_is_reported() {
     let before = fs::read(world.outside("old.db")).unwrap();
     world.run(&["store", "migrate-legacy", "no.db"]).ended(1).says(&[
         "error: `no.db` was not upgraded",
-        "caused by: there is no database `no.db`",
+        "caused by: the database `no.db` does not exist",
         "hint: ",
     ]);
     assert!(!world.outside("no.db").exists());
@@ -159,7 +159,7 @@ fn an_unreachable_server_is_reported_without_its_password() {
 fn status_counts_what_there_is(stored: &StoreFixture) {
     stored.run(&["instructions", "set", "brief"]).ok();
     let status = stored.run(&["store", "status", "--json"]).ok().json();
-    assert_eq!(status["status"]["schema"], 13);
+    assert_eq!(status["status"]["schema"], 16);
     assert!(status["status"]["bytes"].as_i64().unwrap() > 4096, "{status}");
     let rows = status["status"]["rows"].as_array().unwrap();
     let count = |what: &str| rows.iter().find(|rows| rows["what"] == what).unwrap()["count"].clone();

@@ -68,7 +68,7 @@ fn users_and_agents_are_apart(stored: &StoreFixture) {
     stored
         .run(&["memory", "forget", id.as_str().unwrap(), "--user", "bob"])
         .ended(1)
-        .says(&["error: there is no memory `"]);
+        .says(&["error: unknown memory `"]);
     assert_eq!(texts(stored, &["search", "garden", "--user", "ann"]).len(), 1);
 }
 
@@ -146,7 +146,7 @@ fn an_unknown_memory_is_reported_with_a_hint(stored: &StoreFixture) {
             stored
                 .run(&["memory", what, "nope"])
                 .ended(1)
-                .says(&["error: there is no memory `nope`", "hint: `embody memory list` shows the ids"]);
+                .says(&["error: unknown memory `nope`", "hint: `embody memory list` shows the ids"]);
         }
     }
 }
@@ -269,7 +269,7 @@ fn doctor_names_a_store_that_does_not_open() {
     stored.world.file("embody.db", "not a database at all ".repeat(500));
     let doctor = stored.run(&["doctor"]).ended(1);
     assert!(
-        doctor.stdout.contains("FAIL  store") && doctor.stdout.contains("put a backup in its place"),
+        doctor.stdout.contains("FAIL  store") && doctor.stdout.contains("restore a backup"),
         "{doctor:?}"
     );
 }

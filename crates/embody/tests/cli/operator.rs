@@ -30,7 +30,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const ARGS: &str =
     "{\"body\":\"Hi Bob,\\ntool: whoami\u{202e}\",\"n\":12345678901234567890123,\"to\":\"bob@example.com\"}";
 
-fn ask() -> ApprovalRequest {
+pub(super) fn ask() -> ApprovalRequest {
     ApprovalRequest {
         scope: Scope::new("ann", "assistant").unwrap(),
         session: "s".into(),
@@ -48,19 +48,19 @@ fn ask() -> ApprovalRequest {
 }
 
 /// The policy version of the present configuration.
-fn policy(stored: &StoreFixture, ways: &str) -> String {
+pub(super) fn policy(stored: &StoreFixture, ways: &str) -> String {
     let test = stored.run(&["--json", "policy", "test", "send_email"]).ok().json();
     format!("{}/human_visible_write/{ways}", test["policy_version"].as_str().unwrap())
 }
 
-fn asked(stored: &StoreFixture, ask: ApprovalRequest) -> Approval {
+pub(super) fn asked(stored: &StoreFixture, ask: ApprovalRequest) -> Approval {
     stored.directly(async |store| match store.approvals().ask(ask).await.unwrap().asked {
         AskOutcome::New(approval) => approval,
         other => panic!("{other:?}"),
     })
 }
 
-fn status(stored: &StoreFixture, id: &str) -> (ApprovalStatus, Option<String>) {
+pub(super) fn status(stored: &StoreFixture, id: &str) -> (ApprovalStatus, Option<String>) {
     let found = stored.directly(async |store| store.approvals().find(id).await.unwrap().unwrap());
     (found.status, found.decided_by)
 }
@@ -96,7 +96,7 @@ fn an_approval_is_shown_whole_and_given(stored: &StoreFixture) {
     let given = stored.run(&["approvals", "approve", &approval.id]).ok().stdout;
     for text in [&list, &given] {
         for part in [
-            &*approval.id,
+            &approval.id[approval.id.len() - 8..],
             "\n  body: mail\n  tool: send_email\n  class: human_visible_write (other people will see it)\n",
             "\n  who will see it, by its arguments: to: \"bob@example.com\"\n",
             "\"body\": \"Hi Bob,⏎\n    │ tool: whoami⟨U+202E⟩\"",
@@ -142,7 +142,7 @@ fn expired_approvals_are_rejected(stored: &StoreFixture) {
     stored
         .run(&["approvals", "approve", "nothing"])
         .ended(1)
-        .says(&["there is no approval `nothing`", "hint: `embody approvals list`"]);
+        .says(&["unknown approval `nothing`", "hint: `embody approvals list`"]);
     let brief = asked(stored, ApprovalRequest { timeout: Duration::from_millis(1), ..ask() });
     while status(stored, &brief.id).0 != ApprovalStatus::Expired {}
     for word in ["approve", "deny"] {

@@ -53,8 +53,8 @@ fn policy_test_prints_class_gate_channels_and_matching_rules() {
     let args = ["send_email", "--body", "mail", "--args", r#"{"to": "bob@example.com, ann@home.example"}"#];
     let said = test(&stored, &args);
     assert_eq!(said["class"], "human_visible_write");
-    assert_eq!(said["class_because"], "the tool is known by its name");
-    assert_eq!((&said["gate"], &said["gate_because"]), (&json!("ask"), &json!("a rule sets it")));
+    assert_eq!(said["class_because"], "by the tool's name");
+    assert_eq!((&said["gate"], &said["gate_because"]), (&json!("ask"), &json!("set by a rule")));
     assert_eq!(said["via"], json!(["console", "cli"]));
     assert_eq!(said["reasons"], json!(["mail leaves the building"]));
     let rules = said["rules"].as_array().unwrap();
@@ -70,16 +70,16 @@ fn policy_test_prints_class_gate_channels_and_matching_rules() {
     let text = stored.run(&[&["policy", "test"], &args[..]].concat()).ok().stdout;
     for part in [
         "send_email of mail\n",
-        "class  human_visible_write  the tool is known by its name\n",
-        "gate   ask  a rule sets it\n",
+        "class  human_visible_write  by the tool's name\n",
+        "gate   ask  set by a rule\n",
         "via    console, cli",
         "reason mail leaves the building",
         "policy.rule[0] ",
-        " holds, sets the gate\n",
+        " matches, sets the gate\n",
         "when !all_in_domain(args.to, \"example.com\")\n",
         "mail   ann@home.example, bob@example.com",
-        " does not hold\n",
-        "this tool is not known yet",
+        " does not match: its condition is false\n",
+        "embody has not listed this tool yet",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
@@ -143,7 +143,7 @@ fn a_rule_that_allows_by_a_part_of_a_text_is_warned_of() {
     let file = stored.world.path("embody.toml");
     let warning = |line: u32, rule: u32, target: &str| {
         format!(
-            "warning: {}:{line}: `policy.rule[{rule}].when` allows a call by a part of the text of `args.to`, \
+            "warning: {}:{line}: `policy.rule[{rule}].when` tests only a part of the text of `args.to`, \
              {target}(\"@example.com\"): `evil@other.example,carol@example.com` passes\n\
              hint: use all_in_domain(args, \"example.com\"), which is true only if every address in the call is in that domain\n",
             file.display()
@@ -155,7 +155,7 @@ fn a_rule_that_allows_by_a_part_of_a_text_is_warned_of() {
     let said = stored.run(&["--json", "config", "check"]).ok().json();
     assert_eq!(said["warnings"][0]["key"], "policy.rule[1].when");
     let text = stored.run(&["policy", "test", "post_it"]).ok().stdout;
-    assert!(text.contains("warning: this rule allows a call by a part of the text of `args.to`"), "{text}");
+    assert!(text.contains("warning: this rule tests only a part of the text of `args.to`"), "{text}");
     let text = stored.run(&["policy", "test", "send_it"]).ok().stdout;
     assert!(!text.contains("warning"), "{text}");
     let doctor = stored.run(&["--json", "doctor"]).json();
@@ -198,7 +198,7 @@ fn channel_user_and_undecided_conditions_count() {
     assert_eq!(unknown["rules"][0]["holds"], Value::Null);
     assert_eq!((&unknown["gate"], &unknown["via"]), (&json!("ask"), &json!(["console", "cli"])));
     let wiped = test(&stored, &["wipe", "--body", "far"]);
-    assert_eq!((&wiped["class"], &wiped["class_because"]), (&json!("destructive"), &json!("a rule says so")));
+    assert_eq!((&wiped["class"], &wiped["class_because"]), (&json!("destructive"), &json!("set by a rule")));
     assert_eq!(wiped["via"], json!(["console", "cli", "telegram"]));
 }
 
@@ -248,7 +248,7 @@ fn the_embedded_body_and_the_mind_are_bodies_too() {
             "{arguments:?}"
         );
         assert_eq!((&said["class"], &said["gate"]), (&json!("write"), &json!("deny")), "{arguments:?}");
-        assert_eq!(said["class_because"], "annotation of the embedded body");
+        assert_eq!(said["class_because"], "by the annotation of the embedded body");
         assert_eq!(said["rules"][0]["key"], "policy.rule[0]");
         assert_eq!(said["is_seen"], true);
     }
@@ -256,7 +256,7 @@ fn the_embedded_body_and_the_mind_are_bodies_too() {
     assert_eq!((&to("123456")["gate"], &to("7")["gate"]), (&json!("allow"), &json!("ask")));
     let memory = test(&stored, &["save_memory"]);
     assert_eq!((&memory["body"], &memory["class"]), (&json!("mind"), &json!("write")));
-    assert_eq!(memory["class_because"], "the tool is known by its name");
+    assert_eq!(memory["class_because"], "by the tool's name");
     let text = stored.run(&["policy", "test", "embody/wipe"]).ok().stdout;
     assert!(text.contains("the embedded body has no such tool"), "{text}");
     // What the embedded body does not have, the only other one may.
@@ -290,10 +290,10 @@ fn the_embedded_tools_have_the_classes_of_the_page() {
 fn an_unknown_body_is_rejected() {
     let stored = stored();
     for arguments in [&["filez/read"][..], &["read", "--body", "filez"]] {
-        stored.run(&[&["policy", "test"], arguments].concat()).ended(2).says(&[
-            "error: there is no body `filez`",
-            "hint: known bodies: `embody`, `mind`, `mail`, `far`",
-        ]);
+        stored
+            .run(&[&["policy", "test"], arguments].concat())
+            .ended(2)
+            .says(&["error: unknown body `filez`", "hint: known bodies: `embody`, `mind`, `mail`, `far`"]);
     }
     // A tool's own name may have a slash.
     see(&stored, "far", "repos/list", &json!({}));
@@ -317,7 +317,7 @@ fn wrong_arguments_and_conditions_are_reported() {
     stored
         .run(&["policy", "test", "x"])
         .ended(2)
-        .says(&["embody.toml:4: `policy.rule[0].when` is `nobody == 1`, which is no condition"]);
+        .says(&["embody.toml:4: `policy.rule[0].when` is `nobody == 1`, which is not a valid condition"]);
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn tokens_are_made_listed_and_revoked(stored: &StoreFixture) {
     stored
         .run(&["token", "revoke", "nope"])
         .ended(1)
-        .says(&["there is no token `nope`", "hint: `embody token list`"]);
+        .says(&["unknown token `nope`", "hint: `embody token list`"]);
 }
 
 fn a_name_that_passes_for_another_users_is_refused(stored: &StoreFixture) {
@@ -217,9 +217,9 @@ fn reading_makes_no_store() {
 fn removing_what_is_not_there_makes_no_store() {
     let stored = StoreFixture::workspace();
     for (arguments, reported) in [
-        (["memory", "forget", "nope"], "there is no memory `nope`"),
-        (["memory", "release", "nope"], "there is no memory `nope`"),
-        (["token", "revoke", "nope"], "there is no token `nope`"),
+        (["memory", "forget", "nope"], "unknown memory `nope`"),
+        (["memory", "release", "nope"], "unknown memory `nope`"),
+        (["token", "revoke", "nope"], "unknown token `nope`"),
         (["agent", "remove", "nope"], "the store has no agent `nope`"),
     ] {
         stored.run(&arguments).ended(1).says(&[reported, "hint: "]);
@@ -255,7 +255,7 @@ fn a_wrong_password_is_reported_and_not_shown() {
     let done = stored.run(&["--store", &url, "instructions", "show"]).ended(1);
     let done = done.says(&[
         "error: the store `postgres://127.0.0.1:",
-        "caused by: the database server refuses us",
+        "caused by: the database server refuses the connection",
         "hint: check the user, the password",
     ]);
     assert!(!done.stderr.contains("wr0ng-secret"));
@@ -268,6 +268,6 @@ fn a_file_that_is_not_a_database_is_reported() {
     stored.run(&["prompt", "show"]).ended(1).says(&[
         "embody.db` cannot be opened",
         "caused by: the file is not a database",
-        "hint: put a backup in its place",
+        "hint: restore a backup",
     ]);
 }

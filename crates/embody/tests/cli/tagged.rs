@@ -263,9 +263,9 @@ fn a_task_shows_how_far_it_is() {
 fn a_task_that_is_not_there_is_an_error_that_says_which_are() {
     let world = furnished();
     let show = ["prompt", "show", "--task", "9"];
-    world.run(&show).ended(1).says(&["error: there is no task `9`", "tasks.json", "7, 42"]);
+    world.run(&show).ended(1).says(&["error: unknown task `9`", "tasks.json", "7, 42"]);
     fs::remove_file(world.path("tasks.json")).unwrap();
-    world.run(&show).ended(1).says(&["error: there is no task `9`", "tasks.json"]);
+    world.run(&show).ended(1).says(&["error: unknown task `9`", "tasks.json"]);
     for broken in ["[{\"id\": 1,\n]", "{\"id\": 1}", "[{\"title\": \"x\"}]"] {
         world.file("tasks.json", broken);
         let done = world.run(&show).ended(1);
@@ -312,7 +312,7 @@ fn the_owners_files_are_not_in_the_prompts_of_other_users() {
         world.run(&[&["prompt", "show", "--layout", "tagged"], more].concat()).ended(1).stderr
     };
     let missing = show(&["--user", "ann", "--task", "42"]);
-    assert!(missing.contains("there is no task `42`") && !missing.contains("tasks.json"), "{missing}");
+    assert!(missing.contains("unknown task `42`") && !missing.contains("tasks.json"), "{missing}");
     let missing = show(&["--task", "43"]);
     assert!(missing.contains("tasks.json has 7, 42"), "{missing}");
 }

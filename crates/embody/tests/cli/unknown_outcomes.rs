@@ -68,7 +68,7 @@ fn unknown_outcomes_are_listed(stored: &StoreFixture) {
         lost_messages(store, "bob").await;
     });
     let none = stored.run(&["status", "--user", "ann"]).ok().stdout;
-    assert!(none.contains("unknown    none\n"), "{none}");
+    assert!(none.contains("unknown    no message or run has an unknown outcome\n"), "{none}");
     stored.directly(async |store| {
         lost_messages(store, "ann").await;
         lost_run(store).await;

@@ -10,7 +10,7 @@ fn unused(world: &World) -> Vec<(String, String)> {
     let checks = doctor["checks"].as_array().unwrap().iter().filter(|check| check["name"] == "unused");
     let pair = |check: &Value| {
         let message = check["message"].as_str().unwrap();
-        assert_eq!(check["state"], if message.ends_with(": it says nothing") { "ok" } else { "warn" });
+        assert_eq!(check["state"], if message.ends_with(": it has no content") { "ok" } else { "warn" });
         (message.to_owned(), check["hint"].as_str().unwrap().to_owned())
     };
     let found: Vec<(String, String)> = checks.map(pair).collect();
@@ -22,7 +22,7 @@ fn unused(world: &World) -> Vec<(String, String)> {
         .map(|one| (format!("{}: {}", text(one, "file"), text(one, "reason")), text(one, "hint")))
         .collect();
     // A file that says nothing is named by the doctor alone.
-    let others = found.iter().filter(|(message, _)| !message.ends_with(": it says nothing"));
+    let others = found.iter().filter(|(message, _)| !message.ends_with(": it has no content"));
     assert_eq!(others.cloned().collect::<Vec<_>>(), listed);
     found
 }
@@ -36,7 +36,7 @@ fn a_new_workspace_has_only_the_empty_profile() {
     let world = World::new();
     world.run(&["init"]).ok();
     let hint = "fill in `name`, `timezone` or `location` between its two lines `---`";
-    assert_eq!(unused(&world), [("USER.md: it says nothing".to_owned(), hint.to_owned())]);
+    assert_eq!(unused(&world), [("USER.md: it has no content".to_owned(), hint.to_owned())]);
     world.file("USER.md", "---\nname: Ada\nlocation: Lyon\n---\n");
     assert_eq!(messages(&world), Vec::<String>::new());
     let text = world.run(&["prompt", "lint"]).ok().stdout;
@@ -97,7 +97,7 @@ fn files_that_nothing_reads_are_named() {
         [
             "AGENTS.md: agents/assistant/AGENTS.md is used instead",
             "NOTES.md: embody reads no file of this name",
-            "SOUL.md: it says nothing",
+            "SOUL.md: it has no content",
             "TOOLS.md: nothing of it is in the prompt",
             "USER.md: only the front matter is used; the text below it is not (SOUL.md is the place for it)",
             "prompts/anatomy/extra.md: prompts/agent_system.md does not include it",

@@ -86,6 +86,13 @@ fn api() {
     conversations(&mut client, &chat);
     client.record.snapshot("api_chat_and_threads");
 
+    client.get("/api/usage?by=channel", &operate);
+    client.get("/api/usage?by=week", &operate);
+    client.get("/api/usage?since=soon", &operate);
+    client.get("/api/usage", &ann);
+    client.get("/api/usage", &chat);
+    client.record.snapshot("api_usage");
+
     client.get("/api/prompt?layout=body", &operate);
     client.get("/api/prompt?layout=none", &operate);
     client.get("/api/prompt", &ann);

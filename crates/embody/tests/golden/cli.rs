@@ -56,6 +56,8 @@ fn an_empty_workspace() {
             &["store", "status"],
             &["audit", "tail"],
             &["audit", "verify"],
+            &["usage"],
+            &["today", "--date", "2020-03-02"],
             &["prompt", "receipt"],
         ],
     );
@@ -87,6 +89,7 @@ fn usage_and_configuration() {
             &["prompt", "show", "--now", "noon"],
             &["schedule", "add", "--cron", "every day", "Tea."],
             &["schedule", "add", "Tea."],
+            &["usage", "--by", "week"],
             &["policy", "test", "send_note", "--args", "[]"],
             &["policy", "test", "send_note", "--args", r#"{"to":1,"to":2}"#],
             &["agent", "set", "coach", "--identity", "[]"],
@@ -428,6 +431,8 @@ fn operator(record: &mut Record, world: &World) {
             &["approvals", "deny", &gate[..13]],
             &["approvals", "approve", &gate],
             &["approvals", "approve", "nope"],
+            &["approvals", "approve", "--last"],
+            &["approvals", "watch"],
             &["approvals", "deny", &erase],
             &["approvals", "list"],
         ],
@@ -462,12 +467,34 @@ fn operator(record: &mut Record, world: &World) {
         ],
     );
     record.snapshot("cli_policy");
+    servers_and_records(record, world);
+}
+
+fn servers_and_records(record: &mut Record, world: &World) {
+    both(
+        record,
+        world,
+        &[
+            &["server", "list"],
+            &["server", "tools", "desk"],
+            &["server", "tools", "nobody"],
+            &["server", "add", "desk", "--", "true"],
+            &["server", "add", "new", "npx"],
+            &["server", "remove", "nobody"],
+        ],
+    );
+    record.snapshot("cli_servers");
     both(
         record,
         world,
         &[
             &["audit", "tail"],
             &["audit", "tail", "-n", "2"],
+            &["usage", "--by", "agent"],
+            &["usage", "--since", "soon"],
+            &["audit", "tail", "--tool", "desk/*", "--outcome", "denied"],
+            &["audit", "tail", "--since", "soon"],
+            &["today", "--date", "2020-03-02"],
             &["audit", "verify"],
             &["audit", "export"],
             &["store", "status"],

@@ -4,6 +4,7 @@
 //! | in the text | in the record |
 //! |---|---|
 //! | a UUID, one cut to 11 or 12 characters and `…`, its first 13 characters | `[id-1]`, `[id…]`, `[beginning of id-1]` |
+//! | the short form of an id in a list | `[id…]` |
 //! | an RFC 3339 time from 2025 to 2089, or such a time in microseconds as a member `at` or `…_at`; the weekday and the offset of a time for people | `[time]`, or `[later]`, `[earlier]` if it is more than 20 minutes away |
 //! | a token, at least 16 hexadecimal digits, the code in `[embody CODE]`, a `requestState` | `[token-1]`, `[hash-1]`, `[code-1]`, `[state-1]` |
 //! | the process's part of the id of a turn, `ID.1.89abcdef`, and of a request to the host, `embody-89abcdef-1` | `[id-1].1.[process]`, `embody-[process]-1` |
@@ -24,7 +25,8 @@ const MEASURED_TEXT: [&str; 1] = ["last active "];
 const WEEKDAYS: [&str; 7] = ["Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "];
 
 /// Times in messages that say how to write one.
-const EXAMPLES: [&str; 3] = ["2026-11-15T21:30:00Z", "2026-11-15T22:30:00+01:00", "2027-01-31T00:00:00Z"];
+const EXAMPLES: [&str; 4] =
+    ["2026-11-15T21:30:00Z", "2026-11-15 21:30", "2026-11-15T22:30:00+01:00", "2027-01-31T00:00:00Z"];
 
 /// Fixed times of the tests are before the first or from the second year on.
 const YEARS: std::ops::Range<i16> = 2025..2090;
@@ -127,6 +129,9 @@ impl Normalizer {
             return Some((length, self.numbered("id", &rest[..length])));
         }
         if let Some(length) = cut_uuid(rest) {
+            return Some((length, "[id…]".to_owned()));
+        }
+        if let Some(length) = short_uuid(before, rest) {
             return Some((length, "[id…]".to_owned()));
         }
         if let Some((length, name)) = self.beginning(rest) {
@@ -266,6 +271,18 @@ fn uuid(rest: &str) -> Option<usize> {
 
 fn cut_uuid(rest: &str) -> Option<usize> {
     ["xxxxxxxx-xx…", "xxxxxxxx-xxx…"].into_iter().find(|shape| begins_like(rest, shape)).map(str::len)
+}
+
+/// A short id of a list: its length, and that of the column, differs from run to run.
+fn short_uuid(before: &str, rest: &str) -> Option<usize> {
+    let length = run(rest, |letter| letter.is_ascii_digit() || matches!(letter, 'a'..='f' | '-'));
+    let is_id = (8..36).contains(&length) && begins_like(rest, "xxxxxxxx") && !continues(&rest[length..]);
+    let spaces = run(&rest[length..], |letter| letter == ' ');
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    // A score may be before it.
+    let is_column = line.is_empty() || line.len() == 7 && begins_like(line, "0.000  ");
+    let is_in_list = line.contains(" ids are ") || line.contains("more than one id matches");
+    (is_id && (spaces > 1 && is_column || is_in_list)).then_some(length + spaces.saturating_sub(2))
 }
 
 /// A date and a time of the day, with or without seconds, a fraction and an offset.

@@ -117,6 +117,10 @@ impl ServerState {
                 self.note("DELETE".into());
                 respond(&mut stream, "204 No Content", "text/plain", "");
             }
+            // There is no stream of messages that no request asked for.
+            ("GET /mcp", PersonaText::Json | PersonaText::Events) => {
+                respond(&mut stream, "405 Method Not Allowed", "text/plain", "");
+            }
             _ => {
                 self.note(format!("404 {}", request.line));
                 respond(&mut stream, "404 Not Found", "text/plain", "not here");
@@ -169,6 +173,9 @@ impl ServerState {
                 "capabilities": { "tools": {} },
                 "serverInfo": { "name": "persona", "version": "1" },
             }),
+            ("tools/list", _) => {
+                json!({ "tools": [{ "name": "get_system_prompt", "inputSchema": { "type": "object" } }] })
+            }
             ("tools/call", Answer::Result(result)) => result.clone(),
             ("tools/call", Answer::Error(message)) => {
                 let error = json!({ "code": -32000, "message": message });

@@ -18,65 +18,22 @@ pub(crate) struct Served {
     pub(crate) stdout: BufReader<ChildStdout>,
     pub(crate) host: String,
     pub(crate) code: String,
-    /// Of `embody` itself, whatever runs around it.
-    id: u32,
 }
 
 const UP: [&str; 5] = ["--log", "error", "up", "--listen", "127.0.0.1:0"];
 
 impl Served {
     pub(crate) fn start(world: &World) -> Self {
-        Self::start_with(world, Stdio::null())
-    }
-
-    /// With its stderr where `complains` finds it.
-    pub(crate) fn start_overheard(world: &World) -> Self {
-        Self::start_with(world, Stdio::piped())
-    }
-
-    fn start_with(world: &World, stderr: Stdio) -> Self {
         let mut command = world.command();
         command.arg("--workspace").arg(world.workspace()).args(UP);
-        let mut process = command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut stdout = BufReader::new(process.stdout.take().unwrap());
         let (host, code) = address(&mut stdout);
-        Self { id: process.id(), process, stdout, host, code }
-    }
-
-    /// With a terminal of its own for its stdout.
-    pub(crate) fn start_in_a_terminal(world: &World) -> Self {
-        let alone = world.command();
-        let line = format!(
-            "echo $$; exec '{}' --workspace '{}' {} 2>/dev/null",
-            alone.get_program().display(),
-            world.workspace().display(),
-            UP.join(" ")
-        );
-        let mut command = Command::new("script");
-        command.args(["--quiet", "--command", &line, "/dev/null"]).env_clear();
-        command.envs(alone.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut process = command.spawn().unwrap();
-        let mut stdout = BufReader::new(process.stdout.take().unwrap());
-        let mut id = String::new();
-        stdout.read_line(&mut id).unwrap();
-        let (host, code) = address(&mut stdout);
-        Self { id: id.trim().parse().unwrap(), process, stdout, host, code }
-    }
-
-    /// Waits until its stderr contains this.
-    pub(crate) fn expect_stderr(&mut self, words: &str) {
-        let mut lines = BufReader::new(self.process.stderr.as_mut().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap().contains(words)), "it does not say {words:?}");
-    }
-
-    /// What it prints next: an address and a code.
-    pub(crate) fn next_address(&mut self) -> (String, String) {
-        address(&mut self.stdout)
+        Self { process, stdout, host, code }
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let id = self.id.to_string();
+        let id = self.process.id().to_string();
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 

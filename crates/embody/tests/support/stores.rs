@@ -57,10 +57,17 @@ impl StoreFixture {
         })
     }
 
+    /// `embody [--store URL] ARGUMENTS`, to be started at a terminal.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.world.command();
+        command.arg("--workspace").arg(self.world.workspace()).args(&self.flags).args(arguments);
+        command
+    }
+
     /// Runs a command with a file as stdin.
     pub(crate) fn run_with(&self, stdin: File, arguments: &[&str]) -> CommandOutput {
-        let mut command = self.world.command();
-        command.arg("--workspace").arg(self.world.workspace()).args(&self.flags).args(arguments).stdin(stdin);
+        let mut command = self.command(arguments);
+        command.stdin(stdin);
         finish(command)
     }
 }

@@ -1,7 +1,5 @@
 //! Who may come in, by what, and from where.
 
-use std::io::Read;
-
 use serde_json::json;
 
 use crate::support::served::{Served, token};
@@ -105,31 +103,6 @@ fn a_code_works_once() {
 }
 
 #[test]
-fn a_signal_prints_another_code_to_a_terminal() {
-    let world = World::new();
-    let mut served = Served::start_in_a_terminal(&world);
-    let code = served.code.clone();
-    served.signal("-USR1");
-    let (host, another) = served.next_address();
-    assert_eq!(host, served.host);
-    assert_ne!(another, code);
-    served.sign_in(&another);
-}
-
-#[test]
-fn a_signal_prints_no_code_to_a_pipe() {
-    let world = World::new();
-    let mut served = Served::start_overheard(&world);
-    served.signal("-USR1");
-    served.expect_stderr("a new sign-in URL is printed to a terminal only");
-    served.signal("-TERM");
-    let mut rest = String::new();
-    served.stdout.read_to_string(&mut rest).unwrap();
-    assert_eq!(rest, "");
-    assert!(served.process.wait().unwrap().success());
-}
-
-#[test]
 fn a_session_of_a_token_may_do_what_the_token_may_and_ends_with_it() {
     let world = World::new();
     let made = world.run(&["token", "add", "--user", "ann", "--scope", "chat", "--json"]).ok().json();
@@ -141,7 +114,7 @@ fn a_session_of_a_token_may_do_what_the_token_may_and_ends_with_it() {
     assert_eq!(get("/api/threads").status, 200);
     get("/api/approvals").refused(403, "`operate` is required");
     world.run(&["token", "revoke", made["id"].as_str().unwrap()]).ok();
-    get("/api/threads").refused(401, "the token is unknown");
+    get("/api/threads").refused(401, "a signed-in browser is required");
 }
 
 #[test]
@@ -155,7 +128,7 @@ fn a_page_from_elsewhere_can_do_nothing() {
         let headers = [&[("cookie", cookie.as_str())], headers].concat();
         served.ask("POST /api/approvals", &headers, Some(&decide))
     };
-    post(&[("origin", &ours)]).refused(404, "no approval");
+    post(&[("origin", &ours)]).refused(404, "unknown approval");
     post(&[]).refused(403, "own page");
     // Another program's page on this machine: the name is known, the place is not ours.
     post(&[("origin", "http://127.0.0.1:3000")]).refused(403, "own page");
@@ -168,8 +141,8 @@ fn a_page_from_elsewhere_can_do_nothing() {
     };
     assert_eq!(get(&[]).status, 200);
     get(&[("sec-fetch-site", "cross-site")]).refused(403, "own page");
-    get(&[("host", "evil.example")]).refused(403, "`evil.example` is not served here");
-    served.ask("GET /", &[("host", "evil.example")], None).refused(403, "is not served here");
+    get(&[("host", "evil.example")]).refused(403, "the host name `evil.example` is not allowed");
+    served.ask("GET /", &[("host", "evil.example")], None).refused(403, "is not allowed");
     let login = [("origin", "http://127.0.0.1:3000")];
     served
         .ask("POST /api/login", &login, Some(&json!({"code": "x"})))
@@ -209,7 +182,7 @@ fn oversized_and_invalid_requests_are_rejected() {
 fn an_address_that_is_taken_or_open_to_others_is_refused() {
     let world = World::new();
     let served = Served::start(&world);
-    world.run(&["up", "--listen", &served.host]).ended(1).says(&[
+    World::new().run(&["up", "--listen", &served.host]).ended(1).says(&[
         "cannot listen on",
         &served.host,
         "another program uses this port",

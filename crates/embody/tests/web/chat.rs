@@ -242,7 +242,7 @@ fn a_call_waits_for_approval_at_the_console() {
     assert!(approval["text"].as_str().unwrap().contains("See you at noon."));
     let word = |decision: &str| json!({"id": approval["id"], "decision": decision});
     assert_eq!(served.get("/api/approvals", &ann).json(), json!({"approvals": []}));
-    served.post("/api/approvals", &ann, &word("approve")).refused(404, "no approval");
+    served.post("/api/approvals", &ann, &word("approve")).refused(404, "unknown approval");
     served.post("/api/approvals", &operate, &word("perhaps")).refused(400, "unknown variant `perhaps`");
     let decided = served.post("/api/approvals", &operate, &word("approve")).json();
     assert_eq!(decided["decided_by"], "console");
@@ -257,7 +257,7 @@ fn the_owner_decides_about_everybodys_calls_that_are_left_to_the_console() {
     let world = reaching_others();
     let send = |to: &str| json!({"channel": "telegram", "to": to, "text": "Between us."});
     let rules = json!([
-        rule("said no to", 0, says("As they wish.")),
+        rule("owner denied the waiting call", 0, says("As they wish.")),
         rule("tell bob", 0, calls("send_message", send("4711"))),
         rule("tell bob", 1, says("It waits.")),
         rule("tell eve", 0, calls("send_message", send("4712"))),
@@ -292,7 +292,7 @@ fn the_owner_decides_about_everybodys_calls_that_are_left_to_the_console() {
     let word = |id: &Value| json!({"id": id, "decision": "deny"});
     for token in [&carl, &owners] {
         assert_eq!(served.get("/api/approvals?all=true", token).json(), json!({"approvals": []}));
-        served.post("/api/approvals", token, &word(&bobs)).refused(404, "no approval");
+        served.post("/api/approvals", token, &word(&bobs)).refused(404, "unknown approval");
     }
     // The owner sees the user of each approval, but none that the rules leave to other channels.
     let (cookie, ours) = (served.sign_in(&served.code), format!("http://{}", served.host));
@@ -303,7 +303,7 @@ fn the_owner_decides_about_everybodys_calls_that_are_left_to_the_console() {
     let waiting: Vec<_> = waiting["approvals"].as_array().unwrap().iter().collect();
     assert_eq!(waiting.len(), 1, "{waiting:?}");
     assert_eq!((&waiting[0]["id"], &waiting[0]["user"]), (&bobs, &json!("ann")));
-    decides(&eves).refused(404, "no approval");
+    decides(&eves).refused(404, "unknown approval");
     assert_eq!(decides(&bobs).json()["status"], "denied");
     assert_eq!((&result()["decision"], &result()["settled"]), (&json!("pending"), &json!("denied")));
     assert_eq!(seen(), json!({"approvals": []}));
@@ -440,7 +440,7 @@ fn another_users_prompt_has_nothing_of_the_owners_files() {
     assert!(!theirs.contains("Tea, not coffee"), "{theirs}");
     let failed = served.begin_post("/api/chat", &ann, &json!({"text": "hello", "task": "1"})).events();
     let failed = format!("{:?}", failed.last());
-    assert!(failed.contains("there is no task `1`") && !failed.contains("42"), "{failed}");
+    assert!(failed.contains("unknown task `1`") && !failed.contains("42"), "{failed}");
 }
 
 #[test]

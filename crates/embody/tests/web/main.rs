@@ -11,6 +11,7 @@
 mod access;
 mod chat;
 mod limits;
+mod openai;
 mod page;
 mod records;
 #[path = "../support/mod.rs"]

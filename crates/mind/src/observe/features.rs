@@ -5,7 +5,8 @@
 use serde_json::Value;
 
 use super::ObservedCall;
-use super::rule_matching::tokenizer::{fold, words};
+use embody_text::fold::{fold, words};
+use embody_text::secrets::names_secret;
 
 const MAX_LEAVES: usize = 256;
 const DEPTH_LIMIT: usize = 8;
@@ -249,21 +250,6 @@ const CONTENT: [&str; 16] = [
     "reason",
     "query",
 ];
-/// Words of a path that name a secret.
-const SECRET: [&str; 9] = ["key", "keys", "pin", "pwd", "pw", "otp", "auth", "cookie", "jwt"];
-/// The same, also as a part of a word.
-const SECRET_ANYWHERE: [&str; 9] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "secret",
-    "token",
-    "credential",
-    "apikey",
-    "authorization",
-];
-
 pub(super) fn role(key: &str, text: &str) -> Role {
     let key = words(key);
     let is = |list: &[&str]| {
@@ -283,15 +269,11 @@ pub(super) fn role(key: &str, text: &str) -> Role {
     if is(&ADDRESSING) || addresses() { Role::Addressing } else { Role::Other }
 }
 
-/// Whether a value must not appear in a reason.
-pub(super) fn is_secret(path: &str, key: &str) -> bool {
-    let named = |name: &str| {
-        let folded = fold(name);
-        SECRET_ANYWHERE.iter().any(|word| folded.contains(word))
-            || name_words(name).iter().any(|word| SECRET.contains(&word.as_str()))
-    };
-    // A path may be cut before its last word.
-    named(path) || named(key)
+/// Whether a value must not appear in a reason: also one that is only called a key. A path may be cut before its last word, so
+/// its key counts too.
+fn is_secret(path: &str, key: &str) -> bool {
+    let is_key = |name: &str| words(name).iter().any(|word| matches!(word.as_str(), "key" | "keys"));
+    [path, key].into_iter().any(|name| names_secret(name) || is_key(name))
 }
 
 const MAX_ADDRESS_CHARS: usize = 120;
@@ -420,7 +402,8 @@ mod tests {
 
     #[test]
     fn secrets_are_known_by_their_paths() {
-        for path in ["password", "db.userPassword", "apiKey", "auth.value", "headers.X-Access-Token", "pin[]"]
+        for path in
+            ["password", "db.userPassword", "apiKey", "auth.value", "headers.X-Access-Token", "pin[]", "key"]
         {
             assert!(is_secret(path, ""), "{path}");
         }

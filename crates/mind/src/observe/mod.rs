@@ -20,6 +20,7 @@ mod rule_matching;
 
 use embody_store::memories::MemorySearch;
 use embody_store::{Scope, Store};
+use embody_text::fold::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -27,7 +28,6 @@ use serde_json::{Map, Value};
 use self::features::CallFeatures;
 use self::features::{Role, address};
 use self::rule_matching::RuleMatches;
-use self::rule_matching::tokenizer::words;
 use crate::error::Result;
 use crate::{Caller, Mind, ZonedNow};
 

@@ -1,12 +1,12 @@
 //! Finds what somebody takes upon themselves or asks for. Refuses questions, negations, the past, what is only
 //! supposed, and what others are said to do.
 
+use embody_text::tokenize::Token;
 use jiff::{Timestamp, Zoned};
 
 use super::due_time::{self, DueTime};
 use super::openers::{Force, OpenerMatch, Party, find_openers};
-use super::sentences::{Sentence, Word, lower, reads_at};
-use super::sentences::{has, phrase};
+use super::sentences::{Sentence, has, is_after_break, lower, phrase, reads_at};
 
 const MOST: usize = 4;
 
@@ -40,46 +40,43 @@ pub(crate) fn find(sentence: &Sentence<'_>, now: &Zoned) -> Vec<CommitmentDraft>
 }
 
 /// Whether the sentence only supposes: `if it rains`, `maybe`, `I hope`.
-fn is_hypothetical(words: &[Word<'_>]) -> bool {
+fn is_hypothetical(words: &[Token<'_>]) -> bool {
     (0..words.len()).any(|at| match lower(words, at) {
         "if" | "wenn" | "falls" | "si" => !is_harmless_condition(words, at),
-        word if has("reporting", word) => at == 0 || !matches!(lower(words, at - 1), "i" | "i've" | "we"),
+        word if has("REPORTING", word) => at == 0 || !matches!(lower(words, at - 1), "i" | "i've" | "we"),
         _ => phrase("supposed", words, at).is_some(),
     })
 }
 
 /// `If that's okay` is courtesy, `check if` is a task.
-fn is_harmless_condition(words: &[Word<'_>], at: usize) -> bool {
+fn is_harmless_condition(words: &[Token<'_>], at: usize) -> bool {
     let back = |steps: usize| at.checked_sub(steps).map_or("", |place| lower(words, place));
     let is_task = matches!(back(1), "check" | "see" | "ask" | "confirm" | "verify" | "test")
         || (back(1) == "out" && back(2) == "find")
         || (matches!(back(1), "him" | "her" | "them") && back(2) == "ask");
     let rest = words.get(at + 1..).unwrap_or_default();
-    let is_courtesy = |word: &Word<'_>| {
-        matches!(word.lower.as_str(), "ok" | "okay" | "fine" | "alright" | "possible" | "please" | "like")
+    let is_courtesy = |word: &Token<'_>| {
+        matches!(word.word.as_str(), "ok" | "okay" | "fine" | "alright" | "possible" | "please" | "like")
     };
     is_task || rest.iter().take(4).any(is_courtesy) || back(1) == "s" || reads_at(words, at, "if needed")
 }
 
 fn read(
     sentence: &Sentence<'_>,
-    clause: &[Word<'_>],
+    clause: &[Token<'_>],
     opening: OpenerMatch,
     now: &Zoned,
 ) -> Option<CommitmentDraft> {
-    let is_tag = |last: &Word<'_>| last.after_break && has("tags", &last.lower);
+    let is_tag = |last: &Token<'_>| is_after_break(last) && has("TAGS", &last.word);
     if sentence.is_question && opening.who != Party::Listener && !sentence.words.last().is_some_and(is_tag) {
         return None;
     }
     // `How can you`, `the day when I'll`: a clause that belongs to another.
-    let begin = (0..=opening.start)
-        .rev()
-        .find(|at| clause.get(*at).is_some_and(|word| word.after_break))
-        .unwrap_or(0);
+    let begin = (0..=opening.start).rev().find(|at| clause.get(*at).is_some_and(is_after_break)).unwrap_or(0);
     let before = clause.get(begin..opening.start).unwrap_or_default();
-    let is_asking = |word: &Word<'_>| {
+    let is_asking = |word: &Token<'_>| {
         matches!(
-            word.lower.as_str(),
+            word.word.as_str(),
             "how" | "what" | "when" | "who" | "why" | "where" | "whether" | "that" | "until"
         )
     };
@@ -87,7 +84,7 @@ fn read(
         return None;
     }
     let mut verb = opening.content_start;
-    while has("adverbs", lower(clause, verb)) || reads_at(clause, verb, "try to") {
+    while has("ADVERBS", lower(clause, verb)) || reads_at(clause, verb, "try to") {
         verb += 1;
     }
     if is_negated(clause, opening, verb) {
@@ -102,20 +99,20 @@ fn read(
     (!text.is_empty()).then(|| CommitmentDraft { who: opening.who, text, due: when.map(|when| when.due) })
 }
 
-fn is_negated(clause: &[Word<'_>], opening: OpenerMatch, verb: usize) -> bool {
-    if has("negations", lower(clause, verb)) {
+fn is_negated(clause: &[Token<'_>], opening: OpenerMatch, verb: usize) -> bool {
+    if has("NEGATIONS", lower(clause, verb)) {
         return true;
     }
     // German and French put it behind the verb, Spanish before it.
     let behind = clause.get(verb..).unwrap_or_default();
-    let is_behind = |word: &Word<'_>| {
-        has("negations", &word.lower) && !matches!(word.lower.as_str(), "no" | "not" | "never")
+    let is_behind = |word: &Token<'_>| {
+        has("NEGATIONS", &word.word) && !matches!(word.word.as_str(), "no" | "not" | "never")
     };
     let before = opening.start.checked_sub(1).map_or("", |place| lower(clause, place));
     behind.iter().any(is_behind) || matches!(before, "no" | "nunca" | "not" | "don't" | "never" | "didn't")
 }
 
-fn binds(clause: &[Word<'_>], opening: OpenerMatch, verb: usize, when: Option<&DueTime>) -> bool {
+fn binds(clause: &[Token<'_>], opening: OpenerMatch, verb: usize, when: Option<&DueTime>) -> bool {
     let (word, next) = (lower(clause, verb), lower(clause, verb + 1));
     let is_limit = when.is_some_and(|when| when.is_limit);
     if opening.kept == 0
@@ -127,19 +124,19 @@ fn binds(clause: &[Word<'_>], opening: OpenerMatch, verb: usize, when: Option<&D
     }
     match opening.force {
         // `Remind me what that was` is a question.
-        Force::Reminder => !has("questions", lower(clause, opening.content_start)),
+        Force::Reminder => !has("QUESTIONS", lower(clause, opening.content_start)),
         Force::Promise => true,
         Force::Dated if opening.who == Party::Listener && reads_at(clause, verb, "remind me") => true,
         Force::Plan => when.is_some() || is_weighty(clause, verb),
         Force::Limited => is_limit,
-        Force::Dated if opening.who == Party::Listener && has("at once", word) => is_limit,
+        Force::Dated if opening.who == Party::Listener && has("AT_ONCE", word) => is_limit,
         // `We must have`, `I should have`: about what was.
         Force::Dated => when.is_some() && !(word == "have" && next.ends_with("ed")),
     }
 }
 
 /// `I'm going to Paris`, `to the gym`, `to bed`.
-fn is_place(clause: &[Word<'_>], verb: usize) -> bool {
+fn is_place(clause: &[Token<'_>], verb: usize) -> bool {
     let is_after_to = verb > 0 && lower(clause, verb - 1) == "to";
     let is_name = clause.get(verb).is_some_and(|word| word.text.starts_with(char::is_uppercase));
     (is_after_to && is_name)
@@ -158,26 +155,26 @@ fn is_idle(word: &str, next: &str, is_limit: bool) -> bool {
         // To check something out is to have a look at it some day.
         "check" => matches!(next, "it" | "them" | "that" | "this" | "those" | "these" | "out") && !is_limit,
         "take" => !matches!(next, "care" | "it" | "the" | "my" | "out" | "you" | "them") && !is_limit,
-        _ => has("idle", word) || (has("idle without limit", word) && !is_limit),
+        _ => has("IDLE", word) || (has("IDLE_WITHOUT_LIMIT", word) && !is_limit),
     }
 }
 
 /// A deed that others wait for, or something done to a certain thing: `water the plants`.
-fn is_weighty(clause: &[Word<'_>], verb: usize) -> bool {
+fn is_weighty(clause: &[Token<'_>], verb: usize) -> bool {
     let is_certain = matches!(lower(clause, verb + 1), "the" | "your" | "our" | "his" | "her" | "my");
     let word = lower(clause, verb);
-    is_deed(word) || phrase("weighty", clause, verb).is_some() || (is_certain && !has("vague", word))
+    is_deed(word) || phrase("weighty", clause, verb).is_some() || (is_certain && !has("VAGUE", word))
 }
 
 fn is_deed(word: &str) -> bool {
     let base = word.strip_suffix("ing").unwrap_or(word);
-    has("deeds", word) || has("deeds", base) || has("deeds", &format!("{base}e"))
+    has("DEEDS", word) || has("DEEDS", base) || has("DEEDS", &format!("{base}e"))
 }
 
 /// The matter in the words of whoever said it, without its time.
 fn commitment_text(
     sentence: &Sentence<'_>,
-    clause: &[Word<'_>],
+    clause: &[Token<'_>],
     begin: usize,
     when: Option<&DueTime>,
 ) -> String {
@@ -193,7 +190,7 @@ fn commitment_text(
         };
         text.push_str(between);
         text.push_str(word.text);
-        last = Some(word.end);
+        last = Some(word.end());
     }
     for tail in [" and", " so", " but", " please", " ok", " okay", " und", " bitte"] {
         let cut = text.trim_end_matches([',', ' ']);

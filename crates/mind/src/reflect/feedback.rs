@@ -3,8 +3,9 @@
 //! The owner's own sentence becomes the line of a proposal; only a complaint (`too long`) is turned into the wish it is.
 //! What is asked for one occasion only (`answer this mail in German`) is no standing wish.
 
-use super::sentences::{Sentence, Word, lower, reads_at};
-use super::sentences::{has, phrase};
+use embody_text::tokenize::Token;
+
+use super::sentences::{Sentence, has, lower, phrase, reads_at};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FeedbackContext {
@@ -42,7 +43,7 @@ pub(crate) fn find(sentence: &Sentence<'_>, setting: FeedbackContext) -> Option<
 }
 
 /// What stands before the wish: `please`, `could you`, `you should`.
-fn courtesy(words: &[Word<'_>]) -> usize {
+fn courtesy(words: &[Token<'_>]) -> usize {
     let mut at = 0;
     while let Some(length) = phrase("courtesy", words, at) {
         at += length;
@@ -50,7 +51,7 @@ fn courtesy(words: &[Word<'_>]) -> usize {
     at
 }
 
-fn complaint(words: &[Word<'_>]) -> Option<&'static str> {
+fn complaint(words: &[Token<'_>]) -> Option<&'static str> {
     const COMPLAINTS: [(&str, &str); 9] = [
         ("too long", "Keep answers shorter."),
         ("too wordy", "Keep answers shorter."),
@@ -67,75 +68,75 @@ fn complaint(words: &[Word<'_>]) -> Option<&'static str> {
 }
 
 /// `call me Ann`, `my name is Ann, not Anna`.
-fn is_name(words: &[Word<'_>]) -> bool {
+fn is_name(words: &[Token<'_>]) -> bool {
     let Some(length) = phrase("naming", words, 0) else { return false };
     let rest = words.get(length..).unwrap_or_default();
-    let is_called = |word: &Word<'_>| {
+    let is_called = |word: &Token<'_>| {
         word.text.starts_with(char::is_uppercase)
-            || matches!(word.lower.as_str(), "sir" | "madam" | "boss" | "mate" | "dude")
+            || matches!(word.word.as_str(), "sir" | "madam" | "boss" | "mate" | "dude")
     };
     let is_named = rest.first().is_some_and(is_called) && rest.len() <= 4;
-    let is_correction = !reads_at(words, 0, "my name is") || rest.iter().any(|word| word.lower == "not");
+    let is_correction = !reads_at(words, 0, "my name is") || rest.iter().any(|word| word.word == "not");
     // `Call me Friday` is an appointment.
     let is_time = rest.iter().any(|word| {
-        matches!(word.lower.as_str(), "on" | "at" | "when" | "if" | "back")
-            || (has("empty", &word.lower) && word.lower != "not")
+        matches!(word.word.as_str(), "on" | "at" | "when" | "if" | "back")
+            || (has("EMPTY", &word.word) && word.word != "not")
     });
     is_named && is_correction && !is_time
 }
 
 /// `shorter answers`, `less jargon`, `no more tables`: a wish without a verb.
-fn is_short(words: &[Word<'_>]) -> bool {
+fn is_short(words: &[Token<'_>]) -> bool {
     let is_measure = phrase("measures", words, 0).is_some() || (lower(words, 0) == "no" && words.len() <= 3);
     is_measure && words.len() <= 6 && speaks_of_style(words)
 }
 
-fn prefers(words: &[Word<'_>]) -> bool {
+fn prefers(words: &[Token<'_>]) -> bool {
     phrase("preferences", words, 0).is_some() && speaks_of_style(words)
 }
 
 /// An order that says itself that it lasts: `always`, `never`, `from now on`.
-fn is_lasting(words: &[Word<'_>]) -> bool {
+fn is_lasting(words: &[Token<'_>]) -> bool {
     let lasts = (0..words.len()).any(|at| phrase("lasting", words, at).is_some());
     let is_for_me =
-        words.iter().any(|word| matches!(word.lower.as_str(), "me" | "my" | "mir" | "mich" | "moi"));
+        words.iter().any(|word| matches!(word.word.as_str(), "me" | "my" | "mir" | "mich" | "moi"));
     lasts
         && phrase("idioms", words, 0).is_none()
-        && !has("persons", lower(words, 0))
+        && !has("PERSONS", lower(words, 0))
         && (opens_lasting(words) || (is_order(words) && (is_for_me || speaks_of_style(words))))
 }
 
 /// `From now on, …` and `always …` with something that an assistant does. `Always happy to help` is none of it.
-fn opens_lasting(words: &[Word<'_>]) -> bool {
+fn opens_lasting(words: &[Token<'_>]) -> bool {
     let Some(length) = phrase("lasting openers", words, 0) else { return false };
     let Some(rest) = words.get(length..) else { return false };
     let next = lower(rest, 0);
-    has("deeds", next)
-        || has("style", next)
+    has("DEEDS", next)
+        || has("STYLE", next)
         || (is_order(rest)
             && (speaks_of_style(rest)
-                || rest.iter().any(|word| matches!(word.lower.as_str(), "me" | "my" | "your" | "before"))))
+                || rest.iter().any(|word| matches!(word.word.as_str(), "me" | "my" | "your" | "before"))))
 }
 
 /// An order about the manner of answering, not about a single thing.
-fn is_manner(words: &[Word<'_>]) -> bool {
+fn is_manner(words: &[Token<'_>]) -> bool {
     if !is_order(words) || !speaks_of_style(words) || phrase("idioms", words, 0).is_some() {
         return false;
     }
     let to_me = ["write to me", "talk to me", "speak to me"].iter().any(|phrase| reads_at(words, 0, phrase));
     let is_refusal = matches!(lower(words, 0), "don't" | "stop" | "avoid" | "quit");
     // `Answer Bob in German` is for Bob.
-    let is_name = |word: &Word<'_>| word.text.starts_with(char::is_uppercase) && !has("style", &word.lower);
-    let is_single = |word: &Word<'_>| has("single", &word.lower) || is_name(word);
+    let is_name = |word: &Token<'_>| word.text.starts_with(char::is_uppercase) && !has("STYLE", &word.word);
+    let is_single = |word: &Token<'_>| has("SINGLE", &word.word) || is_name(word);
     is_refusal || !words.iter().skip(if to_me { 3 } else { 1 }).any(is_single)
 }
 
-fn is_order(words: &[Word<'_>]) -> bool {
+fn is_order(words: &[Token<'_>]) -> bool {
     phrase("orders", words, 0).is_some()
 }
 
-fn speaks_of_style(words: &[Word<'_>]) -> bool {
-    words.iter().any(|word| has("style", &word.lower))
+fn speaks_of_style(words: &[Token<'_>]) -> bool {
+    words.iter().any(|word| has("STYLE", &word.word))
 }
 
 /// The wish as a line: without courtesy, with a capital letter and a full stop.

@@ -22,19 +22,18 @@ use embody_store::commitments::{Commitment, CommitmentStatus, NewCommitment};
 use embody_store::instructions::Instructions;
 use embody_store::mind_log::{NewLogEntry, NewReflection};
 use embody_store::proposals::NewProposal;
+use embody_text::fold::fold;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::feedback::FeedbackContext;
 use self::openers::Party;
-pub use self::outcome::ProposalDecision;
 pub use self::outcome::{Noted, Reflection, Related};
 use self::resolution::ResolutionKind;
-use self::sentences::{Sentence, sentences};
+use self::sentences::{Sentence, read};
 use crate::error::{Error, Result};
-use crate::{Caller, Mind, Trust, ZonedNow, quarantine};
+use crate::{Caller, Mind, Trust, ZonedNow, proposals, quarantine};
 
-pub(crate) use self::sentences::fold;
 pub(crate) use self::sentences::keywords;
 
 const MAX_NOTED: usize = 8;
@@ -159,7 +158,7 @@ fn find_all(
     let mut findings = Findings::default();
     let mut lines = Vec::new();
     let matters: Vec<BTreeSet<String>> = open.iter().map(|open| keywords(&open.said.text)).collect();
-    for sentence in sentences(text) {
+    for sentence in read(text) {
         let settled = resolution::find(&sentence).into_iter().find_map(|closing| {
             let place = resolution::match_open(&closing, &matters)?;
             open.get(place).map(|there| (closing, there))
@@ -181,7 +180,7 @@ fn find_all(
         findings.commitments.extend(commitments(&sentence, speaker, now));
     }
     findings.commitments.truncate(MAX_NOTED);
-    findings.proposals.extend(outcome::draft(lines, instructions));
+    findings.proposals.extend(proposals::draft(lines, instructions));
     findings
 }
 

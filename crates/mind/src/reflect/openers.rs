@@ -1,10 +1,8 @@
-//! Where people take something upon themselves or ask for it: the phrases of `openers.txt`, and verbs that need none.
+//! Where people take something upon themselves or ask for it: the lists of openers in `words.txt`, and verbs that need none.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
+use embody_text::tokenize::Token;
 
-use super::sentences::has;
-use super::sentences::{Word, lower};
+use super::sentences::{has, is_after_break, lower, phrase_of};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Party {
@@ -27,49 +25,17 @@ pub(crate) enum Force {
     Limited,
 }
 
-#[derive(Debug)]
-struct Opener {
-    words: Vec<&'static str>,
-    who: Party,
-    force: Force,
-    /// How many of its last words belong to the matter.
-    kept: usize,
-}
-
-static OPENERS: LazyLock<HashMap<&str, Vec<Opener>>> = LazyLock::new(|| {
-    let mut by_first: HashMap<&str, Vec<Opener>> = HashMap::new();
-    for line in include_str!("openers.txt").lines().filter(|line| !line.starts_with('#')) {
-        let Some((heading, phrases)) = line.split_once(':') else { continue };
-        for phrase in phrases.split(',') {
-            let Some(opener) = Opener::parse(heading, phrase.trim()) else { continue };
-            by_first.entry(opener.words.first().copied().unwrap_or_default()).or_default().push(opener);
-        }
-    }
-    by_first
-});
-
-impl Opener {
-    fn parse(heading: &str, phrase: &'static str) -> Option<Self> {
-        let (who, force) = heading.split_once(' ')?;
-        let who = match who {
-            "speaker" => Party::Speaker,
-            "listener" => Party::Listener,
-            "both" => Party::Both,
-            _ => return None,
-        };
-        let force = match force {
-            "promise" => Force::Promise,
-            "reminder" => Force::Reminder,
-            "plan" => Force::Plan,
-            "dated" => Force::Dated,
-            "limited" => Force::Limited,
-            _ => return None,
-        };
-        let kept = phrase.split_once("| ").map_or(0, |(_, kept)| kept.split(' ').count());
-        let words: Vec<&str> = phrase.split(' ').filter(|word| *word != "|").collect();
-        Some(Self { words, who, force, kept })
-    }
-}
+/// The lists of openers in `words.txt`, by who takes it upon themselves and how far it binds.
+const OPENERS: [(&str, Party, Force); 8] = [
+    ("speaker plan", Party::Speaker, Force::Plan),
+    ("speaker promise", Party::Speaker, Force::Promise),
+    ("speaker limited", Party::Speaker, Force::Limited),
+    ("speaker dated", Party::Speaker, Force::Dated),
+    ("both dated", Party::Both, Force::Dated),
+    ("listener reminder", Party::Listener, Force::Reminder),
+    ("listener dated", Party::Listener, Force::Dated),
+    ("listener limited", Party::Listener, Force::Limited),
+];
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenerMatch {
@@ -82,7 +48,7 @@ pub(super) struct OpenerMatch {
 }
 
 /// The openings of a sentence, from left to right.
-pub(super) fn find_openers(words: &[Word<'_>]) -> Vec<OpenerMatch> {
+pub(super) fn find_openers(words: &[Token<'_>]) -> Vec<OpenerMatch> {
     let mut found: Vec<OpenerMatch> = Vec::new();
     let mut at = 0;
     while at < words.len() {
@@ -99,27 +65,20 @@ pub(super) fn find_openers(words: &[Word<'_>]) -> Vec<OpenerMatch> {
     found
 }
 
-fn by_words(words: &[Word<'_>], at: usize) -> Option<OpenerMatch> {
-    let stands = |opener: &&Opener| {
-        opener.words.iter().enumerate().all(|(offset, word)| lower(words, at + offset) == *word)
-    };
-    let standing = OPENERS.get(lower(words, at))?.iter().filter(stands);
-    standing.max_by_key(|opener| opener.words.len()).map(|opener| OpenerMatch {
-        start: at,
-        content_start: at + opener.words.len(),
-        kept: opener.kept,
-        who: opener.who,
-        force: opener.force,
-    })
+fn by_words(words: &[Token<'_>], at: usize) -> Option<OpenerMatch> {
+    let kind = |name: &str| OPENERS.iter().find(|(list, ..)| *list == name);
+    let opener = phrase_of(words, at, |name| kind(name).is_some())?;
+    let &(_, who, force) = kind(&opener.name)?;
+    Some(OpenerMatch { start: at, content_start: at + opener.words.len(), kept: opener.kept, who, force })
 }
 
 /// Verbs that open by themselves: an order, and the forms of other languages that need no little words.
-fn by_verb(words: &[Word<'_>], at: usize) -> Option<OpenerMatch> {
+fn by_verb(words: &[Token<'_>], at: usize) -> Option<OpenerMatch> {
     let word = lower(words, at);
     let opening =
         |verb: usize, who, force| OpenerMatch { start: at, content_start: verb, kept: 0, who, force };
     let begins = begins_clause(words, at);
-    if begins && has("deeds", word) && !matches!(lower(words, at + 1), "is" | "was" | "from" | "") {
+    if begins && has("DEEDS", word) && !matches!(lower(words, at + 1), "is" | "was" | "from" | "") {
         return Some(opening(at, Party::Listener, Force::Dated));
     }
     if at == 0 && ((word.len() > 5 && word.ends_with("ons")) || word.ends_with("emos")) {
@@ -130,10 +89,10 @@ fn by_verb(words: &[Word<'_>], at: usize) -> Option<OpenerMatch> {
     }
     let is_clitic = begins && matches!(word, "te" | "se" | "lo" | "la" | "le" | "les" | "os");
     if is_clitic || matches!(word, "je" | "j") {
-        let verb = (at + 1..at + 4).find(|place| !has("pronouns", lower(words, *place)))?;
+        let verb = (at + 1..at + 4).find(|place| !has("PRONOUNS", lower(words, *place)))?;
         return by_ending(words.get(verb)?).map(|force| opening(verb, Party::Speaker, force));
     }
-    if begins && word.ends_with('o') && has("present for future", word) {
+    if begins && word.ends_with('o') && has("PRESENT_FOR_FUTURE", word) {
         return Some(opening(at, Party::Speaker, Force::Dated));
     }
     let is_spanish_future =
@@ -142,8 +101,8 @@ fn by_verb(words: &[Word<'_>], at: usize) -> Option<OpenerMatch> {
 }
 
 /// `Ich schicke es morgen`, `morgen schicke ich es`: the present, which a time makes the future.
-fn german(words: &[Word<'_>], at: usize) -> Option<OpenerMatch> {
-    let is_deed = |verb: &str| verb.len() > 3 && verb.ends_with('e') && !has("german idle", verb);
+fn german(words: &[Token<'_>], at: usize) -> Option<OpenerMatch> {
+    let is_deed = |verb: &str| verb.len() > 3 && verb.ends_with('e') && !has("GERMAN_IDLE", verb);
     let opening = |start, content_start| OpenerMatch {
         start,
         content_start,
@@ -159,34 +118,22 @@ fn german(words: &[Word<'_>], at: usize) -> Option<OpenerMatch> {
 }
 
 /// The future of French and Spanish, by its ending.
-fn by_ending(word: &Word<'_>) -> Option<Force> {
-    if (word.lower.ends_with("rai") && word.lower.len() > 4) || word.text.ends_with("ré") {
+fn by_ending(word: &Token<'_>) -> Option<Force> {
+    if (word.word.ends_with("rai") && word.word.len() > 4) || word.text.ends_with("ré") {
         return Some(Force::Promise);
     }
-    has("present for future", &word.lower).then_some(Force::Dated)
+    has("PRESENT_FOR_FUTURE", &word.word).then_some(Force::Dated)
 }
 
 /// Whether only small talk and times stand between the last break and here.
-fn begins_clause(words: &[Word<'_>], at: usize) -> bool {
+fn begins_clause(words: &[Token<'_>], at: usize) -> bool {
     for place in (0..at).rev() {
-        if words.get(place + 1).is_some_and(|word| word.after_break) {
+        if words.get(place + 1).is_some_and(is_after_break) {
             return true;
         }
-        if !has("small talk", lower(words, place)) {
+        if !has("SMALL_TALK", lower(words, place)) {
             return false;
         }
     }
     true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::OPENERS;
-
-    #[test]
-    fn every_phrase_of_the_table_is_read() {
-        let lines = include_str!("openers.txt").lines().filter(|line| !line.starts_with('#'));
-        let phrases: usize = lines.map(|line| line.split(',').count()).sum();
-        assert_eq!(OPENERS.values().map(Vec::len).sum::<usize>(), phrases);
-    }
 }

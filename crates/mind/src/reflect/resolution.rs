@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::sentences::{Sentence, Word, lower, reads_at};
-use super::sentences::{base_of_past, normalize_word, stem};
-use super::sentences::{has, phrase};
+use embody_text::tokenize::Token;
+
+use super::sentences::{
+    Sentence, base_of_past, has, is_after_break, lower, normalize_word, phrase, reads_at, stem,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResolutionKind {
@@ -28,12 +30,12 @@ pub(crate) fn find(sentence: &Sentence<'_>) -> Vec<Resolution> {
         return Vec::new();
     }
     let small =
-        sentence.words.iter().take_while(|word| has("small talk", &word.lower) && !is_opening(word)).count();
+        sentence.words.iter().take_while(|word| has("SMALL_TALK", &word.word) && !is_opening(word)).count();
     let words = sentence.words.get(small..).unwrap_or_default();
     if let Some(dropped) = dropped(words) {
         return vec![dropped];
     }
-    if words.iter().any(|word| has("unsettled", &word.lower)) {
+    if words.iter().any(|word| has("UNSETTLED", &word.word)) {
         return Vec::new();
     }
     bare(words).into_iter().chain(by_me(words)).chain(passive(words)).chain(with(words)).collect()
@@ -63,25 +65,25 @@ impl Resolution {
 }
 
 /// `Just` may open the sentence that settles something.
-fn is_opening(word: &Word<'_>) -> bool {
-    matches!(word.lower.as_str(), "just" | "good")
+fn is_opening(word: &Token<'_>) -> bool {
+    matches!(word.word.as_str(), "just" | "good")
 }
 
-fn about(words: &[Word<'_>]) -> BTreeSet<String> {
-    words.iter().filter_map(|word| normalize_word(&word.lower)).collect()
+fn about(words: &[Token<'_>]) -> BTreeSet<String> {
+    words.iter().filter_map(|word| normalize_word(&word.word)).collect()
 }
 
 /// The words until the next comma or the like.
-fn until_break<'w, 't>(words: &'w [Word<'t>]) -> &'w [Word<'t>] {
-    let end = words.iter().skip(1).position(|word| word.after_break).map_or(words.len(), |place| place + 1);
+fn until_break<'w, 't>(words: &'w [Token<'t>]) -> &'w [Token<'t>] {
+    let end = words.iter().skip(1).position(is_after_break).map_or(words.len(), |place| place + 1);
     words.get(..end).unwrap_or(words)
 }
 
 /// `forget about the invoice`, `never mind the flights`, `you don't need to remind me to call`.
-fn dropped(words: &[Word<'_>]) -> Option<Resolution> {
+fn dropped(words: &[Token<'_>]) -> Option<Resolution> {
     let rest = words.get(phrase("drops", words, 0)?..)?;
     // `Forget it, I'll send it anyway` takes something upon itself.
-    if rest.iter().any(|word| has("unsettled", &word.lower)) {
+    if rest.iter().any(|word| has("UNSETTLED", &word.word)) {
         return None;
     }
     let about = about(until_break(rest));
@@ -89,14 +91,14 @@ fn dropped(words: &[Word<'_>]) -> Option<Resolution> {
 }
 
 /// `done`, and nothing else.
-fn bare(words: &[Word<'_>]) -> Option<Resolution> {
+fn bare(words: &[Token<'_>]) -> Option<Resolution> {
     let is_bare = phrase("done", words, 0) == Some(words.len());
     is_bare.then(|| Resolution::new(ResolutionKind::Done, BTreeSet::new(), None))
 }
 
 /// `I sent the report`, `I've already booked it`, `ich habe die Rechnung bezahlt`.
-fn by_me(words: &[Word<'_>]) -> Vec<Resolution> {
-    let is_start = |at: &usize| *at == 0 || words.get(*at).is_some_and(|word| word.after_break);
+fn by_me(words: &[Token<'_>]) -> Vec<Resolution> {
+    let is_start = |at: &usize| *at == 0 || words.get(*at).is_some_and(is_after_break);
     let mine = (0..words.len()).filter(is_start).filter_map(|start| {
         let mut verb = start;
         match lower(words, start) {
@@ -122,21 +124,20 @@ fn by_me(words: &[Word<'_>]) -> Vec<Resolution> {
 }
 
 /// `The rent is paid`, `the flights have been booked`.
-fn passive(words: &[Word<'_>]) -> Option<Resolution> {
-    let is = words
-        .iter()
-        .position(|word| matches!(word.lower.as_str(), "is" | "are" | "been" | "was" | "were"))?;
+fn passive(words: &[Token<'_>]) -> Option<Resolution> {
+    let is =
+        words.iter().position(|word| matches!(word.word.as_str(), "is" | "are" | "been" | "was" | "were"))?;
     let verb = is + 1 + usize::from(matches!(lower(words, is + 1), "now" | "already" | "finally"));
     let action = base_of_past(lower(words, verb))?;
     let subject = words.get(..is)?;
     // `Call me when you are done` is an order, and nobody's report.
-    let is_clause = |word: &Word<'_>| {
+    let is_clause = |word: &Token<'_>| {
         matches!(
-            word.lower.as_str(),
+            word.word.as_str(),
             "when" | "once" | "until" | "that" | "because" | "you" | "who" | "what" | "how" | "before"
         )
     };
-    if subject.iter().any(is_clause) || has("deeds", lower(words, 0)) {
+    if subject.iter().any(is_clause) || has("DEEDS", lower(words, 0)) {
         return None;
     }
     let about = about(subject);
@@ -145,7 +146,7 @@ fn passive(words: &[Word<'_>]) -> Option<Resolution> {
 }
 
 /// `done with the report`.
-fn with(words: &[Word<'_>]) -> Option<Resolution> {
+fn with(words: &[Token<'_>]) -> Option<Resolution> {
     let starts = |at: &usize| reads_at(words, *at, "done with") || reads_at(words, *at, "finished with");
     let at = (0..words.len().min(4)).find(starts)?;
     let about = about(words.get(at + 2..)?);

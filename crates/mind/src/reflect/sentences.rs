@@ -1,131 +1,105 @@
-//! A text as sentences of words. Also the word lists (`lexicon.txt`) and the
-//! keywords of a sentence, by which `I sent it to Bob` and `send it to Bob` are alike.
+//! A text as sentences of words, with the meanings of `words.txt`, and the keywords of a sentence, by which `I sent it to Bob`
+//! and `send it to Bob` are alike.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-pub(crate) use embody_text::fold::fold;
-use embody_text::tokenize::{Gap, Options, Quote, tokenize};
+use embody_text::fold::fold;
+use embody_text::rules::{Phrase, RuleSet};
+use embody_text::tokenize::{Gap, Options, Quote, Token, tokenize};
 
 const MAX_SENTENCES: usize = 1000;
 const MAX_WORDS: usize = 120;
 
+const WORDS: Options = Options { apostrophes: true, numbers: true, lines: true, ..Options::PLAIN };
+
+static RULES: LazyLock<RuleSet> = LazyLock::new(|| RuleSet::parse(&[include_str!("words.txt")]));
+
 #[derive(Clone, Debug)]
 pub(crate) struct Sentence<'t> {
     pub(crate) text: &'t str,
-    pub(crate) words: Vec<Word<'t>>,
+    /// Each with its place in this sentence.
+    pub(crate) words: Vec<Token<'t>>,
     pub(crate) is_question: bool,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct Word<'t> {
-    pub(crate) text: &'t str,
-    /// In small letters without accents, with a straight apostrophe.
-    pub(crate) lower: String,
-    /// Where it begins and ends in its sentence, in bytes.
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-    /// Whether a comma, a dash or the like stands before it.
-    pub(crate) after_break: bool,
-}
-
 /// The sentences of a text, without quotations, quoted lines and code.
-pub(crate) fn sentences(text: &str) -> Vec<Sentence<'_>> {
-    let options = Options { apostrophes: true, numbers: true, lines: true, ..Options::default() };
-    let doc = tokenize(text, options);
-    let read = |sentence: &embody_text::tokenize::Sentence| {
-        let begin = sentence.bytes.start;
-        let mut words: Vec<Word<'_>> = Vec::new();
-        let mut after_quotation = false;
+pub(crate) fn read(text: &str) -> Vec<Sentence<'_>> {
+    let doc = tokenize(text, WORDS);
+    let sentence = |sentence: &embody_text::tokenize::Sentence| {
+        let mut words: Vec<Token<'_>> = Vec::new();
+        let mut is_after_quotation = false;
         for token in doc.tokens.get(sentence.tokens.clone())?.iter().take(MAX_WORDS) {
-            if token.quote != Quote::None {
-                after_quotation = true;
-                continue;
+            if token.quote == Quote::None {
+                let gap = match () {
+                    () if is_after_quotation => Gap::Soft,
+                    () if words.is_empty() => Gap::Space,
+                    () => token.gap,
+                };
+                words.push(Token { start: token.start - sentence.bytes.start, gap, ..token.clone() });
             }
-            words.push(Word {
-                text: token.text,
-                lower: token.word.clone(),
-                start: token.start - begin,
-                end: token.end() - begin,
-                after_break: !words.is_empty() && token.gap >= Gap::Soft || after_quotation,
-            });
-            after_quotation = false;
+            is_after_quotation = token.quote != Quote::None;
         }
         let text = text.get(sentence.bytes.clone())?;
         let is_question = sentence.ending == Some('?');
         (!words.is_empty()).then_some(Sentence { text, words, is_question })
     };
-    doc.sentences.iter().take(MAX_SENTENCES).filter_map(read).collect()
+    doc.sentences.iter().take(MAX_SENTENCES).filter_map(sentence).collect()
 }
 
 /// The small form of the word at this place; empty beyond the end.
-pub(crate) fn lower<'w>(words: &'w [Word<'_>], index: usize) -> &'w str {
-    words.get(index).map_or("", |word| word.lower.as_str())
+pub(crate) fn lower<'w>(words: &'w [Token<'_>], index: usize) -> &'w str {
+    words.get(index).map_or("", |token| token.word.as_str())
 }
 
-pub(crate) fn reads_at(words: &[Word<'_>], index: usize, phrase: &str) -> bool {
+/// Whether a comma, a dash, a quotation or the like stands before a word.
+pub(crate) fn is_after_break(token: &Token<'_>) -> bool {
+    token.gap >= Gap::Soft
+}
+
+pub(crate) fn reads_at(words: &[Token<'_>], index: usize, phrase: &str) -> bool {
     phrase.split(' ').enumerate().all(|(offset, word)| lower(words, index + offset) == word)
 }
 
-const TEXT: &str = include_str!("lexicon.txt");
-
-/// The words and phrases of a group; phrases also by their first word, so that asking costs the same however many there are.
-#[derive(Default)]
-struct Group {
-    all: HashSet<&'static str>,
-    by_first: HashMap<&'static str, Vec<&'static str>>,
+/// Whether a word is of a class of `words.txt`.
+pub(crate) fn has(class: &str, word: &str) -> bool {
+    RULES.lexicon.lookup(word).has(RULES.lexicon.class(class))
 }
 
-static GROUPS: LazyLock<HashMap<&'static str, Group>> = LazyLock::new(|| {
-    let mut groups: HashMap<&str, Group> = HashMap::new();
-    let mut name = "";
-    for line in TEXT.lines().map(|line| line.split_once('#').map_or(line, |(before, _)| before).trim()) {
-        if let Some(heading) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            name = heading;
-            continue;
-        }
-        for entry in line.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-            let group = groups.entry(name).or_default();
-            group.all.insert(entry);
-            group.by_first.entry(entry.split(' ').next().unwrap_or(entry)).or_default().push(entry);
-        }
-    }
-    groups
-});
-
-static IRREGULAR: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
-    let pairs = GROUPS.get("irregular").into_iter().flat_map(|group| &group.all);
-    pairs.filter_map(|pair| pair.split_once(' ')).collect()
-});
-
-pub(crate) fn has(group: &str, word: &str) -> bool {
-    GROUPS.get(group).is_some_and(|group| group.all.contains(word))
+/// How many words the longest phrase of the list has that stands here.
+pub(crate) fn phrase(list: &str, words: &[Token<'_>], at: usize) -> Option<usize> {
+    phrase_of(words, at, |name| name == list).map(|phrase| phrase.words.len())
 }
 
-/// How many words the longest phrase of the group has that stands here; nothing if none does.
-pub(crate) fn phrase(group: &str, words: &[Word<'_>], at: usize) -> Option<usize> {
-    let phrases = GROUPS.get(group)?.by_first.get(lower(words, at))?.iter();
-    phrases.filter(|phrase| reads_at(words, at, phrase)).map(|phrase| phrase.split(' ').count()).max()
+/// The longest phrase of the lists that stands here.
+pub(crate) fn phrase_of(
+    words: &[Token<'_>],
+    at: usize,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Option<&'static Phrase> {
+    RULES.phrase(words.get(at..)?, is_wanted)
 }
 
-pub(crate) fn irregular(word: &str) -> Option<&'static str> {
-    IRREGULAR.get(word).copied()
+/// The verb of a past form: `send` for `sent`.
+fn irregular(word: &str) -> Option<&'static str> {
+    let forms = RULES.phrases_starting_with(word).iter().find(|phrase| phrase.name == "irregular")?;
+    forms.words.get(1).map(String::as_str)
 }
 
 /// The words that matter in a text, as they are compared.
 pub(crate) fn keywords(text: &str) -> BTreeSet<String> {
-    let sentences = sentences(text);
+    let sentences = read(text);
     sentences
         .iter()
         .flat_map(|sentence| &sentence.words)
-        .filter_map(|word| normalize_word(&word.lower))
+        .filter_map(|word| normalize_word(&word.word))
         .collect()
 }
 
 /// The form in which a word is compared; nothing if it says nothing.
 pub(crate) fn normalize_word(word: &str) -> Option<String> {
     let word = word.strip_suffix("'s").unwrap_or(word);
-    (!has("empty", word) && !word.is_empty()).then(|| stem(word))
+    (!has("EMPTY", word) && !word.is_empty()).then(|| stem(word))
 }
 
 /// The base form of a past tense, if this is one of English or a German participle.
@@ -159,10 +133,9 @@ pub(crate) fn stem(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reflect::sentences::{fold, sentences};
 
     fn lows(text: &str) -> Vec<Vec<String>> {
-        sentences(text).iter().map(|s| s.words.iter().map(|word| word.lower.clone()).collect()).collect()
+        read(text).iter().map(|s| s.words.iter().map(|word| word.word.clone()).collect()).collect()
     }
 
     #[test]
@@ -182,7 +155,7 @@ mod tests {
         {
             assert_eq!(lows(one).len(), 1, "{one}");
         }
-        assert!(sentences("Ok? Yes.")[0].is_question && !sentences("Ok? Yes.")[1].is_question);
+        assert!(read("Ok? Yes.")[0].is_question && !read("Ok? Yes.")[1].is_question);
     }
 
     #[test]
@@ -200,21 +173,16 @@ mod tests {
     }
 
     #[test]
-    fn words_are_written_as_they_are_compared() {
-        assert!(!GROUPS.contains_key(""), "an entry stands before the first heading");
-        for (name, group) in GROUPS.iter() {
-            for word in &group.all {
-                assert_eq!(fold(word), *word, "{name}");
-            }
-        }
+    fn words_are_well_formed() {
+        assert_eq!(RULES.problems(), [""; 0]);
     }
 
     #[test]
     fn the_longest_phrase_counts() {
-        let said = sentences("Could you please stop");
+        let said = read("Could you please stop");
         assert_eq!(phrase("courtesy", &said[0].words, 0), Some(3));
         assert_eq!(
-            (irregular("sent"), has("empty", "the"), has("nothing", "the")),
+            (irregular("sent"), has("EMPTY", "the"), has("NOTHING", "the")),
             (Some("send"), true, false)
         );
     }

@@ -13,12 +13,12 @@ use jiff::tz::TimeZone;
 use corpus::{Case, Half, cases, check};
 
 use super::feedback::FeedbackContext;
-use super::sentences::sentences;
+use super::sentences::read;
 use super::*;
 use crate::ZonedNow;
 use crate::zoned_now::format_local;
 
-fn moment() -> ZonedNow {
+fn zoned_now() -> ZonedNow {
     let zone = TimeZone::get("Europe/Berlin").unwrap();
     let at: DateTime = "2026-10-21T10:30:00".parse().unwrap();
     ZonedNow::new(at.to_zoned(zone.clone()).unwrap().timestamp(), zone)
@@ -32,13 +32,13 @@ fn due(text: &str) -> Option<i64> {
     let (date, time) = text.split_once(' ').unwrap_or((text, "23:59:59"));
     let date: jiff::civil::Date = date.parse().unwrap();
     let time: Time = if time.len() == 5 { format!("{time}:00") } else { time.into() }.parse().unwrap();
-    Some(date.to_datetime(time).to_zoned(moment().zone().clone()).unwrap().timestamp().as_microsecond())
+    Some(date.to_datetime(time).to_zoned(zoned_now().zone().clone()).unwrap().timestamp().as_microsecond())
 }
 
 fn read_alone(text: &str, speaker: Speaker, open: &[&str]) -> Findings {
     let open: Vec<Commitment> = open.iter().enumerate().map(|(number, text)| opened(number, text)).collect();
     let instructions = Instructions { text: String::new(), version: 0, changed_at: 0 };
-    find_all(text, speaker, &open, &instructions, &moment())
+    find_all(text, speaker, &open, &instructions, &zoned_now())
 }
 
 fn opened(number: usize, text: &str) -> Commitment {
@@ -137,9 +137,9 @@ fn the_words_of_others_bind_nobody() {
 #[test]
 fn a_day_ends_by_the_clock_that_holds_then() {
     let found = read_alone("I'll send it on Monday", TALK, &[]).commitments;
-    assert_eq!(format_local(&moment(), found[0].due_at.unwrap()).unwrap(), "2026-10-26T23:59:59+01:00");
+    assert_eq!(format_local(&zoned_now(), found[0].due_at.unwrap()).unwrap(), "2026-10-26T23:59:59+01:00");
     let found = read_alone("I'll send it on Saturday", TALK, &[]).commitments;
-    assert_eq!(format_local(&moment(), found[0].due_at.unwrap()).unwrap(), "2026-10-24T23:59:59+02:00");
+    assert_eq!(format_local(&zoned_now(), found[0].due_at.unwrap()).unwrap(), "2026-10-24T23:59:59+02:00");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_time_ends_a_sentence() {
 
 #[test]
 fn a_closing_that_fits_two_closes_none() {
-    let closing = resolution::find(&sentences("I called")[0]).remove(0);
+    let closing = resolution::find(&read("I called")[0]).remove(0);
     let matters: Vec<BTreeSet<String>> = ["call Bob", "call Ann"].map(keywords).into();
     assert_eq!(resolution::match_open(&closing, &matters), None);
     assert_eq!(resolution::match_open(&closing, &matters[..1]), Some(0));
@@ -172,8 +172,8 @@ proptest::proptest! {
     #[test]
     fn a_number_of_days_is_that_many(days in 1_i64..400) {
         let found = read_alone(&format!("I'll send it in {days} days"), TALK, &[]).commitments;
-        let due = jiff::Timestamp::from_microsecond(found[0].due_at.unwrap()).unwrap().to_zoned(moment().zone().clone());
-        let today = moment().local().date();
+        let due = jiff::Timestamp::from_microsecond(found[0].due_at.unwrap()).unwrap().to_zoned(zoned_now().zone().clone());
+        let today = zoned_now().local().date();
         proptest::prop_assert_eq!(i64::from(today.until(due.date()).unwrap().get_days()), days);
     }
 }

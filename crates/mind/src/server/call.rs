@@ -32,7 +32,7 @@ impl MindHandler {
     ) -> RpcResult {
         let Some(tool) = Tool::from_name(&call.name) else {
             let name: String = call.name.chars().take(64).collect();
-            return Err(RequestError::InvalidParams(format!("there is no tool `{name}`")));
+            return Err(RequestError::InvalidParams(format!("unknown tool `{name}`")));
         };
         let given = Value::Object(call.arguments);
         macro_rules! run {
@@ -111,12 +111,12 @@ impl MindHandler {
         // An approval is valid for this text and this version only: what the owner saw is what is written.
         let shown = format!("{}:{}", confirmation.base_version, blake3::hash(text.as_bytes()).to_hex());
         if context.input(CONFIRM).is_some() && context.state() != Some(&*shown) {
-            return Ok(refusal_result(&confirmation, "they were shown another change").into());
+            return Ok(refusal_result(&confirmation, "the owner was shown another change").into());
         }
         let answer = match context.ask(CONFIRM, "elicitation/create", elicitation_params(&confirmation)).await
         {
             Ok(answer) => answer,
-            Err(_) => return Ok(refusal_result(&confirmation, "the host did not ask them").into()),
+            Err(_) => return Ok(refusal_result(&confirmation, "the host did not show the form").into()),
         };
         match answer {
             ElicitOutcome::InputRequired(mut result) => {
@@ -129,7 +129,9 @@ impl MindHandler {
                 let written = self.mind.confirm_instructions(caller, text, confirmation.base_version).await;
                 Ok(self.confirmation_result(written, context).into())
             }
-            ElicitOutcome::Answer(_) => Ok(refusal_result(&confirmation, "they did not say yes").into()),
+            ElicitOutcome::Answer(_) => {
+                Ok(refusal_result(&confirmation, "the owner did not accept it").into())
+            }
         }
     }
 

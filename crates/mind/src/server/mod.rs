@@ -115,7 +115,7 @@ impl ServerHandler for MindHandler {
                 tools::prompt(text.map_err(request_error)?)
             }
             ClientRequest::Prompt { name, .. } => {
-                Err(RequestError::InvalidParams(format!("there is no prompt `{name}`")))
+                Err(RequestError::InvalidParams(format!("unknown prompt `{name}`")))
             }
             ClientRequest::Completion { .. } | ClientRequest::Task { .. } => {
                 Err(RequestError::MethodNotFound)
@@ -243,6 +243,6 @@ mod tests {
     #[test]
     fn a_bad_cursor_is_a_bad_argument() {
         let failure = request_error(Error::NoPage { cursor: "nowhere".to_owned() });
-        assert!(matches!(failure, RequestError::InvalidParams(text) if text == "there is no page `nowhere`"));
+        assert!(matches!(failure, RequestError::InvalidParams(text) if text == "unknown cursor `nowhere`"));
     }
 }

@@ -84,7 +84,7 @@ async fn a_contract_that_cannot_be_had_is_never_pretended() {
     for (source, reason) in [
         (failing, "the mind contract is not available: SOUL.md cannot be read"),
         (empty, "the mind contract is not available: the contract is empty"),
-        (endless, "the mind contract is not available: the contract was not there within 10 seconds"),
+        (endless, "the mind contract is not available: the contract was not available within 10 s"),
     ] {
         let mind = mind_with(source).await;
         let packet = mind.bootstrap_session(&host("ann"), BootstrapSession::default(), &now()).await.unwrap();

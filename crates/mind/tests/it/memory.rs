@@ -109,7 +109,7 @@ async fn forgetting_keeps_the_history() {
     assert_eq!(kept.status, MemoryStatus::Forgotten);
     let missing =
         mind.forget_memory(&host("bob"), ForgetMemory { id: id.clone() }, &now()).await.unwrap_err();
-    assert_eq!(missing.to_string(), format!("there is no memory `{id}`"));
+    assert_eq!(missing.to_string(), format!("unknown memory `{id}`"));
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn wrong_arguments_are_named() {
     let refused = |given| read_arguments::<SaveMemory>("save_memory", &given).unwrap_err().to_string();
     assert!(
         refused(json!({ "text": "a", "trust": "owner" }))
-            .contains("it has no argument `trust`; it knows `actor`")
+            .contains("unknown argument `trust`; the arguments are `actor`")
     );
     assert!(refused(json!({ "text": ["a"] })).ends_with("`text` is an array; it must be a string"));
     let read: ReadMemory = read_arguments("read_memory", &json!({ "kind": "instructions" })).unwrap();
@@ -184,7 +184,7 @@ async fn wrong_arguments_are_named() {
     let error =
         mind.save_memory(&host("ann"), ahead("2026-11-17T04:01:00Z"), &now()).await.unwrap_err().to_string();
     assert!(
-        error.contains("`occurred_at` is `2026-11-17T04:01:00.000000Z`; it may be a day from now"),
+        error.contains("`occurred_at` is `2026-11-17T04:01:00.000000Z`; it may be at most a day"),
         "{error}"
     );
 }

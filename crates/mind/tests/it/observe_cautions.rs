@@ -56,7 +56,7 @@ async fn a_flag_quotes_its_rule_and_names_its_source() {
     let [standing, remembered] = seen.cautionary_flags.as_slice() else { panic!("{seen:#?}") };
     assert_eq!(standing.rule, "Never mail Bob without asking me.");
     assert_eq!(standing.source, FlagSource::Instructions { version: 1 });
-    assert_eq!(standing.reason, "`send_email` does what it is about; `bob` is addressed in `to`");
+    assert_eq!(standing.reason, "`send_email` does what the rule is about; `bob` is addressed in `to`");
     assert_eq!(remembered.source, FlagSource::Memory { id: saved.id.clone(), trust: "owner".into() });
     assert!(remembered.reason.ends_with("the rule holds until 2026-12-03 00:00"), "{}", remembered.reason);
     let shape = serde_json::to_value(&seen).unwrap();
@@ -97,7 +97,7 @@ async fn rules_are_found_among_many_memories_and_what_is_not_looked_at_is_said()
     let behind = mind.before("send_email", &to_bob(), NOW).await;
     let [unread] = behind.cautionary_flags.as_slice() else { panic!("{behind:#?}") };
     assert_eq!(unread.source, FlagSource::Unread);
-    assert_eq!(unread.reason, "137 memories were not looked through for rules yet");
+    assert_eq!(unread.reason, "137 memories were not scanned for rules yet");
     assert_eq!(mind.before("read_email", &to_bob(), NOW).await.cautionary_flags, []);
     let done = replay(&mind.store, &mind.caller.scope, 1000).await.unwrap();
     assert_eq!((done.scanned, done.restricting), (201, 1));
@@ -123,7 +123,7 @@ async fn rules_that_others_write_do_not_push_the_owners_out() {
     let [owners, unread] = seen.cautionary_flags.as_slice() else { panic!("{seen:#?}") };
     assert_eq!(owners.rule, NEVER);
     assert_eq!(unread.source, FlagSource::Unread);
-    assert_eq!(unread.reason, "more memories have rules than are looked at for a call");
+    assert_eq!(unread.reason, "more memories contain rules than are compared with a call");
     assert_eq!(serde_json::to_value(&unread.source).unwrap(), json!({"kind": "unread"}));
 }
 
@@ -262,7 +262,10 @@ async fn nobody_hides_in_more_than_is_looked_at() {
         );
     }
     let reason = &mind.before("send_email", &hidden[1], NOW).await.cautionary_flags[0].reason;
-    assert_eq!(reason, "`send_email` does what it is about; there is too much to look at all of it");
+    assert_eq!(
+        reason,
+        "`send_email` does what the rule is about; the arguments are too large to be compared completely"
+    );
     // What is told to somebody else may be as long as it likes, and so may what is no mail.
     let long = json!({"to": "carol@example.com", "body": late(100_000)});
     assert_eq!(mind.before("send_email", &long, NOW).await.cautionary_flags, []);

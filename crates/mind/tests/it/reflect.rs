@@ -155,7 +155,7 @@ async fn nothing_and_too_much_are_refused() {
         let args = Reflect { observation: text.into(), kind: None };
         mind(&store).reflect(&caller("ann"), args, &wednesday()).await.unwrap_err().to_string()
     };
-    assert_eq!(refused("  ").await, "`reflect` cannot be called like this: `observation` is empty");
+    assert_eq!(refused("  ").await, "invalid arguments of `reflect`: `observation` is empty");
     assert!(refused(&"x".repeat(70_000)).await.contains("`70000` bytes"));
     assert!(refused("nul \0").await.contains("NUL"));
 }

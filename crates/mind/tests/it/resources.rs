@@ -68,6 +68,6 @@ async fn what_is_not_there_or_not_theirs_is_not_found() {
         (host("ann"), "instructions://old".to_owned()),
     ] {
         let missing = mind.read_resource(&caller, &uri, &now()).await.unwrap_err();
-        assert_eq!(missing.to_string(), format!("there is no resource `{uri}`"));
+        assert_eq!(missing.to_string(), format!("unknown resource `{uri}`"));
     }
 }

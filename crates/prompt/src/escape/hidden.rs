@@ -62,7 +62,7 @@ fn remove<'a>(text: &'a str, line_ends: LineEnds, removed: &mut usize) -> Cow<'a
     let mut last = clean.chars().next_back();
     let mut chars = rest.chars().peekable();
     while let Some(c) = chars.next() {
-        match judge(c, last, &mut chars) {
+        match verdict(c, last, &mut chars) {
             Verdict::NewLine | Verdict::DropQuietly
                 if line_ends == LineEnds::AsTheyAre && (c != BYTE_ORDER_MARK || text.starts_with(c)) =>
             {
@@ -117,7 +117,7 @@ fn is_suspect(c: char) -> bool {
     kind(c).is_some_and(|kind| !matches!(kind, Invisible::Space | Invisible::Private | Invisible::Layout))
 }
 
-fn judge(c: char, last: Option<char>, rest: &mut Peekable<Chars<'_>>) -> Verdict {
+fn verdict(c: char, last: Option<char>, rest: &mut Peekable<Chars<'_>>) -> Verdict {
     match c {
         '\n' | '\t' => Verdict::Keep,
         '\r' if rest.peek() == Some(&'\n') => Verdict::DropQuietly,

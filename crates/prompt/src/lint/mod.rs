@@ -27,14 +27,7 @@ use finding::Findings;
 static RULES: LazyLock<RuleSet> =
     LazyLock::new(|| RuleSet::parse(&[include_str!("words.txt"), include_str!("rules.txt")]));
 
-const WORDS: Options = Options {
-    inner: "",
-    apostrophes: false,
-    numbers: false,
-    addresses: true,
-    letter_marks: true,
-    lines: false,
-};
+const WORDS: Options = Options { addresses: true, letter_marks: true, ..Options::PLAIN };
 
 /// Every place where `text` tries to relax, override, close, reopen or imitate a rule of a higher layer.
 ///

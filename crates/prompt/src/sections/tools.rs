@@ -4,7 +4,7 @@
 use crate::audience::{Visible, VisibleInput};
 use crate::block::Block;
 use crate::escape::is_blank;
-use crate::input::{Server, Tool};
+use crate::input::{MissingServer, Server, Tool};
 use crate::section::{Frame, Kind, Layer, Section, TruncationPriority};
 
 /// A description is cut after this many characters where the provider has the whole one anyway.
@@ -65,8 +65,17 @@ fn write_list<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>) {
     write_servers(view, block, "\n");
 }
 
-/// Descriptions of servers, each below its own heading; `gap` makes an empty line before the first.
+/// Missing servers, and descriptions of servers, each below its own heading; `gap` makes an empty line before the first.
 fn write_servers<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>, gap: &'static str) {
+    for (index, server) in view.all(&view.input().missing_servers).enumerate() {
+        let server: Visible<'a, MissingServer> = server;
+        let is_starting = server.value.is_starting;
+        block.text(if index == 0 { gap } else { "\n" });
+        block.text("The server ");
+        block.inline(server.part(|server| server.name.as_str()));
+        block.text(if is_starting { STARTING } else { UNAVAILABLE });
+    }
+    let gap = if view.all(&view.input().missing_servers).next().is_some() { "\n\n" } else { gap };
     for (index, server) in view.all(&view.input().servers).enumerate() {
         let server: Visible<'a, Server> = server;
         let cut = server.value.cut;
@@ -84,6 +93,11 @@ fn write_servers<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>, gap: &'stat
         }
     }
 }
+
+const STARTING: &str =
+    " is still starting: its tools are missing in this turn. If the task needs them, say so.";
+const UNAVAILABLE: &str =
+    " is not available: its tools are missing or will fail in this turn. If the task needs them, say so.";
 
 fn write_short_description<'a>(tool: Visible<'a, Tool>, block: &mut Block<'a>) {
     let Some(description) = tool.text(|tool| Some(tool.description.trim())) else { return };

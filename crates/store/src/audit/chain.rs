@@ -96,14 +96,14 @@ impl Chain {
         let forked = self.forked(conn, &known, seq).await?;
         if let Some(gap) = gap(&known, Head { seq, mac }, forked) {
             noted = known.head();
-            tracing::error!(chain = %self.name, seq, "the audit chain is not what its head says");
+            tracing::error!(chain = %self.name, seq, "the audit chain does not match its head");
             entries.insert(0, gap);
         }
         let mut rows = Vec::with_capacity(entries.len());
         let mut calls = Calls::default();
         for entry in entries {
             seq += 1;
-            mac = self.mac(&mac, &sealed(&entry, seq));
+            mac = self.mac(&mac, &mac_fields(&entry, seq));
             calls.note(&entry, &self.name, seq);
             rows.push(self.row(entry, seq, &mac));
         }
@@ -180,7 +180,7 @@ impl Chain {
     }
 }
 
-fn sealed(entry: &Entry, seq: i64) -> RecordFields<'_> {
+fn mac_fields(entry: &Entry, seq: i64) -> RecordFields<'_> {
     RecordFields {
         seq,
         at: entry.at,
@@ -204,7 +204,7 @@ async fn insert(conn: &mut Conn, rows: Vec<Vec<crate::db::Value>>) -> Result<()>
         .await;
     done.map_err(|error| match error.kind() {
         ErrorKind::Conflict => {
-            Error::new(ErrorKind::Corrupt, "the audit chain has records that its counter does not know")
+            Error::new(ErrorKind::Corrupt, "the audit chain has records beyond its counter")
                 .because(error)
                 .hint("the database was changed by another program: `embody audit verify` reports where")
         }

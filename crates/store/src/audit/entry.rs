@@ -277,6 +277,17 @@ pub enum Action {
     AgentSet,
     AgentRemoved,
     KeyMade,
+    MemorySaved,
+    MemoryForgotten,
+    MemoryReleased,
+    MemoriesImported,
+    CommitmentSettled,
+    ConsolidationUndone,
+    ProposalDismissed,
+    ScheduleAdded,
+    SchedulePaused,
+    ScheduleResumed,
+    ScheduleRemoved,
     /// The note says what.
     Other,
 }

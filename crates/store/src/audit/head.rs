@@ -112,7 +112,7 @@ impl HeadKeeper {
             Err(error) => return HeadState::Unreadable(error),
         };
         match locked(&file, File::try_lock_shared).await {
-            Ok(()) => self.known(&file),
+            Ok(()) => self.read_state(&file),
             Err(error) => HeadState::Unreadable(error),
         }
     }
@@ -135,7 +135,7 @@ impl HeadKeeper {
                 "the head of the audit chain cannot be written"
             ),
             Ok(()) if before => {
-                tracing::info!(chain = %self.chain, "the head of the audit chain is written again")
+                tracing::info!(chain = %self.chain, "the head of the audit chain can be written again")
             }
             _ => {}
         }
@@ -165,7 +165,7 @@ impl HeadKeeper {
         };
         locked(&file, File::try_lock).await?;
         // A foreign head was recorded in the chain when it was read before the commit.
-        if !matches!(self.known(&file), HeadState::Head(kept) if kept.seq >= head.seq && *noted != Some(kept))
+        if !matches!(self.read_state(&file), HeadState::Head(kept) if kept.seq >= head.seq && *noted != Some(kept))
         {
             file.write_all_at(self.line(head).as_bytes(), 0)?;
             file.set_len(SIZE as u64)?;
@@ -183,7 +183,7 @@ impl HeadKeeper {
         }
     }
 
-    fn known(&self, file: &File) -> HeadState {
+    fn read_state(&self, file: &File) -> HeadState {
         let mut bytes = Vec::with_capacity(SIZE);
         let mut buffer = [0; SIZE + 1];
         match file.read_at(&mut buffer, 0) {
@@ -216,5 +216,5 @@ async fn locked(file: &File, lock: fn(&File) -> Result<(), TryLockError>) -> io:
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "another process keeps it locked"))
+    Err(io::Error::new(io::ErrorKind::TimedOut, "another process has it locked"))
 }

@@ -35,7 +35,7 @@ impl Key {
             .map_err(|error| Error::file(format!("cannot make the audit key `{}`", path.display()), error))?;
         // Another process may have been first: the stored key counts.
         read(path)?.map(|key| (Self::of(&key), key == made)).ok_or_else(|| {
-            Error::new(ErrorKind::Key, format!("the audit key `{}` went away", path.display()))
+            Error::new(ErrorKind::Key, format!("the audit key `{}` was removed", path.display()))
         })
     }
 
@@ -49,7 +49,7 @@ impl Key {
     }
 }
 
-fn read(path: &Path) -> Result<Option<[u8; SIZE]>> {
+pub(crate) fn read(path: &Path) -> Result<Option<[u8; SIZE]>> {
     let failed = |error| Error::file(format!("cannot read the audit key `{}`", path.display()), error);
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -62,13 +62,13 @@ fn read(path: &Path) -> Result<Option<[u8; SIZE]>> {
         let mode = about.mode() & 0o7777;
         return unusable(
             format!("the audit key `{}` can be used by others: its mode is `{mode:o}`", path.display()),
-            "if no other user has read it, restrict it with chmod 600; otherwise begin a new chain",
+            "if no other user has read it, restrict it with chmod 600; otherwise start a new chain",
         );
     }
     if about.len() != SIZE as u64 {
         return unusable(
             format!("the audit key `{}` has {} bytes; a key has {SIZE}", path.display(), about.len()),
-            "put the right file back, or move it away to begin a new chain",
+            "restore the right file, or move it away to start a new chain",
         );
     }
     let mut key = [0; SIZE];
@@ -77,7 +77,7 @@ fn read(path: &Path) -> Result<Option<[u8; SIZE]>> {
 }
 
 /// Creates the file with this content, readable by its owner only and synced. An existing one stays as it is.
-pub(super) fn make_once(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn make_once(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mut file = tempfile::Builder::new().prefix(".embody-").tempfile_in(folder)?;

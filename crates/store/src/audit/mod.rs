@@ -19,6 +19,7 @@ pub use self::entry::{
     Operation, Read, Record, TaskMessage, TaskMessageKind,
 };
 pub use self::journal::RecordedIntent;
-pub use self::read::{AuditPages, AuditRecord};
+pub(crate) use self::key::{make_once, read as read_key};
+pub use self::read::{AuditFollower, AuditPages, AuditRange, AuditRecord, AuditTail};
 pub use self::redact::RedactedArguments;
 pub use self::verify::{AuditReport, Break, ChainReport, ChainState, Fault};

@@ -1,6 +1,7 @@
 //! Reading the chain: the newest records, all of them, and the writes without an outcome. For operators: it crosses
 //! users unless it says whose.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use serde::Serialize;
@@ -18,7 +19,7 @@ const TAIL_LIMIT: u32 = 10_000;
 
 /// Records, with their texts as bytes: one that was tampered with may contain invalid UTF-8.
 macro_rules! records {
-    ($from:literal) => {
+    ($from:expr) => {
         Sql {
             sqlite: concat!(
                 "SELECT a.seq, a.at, CAST(a.chain AS BLOB), CAST(a.id AS BLOB), CAST(a.user_id AS BLOB), \
@@ -41,6 +42,19 @@ const RECORDS_AFTER: Sql = records!("audit a WHERE a.chain = $1 AND a.seq > $2 O
 const NEWEST: Sql = records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
 const NEWEST_OF_USER: Sql =
     records!("audit a WHERE a.user_id = $2 ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
+/// Of all users, or of one; from a time to a time, before the last record of the page before.
+macro_rules! newest_before {
+    ($user:literal) => {
+        records!(concat!(
+            "audit a WHERE a.at >= $2 AND a.at < $3 AND (a.at, a.chain, a.seq) < ($4, $5, $6)",
+            $user,
+            " ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1"
+        ))
+    };
+}
+
+const BEFORE: Sql = newest_before!(" AND $7 = ''");
+const BEFORE_OF_USER: Sql = newest_before!(" AND a.user_id = $7");
 const OPEN: Sql = records!(
     "audit_open o JOIN audit a ON a.chain = o.chain AND a.seq = o.seq \
      WHERE o.at < $1 ORDER BY o.at, o.chain, o.seq LIMIT +$2"
@@ -106,7 +120,90 @@ impl AuditPages {
     }
 }
 
+/// Which records a [`AuditTail`] has.
+#[derive(Clone, Debug)]
+pub struct AuditRange {
+    /// `None`: of all users.
+    pub user: Option<String>,
+    /// In microseconds; `until` is not part of it.
+    pub since: i64,
+    pub until: i64,
+}
+
+/// The records of a range, newest first, page by page.
+pub struct AuditTail {
+    store: Store,
+    range: AuditRange,
+    last: Option<(i64, String, i64)>,
+}
+
+impl AuditTail {
+    /// The next older ones; empty at the end.
+    pub async fn next(&mut self) -> Result<Vec<AuditRecord>> {
+        let AuditRange { user, since, until } = &self.range;
+        let (at, chain, seq) = self.last.clone().unwrap_or((i64::MAX, String::new(), 0));
+        let statement = if user.is_some() { BEFORE_OF_USER } else { BEFORE };
+        let values = args![PAGE, *since, *until, at, chain, seq, user.as_deref().unwrap_or_default()];
+        let rows: Vec<Row> = self.store.fetch_all(statement, values).await?;
+        let records: Vec<AuditRecord> =
+            rows.into_iter().map(|row| AuditRecord::from(StoredRecord(row))).collect();
+        if let Some(last) = records.last() {
+            self.last = Some((last.at, last.chain.clone(), last.seq));
+        }
+        Ok(records)
+    }
+}
+
+const LAST: Sql = Sql {
+    sqlite: "SELECT CAST(chain AS BLOB), seq FROM audit_chains",
+    pg: "SELECT convert_to(chain, 'UTF8'), seq FROM audit_chains",
+};
+
+/// Follows all chains: returns each record that is added once.
+pub struct AuditFollower {
+    store: Store,
+    /// The last record that was seen of each chain.
+    seen: BTreeMap<String, i64>,
+}
+
+impl AuditFollower {
+    /// Does not return a record that was read in another way.
+    pub fn skip(&mut self, record: &AuditRecord) {
+        let seen = self.seen.entry(record.chain.clone()).or_insert(record.seq);
+        *seen = record.seq.max(*seen);
+    }
+
+    /// The records that were added since the last call, by time.
+    pub async fn next(&mut self) -> Result<Vec<AuditRecord>> {
+        let audit = self.store.audit();
+        let mut found = Vec::new();
+        for chain in audit.chains().await? {
+            let seen = self.seen.get(&chain).copied().unwrap_or(i64::MIN);
+            let rows = audit.page(&chain, seen).await?;
+            if let Some(last) = rows.last() {
+                self.seen.insert(chain, last.seq());
+            }
+            found.extend(rows.into_iter().map(AuditRecord::from));
+        }
+        found.sort_by_key(|record| record.at);
+        Ok(found)
+    }
+}
+
 impl Audit<'_> {
+    /// The records of a range, newest first.
+    pub fn newest_first(self, range: AuditRange) -> AuditTail {
+        AuditTail { store: self.store.clone(), range, last: None }
+    }
+
+    /// From now on.
+    pub async fn follow(self) -> Result<AuditFollower> {
+        let mut seen = BTreeMap::new();
+        let last: Vec<(Text, i64)> = self.store.fetch_all(LAST, Vec::new()).await?;
+        seen.extend(last.into_iter().map(|(chain, seq)| (String::from_utf8_lossy(&chain).into_owned(), seq)));
+        Ok(AuditFollower { store: self.store.clone(), seen })
+    }
+
     /// The newest records, of all users or of one, the oldest of them first; ordered by time, chain and seq.
     pub async fn tail(self, count: u32, user: Option<&str>) -> Result<Vec<AuditRecord>> {
         let count = count.min(TAIL_LIMIT);
@@ -182,7 +279,7 @@ impl StoredRecord {
     }
 
     /// The fields of its mac, at this position.
-    pub(super) fn sealed(&self, seq: i64) -> RecordFields<'_> {
+    pub(super) fn mac_fields(&self, seq: i64) -> RecordFields<'_> {
         let (_, at, _, id, user, agent, session, channel, event, detail, _) = &self.0;
         RecordFields {
             seq,

@@ -28,8 +28,13 @@ pub struct RedactedArguments {
 impl RedactedArguments {
     /// Of arguments in their canonical form; the digest is over exactly this text.
     pub fn of(canonical: &str) -> Self {
-        let digest = Self::digest_of(canonical);
         let value = serde_json::from_str(canonical).unwrap_or_else(|_| Value::from(canonical));
+        Self::of_parsed(canonical, value)
+    }
+
+    /// The same for a canonical form that was parsed already.
+    pub fn of_parsed(canonical: &str, value: Value) -> Self {
+        let digest = Self::digest_of(canonical);
         let clean = redacted(value, 0);
         // So few bytes need no truncation.
         if canonical.len() <= MEMBERS_LIMIT {

@@ -104,11 +104,11 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Changed => f.write_str("it was changed, or not written by this chain"),
-            Self::Missing => f.write_str("it is missing, but later ones are there"),
-            Self::Extra => f.write_str("no record can stand at this place"),
-            Self::Reordered { belongs_at } => write!(f, "it belongs to place {belongs_at}"),
+            Self::Missing => f.write_str("it is missing, but later records exist"),
+            Self::Extra => f.write_str("no record can have this number"),
+            Self::Reordered { belongs_at } => write!(f, "it has the number {belongs_at}"),
             Self::Truncated { known } => {
-                write!(f, "it and all after it are gone; the chain had reached record {known}")
+                write!(f, "it and all later records are missing; the chain had reached record {known}")
             }
             Self::Gap { reason, known: Some(known) } => {
                 write!(f, "before it, records up to {known} were lost (`{}`)", reason.escape_debug())
@@ -116,9 +116,9 @@ impl fmt::Display for Fault {
             Self::Gap { reason, known: None } => {
                 write!(f, "before it, records may have been lost (`{}`)", reason.escape_debug())
             }
-            Self::Counter => f.write_str("the counter in the database does not fit the records"),
-            Self::HeadDiffers => f.write_str("the head outside the database knows another record here"),
-            Self::HeadMissing => f.write_str("the head outside the database is gone"),
+            Self::Counter => f.write_str("the counter in the database does not match the records"),
+            Self::HeadDiffers => f.write_str("the head outside the database names another record here"),
+            Self::HeadMissing => f.write_str("the head outside the database is missing"),
             Self::HeadForeign { chain } => {
                 write!(f, "the head outside the database belongs to the chain `{}`", chain.escape_debug())
             }
@@ -214,7 +214,7 @@ impl Audit<'_> {
     /// The right position of a record that was moved: after the record whose mac its own is made of. That one may
     /// have been moved too, to the position of the suspect.
     async fn place_of(self, chain: &Chain, suspect: &StoredRecord) -> Result<Option<i64>> {
-        let fits = |mac: &[u8; 32], seq| chain.mac(mac, &suspect.sealed(seq)) == suspect.mac();
+        let fits = |mac: &[u8; 32], seq| chain.mac(mac, &suspect.mac_fields(seq)) == suspect.mac();
         if fits(&ORIGIN, 1) {
             return Ok(Some(1));
         }
@@ -274,15 +274,15 @@ impl<'a> Scan<'a> {
             self.broken = Some(Break { seq: self.expected, id: None, fault: Fault::Missing });
             return;
         }
-        let mac = chain.mac(&self.mac, &row.sealed(seq));
+        let mac = chain.mac(&self.mac, &row.mac_fields(seq));
         let genuine = mac == row.mac();
         let head_differs = matches!(self.known, HeadState::Head(head) if head.seq == seq && head.mac != mac);
         let fault = if seq < self.expected {
             Some(Fault::Extra)
         } else if !genuine {
             Some(Fault::Changed)
-        } else if row.sealed(seq).event == GAP.as_bytes() {
-            Some(noted(row.sealed(seq).detail))
+        } else if row.mac_fields(seq).event == GAP.as_bytes() {
+            Some(noted(row.mac_fields(seq).detail))
         } else {
             head_differs.then_some(Fault::HeadDiffers)
         };
@@ -292,7 +292,7 @@ impl<'a> Scan<'a> {
                 self.expected += 1;
             }
             Some(fault) => {
-                let id = String::from_utf8_lossy(row.sealed(seq).id).into_owned();
+                let id = String::from_utf8_lossy(row.mac_fields(seq).id).into_owned();
                 self.suspect = (fault == Fault::Changed).then_some(row);
                 self.broken = Some(Break { seq, id: Some(id), fault });
             }

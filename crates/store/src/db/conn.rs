@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow};
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
@@ -129,13 +131,23 @@ impl Conn {
             .ok_or_else(|| Error::new(ErrorKind::Other, "a row that must be there is missing"))
     }
 
+    /// The rows of a statement as they come, for results that are larger than memory.
+    pub(crate) fn stream<'c, T: Row + 'c>(&'c mut self, text: String) -> BoxStream<'c, Result<T>> {
+        let query = AssertSqlSafe(text);
+        match self.either() {
+            Either::Sqlite(conn) => {
+                let rows = sqlx::query(query).fetch(conn);
+                rows.map(|row| Ok(T::from_row(&row?)?)).boxed()
+            }
+            Either::Pg(conn, cached) => {
+                let rows = sqlx::query(query).persistent(cached).fetch(conn);
+                rows.map(|row| Ok(T::from_row(&row?)?)).boxed()
+            }
+        }
+    }
+
     /// Inserts many rows with few statements: `head VALUES (…), (…) tail`.
-    pub(crate) async fn insert_rows(
-        &mut self,
-        head: &'static str,
-        rows: Vec<Vec<Value>>,
-        tail: &'static str,
-    ) -> Result<()> {
+    pub(crate) async fn insert_rows(&mut self, head: &str, rows: Vec<Vec<Value>>, tail: &str) -> Result<()> {
         let width = rows.first().map_or(1, Vec::len).max(1);
         let mut left = rows.len();
         let mut rows = rows.into_iter();

@@ -19,6 +19,9 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0011_read_origins", include_str!("../../migrations/0011_read_origins.sql")),
     ("0012_listed_bodies", include_str!("../../migrations/0012_listed_bodies.sql")),
     ("0013_receipt_requests", include_str!("../../migrations/0013_receipt_requests.sql")),
+    ("0014_sign_in", include_str!("../../migrations/0014_sign_in.sql")),
+    ("0015_model_requests", include_str!("../../migrations/0015_model_requests.sql")),
+    ("0016_server_health", include_str!("../../migrations/0016_server_health.sql")),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS embody_migrations \
@@ -106,7 +109,7 @@ async fn applied(conn: &mut Conn) -> Result<usize> {
             Some((_, text)) if checksum(&rendered(text, conn.is_postgres())) != *sum => {
                 return Err(Error::new(
                     ErrorKind::Schema,
-                    format!("the migration `{name}` was applied in another form than this version has"),
+                    format!("the migration `{name}` was applied in a form that differs from this version's"),
                 )
                 .hint("use the version of embody that wrote the database"));
             }
@@ -130,9 +133,9 @@ async fn refuse_legacy(conn: &mut Conn) -> Result<()> {
         let has = |column: &str| columns.iter().any(|(name,)| name == column);
         let wrong = match columns.is_empty() {
             true => continue,
-            false if has(old) => format!("`{table}.{old}` is still there"),
+            false if has(old) => format!("`{table}.{old}` still exists"),
             false if has(ours) => continue,
-            false => format!("`{table}.{ours}` is not there"),
+            false => format!("`{table}.{ours}` is missing"),
         };
         return Err(Error::new(ErrorKind::Schema, format!("the database has the old shape: {wrong}"))
             .hint("upgrade it with `embody store migrate-legacy URL`"));
@@ -154,7 +157,8 @@ pub(crate) async fn refuse_foreign_tables(conn: &mut Conn, more: impl Iterator<I
         return Ok(());
     }
     let taken = taken.join(", ");
-    let message = format!("the database has tables of somebody else under names that embody needs: {taken}");
+    let message =
+        format!("the database has tables of another program under names that embody needs: {taken}");
     Err(Error::new(ErrorKind::Conflict, message)
         .hint("rename them, or copy the old tables into a database of their own and upgrade that"))
 }

@@ -154,7 +154,7 @@ impl Conn {
                 if error.kind() == ErrorKind::Unreachable {
                     return Error::new(ErrorKind::Uncertain, "the connection broke while committing")
                         .because(error)
-                        .hint("look whether it happened before doing it again");
+                        .hint("check whether it took effect before you repeat it");
                 }
                 error
             }),

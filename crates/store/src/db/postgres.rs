@@ -28,7 +28,7 @@ pub(crate) struct Pg {
 /// The text of the error never contains the password.
 pub(crate) fn options(url: &str) -> Result<PgConnectOptions> {
     let options = PgConnectOptions::from_str(url).map_err(|_| {
-        Error::invalid("the PostgreSQL address cannot be read")
+        Error::invalid("invalid PostgreSQL URL")
             .hint("write it like postgres://user:password@host:5432/database")
     })?;
     Ok(options.application_name("embody").disable_statement_logging())
@@ -51,8 +51,16 @@ pub(crate) fn open(url: &str) -> Result<Pg> {
     Ok(Pg { pool, cached })
 }
 
+/// Fails at once, with the reason, if the server refuses a connection. A pool tries again until its limit and hides the reason.
+pub(crate) async fn check_reachable(url: &str) -> Result<()> {
+    let conn = tokio::time::timeout(AWAY_LIMIT, options(url)?.connect()).await;
+    conn.unwrap_or(Err(sqlx::Error::PoolTimedOut))?.close().await?;
+    Ok(())
+}
+
 /// Whether the database is a store, or was one in an older shape.
 pub(crate) async fn is_ours(url: &str) -> Result<bool> {
+    check_reachable(url).await?;
     let pg = open(url)?;
     let mut conn = pg.begin().await?;
     let ours = super::migrate::is_known(&mut conn).await;
@@ -103,6 +111,10 @@ pub(crate) mod sql {
          WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname = ANY ($1)";
     pub(crate) const COLUMNS: &str = "SELECT column_name::text FROM information_schema.columns \
          WHERE table_schema = current_schema() AND table_name = $1";
+    pub(crate) const COLUMN_TYPES: &str = "SELECT column_name::text, data_type::text FROM information_schema.columns \
+         WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position";
+    /// The first statement of a transaction that must see one state of the database.
+    pub(crate) const SNAPSHOT: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
     /// Fixes how values are written as text, until the transaction ends. A row that a policy would hide is an error: an
     /// export must be complete.
     pub(crate) const LEGACY_SETTINGS: &str = "SET LOCAL lock_timeout = '20s'; SET LOCAL row_security = off; \

@@ -75,8 +75,11 @@ pub(crate) async fn is_ours(path: &Path) -> Result<bool> {
 /// Opens an existing file to upgrade it, without changing its journal mode.
 pub(crate) async fn open_existing(path: &Path) -> Result<SqliteConnection> {
     if !path.is_file() {
-        return Err(Error::new(ErrorKind::NotFound, format!("there is no database `{}`", path.display()))
-            .hint("check that the address names the right file"));
+        return Err(Error::new(
+            ErrorKind::NotFound,
+            format!("the database `{}` does not exist", path.display()),
+        )
+        .hint("check that the URL or path names the right file"));
     }
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -84,6 +87,17 @@ pub(crate) async fn open_existing(path: &Path) -> Result<SqliteConnection> {
         .synchronous(SqliteSynchronous::Full)
         .disable_statement_logging();
     connect(&options).await
+}
+
+/// Makes a database a single file without a journal beside it. Fails if another process uses it.
+pub(crate) async fn close_journal(path: &Path) -> Result<()> {
+    let mut connection = open_existing(path).await?;
+    let mode: (String,) = sqlx::query_as("PRAGMA journal_mode = DELETE").fetch_one(&mut connection).await?;
+    connection.close().await?;
+    match mode.0.as_str() {
+        "delete" => Ok(()),
+        mode => Err(Error::new(ErrorKind::Busy, format!("the journal mode is still `{mode}`"))),
+    }
 }
 
 /// Two processes that create the same file at once may find it locked for a moment, which no busy timeout covers.
@@ -117,6 +131,8 @@ pub(crate) mod sql {
     pub(crate) const SIZE: &str =
         "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size() WHERE $1 IS NOT NULL";
     pub(crate) const COLUMNS: &str = "SELECT name FROM pragma_table_info($1)";
+    pub(crate) const COLUMN_TYPES: &str = "SELECT name, type FROM pragma_table_info($1) ORDER BY cid";
+    pub(crate) const SNAPSHOT: &str = "SELECT 1";
     pub(crate) const LEGACY_KIND: &str =
         "SELECT type FROM pragma_table_list WHERE schema = 'main' AND name = $1";
     pub(crate) const LEGACY_COLUMNS: &str =

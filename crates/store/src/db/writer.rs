@@ -181,7 +181,7 @@ async fn serve(begin: Begin, chain: Arc<Chain>, mut jobs: mpsc::Receiver<Job>) {
         kept = commit(&begin, &chain, kept).await;
     }
     if !kept.is_empty() {
-        let records: usize = kept.iter().map(Job::records).sum();
+        let records: usize = kept.iter().map(Job::record_count).sum();
         tracing::error!(records, "audit records are lost: the store closes and cannot be written");
     }
     chain.close();
@@ -212,7 +212,7 @@ impl Job {
         !matches!(self, Self::DeferredWrite(_))
     }
 
-    fn records(&self) -> usize {
+    fn record_count(&self) -> usize {
         match self {
             Self::Write(_) => 0,
             Self::Append(..) => 1,
@@ -243,14 +243,14 @@ pub(super) async fn commit(begin: &Begin, chain: &Chain, mut batch: Vec<Job>) ->
         }
     }
     if waited {
-        tracing::info!("audit records that had to wait are written");
+        tracing::info!("delayed audit records are written");
     }
     kept
 }
 
 fn again(mut deferred: DeferredWrite, reason: &Error) -> DeferredWrite {
     if !deferred.tried {
-        tracing::error!(%reason, "an audit record cannot be written; it is kept and tried again");
+        tracing::error!(%reason, "an audit record cannot be written; it is kept and retried");
     }
     deferred.tried = true;
     deferred.entries.iter_mut().for_each(|entry| entry.tried = true);

@@ -47,13 +47,13 @@ fn noted(what: &str, cell: &Cell, notes: &mut Vec<String>) -> Option<String> {
         notes.push(format!("{} NUL characters of the {what} became U+FFFD", clean.nuls));
     }
     if clean.lossy {
-        notes.push(format!("the {what} is not UTF-8: its bad bytes became U+FFFD"));
+        notes.push(format!("the {what} is not UTF-8: its invalid bytes became U+FFFD"));
     }
     Some(clean.text)
 }
 
 fn unusable(what: &str, name: &str) -> Option<String> {
-    check_name(what, name).err().map(|error| format!("no command can ask for it: {error}"))
+    check_name(what, name).err().map(|error| format!("no command can select it: {error}"))
 }
 
 /// An agent's identity as a JSON object that both databases store, and what had to be changed for it.
@@ -72,19 +72,19 @@ fn to_identity(text: &str) -> (Option<Value>, Option<&'static str>) {
         // Also numbers out of range, half a surrogate pair, and too many levels.
         _ => {
             let object = json!({ "description": CleanText::new(&description, false).text });
-            (Some(object), Some("the identity was no JSON object, and became the description in one"))
+            (Some(object), Some("the identity was not a JSON object and became the description in one"))
         }
     }
 }
 
 const INACTIVE: &str = "inactive: only in the export";
 const EMPTY: &str = "without any text";
-const JSON: &str = "kept as compact JSON, not being a JSON string";
-const BARE: &str = "not JSON: taken as it was";
-const HALVED: &str = "with half a surrogate pair: kept as JSON";
-const LOSSY: &str = "not UTF-8: the bad bytes became U+FFFD";
-const UNREADABLE: &str = "of bytes that are no text: only in the export";
-const WORD: &str = "with a priority that is no number: put behind those that are";
+const JSON: &str = "not a JSON string: kept as compact JSON";
+const BARE: &str = "not JSON: kept unchanged";
+const HALVED: &str = "with an incomplete surrogate pair: kept as JSON";
+const LOSSY: &str = "not UTF-8: the invalid bytes became U+FFFD";
+const UNREADABLE: &str = "with bytes that are not text: only in the export";
+const WORD: &str = "with a priority that is not a number: placed after the others";
 const RENAMED: &str = "with a name that had to be made readable";
 /// The order of the notes in a report.
 const NOTES: [&str; 9] = [INACTIVE, EMPTY, JSON, BARE, HALVED, LOSSY, UNREADABLE, WORD, RENAMED];

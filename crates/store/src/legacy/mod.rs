@@ -1,5 +1,5 @@
 //! The upgrade of a database from the old shape, in one transaction: read the old tables, export every row, move the
-//! tables aside under another name, create ours, and insert what the rows become.
+//! tables legacy_name under another name, create ours, and insert what the rows become.
 //!
 //! `convert` decides what that is, without IO. Rejects what it cannot understand, and then changes nothing.
 
@@ -100,7 +100,7 @@ async fn in_transaction(conn: &mut Conn, export: Option<&Path>) -> Result<Legacy
     if tables.is_empty() {
         return Ok(report);
     }
-    migrate::refuse_foreign_tables(conn, tables.iter().map(|table| aside(table.name))).await?;
+    migrate::refuse_foreign_tables(conn, tables.iter().map(|table| legacy_name(table.name))).await?;
     for table in &mut tables {
         table.read(conn).await?;
     }
@@ -118,14 +118,14 @@ async fn in_transaction(conn: &mut Conn, export: Option<&Path>) -> Result<Legacy
     changed.map(|()| report)
 }
 
-fn aside(table: &str) -> String {
+fn legacy_name(table: &str) -> String {
     format!("{table}_legacy")
 }
 
 async fn change(conn: &mut Conn, tables: &[Table], report: &mut LegacyReport) -> Result<()> {
     let (mut agents, mut instructions) = (Vec::new(), Vec::new());
     for table in tables {
-        let (name, aside) = (table.name, aside(table.name));
+        let (name, legacy_name) = (table.name, legacy_name(table.name));
         let converted = match name {
             AGENTS => {
                 agents = convert::agents(table)?;
@@ -146,11 +146,11 @@ async fn change(conn: &mut Conn, tables: &[Table], report: &mut LegacyReport) ->
             report.notes.push(note);
         }
         // Views, foreign keys, triggers and policies follow the old table.
-        let renamed = conn.script(format!("ALTER TABLE {name} RENAME TO {aside}")).await;
+        let renamed = conn.script(format!("ALTER TABLE {name} RENAME TO {legacy_name}")).await;
         renamed.map_err(|error| error.about(format!("`{name}` cannot be renamed; nothing was changed")))?;
         report.notes.push(match name {
-            MEMORIES => format!("`{name}` is now `{aside}`; its memories are not in the new one"),
-            _ => format!("`{name}` is now `{aside}`, with all its columns"),
+            MEMORIES => format!("`{name}` is now `{legacy_name}`; its memories are not in the new one"),
+            _ => format!("`{name}` is now `{legacy_name}`, with all its columns"),
         });
     }
     migrate::apply(conn).await?;

@@ -62,7 +62,7 @@ fn plan(found: Vec<Table>, ours: bool) -> Result<Vec<Table>> {
             "the database has neither `{AGENTS}` nor `{CUSTOMIZATIONS}`: there is nothing to upgrade"
         );
         return Err(
-            Error::new(ErrorKind::Schema, message).hint("check that the address names the right database")
+            Error::new(ErrorKind::Schema, message).hint("check that the URL names the right database")
         );
     }
     let mut old = Vec::new();

@@ -50,7 +50,7 @@ impl Memories<'_> {
             )));
         }
         let values = args![scope.user(), scope.agent(), seq, limit];
-        let kept = rows::all(&mut self.store.reader().await?, SAVED_AFTER, values).await?;
+        let kept = rows::fetch_all(&mut self.store.reader().await?, SAVED_AFTER, values).await?;
         Ok(kept.into_iter().map(numbered).collect())
     }
 

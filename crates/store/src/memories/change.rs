@@ -1,7 +1,8 @@
 //! Forgetting and releasing memories. The history keeps the version before.
 
 use crate::areas::Memories;
-use crate::db::{Conn, args, transaction};
+use crate::audit::Action;
+use crate::db::{Conn, args, audited, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::index::{self, IndexedMemory, Ledger};
 use crate::memories::rows::{self, MemoryRow};
@@ -21,12 +22,12 @@ pub enum ForgetOutcome {
 }
 
 impl Memories<'_> {
-    /// Excludes a memory from every search; its history stays. Forgetting again changes nothing.
+    /// Excludes a memory from every search; its history stays. Forgetting again changes nothing. For operators.
     pub async fn forget(self, scope: &Scope, id: &str) -> Result<Memory> {
         self.set_status(scope, id, MemoryStatus::Forgotten).await
     }
 
-    /// The same, if `may` accepts the memory in the same transaction.
+    /// The same for an agent, if `may` accepts the memory in the same transaction.
     pub async fn forget_if(self, scope: &Scope, id: &str, may: fn(&Memory) -> bool) -> Result<ForgetOutcome> {
         let (scope, id) = (scope.clone(), id.to_owned());
         transaction!(self.store, |conn| {
@@ -57,12 +58,22 @@ impl Memories<'_> {
         std::iter::once(Ok(present.memory)).chain(past).collect()
     }
 
+    /// An operator's change.
     async fn set_status(self, scope: &Scope, id: &str, status: MemoryStatus) -> Result<Memory> {
         let (scope, id) = (scope.clone(), id.to_owned());
-        transaction!(self.store, |conn| {
-            let mut ledger = Ledger::lock(conn, &scope).await?;
-            let kept = rows::expect(conn, &scope, &id).await?;
-            enter(conn, &scope, &mut ledger, kept, status).await
+        audited!(self.store, |tx| {
+            let mut ledger = Ledger::lock(&mut tx.conn, &scope).await?;
+            let kept = rows::expect(&mut tx.conn, &scope, &id).await?;
+            let version = kept.memory.version;
+            let now = enter(&mut tx.conn, &scope, &mut ledger, kept, status).await?;
+            if now.version != version {
+                let action = match status {
+                    MemoryStatus::Forgotten => Action::MemoryForgotten,
+                    _ => Action::MemoryReleased,
+                };
+                tx.operation(scope.user(), action, &id, Some(scope.agent()))?;
+            }
+            Ok(now)
         })
     }
 }
@@ -122,7 +133,7 @@ pub(super) async fn change(
     let values =
         args![scope.user(), scope.agent(), seq, after.version, after.status.name(), after.changed_at];
     conn.execute(UPDATE, values).await?;
-    memory_rules::follow(conn, scope, seq, &after).await?;
+    memory_rules::on_status_changed(conn, scope, seq, &after).await?;
     ledger.write(conn, scope).await?;
     Ok(after)
 }

@@ -113,7 +113,7 @@ impl Lookup {
                 0 => ledger = Some(Ledger::of(parse(&words)?)),
                 1 => actors.push(Actor { name: Term(number), actor: words }),
                 2 => postings.push((number, block, data.unwrap_or_default())),
-                _ => all = Some(found(&words, search)?),
+                _ => all = Some(parse_found(&words, search)?),
             }
         }
         let Some(ledger) = ledger else { return Ok(None) };
@@ -173,7 +173,7 @@ async fn these(
 ) -> Result<Vec<Found>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| i64::from(*seq)).collect();
     let (rows,): (Option<String>,) = conn.fetch_one(THESE, args![scope.user(), scope.agent(), seqs]).await?;
-    found(rows.as_deref().unwrap_or_default(), search)
+    parse_found(rows.as_deref().unwrap_or_default(), search)
 }
 
 /// The numbers of the known ones of `seqs`, and of their neighbours in their sessions.
@@ -213,7 +213,7 @@ impl Row<'_> {
     }
 }
 
-fn found(json: &str, search: &MemorySearch) -> Result<Vec<Found>> {
+fn parse_found(json: &str, search: &MemorySearch) -> Result<Vec<Found>> {
     let rows: Vec<Row<'_>> = if json.is_empty() { Vec::new() } else { parse(json)? };
     // Actors are few, and often the same as before.
     let mut actors: Vec<Arc<str>> = vec![Arc::default()];
@@ -244,5 +244,5 @@ fn found(json: &str, search: &MemorySearch) -> Result<Vec<Found>> {
 
 fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T> {
     serde_json::from_str(json)
-        .map_err(|error| Error::new(ErrorKind::Other, "the memories cannot be weighed").because(error))
+        .map_err(|error| Error::new(ErrorKind::Other, "the memories cannot be ranked").because(error))
 }

@@ -142,7 +142,7 @@ impl Memory {
             check_time(what, time)?;
         }
         if !(1..=MOST_VERSIONS).contains(&self.version) {
-            return Err(Error::invalid(format!("the memory has the version `{}`", self.version)));
+            return Err(Error::invalid(format!("invalid memory version `{}`", self.version)));
         }
         Ok(())
     }

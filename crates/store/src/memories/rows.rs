@@ -71,13 +71,17 @@ from_row! {
     }
 }
 
-pub(super) async fn all(conn: &mut Conn, sql: impl Statement, values: Vec<Value>) -> Result<Vec<MemoryRow>> {
+pub(super) async fn fetch_all(
+    conn: &mut Conn,
+    sql: impl Statement,
+    values: Vec<Value>,
+) -> Result<Vec<MemoryRow>> {
     conn.fetch_all(sql, values).await
 }
 
 pub(super) async fn by_id(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Option<MemoryRow>> {
     check_name("memory", id)?;
-    Ok(all(conn, BY_ID, args![scope.user(), scope.agent(), id]).await?.pop())
+    Ok(fetch_all(conn, BY_ID, args![scope.user(), scope.agent(), id]).await?.pop())
 }
 
 pub(super) async fn expect(conn: &mut Conn, scope: &Scope, id: &str) -> Result<MemoryRow> {
@@ -86,22 +90,22 @@ pub(super) async fn expect(conn: &mut Conn, scope: &Scope, id: &str) -> Result<M
 
 pub(super) async fn by_seqs(conn: &mut Conn, scope: &Scope, seqs: &[u32]) -> Result<Vec<MemoryRow>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| i64::from(*seq)).collect();
-    all(conn, BY_SEQS, args![scope.user(), scope.agent(), seqs]).await
+    fetch_all(conn, BY_SEQS, args![scope.user(), scope.agent(), seqs]).await
 }
 
 pub(super) async fn by_ids(conn: &mut Conn, scope: &Scope, ids: Vec<String>) -> Result<Vec<MemoryRow>> {
-    all(conn, BY_IDS, args![scope.user(), scope.agent(), ids]).await
+    fetch_all(conn, BY_IDS, args![scope.user(), scope.agent(), ids]).await
 }
 
 pub(super) fn missing(id: &str) -> Error {
-    Error::new(ErrorKind::NotFound, format!("there is no memory `{id}`"))
+    Error::new(ErrorKind::NotFound, format!("unknown memory `{id}`"))
         .hint("`embody memory list` shows the ids; `--user` and `--agent` select the user and the agent")
 }
 
 /// A number of the scope, which the table stores as a wider type.
 pub(super) fn number(value: i64) -> Result<u32> {
     u32::try_from(value)
-        .map_err(|_| Error::new(ErrorKind::Corrupt, format!("a memory has the number `{value}`")))
+        .map_err(|_| Error::new(ErrorKind::Corrupt, format!("invalid memory number `{value}`")))
 }
 
 const MOST: u32 = 1000;
@@ -146,7 +150,7 @@ impl Memories<'_> {
             args![scope.user(), scope.agent(), list.status.name(), since, before, before_seq, list.limit];
         let sql = if list.kind.is_some() { NEWEST_OF_KIND } else { NEWEST };
         values.extend(list.kind.as_ref().map(|kind| kind.into()));
-        let kept = all(&mut conn, sql, values).await?;
+        let kept = fetch_all(&mut conn, sql, values).await?;
         Ok(kept.into_iter().map(|kept| kept.memory).collect())
     }
 

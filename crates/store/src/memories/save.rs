@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::areas::Memories;
-use crate::db::{Conn, Sql, Value, args, dialect, listed, transaction};
+use crate::audit::Action;
+use crate::db::{Conn, Sql, Value, args, audited, dialect, listed, transaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::analyze::{self, Document};
 use crate::memories::index::{self, IndexedMemory, Ledger};
 use crate::memories::rows::{self, select_listed};
 use crate::memories::{Memory, MemoryStatus, NewMemory, SaveResult};
-use crate::store::{Scope, new_id, now};
+use crate::store::{OPERATOR, Scope, new_id, now};
 
 const BATCH_LIMIT: usize = 10_000;
 const BATCH_BYTES_LIMIT: usize = 64 * 1024 * 1024;
@@ -23,16 +24,14 @@ impl Memories<'_> {
     /// An exact repeat of an active memory within its session is that memory: nothing changes.
     pub async fn save(self, scope: &Scope, memory: NewMemory) -> Result<SaveResult> {
         let saved = self.save_all(scope, vec![memory]).await?.pop();
-        saved.ok_or_else(|| Error::invalid("there is no memory to save"))
+        saved.ok_or_else(|| Error::invalid("the list of memories to save is empty"))
     }
 
     /// Saves memories in their order, all or none.
     pub async fn save_all(self, scope: &Scope, memories: Vec<NewMemory>) -> Result<Vec<SaveResult>> {
         if memories.len() > BATCH_LIMIT {
             let count = memories.len();
-            return Err(Error::invalid(format!(
-                "{count} memories are too many at once; {BATCH_LIMIT} are allowed"
-            )));
+            return Err(Error::invalid(format!("{count} memories at once; {BATCH_LIMIT} are allowed")));
         }
         let bytes: usize = memories.iter().map(|memory| memory.text.len()).sum();
         if bytes > BATCH_BYTES_LIMIT {
@@ -44,14 +43,26 @@ impl Memories<'_> {
         let memories = memories.into_iter().map(|memory| (memory, Vec::new())).collect();
         let entries = Entry::read_all(memories).await?;
         let scope = scope.clone();
-        transaction!(self.store, |conn| save(conn, &scope, &entries).await)
+        // What an agent saves is on record as its call.
+        if entries.iter().all(|entry| entry.memory.writer != OPERATOR) {
+            return transaction!(self.store, |conn| save(conn, &scope, &entries).await);
+        }
+        audited!(self.store, |tx| {
+            let saved = save(&mut tx.conn, &scope, &entries).await?;
+            for (entry, saved) in entries.iter().zip(&saved) {
+                if entry.memory.writer == OPERATOR && !saved.repeated {
+                    tx.operation(scope.user(), Action::MemorySaved, &saved.id, Some(scope.agent()))?;
+                }
+            }
+            Ok(saved)
+        })
     }
 }
 
 fn complete(new: NewMemory) -> Result<Memory> {
     let at = now();
     if new.status == MemoryStatus::Forgotten {
-        return Err(Error::invalid("a memory cannot begin as forgotten"));
+        return Err(Error::invalid("a new memory cannot have the status `forgotten`"));
     }
     let memory = Memory {
         id: new_id(),
@@ -100,7 +111,7 @@ async fn save(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<Vec<S
 async fn alike(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<HashMap<i64, Vec<Memory>>> {
     let digests: Vec<i64> = entries.iter().map(|entry| entry.digest).collect();
     let mut alike: HashMap<i64, Vec<Memory>> = HashMap::new();
-    for kept in rows::all(conn, ALIKE, args![scope.user(), scope.agent(), digests]).await? {
+    for kept in rows::fetch_all(conn, ALIKE, args![scope.user(), scope.agent(), digests]).await? {
         alike.entry(digest(&kept.memory)).or_default().push(kept.memory);
     }
     Ok(alike)
@@ -199,7 +210,7 @@ pub(super) async fn insert(
         return Ok(());
     }
     let before = ledger.clone();
-    let places = place(conn, scope, ledger, entries).await?;
+    let places = assign_positions(conn, scope, ledger, entries).await?;
     let rows = entries.iter().zip(&places).map(|(entry, place)| row(scope, entry, place));
     let rows: Vec<Vec<Value>> = rows.collect::<Result<_>>()?;
     conn.insert_rows(
@@ -231,7 +242,7 @@ pub(super) async fn insert(
 }
 
 /// Numbers each entry, and links it to the last memory of its session.
-async fn place(
+async fn assign_positions(
     conn: &mut Conn,
     scope: &Scope,
     ledger: &mut Ledger,

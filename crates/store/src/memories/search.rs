@@ -48,7 +48,7 @@ impl Memories<'_> {
         if !lookup.has_any(&question.terms) {
             question = parsed.with_names(question);
         }
-        let base = weigh(lookup.ledger.statistics(), lookup.take(&question.terms)).await?;
+        let base = unpack(lookup.ledger.statistics(), lookup.take(&question.terms)).await?;
         let ranked = best(&mut conn, scope, search, &question, &base, &lookup).await?;
         fetch(&mut conn, scope, ranked).await
     }
@@ -72,14 +72,14 @@ fn check(search: &MemorySearch) -> Result<()> {
     search.since.map_or(Ok(()), |since| check_time("since", since))?;
     if search.limit > MOST {
         return Err(Error::invalid(format!(
-            "the limit is `{}`; at most {MOST} memories are found",
+            "the limit is `{}`; at most {MOST} memories are returned",
             search.limit
         )));
     }
     Ok(())
 }
 
-async fn weigh(statistics: Statistics, packed: PackedPostings) -> Result<Base> {
+async fn unpack(statistics: Statistics, packed: PackedPostings) -> Result<Base> {
     if packed.len() < LARGE_BYTES {
         return Ok(Base::new(statistics, packed.unpack()?));
     }

@@ -6,7 +6,8 @@ use std::io::Write;
 use serde::{Deserialize, Serialize};
 
 use crate::areas::Memories;
-use crate::db::{Conn, Sql, args, listed, transaction};
+use crate::audit::Action;
+use crate::db::{Conn, Sql, args, audited, listed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memories::Memory;
 use crate::memories::change::read_state;
@@ -47,7 +48,8 @@ impl Memories<'_> {
         let (mut last, mut count) = (0, 0);
         loop {
             let page =
-                rows::all(&mut conn, SAVED_AFTER, args![scope.user(), scope.agent(), last, PAGE]).await?;
+                rows::fetch_all(&mut conn, SAVED_AFTER, args![scope.user(), scope.agent(), last, PAGE])
+                    .await?;
             let Some(newest) = page.last() else {
                 into.flush().map_err(failed)?;
                 return Ok(count);
@@ -66,12 +68,19 @@ impl Memories<'_> {
     }
 
     /// Imports what [`Memories::export`] wrote, all or nothing. An equal existing memory is skipped; a different one
-    /// is an error that names it.
+    /// is an error that names it. For operators.
     pub async fn import(self, scope: &Scope, lines: &str) -> Result<MemoryImport> {
         let lines = read(lines)?.into_iter().map(|line| (line.memory, line.history)).collect();
         let entries = Entry::read_all(lines).await?;
         let scope = scope.clone();
-        transaction!(self.store, |conn| import(conn, &scope, &entries).await)
+        audited!(self.store, |tx| {
+            let done = import(&mut tx.conn, &scope, &entries).await?;
+            if done.added > 0 {
+                let note = format!("{} memories", done.added);
+                tx.operation(scope.user(), Action::MemoriesImported, scope.agent(), Some(&note))?;
+            }
+            Ok(done)
+        })
     }
 }
 
@@ -105,7 +114,7 @@ fn check(line: &Line) -> Result<()> {
         last = past.version;
         if past.id != *id || !in_order {
             return Err(Error::invalid(format!(
-                "the history of memory `{id}` has a version `{}` of `{}` out of its order",
+                "the history of memory `{id}` has version `{}` of `{}` out of order",
                 past.version, past.id
             )));
         }
@@ -140,8 +149,8 @@ async fn import(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<Mem
 }
 
 fn differs(id: &str) -> Error {
-    Error::new(ErrorKind::Conflict, format!("the memory `{id}` is there already, and differs"))
-        .hint("nothing was imported; forget or export the one that is there, or leave out the line")
+    Error::new(ErrorKind::Conflict, format!("the memory `{id}` already exists and differs"))
+        .hint("nothing was imported; forget or export the existing one, or leave out the line")
 }
 
 /// Oldest first.

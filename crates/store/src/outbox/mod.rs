@@ -238,7 +238,7 @@ async fn enqueue_all(
     let admitted = match admitted.get() {
         Some(admitted) => admitted,
         None => {
-            let found = admit(conn, new, quotas).await?;
+            let found = within_quota(conn, new, quotas).await?;
             admitted.get_or_init(|| found)
         }
     };
@@ -259,7 +259,11 @@ async fn enqueue_all(
     .await
 }
 
-async fn admit(conn: &mut Conn, new: &[NewObservation], quotas: &QuotaCache) -> Result<Vec<NewObservation>> {
+async fn within_quota(
+    conn: &mut Conn,
+    new: &[NewObservation],
+    quotas: &QuotaCache,
+) -> Result<Vec<NewObservation>> {
     let (mut admitted, mut lost) = (Vec::with_capacity(new.len()), BTreeMap::<&str, u32>::new());
     for new in new {
         if has_room(conn, new.scope.user(), new.pending_limit, quotas).await? {
@@ -269,7 +273,7 @@ async fn admit(conn: &mut Conn, new: &[NewObservation], quotas: &QuotaCache) -> 
         }
     }
     for (user, lost) in lost {
-        tracing::warn!(user, lost, "the outbox is full; observations are not kept");
+        tracing::warn!(user, lost, "the outbox is full; observations are dropped");
     }
     Ok(admitted)
 }

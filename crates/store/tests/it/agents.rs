@@ -8,6 +8,8 @@ contract!(
     keeps_soul_and_identity,
     replaces_and_removes,
     what_is_not_given_stays,
+    members_of_an_identity_are_merged,
+    a_member_replaces_the_whole_one_and_null_removes_it,
     two_operators_lose_nothing_of_each_other,
     refuses_an_identity_that_is_no_object,
 );
@@ -47,6 +49,37 @@ async fn what_is_not_given_stays(world: World) {
     world.store.agents().put("coach", Some("three"), None).await.unwrap();
     let coach = world.store.agents().get("coach").await.unwrap().unwrap();
     assert_eq!((coach.soul.as_deref(), coach.identity, coach.version), (Some("three"), None, 1));
+}
+
+async fn members_of_an_identity_are_merged(world: World) {
+    let agents = world.store.agents();
+    let identity = async || agents.get("coach").await.unwrap().unwrap().identity;
+    agents.put("coach", None, Some(json!({"name": "Ada", "vibe": "calm"}))).await.unwrap();
+    agents.put("coach", None, Some(json!({"vibe": "brisk", "emoji": "x"}))).await.unwrap();
+    assert_eq!(identity().await, Some(json!({"name": "Ada", "vibe": "brisk", "emoji": "x"})));
+    agents.put("coach", None, Some(json!({"vibe": null}))).await.unwrap();
+    assert_eq!(identity().await, Some(json!({"name": "Ada", "emoji": "x"})));
+    agents.put("bare", Some("soul"), None).await.unwrap();
+    agents.put("bare", None, Some(json!({"name": "Eve"}))).await.unwrap();
+    assert_eq!(agents.get("bare").await.unwrap().unwrap().identity, Some(json!({"name": "Eve"})));
+}
+
+async fn a_member_replaces_the_whole_one_and_null_removes_it(world: World) {
+    let agents = world.store.agents();
+    let identity = async || agents.get("coach").await.unwrap().unwrap().identity;
+    let put = async |identity| agents.put("coach", None, Some(identity)).await.unwrap();
+    put(json!({"name": "Ada", "vibe": null, "extra": {"a": {"b": 1, "c": null}, "d": [null, {"e": null}]}}))
+        .await;
+    assert_eq!(identity().await, Some(json!({"name": "Ada", "extra": {"a": {"b": 1}, "d": [null, {}]}})));
+    put(json!({"extra": {"f": 2, "g": null}})).await;
+    assert_eq!(identity().await, Some(json!({"name": "Ada", "extra": {"f": 2}})));
+    put(json!({"extra": null, "odd \"key\".$": {}})).await;
+    assert_eq!(identity().await, Some(json!({"name": "Ada", "odd \"key\".$": {}})));
+    put(json!({})).await;
+    assert_eq!(identity().await, Some(json!({"name": "Ada", "odd \"key\".$": {}})));
+    agents.put("coach", Some("soul"), None).await.unwrap();
+    put(json!({"name": null, "odd \"key\".$": null})).await;
+    assert_eq!(identity().await, Some(json!({})));
 }
 
 async fn two_operators_lose_nothing_of_each_other(world: World) {

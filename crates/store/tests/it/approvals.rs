@@ -23,6 +23,7 @@ contract!(
     a_call_is_told_also_when_others_ended_it,
     one_that_is_withdrawn_leaves_its_place,
     an_answer_that_nobody_used_expires,
+    those_of_a_time_are_counted,
     nobody_is_asked_too_much,
     what_is_over_is_forgotten,
     an_answer_is_on_record,
@@ -424,6 +425,22 @@ async fn an_answer_is_on_record(world: World) {
     let expected =
         |action: &str, approval: &Approval| [action, &approval.id, "owner"].map(|text| Some(text.to_owned()));
     assert_eq!(told, [expected("approval_granted", &yes), expected("approval_denied", &no)]);
+}
+
+async fn those_of_a_time_are_counted(world: World) {
+    let approvals = world.store.approvals();
+    let first = asked(&world.store, ask()).await;
+    let brief = ApprovalRequest { timeout: Duration::from_millis(1), args: "{}".into(), ..ask() };
+    let brief = asked(&world.store, brief).await;
+    over(&world.store, &brief).await;
+    let (user, from) = (first.user.as_str(), first.created_at);
+    let all = approvals.count_between(user, from, first.expires_at).await.unwrap();
+    assert_eq!((all.asked, all.expired), (2, 1), "one that is not over has not expired");
+    let before = approvals.count_between(user, 0, from).await.unwrap();
+    assert_eq!((before.asked, before.expired), (0, 0));
+    let later = approvals.count_between(user, brief.created_at + 1, i64::MAX).await.unwrap();
+    assert_eq!((later.asked, later.expired), (0, 1));
+    assert_eq!(approvals.count_between("nobody", 0, i64::MAX).await.unwrap().asked, 0);
 }
 
 async fn an_answer_that_nobody_used_expires(world: World) {

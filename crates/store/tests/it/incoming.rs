@@ -291,7 +291,7 @@ async fn a_message_is_finished_once(world: World) {
     assert_eq!(world.store.incoming().finish(&claim, done()).await.unwrap(), LeaseStatus::Lost);
     let waiting = FinishIncoming { state: IncomingState::Waiting, ..done() };
     let error = world.store.incoming().finish(&claim, waiting).await.unwrap_err();
-    assert_eq!(error.to_string(), "work cannot end as `waiting`");
+    assert_eq!(error.to_string(), "an incoming message cannot end in the state `waiting`");
 }
 
 async fn a_slow_worker_that_nobody_missed_may_end_it(world: World) {
@@ -405,7 +405,7 @@ async fn beyond_ten_thousand_of_one_user_none_is_lost_in_silence() {
     let at = Some(Cursor { name: "telegram", value: 3 });
     let taken = world.store.incoming().insert(new, at).await.unwrap();
     assert_eq!((taken[0].state, taken[0].content.as_str()), (IncomingState::Failed, "null"));
-    assert_eq!(taken[0].reason.as_deref(), Some("10000 messages of this user wait already"));
+    assert_eq!(taken[0].reason.as_deref(), Some("10000 messages of this user are already waiting"));
     assert_eq!(taken[1].state, IncomingState::Waiting);
     assert_eq!(world.store.incoming().cursor("telegram").await.unwrap(), Some(3));
     assert_eq!(world.store.incoming().list("ann", 1).await.unwrap(), taken[..1]);

@@ -76,7 +76,7 @@ async fn is_found_by_its_own_user_and_agent_only(world: World) {
         let error = store.memories().forget(stranger, &id).await.unwrap_err();
         assert_eq!(
             (error.kind(), error.to_string()),
-            (ErrorKind::NotFound, format!("there is no memory `{id}`"))
+            (ErrorKind::NotFound, format!("unknown memory `{id}`"))
         );
         assert!(store.memories().release(stranger, &id).await.is_err());
         assert!(store.memories().history(stranger, &id).await.is_err());
@@ -161,7 +161,7 @@ async fn a_batch_is_kept_whole_or_not_at_all(world: World) {
     assert!(find(store, &ann, "cocoa").await.is_empty());
     assert!(store.memories().save_all(&ann, Vec::new()).await.unwrap().is_empty());
     let error = store.memories().save_all(&ann, vec![note("x"); 10_001]).await.unwrap_err();
-    assert_eq!(error.to_string(), "10001 memories are too many at once; 10000 are allowed");
+    assert_eq!(error.to_string(), "10001 memories at once; 10000 are allowed");
     assert_eq!(store.memories().list(&ann, &newest(10)).await.unwrap().len(), 3);
 }
 
@@ -296,7 +296,7 @@ async fn a_memory_of_a_closed_block_can_be_forgotten(world: World) {
     let history = store.memories().history(&ann, &ids[3]).await.unwrap();
     assert_eq!(history.iter().map(|past| past.version).collect::<Vec<_>>(), [2, 1]);
     let missing = store.memories().forget(&ann, "nowhere").await.unwrap_err();
-    assert_eq!(missing.to_string(), "there is no memory `nowhere`");
+    assert_eq!(missing.to_string(), "unknown memory `nowhere`");
 }
 
 async fn what_is_forgotten_is_history(world: World) {
@@ -341,7 +341,7 @@ async fn what_is_quarantined_waits_for_release(world: World) {
     assert_eq!(find(store, &ann, "mail").await[0].memory.id, held.id);
     let error = NewMemory { status: MemoryStatus::Forgotten, ..note("x") };
     let error = store.memories().save(&ann, error).await.unwrap_err();
-    assert_eq!(error.to_string(), "a memory cannot begin as forgotten");
+    assert_eq!(error.to_string(), "a new memory cannot have the status `forgotten`");
 }
 
 async fn refuses_what_is_out_of_bounds(world: World) {
@@ -377,7 +377,7 @@ async fn refuses_what_is_out_of_bounds(world: World) {
     let error = store.memories().search(&ann, &about(&"q ".repeat(9000))).await.unwrap_err();
     assert_eq!(error.to_string(), "the query has 18000 bytes; 16384 are allowed");
     let error = store.memories().search(&ann, &MemorySearch { limit: 201, ..about("x") }).await.unwrap_err();
-    assert_eq!(error.to_string(), "the limit is `201`; at most 200 memories are found");
+    assert_eq!(error.to_string(), "the limit is `201`; at most 200 memories are returned");
     assert!(
         store.memories().search(&ann, &MemorySearch { limit: 0, ..about("tea") }).await.unwrap().is_empty()
     );

@@ -93,7 +93,7 @@ async fn a_memory_that_differs_stops_the_import(world: World) {
     let (_, id) = last.split_once("\"id\":\"").unwrap();
     let (id, _) = id.split_once('"').unwrap();
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    assert_eq!(error.to_string(), format!("the memory `{id}` is there already, and differs"));
+    assert_eq!(error.to_string(), format!("the memory `{id}` already exists and differs"));
     assert_eq!(export(&world.store, &bob).await, before, "nothing is half-imported");
     let both = format!("{last}\n{changed}");
     let error = world.store.memories().import(&scope("cid", "assistant"), &both).await.unwrap_err();

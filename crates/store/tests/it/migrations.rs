@@ -15,11 +15,13 @@ const BACK: &str = "DROP TABLE incoming; DROP TABLE outgoing; DROP TABLE channel
      ALTER TABLE tool_pins DROP COLUMN is_gone; DROP TABLE session_servers; \
      ALTER TABLE broker_sessions DROP COLUMN conversation; ALTER TABLE broker_sessions DROP COLUMN written_in; \
      ALTER TABLE broker_sessions DROP COLUMN delivered_in; ALTER TABLE broker_sessions DROP COLUMN bounced; \
-     ALTER TABLE tokens DROP COLUMN may_approve; \
+     ALTER TABLE tokens DROP COLUMN may_approve; ALTER TABLE tokens DROP COLUMN signed_in_with; \
+     DROP TABLE sign_in_codes; \
      ALTER TABLE schedules DROP COLUMN origin; ALTER TABLE schedules DROP COLUMN quarantined; \
      DROP TABLE untrusted_read_origins; ALTER TABLE schedules DROP COLUMN origins; \
-     ALTER TABLE tasks DROP COLUMN trust; DROP TABLE listed_bodies; \
+     ALTER TABLE tasks DROP COLUMN trust; DROP TABLE listed_bodies; DROP TABLE server_health; \
      ALTER TABLE prompt_receipt_parts DROP COLUMN kind; ALTER TABLE prompt_receipts DROP COLUMN usage; \
+     DROP TABLE model_requests; DROP TABLE budget_notices; \
      DELETE FROM embody_migrations WHERE version > 1";
 
 #[tokio::test]
@@ -46,7 +48,7 @@ async fn upgraded(world: World) {
     // Two processes of the new version begin at once.
     let (store, second) = tokio::join!(Store::open(place.clone()), Store::open(place));
     let (store, second) = (store.unwrap(), second.unwrap());
-    assert_eq!(store.status().await.unwrap().schema, 13);
+    assert_eq!(store.status().await.unwrap().schema, 16);
     assert_eq!(store.threads().get("ann", &thread.id).await.unwrap(), Some(thread));
     let trusts = async |user: &str| -> Vec<String> {
         store.tasks().list(user, 0, 10).await.unwrap().into_iter().map(|task| task.content.trust).collect()

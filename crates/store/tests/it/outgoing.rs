@@ -136,7 +136,7 @@ async fn a_part_is_begun_once(world: World) {
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert_eq!(
         error.to_string(),
-        format!("the part `1` of the message `{}` cannot begin: the next one is `0`", claim.outgoing.id)
+        format!("the part `1` of the message `{}` cannot be sent: the next part is `0`", claim.outgoing.id)
     );
     assert_eq!(world.store.outgoing().begin_part(&claim, 0).await.unwrap(), LeaseStatus::Kept);
     assert_eq!(only(&world.store).await.parts_sent, 0);
@@ -319,7 +319,7 @@ async fn beyond_ten_thousand_of_one_user_the_sender_hears_of_it() {
     fill(&world).await;
     let error = world.store.outgoing().enqueue(new("ann", "7", "more")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Full);
-    assert_eq!(error.to_string(), "10000 messages of `ann` wait to leave");
+    assert_eq!(error.to_string(), "10000 messages of `ann` wait to be sent");
     world.store.outgoing().enqueue(new("bob", "7", "his")).await.unwrap();
     // A reply that has no room ends the work all the same, and is there to be seen.
     incoming::take(&world.store, "7", "1").await;
@@ -328,7 +328,7 @@ async fn beyond_ten_thousand_of_one_user_the_sender_hears_of_it() {
     assert_eq!(world.store.incoming().finish(&claim, finish).await.unwrap(), LeaseStatus::Kept);
     let kept = world.store.outgoing().list("ann", 1).await.unwrap().remove(0);
     assert_eq!((kept.text.as_str(), kept.state), ("answer", OutgoingState::Failed));
-    assert_eq!(kept.reason.as_deref(), Some("10000 messages of this user wait to leave"));
+    assert_eq!(kept.reason.as_deref(), Some("10000 messages of this user wait to be sent"));
 }
 
 /// Past the store, which would count them one by one.

@@ -96,7 +96,7 @@ async fn sections_are_kept_once_and_pruned(world: World) {
 async fn refuses_parts_that_are_not_the_text(world: World) {
     let wrong = NewReceipt { hash: "00".into(), ..receipt(&["a"]) };
     let error = world.store.receipts().insert(&scope("ann", "assistant"), wrong).await.unwrap_err();
-    assert!(error.to_string().ends_with("not to `00`"), "{error}");
+    assert!(error.to_string().ends_with("not `00`"), "{error}");
 }
 
 #[tokio::test]

@@ -15,8 +15,8 @@ contract!(
 );
 
 fn parked(ticket: &str, lasts: Duration) -> NewSuspendedCall {
-    let (ticket, anew) = (ticket.to_owned(), Some("{}".to_owned()));
-    NewSuspendedCall { user: "ann".to_owned(), ticket, holder: "one".to_owned(), anew, lasts }
+    let (ticket, resume_data) = (ticket.to_owned(), Some("{}".to_owned()));
+    NewSuspendedCall { user: "ann".to_owned(), ticket, holder: "one".to_owned(), resume_data, lasts }
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -25,7 +25,7 @@ async fn an_answer_counts_once_wherever_it_arrives(world: World) {
     let (store, other) = (&world.store, world.second().await);
     store.suspended_calls().insert(parked("t", MINUTE)).await.unwrap();
     assert_eq!(other.suspended_calls().answer("bob", "t", "two").await.unwrap(), None, "it is not his");
-    let known = SuspendedCall { holder: "one".to_owned(), anew: Some("{}".to_owned()) };
+    let known = SuspendedCall { holder: "one".to_owned(), resume_data: Some("{}".to_owned()) };
     let (here, there) = tokio::join!(
         store.suspended_calls().answer("ann", "t", "one"),
         other.suspended_calls().answer("ann", "t", "two")

@@ -102,7 +102,7 @@ async fn revoked_over_or_locked_out_names_nobody(world: World) {
     let (_, secret) = world.store.tokens().add(over).await.unwrap();
     assert_eq!(world.store.tokens().authenticate(secret.expose()).await.unwrap(), None);
     let error = world.store.tokens().revoke("nope").await.unwrap_err();
-    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, "there is no token `nope`"));
+    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, "unknown token `nope`"));
 }
 
 async fn what_operators_do_is_recorded_once(world: World) {
@@ -114,7 +114,7 @@ async fn what_operators_do_is_recorded_once(world: World) {
     store.tokens().revoke(&token.id).await.unwrap();
     store.tokens().revoke(&token.id).await.unwrap();
     let error = store.users().set_disabled("eve", true).await.unwrap_err();
-    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, "there is no user `eve`"));
+    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, "unknown user `eve`"));
     let tail = store.audit().tail(20, Some("ann")).await.unwrap();
     let seen: Vec<_> =
         tail.iter().map(|record| (record.text("action").unwrap(), record.text("subject").unwrap())).collect();

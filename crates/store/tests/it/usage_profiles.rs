@@ -60,10 +60,10 @@ async fn too_much_is_refused_and_changes_nothing(world: World) {
     let ann = scope("ann", "assistant");
     let large = |_| vec![habit("small", &[1]), habit("large", &vec![0; 64 * 1024 + 1])];
     let error = world.store.usage_profiles().update(&ann, Vec::new(), 1, large).await.unwrap_err();
-    assert_eq!(error.to_string(), "the habit `large` has 65537 bytes; 65536 are allowed");
+    assert_eq!(error.to_string(), "the usage profile `large` has 65537 bytes; 65536 are allowed");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert_eq!(world.store.usage_profiles().list(&ann, &names(&["small"])).await.unwrap(), []);
     let many: Vec<String> = (0..65).map(|number| number.to_string()).collect();
     let error = world.store.usage_profiles().list(&ann, &many).await.unwrap_err();
-    assert_eq!(error.to_string(), "65 habits are too many at once; 64 are allowed");
+    assert_eq!(error.to_string(), "65 usage profiles at once; 64 are allowed");
 }

@@ -120,7 +120,7 @@ impl Members<'_> {
         }
         let Some(method) = self.method else { return self.into_response() };
         if self.result.is_some() || self.error.is_some() {
-            return Err(MessageError::Malformed("it has both a method and an outcome"));
+            return Err(MessageError::Malformed("it has both a method and a result or error"));
         }
         let method = text(method).ok_or(MessageError::Malformed("`method` is not a string"))?.into_owned();
         let params = self.params.map(ToOwned::to_owned);

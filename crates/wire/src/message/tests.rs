@@ -91,7 +91,7 @@ fn what_is_no_message_is_refused_with_its_reason() {
         ("\"text\"", "not a JSON-RPC 2.0 message: it is not an object"),
         ("{", "a message is not JSON"),
         ("{} {}", "a message is not JSON"),
-        ("[]", "a batch stands where one message is wanted"),
+        ("[]", "expected one message, not a batch"),
         ("{}", "not a JSON-RPC 2.0 message: `jsonrpc` is not \"2.0\""),
         (r#"{"jsonrpc":2.0,"method":"m"}"#, "not a JSON-RPC 2.0 message: `jsonrpc` is not \"2.0\""),
         (r#"{"jsonrpc":"2.0","method":7}"#, "not a JSON-RPC 2.0 message: `method` is not a string"),
@@ -105,7 +105,7 @@ fn what_is_no_message_is_refused_with_its_reason() {
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"m","result":1}"#,
-            "not a JSON-RPC 2.0 message: it has both a method and an outcome",
+            "not a JSON-RPC 2.0 message: it has both a method and a result or error",
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"result":1,"error":2}"#,

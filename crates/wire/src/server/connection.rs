@@ -103,7 +103,7 @@ impl<S: Service> Connection<S> {
         }
         if matches!(self.host.era(), Era::Session(None)) && !matches!(&*request.method, "initialize" | "ping")
         {
-            let message = format!("`{}` came before `initialize`", printable(&request.method));
+            let message = format!("`{}` arrived before `initialize`", printable(&request.method));
             spawn_answer(request.id, failure(code::INVALID_REQUEST, message), outbound, done);
             return None;
         }
@@ -207,7 +207,7 @@ pub(super) async fn call_service<S: Service>(service: &S, call: Call<S::Principa
 /// A longer cancellation reason is not passed on.
 const REASON_BYTES: usize = 4096;
 
-pub(super) const FAILED: &str = "the server failed while it worked on this request";
+pub(super) const FAILED: &str = "internal error: the server failed on this request";
 
 /// Counts the responses that a replay buffer still waits for, and finishes the buffer after the last.
 pub(crate) struct PendingResponses {
@@ -304,7 +304,7 @@ impl InFlightCalls {
 }
 
 pub(super) fn too_many_calls(most: usize) -> String {
-    format!("{most} requests are running already; wait for one of them")
+    format!("{most} requests are already running; wait for one to end")
 }
 
 /// Ensures that a call is answered exactly once, even if the service panics.

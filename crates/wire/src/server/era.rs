@@ -144,7 +144,7 @@ fn is_modern_only(method: &str) -> bool {
 pub(crate) fn unsupported(requested: &str) -> Outcome {
     let shown: String = requested.chars().take(64).collect();
     let data = json!({"supported": supported(), "requested": shown});
-    failure_with(code::UNSUPPORTED_VERSION, format!("protocol version `{shown}` is not served"), Some(data))
+    failure_with(code::UNSUPPORTED_VERSION, format!("unsupported protocol version `{shown}`"), Some(data))
 }
 
 /// Every supported version, newest first.

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::limits::Limits;
 
 /// The error message for a request beyond the limits.
-pub(super) const TOO_MANY_BYTES: &str =
-    "too many bytes of requests are under way; wait for an answer to one of them";
+pub(super) const TOO_MANY_BYTES: &str = "the running requests are too large in total; wait for one to end";
 
 /// The largest message that is read beyond the limit of its token, to see whether it is a response or a notification:
 /// these let calls release bytes.

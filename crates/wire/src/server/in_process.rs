@@ -175,7 +175,7 @@ impl ClientEnd for NoMessages {
     fn receive(&self, message: Message, call: Option<u64>) -> Option<Response> {
         let Message::Request(request) = message else { return None };
         let code = if call.is_some() { code::METHOD_NOT_FOUND } else { code::INTERNAL_ERROR };
-        Some(Response::failure(request.id, code, "nobody can be asked"))
+        Some(Response::failure(request.id, code, "no host can receive this request"))
     }
 }
 
@@ -236,4 +236,4 @@ impl Drop for CancelOnDrop {
 }
 
 /// The reason for cancelling a call that its caller has dropped.
-pub(crate) const CALLER_LEFT: &str = "nobody waits for it";
+pub(crate) const CALLER_LEFT: &str = "the caller no longer waits for it";

@@ -240,7 +240,7 @@ pub(crate) fn input_required(requests: &str, state: &str) -> Outcome {
     match RawValue::from_string(text) {
         Ok(result) => Outcome::Result(result),
         // The service may have passed invalid parameters.
-        Err(_) => failure(code::INTERNAL_ERROR, "what the host is asked cannot be written"),
+        Err(_) => failure(code::INTERNAL_ERROR, "the input requests for the host cannot be written"),
     }
 }
 
@@ -271,7 +271,7 @@ pub(crate) fn request_state(request: &Request) -> Result<Option<String>, Outcome
     if request.params.as_deref().is_none_or(is_plain) {
         return Ok(None);
     }
-    let message = "`requestState` must be a text, and `inputResponses` an object, each once";
+    let message = "`requestState` must be a string and `inputResponses` an object, each at most once";
     resume_params(request)
         .map(|resume_params| resume_params.request_state)
         .ok_or_else(|| failure(code::INVALID_PARAMS, message))

@@ -138,8 +138,7 @@ impl Drop for PendingServerRequest {
 }
 
 fn cancelled(id: &Id) -> Notification {
-    let params =
-        format!(r#"{{"requestId":{},"reason":"nobody waits for the answer any more"}}"#, id.as_json());
+    let params = format!(r#"{{"requestId":{},"reason":"the result is no longer needed"}}"#, id.as_json());
     Notification { method: "notifications/cancelled".to_owned(), params: RawValue::from_string(params).ok() }
 }
 

@@ -288,13 +288,13 @@ pub struct HostResponse {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     /// In the stateless era a server does not send requests; it answers `input_required`.
-    #[error("a host of the stateless era is asked by an `input_required` result")]
+    #[error("requests to a stateless host are sent in an `input_required` result")]
     Stateless,
     /// The host has disconnected, or the call was cancelled.
-    #[error("the host is gone")]
+    #[error("the host has disconnected")]
     Gone,
     /// Too many requests to this host are open.
-    #[error("too many questions are open")]
+    #[error("too many requests to the host are open")]
     TooMany,
 }
 

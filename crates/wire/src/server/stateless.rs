@@ -266,7 +266,6 @@ pub(crate) async fn resume_for_replica<P: Clone + PartialEq + Send + 'static>(
 
 /// The error for a call that no process can resume.
 fn forgotten() -> Outcome {
-    let message =
-        "nothing waits for this `requestState`: it was used, or too much time has passed; make the call anew";
+    let message = "unknown `requestState`: it was used or has expired; make the call again without it";
     failure(code::INVALID_PARAMS, message)
 }

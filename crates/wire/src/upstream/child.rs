@@ -44,6 +44,27 @@ pub struct ChildSpec {
     pub secrets: Vec<Secret>,
     /// Kills the process when ours is killed. Without a reaper the process must exit by itself when its input closes.
     pub reaper: Option<Arc<Reaper>>,
+    /// Receives the last stderr lines of every process started from this value, also if no session is opened with it.
+    pub stderr: Option<StderrTail>,
+}
+
+/// The last lines that a process wrote to stderr, with secrets masked.
+#[derive(Clone, Debug, Default)]
+pub struct StderrTail(Arc<Mutex<VecDeque<String>>>);
+
+impl StderrTail {
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    fn push(&self, line: String) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_LINES {
+            kept.pop_front();
+        }
+        kept.push_back(line);
+    }
 }
 
 impl std::fmt::Debug for ChildSpec {
@@ -58,11 +79,9 @@ struct Child {
     process: tokio::process::Child,
     group: Option<Pid>,
     watch: Option<Watch>,
-    errors: Errors,
+    errors: StderrTail,
     keeper: JoinHandle<()>,
 }
-
-type Errors = Arc<Mutex<VecDeque<String>>>;
 
 impl Child {
     fn start(spec: &ChildSpec) -> Result<(Self, (ChildStdout, ChildStdin)), Error> {
@@ -86,8 +105,8 @@ impl Child {
         if let Some((watch, group)) = watch.as_ref().zip(group) {
             watch.leads(group);
         }
-        let errors = Errors::default();
-        let keeper = tokio::spawn(keep(stderr_read, Arc::clone(&errors), Mask::new(&spec.secrets)));
+        let errors = spec.stderr.clone().unwrap_or_default();
+        let keeper = tokio::spawn(keep(stderr_read, errors.clone(), Mask::new(&spec.secrets)));
         let streams = process.stdout.take().zip(process.stdin.take());
         let child = Self { process, group, watch, errors, keeper };
         streams.map(|streams| (child, streams)).ok_or(Error::Protocol("the process has no streams"))
@@ -148,14 +167,10 @@ impl Drop for Child {
     }
 }
 
-fn lines(errors: &Errors) -> Vec<String> {
-    errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
-}
-
 /// A process and its watching task. Dropping it kills the process with everything it started.
 pub(super) struct Process {
     pid: Option<u32>,
-    errors: Errors,
+    errors: StderrTail,
     stop: watch::Sender<bool>,
     exit: watch::Receiver<Option<ProcessExit>>,
     watcher: JoinHandle<()>,
@@ -178,7 +193,7 @@ impl Process {
         let (child, streams) = Child::start(spec)?;
         let (stop, stopping) = watch::channel(false);
         let (ended, exit) = watch::channel(None);
-        let (pid, errors) = (child.process.id(), Arc::clone(&child.errors));
+        let (pid, errors) = (child.process.id(), child.errors.clone());
         let watcher = tokio::spawn(watch(child, stopping, ended, limit));
         Ok((Self { pid, errors, stop, exit, watcher }, streams))
     }
@@ -189,7 +204,7 @@ impl Process {
     }
 
     pub(super) fn errors(&self) -> Vec<String> {
-        lines(&self.errors)
+        self.errors.lines()
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
@@ -217,7 +232,7 @@ async fn watch(
     ended: watch::Sender<Option<ProcessExit>>,
     limit: Duration,
 ) {
-    let errors = Arc::clone(&child.errors);
+    let errors = child.errors.clone();
     let how = tokio::select! {
         how = child.ended() => Some(how),
         _ = stopping.wait_for(|stopping| *stopping) => None,
@@ -226,16 +241,16 @@ async fn watch(
         Some(how) => how,
         None => {
             child.stop(limit).await;
-            "it was told to".to_owned()
+            "it was stopped by embody".to_owned()
         }
     };
-    let last = lines(&errors).into_iter().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    let last = errors.lines().into_iter().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
     let last_line = last.chars().filter(|c| !c.is_control()).take(LAST_LINE_MAX_CHARS).collect();
     ended.send_replace(Some(ProcessExit { how, last_line }));
 }
 
 /// Keeps the last lines and drains the rest: a process that cannot write to stderr blocks. A long line is truncated.
-async fn keep(stderr: Receiver, kept: Errors, mask: Mask) {
+async fn keep(stderr: Receiver, kept: StderrTail, mask: Mask) {
     let mut reader = BufReader::with_capacity(ERRORS_AT_ONCE, stderr);
     let most = LINE_BYTES + mask.longest();
     let mut is_begun = false;
@@ -251,11 +266,7 @@ async fn keep(stderr: Receiver, kept: Errors, mask: Mask) {
             continue;
         }
         let line = mask.line(&line, is_cut);
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT_LINES {
-            kept.pop_front();
-        }
-        kept.push_back(line);
+        kept.push(line);
     }
 }
 
@@ -302,6 +313,7 @@ mod tests {
             folder: None,
             secrets: secrets.iter().map(|secret| Secret::new(*secret)).collect(),
             reaper: None,
+            stderr: None,
         }
     }
 
@@ -311,7 +323,7 @@ mod tests {
         let spec = shell(script, &["hunter22", "hunter22x", "1", "BEGINNING\nsecond-line\n"]);
         let (mut child, _streams) = Child::start(&spec).unwrap();
         child.ended().await;
-        assert_eq!(lines(&child.errors), ["key [secret], [secret]!", "1 [secret]", "[secret]"]);
+        assert_eq!(child.errors.lines(), ["key [secret], [secret]!", "1 [secret]", "[secret]"]);
     }
 
     #[test]
@@ -335,8 +347,8 @@ mod tests {
         let spec = shell("setsid sh -c 'echo $$ >&2; exec sleep 60' & read x", &[]);
         for is_dropped in [true, false] {
             let (child, streams) = Child::start(&spec).unwrap();
-            let kept = Arc::clone(&child.errors);
-            while lines(&kept).is_empty() {
+            let kept = child.errors.clone();
+            while kept.lines().is_empty() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             drop(streams);
@@ -346,12 +358,12 @@ mod tests {
                 child.stop(Duration::from_secs(5)).await;
             }
             let gone = async {
-                while Arc::strong_count(&kept) > 1 {
+                while Arc::strong_count(&kept.0) > 1 {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
             };
             let is_gone = tokio::time::timeout(Duration::from_secs(10), gone).await.is_ok();
-            let left = lines(&kept).first().and_then(|pid| Pid::from_raw(pid.parse().ok()?));
+            let left = kept.lines().first().and_then(|pid| Pid::from_raw(pid.parse().ok()?));
             let _ = rustix::process::kill_process(left.unwrap(), Signal::KILL);
             assert!(is_gone);
         }

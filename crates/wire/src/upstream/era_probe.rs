@@ -177,7 +177,7 @@ async fn initialize(
     let mut running = transport.begin(call, std::future::pending()).await?.ok_or(Error::NoAnswer)?;
     let answer = await_result(transport, &mut running, context).await?;
     let version = protocol_version(&answer)
-        .ok_or(Error::Protocol("the answer to `initialize` names no protocol version"))?;
+        .ok_or(Error::Protocol("the response to `initialize` names no protocol version"))?;
     let version = Version::parse(&version)
         .ok_or_else(|| Error::Version { version: context.redactor.quote(&version) })?;
     if let Transport::Http(http) = transport {

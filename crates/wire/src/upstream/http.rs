@@ -395,8 +395,9 @@ impl Shared {
     async fn get(&self, last: Option<&str>) -> Result<Box<EventStream>, Error> {
         let mut headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/event-stream"))]);
         if let Some(last) = last {
-            let id = HeaderValue::from_bytes(last.as_bytes())
-                .map_err(|_| Error::Protocol("the id of an event cannot stand in a header"))?;
+            let id = HeaderValue::from_bytes(last.as_bytes()).map_err(|_| {
+                Error::Protocol("the id of an event contains characters that are not allowed in a header")
+            })?;
             headers.insert(LAST_EVENT_ID, id);
         }
         // Some servers send no headers before their first event.

@@ -69,8 +69,9 @@ impl Inbox {
 
     /// Rejects a request that does not fit, so that the server does not wait for ever.
     fn ask(&self, request: Request) -> Option<Response> {
-        let no_receiver =
-            |request: Request| Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked");
+        let no_receiver = |request: Request| {
+            Response::failure(request.id, code::INTERNAL_ERROR, "no host can receive this request")
+        };
         let mut waiting = self.waiting();
         let size = size(&request.method, request.params.as_deref());
         if !waiting.unread.has_room(&self.messages, size) {

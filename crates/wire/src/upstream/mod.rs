@@ -19,7 +19,7 @@ mod stateless;
 mod transport;
 mod transport_probe;
 
-pub use self::child::ChildSpec;
+pub use self::child::{ChildSpec, StderrTail};
 pub use self::era_cache::EraCache;
 pub use self::in_process::InProcessServer;
 pub use self::link::Link;

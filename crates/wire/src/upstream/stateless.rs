@@ -145,7 +145,7 @@ impl Stateless {
             "logging/setLevel" => *lock(&self.level) = read().level,
             "resources/subscribe" => {
                 let Some(uri) = read().uri else {
-                    return Some(failure(code::INVALID_PARAMS, "there is no `uri`"));
+                    return Some(failure(code::INVALID_PARAMS, "`uri` is missing"));
                 };
                 self.watched.send_if_modified(|Watched { resources, .. }| {
                     resources.len() < MOST_WATCHED && resources.insert(uri)

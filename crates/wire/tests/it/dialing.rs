@@ -93,7 +93,7 @@ async fn a_failure_lists_every_attempt_with_its_reason() {
     let error = dial(&format!("{base}/a?key=abcdefgh"), &terms()).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Protocol);
     let unreadable = "the server sent an unreadable message: EOF while parsing an object at line 1 column 1";
-    let html = "the answer has content type `text/html`, which is neither JSON nor an event stream";
+    let html = "the response has content type `text/html`, which is neither JSON nor an event stream";
     assert_eq!(
         error.to_string(),
         format!(

@@ -159,7 +159,7 @@ async fn a_closed_stream_ends_this_call_and_every_later_one() {
     for _ in 0..2 {
         let error = client.request("tools/call", &no_params()).await.unwrap_err();
         assert_eq!(error.kind(), Kind::Protocol);
-        assert_eq!(error.to_string(), "the connection to the server is over");
+        assert_eq!(error.to_string(), "the connection to the server is closed");
     }
 }
 

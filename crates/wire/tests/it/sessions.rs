@@ -69,7 +69,7 @@ async fn another_version_is_refused_by_name_and_its_session_ended() {
     assert_eq!(error.kind(), Kind::Protocol);
     assert_eq!(
         error.to_string(),
-        "the server speaks protocol version `2026-07-28`, which is not of the session era"
+        "the server chose protocol version `2026-07-28`, which does not use sessions"
     );
     assert_eq!(log.lines(), ["POST / initialize", "DELETE / "]);
 }
@@ -78,7 +78,7 @@ async fn another_version_is_refused_by_name_and_its_session_ended() {
 async fn a_greeting_without_a_version_is_refused() {
     let (base, _) = serve(|seen| json(&result_of(seen, "{}"))).await;
     let error = connect_http(&base, terms()).await.unwrap_err();
-    assert_eq!(error.to_string(), "the answer to `initialize` names no protocol version");
+    assert_eq!(error.to_string(), "the response to `initialize` names no protocol version");
 }
 
 #[tokio::test]

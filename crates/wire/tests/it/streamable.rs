@@ -144,11 +144,11 @@ async fn an_answer_that_is_no_answer_is_refused() {
     .await;
     let client = connect_http(&base, terms()).await.unwrap();
     let cases = [
-        ("html", "the answer has content type `text/html`, which is neither JSON nor an event stream"),
+        ("html", "the response has content type `text/html`, which is neither JSON nor an event stream"),
         ("text", "the server sent an unreadable message"),
         ("half", "the server sent an unreadable message"),
-        ("other", "the stream ended without the answer"),
-        ("accepted", "the stream ended without the answer"),
+        ("other", "the stream ended without a response"),
+        ("accepted", "the stream ended without a response"),
     ];
     for (method, expected) in cases {
         let error = client.request(method, &no_params()).await.unwrap_err();

@@ -105,7 +105,7 @@ async fn unrequested_progress_is_ignored() {
 #[tokio::test]
 async fn a_stream_that_ends_without_the_answer_is_told() {
     let cases = [
-        (Stream::NoAnswer, Kind::Protocol, "the stream ended without the answer"),
+        (Stream::NoAnswer, Kind::Protocol, "the stream ended without a response"),
         (Stream::Truncated, Kind::Protocol, "the stream was cut off within an event"),
         (Stream::Cut, Kind::Unreachable, "the connection was lost"),
         (Stream::NotUtf8, Kind::Protocol, "the server sent an unreadable event stream"),

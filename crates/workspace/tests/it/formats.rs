@@ -95,7 +95,7 @@ fn broken_tasks_are_an_error_only_for_a_run_that_needs_one() {
     assert_eq!(loaded.input.task.as_ref().unwrap().source().to_string(), "tasks.json:2");
     request.task = Some("gone".into());
     let error = load(&request).unwrap_err();
-    assert_eq!(error.to_string(), "there is no task `gone`: tasks.json has 1, x");
+    assert_eq!(error.to_string(), "unknown task `gone`: tasks.json has 1, x");
 }
 
 // spec: T-10

@@ -217,6 +217,7 @@ fn a_conversation_with_calls_as_anthropic_wants_it() {
         max_output_tokens: 5,
         times: ModelTimes::default(),
         proxies: embody_wire::Proxies::default(),
+        failures: crate::model::FailureLog::Debug,
     };
     let request = ChatRequest { system: "", stable_len: 0, messages: &messages, tools: &[] };
     let sent = String::from_utf8(body(&settings, &request, &Names::default()).unwrap()).unwrap();

@@ -215,6 +215,7 @@ fn sent(url: &str, messages: &[ChatMessage]) -> Value {
         max_output_tokens: 5,
         times: ModelTimes::default(),
         proxies: embody_wire::Proxies::default(),
+        failures: crate::model::FailureLog::Debug,
     };
     let request = ChatRequest { system: "", stable_len: 0, messages, tools: &[] };
     serde_json::from_slice(&body(&settings, &request, &Names::default()).unwrap()).unwrap()

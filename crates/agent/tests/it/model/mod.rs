@@ -32,6 +32,7 @@ fn settings(provider: Provider, url: &str) -> ModelSettings {
         max_output_tokens: 1000,
         times: ModelTimes { retrying: Duration::from_secs(5), ..ModelTimes::default() },
         proxies: Proxies::default(),
+        failures: embody_agent::model::FailureLog::Debug,
     }
 }
 

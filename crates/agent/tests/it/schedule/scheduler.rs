@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use embody_agent::schedule::{JobHandler, Scheduler, SchedulerSettings, open_schedule_thread};
+use embody_agent::schedule::{JobError, JobHandler, Scheduler, SchedulerSettings, open_schedule_thread};
 use embody_store::schedules::{
     AddScheduleOutcome, ClaimNowOutcome, NewSchedule, RunOutcome, Schedule, ScheduleRun,
 };
@@ -130,6 +130,54 @@ async fn a_new_schedule_wakes_it_and_a_future_one_does_not_run() {
 }
 
 #[tokio::test]
+async fn a_one_time_run_that_is_skipped_is_due_again() {
+    let store = memory().await;
+    let wish = |cron| Wish { cron, misfire: "skip", in_hours: 0.0 };
+    let once = add(&store, wish("@once 2020-01-01T00:00:00Z")).await;
+    let lost = add(&store, wish("@once 2020-01-02T00:00:00Z")).await;
+    let hourly = add(&store, wish("@every 1h")).await;
+    let retry_at = store.clock().await.unwrap() + 2 * HOUR;
+    let no_retry = lost.id.clone();
+    let work = JobHandler::new(move |claim| {
+        let retry_at = (claim.schedule.id != no_retry).then_some(retry_at);
+        async move { Err(JobError::Skipped { reason: "used up".into(), retry_at }) }
+    });
+    let running = Running::start(&store, work, SchedulerSettings::default());
+    for (schedule, next_at) in
+        [(&once, Some(retry_at)), (&lost, None), (&hourly, hourly.next_at.map(|due| due + HOUR))]
+    {
+        settled(&store, schedule).await;
+        let runs = runs(&store, schedule).await;
+        assert_eq!((runs.len(), runs[0].outcome), (1, Some(RunOutcome::Skipped)));
+        assert_eq!(runs[0].output.as_deref(), Some("used up"));
+        assert_eq!(now(&store, schedule).await.next_at, next_at, "{}", schedule.cron);
+    }
+    running.end().await;
+
+    // The second attempt is the run of this schedule.
+    let again = add(&store, wish("@once 2020-01-01T00:00:00Z")).await;
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&attempts);
+    let work = JobHandler::new(move |claim| {
+        let is_first = counter.fetch_add(1, Ordering::SeqCst) == 0;
+        let retry_at = Some(claim.claimed_at + 1_000_000);
+        async move {
+            if is_first {
+                return Err(JobError::Skipped { reason: "used up".into(), retry_at });
+            }
+            Ok("done".to_owned())
+        }
+    });
+    let running = Running::start(&store, work, SchedulerSettings::default());
+    eventually("the second attempt", async || {
+        runs(&store, &again).await.iter().any(|run| run.outcome == Some(RunOutcome::Done))
+    })
+    .await;
+    assert_eq!((attempts.load(Ordering::SeqCst), now(&store, &again).await.next_at), (2, None));
+    running.end().await;
+}
+
+#[tokio::test]
 async fn a_run_that_fails_says_why() {
     let store = memory().await;
     let wish = |cron, misfire| Wish { cron, misfire, in_hours: 0.0 };
@@ -139,12 +187,12 @@ async fn a_run_that_fails_says_why() {
     let odd = add(&store, wish("@daily", "sometimes")).await;
     let work = JobHandler::new(|claim| async move {
         assert!(claim.schedule.cron != "@daily", "as planned");
-        Err(format!("no model: {}\0", claim.schedule.cron))
+        Err(JobError::Failed(format!("no model: {}\0", claim.schedule.cron)))
     });
     let running = Running::start(&store, work, SchedulerSettings::default());
     for (schedule, words, goes_on) in [
         (&refused, "no model: @hourly\u{fffd}", true),
-        (&broken, "the run broke off: it panicked", true),
+        (&broken, "the run failed: it panicked", true),
         (&unreadable, "the schedule cannot be run: invalid minute `61`; allowed: 0 to 59", false),
         (&odd, "the schedule cannot be run: unknown misfire policy `sometimes`", false),
     ] {
@@ -221,7 +269,7 @@ async fn at_the_end_a_run_may_end_and_one_that_does_not_is_stopped() {
     let store = memory().await;
     for (ends, outcome, words) in [
         (true, RunOutcome::Done, "in time"),
-        (false, RunOutcome::Unknown, "stopped: embody was ended before the run was"),
+        (false, RunOutcome::Unknown, "stopped: embody was stopped during the run"),
     ] {
         let schedule = add(&store, Wish { cron: "@yearly", misfire: "once", in_hours: 0.0 }).await;
         let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));

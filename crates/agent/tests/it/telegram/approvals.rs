@@ -168,7 +168,7 @@ async fn what_is_not_for_telegram_or_not_shown_whole_has_no_button() {
         ]))
         .await;
     let told = answers(&world, 3).await;
-    assert!(told[..2].iter().all(|told| told == "This cannot be approved here."), "{told:?}");
+    assert!(told[..2].iter().all(|told| told == "This call cannot be approved here."), "{told:?}");
     assert_eq!(status(&world, &silent).await.0, ApprovalStatus::Pending);
     assert_eq!(status(&world, &huge).await.0, ApprovalStatus::Denied);
     bot.stop().await;

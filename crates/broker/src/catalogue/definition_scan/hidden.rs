@@ -4,7 +4,7 @@
 
 use embody_text::invisible::{Invisible, kind};
 
-use super::{Hit, Suspicion};
+use super::{Hit, MARKS, Suspicion};
 
 /// Empty lines, or consecutive spaces, after which text is out of sight.
 const BLANK_LINES: usize = 20;
@@ -116,20 +116,8 @@ fn out_of_sight(text: &str) -> Option<&str> {
     None
 }
 
-/// Tags of the prompt's own parts. They count as a pair or at the start of a line; `<user>` alone is a placeholder.
-const TAGS: &str = "important system system_prompt system-prompt system_instruction system_instructions system-reminder \
-     assistant human developer override hidden secret confidential invisible ai llm admin tool_result \
-     function_calls";
-const MARKS: &str = "<|im_start|>,<|im_end|>,<|system|>,<|user|>,<|assistant|>,<|endoftext|>,<|eot_id|>,\
-     <|start_header_id|>,[inst],[/inst],<<sys>>,<start_of_turn>,<end_of_turn>,[system message]";
-/// Role labels at the start of a line. In lower case, `system: …` explains an argument of that name.
-const SPEAKERS: &str = "SYSTEM:|[SYSTEM|SYSTEM UPDATE";
-const HEADINGS: &str = "### system message|## system prompt|# system prompt|system message:|system override|[system]|\
-     ### instruction:|begin system";
 /// A turn of a conversation, after an empty line.
 const TURNS: [&str; 2] = ["\n\nHuman: ", "\n\nAssistant: "];
-const INVISIBLE: &str =
-    "display:none|display: none|font-size:0|font-size: 0|visibility:hidden|visibility: hidden";
 /// From this many words on, a comment counts as text.
 const COMMENT_WORDS: usize = 4;
 
@@ -150,11 +138,11 @@ pub(super) fn find_frame(text: &str) -> Option<Hit> {
 }
 
 fn mark(lower: &str) -> Option<usize> {
-    MARKS.split(',').find_map(|mark| lower.find(mark))
+    MARKS.get("template marks").iter().find_map(|mark| lower.find(mark))
 }
 
 fn tag(lower: &str) -> Option<usize> {
-    TAGS.split(' ').find_map(|name| {
+    MARKS.get("tags").iter().find_map(|name| {
         let (opening, closing) = (format!("<{name}>"), format!("</{name}>"));
         let at = lower.find(&opening)?;
         let is_pair = lower.get(at..).is_some_and(|rest| rest.contains(&closing));
@@ -170,13 +158,13 @@ fn tag(lower: &str) -> Option<usize> {
 fn speaker(text: &str, lower: &str) -> Option<usize> {
     let mut start = 0;
     for (line, lower_line) in text.split_inclusive('\n').zip(lower.split_inclusive('\n')) {
-        let begins = |line: &str, marks: &str| {
+        let begins = |line: &str, list: &str| {
             let line = line.trim_start_matches([' ', '\t', '*', '>', '`']);
-            marks.split('|').any(|mark| line.starts_with(mark))
+            MARKS.get(list).iter().any(|mark| line.starts_with(mark))
         };
         // "### System", and not "### System requirements".
         let is_alone = lower_line.trim().trim_end_matches(':') == "### system";
-        if is_alone || begins(line, SPEAKERS) || begins(lower_line, HEADINGS) {
+        if is_alone || begins(line, "role labels") || begins(lower_line, "headings") {
             return Some(start);
         }
         start += line.len();
@@ -203,7 +191,7 @@ fn comment(lower: &str) -> Option<usize> {
 
 fn invisible_style(lower: &str) -> Option<usize> {
     let at = lower.find("style=")?;
-    INVISIBLE.split('|').any(|style| lower.contains(style)).then_some(at)
+    MARKS.get("invisible styles").iter().any(|style| lower.contains(style)).then_some(at)
 }
 
 /// An image whose URL exfiltrates data.

@@ -8,6 +8,7 @@
 //!
 //! - `hidden`: invisible characters, text out of sight, and marks with which a text imitates another part of the prompt
 //! - `rules.txt`: words and rules, with examples
+//! - `marks.txt`: tags, files and addresses that are looked for as they are written
 //! - `orders`: sentences that match a rule, private files, keys
 //! - `places`: addresses and accounts that data is sent to
 //! - `disguise`: other readings of a text (encoded, spaced out, reversed)
@@ -18,6 +19,9 @@ mod orders;
 mod places;
 
 use std::fmt;
+use std::sync::LazyLock;
+
+use embody_text::lists::Lists;
 
 use self::hidden::{find_frame, find_hidden};
 pub(crate) use self::hidden::{has_hidden, without_hidden};
@@ -25,15 +29,17 @@ use crate::visible;
 
 const EXCERPT_CHARS: usize = 160;
 
+static MARKS: LazyLock<Lists> = LazyLock::new(|| Lists::parse(include_str!("marks.txt")));
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Suspicion {
     #[error("the hidden character U+{:04X}", u32::from(*.0))]
     HiddenCharacter(char),
     /// Text after a large empty space.
-    #[error("text out of sight")]
+    #[error("text that is out of sight")]
     OutOfSight,
     /// Look-alike letters, or text that must be decoded.
-    #[error("text in disguise")]
+    #[error("disguised text")]
     Disguised,
     #[error("encoded text")]
     Encoded,
@@ -43,7 +49,7 @@ pub enum Suspicion {
     Override,
     #[error("it hides something from the user")]
     Secrecy,
-    #[error("it does without the user's consent")]
+    #[error("it acts without the user's consent")]
     Consent,
     #[error("it asks for secrets, private files or the conversation")]
     Secrets,

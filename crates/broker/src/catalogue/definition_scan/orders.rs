@@ -6,26 +6,11 @@ use std::sync::LazyLock;
 use embody_text::rules::RuleSet;
 use embody_text::tokenize::{Document, Options, Sentence, Token, tokenize};
 
-use super::{Hit, Suspicion, places};
+use super::{Hit, MARKS, Suspicion, places};
 
 static RULES: LazyLock<RuleSet> = LazyLock::new(|| RuleSet::parse(&[include_str!("rules.txt")]));
 
-const WORDS: Options = Options {
-    inner: "_",
-    apostrophes: false,
-    numbers: false,
-    addresses: true,
-    letter_marks: false,
-    lines: false,
-};
-
-const PRIVATE_FILES: &str = "~/.ssh .ssh/ id_rsa id_ed25519 id_ecdsa authorized_keys .aws/credentials ~/.aws /etc/passwd \
-     /etc/shadow .netrc .git-credentials .cursor/mcp.json mcp.json claude_desktop_config .kube/config \
-     wallet.dat .bash_history .zsh_history login.keychain cookies.sqlite ~/.config/gcloud ~/.gnupg \
-     ~/.npmrc ~/.env ~/.docker/config.json id_dsa .pgpass .vault-token key4.db .kdbx";
-/// Verbs and nouns of fetching in languages without spaces.
-const UNSPACED_FETCHING: [&str; 10] =
-    ["读取", "内容", "传入", "传递", "发送", "読み取", "読み込", "渡し", "送信", "읽"];
+const WORDS: Options = Options { inner: "_", addresses: true, ..Options::PLAIN };
 
 pub(super) fn find(text: &str) -> Option<Hit> {
     search(text, true)
@@ -107,9 +92,7 @@ impl<'a> SentenceWords<'a> {
 /// "Paste `OPENAI_API_KEY` here": an environment variable with a key. A note that it must be set is not an order to disclose
 /// it.
 fn asks_for_key(said: &SentenceWords<'_>) -> bool {
-    let is_key = |token: &Token<'_>| {
-        ["_api_key", "_secret_key", "_access_key", "_private_key"].iter().any(|end| token.word.ends_with(end))
-    };
+    let is_key = |token: &Token<'_>| MARKS.get("key names").iter().any(|end| token.word.ends_with(end));
     if !said.words.iter().any(is_key) || said.has("NO") {
         return false;
     }
@@ -123,7 +106,7 @@ fn asks_for_key(said: &SentenceWords<'_>) -> bool {
 
 /// "Read `~/.ssh/id_rsa` first". A path alone, as the default of an argument, is not an order.
 fn asks_for_private_file(said: &SentenceWords<'_>) -> bool {
-    let names_one = PRIVATE_FILES.split(' ').any(|file| said.lower.contains(file))
+    let names_one = MARKS.get("private files").iter().any(|file| said.lower.contains(file))
         || said.lower.split_whitespace().any(is_env_file);
     if !names_one {
         return false;
@@ -134,7 +117,7 @@ fn asks_for_private_file(said: &SentenceWords<'_>) -> bool {
         said.words.iter().filter(|token| token.classes.has(fetch)).map(|token| token.word.as_str()).collect();
     fetching.sort_unstable();
     fetching.dedup();
-    let unspaced = UNSPACED_FETCHING.iter().filter(|word| said.lower.contains(**word)).count();
+    let unspaced = MARKS.get("unspaced fetching").iter().filter(|word| said.lower.contains(**word)).count();
     // A negation after "otherwise" describes a consequence, so it does not excuse.
     let mut explained = said.words.iter().take_while(|token| token.word != "otherwise");
     fetching.len() + unspaced >= 2 && !explained.any(|token| token.classes.has(explain))

@@ -1,13 +1,11 @@
 //! Destinations that the author of a text chose: mail and web addresses, accounts, wallets and telephone numbers, in a
 //! sentence that sends something there.
 
+use super::MARKS;
 use super::orders::{self, SentenceWords};
 
 /// From this many words on, a sentence with a mail address is not just an example of an argument.
 const MAIL_WORDS: usize = 5;
-/// Verbs of sending in languages without spaces.
-const UNSPACED_POSTING: [&str; 6] = ["发送", "上传", "转发", "送信", "アップロード", "転送"];
-
 /// "Let a@b.example know what was asked", "post the result to https://…", "put IBAN … in as the payee".
 pub(super) fn diverts(said: &SentenceWords<'_>) -> bool {
     !said.lower.contains("e.g") && (to_address(said) || to_account(said)) || uploads(said)
@@ -24,7 +22,7 @@ fn to_address(said: &SentenceWords<'_>) -> bool {
         let word = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '/');
         is_mail_address(word) && !is_support(word) && (mails || said.has("POSTING") && urges)
             || is_web_address(word)
-                && (has_one_of(&UNSPACED_POSTING)
+                && (has_one_of(MARKS.get("unspaced posting"))
                     || said.has("POSTING") && leads(led) && (urges || is_numeric_host(word)))
     })
 }
@@ -105,10 +103,7 @@ fn host(word: &str) -> Option<&str> {
 }
 
 fn is_example(host: &str) -> bool {
-    matches!(
-        host,
-        "example.com" | "example.org" | "example.net" | "company.com" | "domain.com" | "contoso.com"
-    )
+    MARKS.has("example hosts", host)
 }
 
 #[cfg(test)]

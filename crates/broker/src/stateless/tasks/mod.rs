@@ -49,7 +49,8 @@ pub(super) fn unknown_to(call: &Call<Principal>) -> Option<Outcome> {
     if call.host.initialize_params().has_extension(TASKS) {
         return None;
     }
-    let message = format!("tasks are for hosts that declare the extension `{TASKS}` with the request");
+    let message =
+        format!("tasks need the extension `{TASKS}`, which the host did not declare with the request");
     let data = json!({"requiredCapabilities": {"extensions": {TASKS: {}}}});
     Some(failure_with(code::MISSING_CAPABILITY, message, Some(data)))
 }
@@ -107,7 +108,7 @@ pub(super) async fn find_task(
     let is_its_own = is_here || other.is_some();
     let session = other.as_ref().map_or(session, |other| &other.session);
     let found = session.upstream(&upstream).cloned();
-    let found = found.ok_or_else(|| gone(id, &format!("there is no server `{upstream}`")))?;
+    let found = found.ok_or_else(|| gone(id, &format!("unknown server `{upstream}`")))?;
     let is_known = is_its_own && session.routes.has_task(&upstream, &process, &task);
     if found.spec().is_process() && !is_known {
         return Err(gone(id, &process_is_over(&upstream)));
@@ -152,7 +153,7 @@ async fn request_about(
     if let Some((audit, to)) = audit {
         let came = match &sent {
             Ok(result) => outcome_of(result),
-            Err(_) => (AuditOutcome::Denied, Some("not sent: there is no such task any more".to_owned())),
+            Err(_) => (AuditOutcome::Denied, Some("not sent: the task no longer exists".to_owned())),
         };
         audit.record(&broker.config, session, to, came).await;
     }
@@ -229,7 +230,7 @@ async fn send(
         Err(away) => return Ok(CallResult::Unavailable(away.to_string())),
     };
     if !link.is_stateless() {
-        return Err(gone(&handle.id, &format!("`{name}` has no such tasks now")));
+        return Err(gone(&handle.id, &format!("`{name}` does not support tasks now")));
     }
     if upstream.spec().is_process()
         && session.routes.process(name, link.number()).as_ref() != Some(&handle.process)
@@ -253,18 +254,18 @@ async fn send(
 }
 
 fn gone(id: &str, why: &str) -> Outcome {
-    failure(code::INVALID_PARAMS, format!("there is no task `{}` any more: {why}", printable(id)))
+    failure(code::INVALID_PARAMS, format!("the task `{}` no longer exists: {why}", printable(id)))
 }
 
 fn process_is_over(upstream: &str) -> String {
     format!(
-        "`{upstream}` is a process of the session that began it; it was started again, or that session is over or is served by another process of embody"
+        "the process of `{upstream}` that ran it belonged to one session, and was restarted, or that session ended or is served by another process of embody"
     )
 }
 
 fn unclear_status(TaskHandle { id, upstream, .. }: &TaskHandle) -> Outcome {
     let (name, shown) = (&upstream.spec().name, printable(id));
-    failure(code::INTERNAL_ERROR, format!("`{name}` does not say how the task `{shown}` is"))
+    failure(code::INTERNAL_ERROR, format!("`{name}` returned no status of the task `{shown}`"))
 }
 
 /// Whether this error means that the task does not exist, or no longer does.

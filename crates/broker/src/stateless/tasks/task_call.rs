@@ -98,7 +98,7 @@ pub(crate) async fn register_task(
         _ => return (call_result, None),
     };
     if has_sessions || !is_stateless || !call.request.host.initialize_params().has_extension(TASKS) {
-        let error = Error::Protocol("it made a task of the call, which this host cannot follow");
+        let error = Error::Protocol("it answered with a task, which this host does not support");
         return (CallResult::Lost(error), None);
     }
     match new_task_for_host(broker, call, result).await {
@@ -113,7 +113,7 @@ async fn new_task_for_host(
     call: &ToolCall<'_>,
     result: &RawValue,
 ) -> Result<(Box<RawValue>, String), Error> {
-    let unclear = || Error::Protocol("it made a task of the call that cannot be told from others");
+    let unclear = || Error::Protocol("it answered with a task whose id cannot be read");
     let state = TaskState::read(result).ok_or_else(unclear)?;
     let (session, upstream) = (call.session, &call.tool.upstream);
     let process = match &call.link {
@@ -130,7 +130,7 @@ async fn new_task_for_host(
     let id =
         super::task_id::encode(broker, &call.request.host.principal, &named).await.map_err(|reason| {
             tracing::error!(call = call.id, session = session.id, reason, "a task has no id for its host");
-            Error::Protocol("it made a task of the call, which cannot be named")
+            Error::Protocol("it answered with a task for which no id could be created")
         })?;
     let asker = super::asker(session, upstream, call.request);
     let for_host = state.for_host(&id, &asker).ok_or_else(unclear)?;
@@ -188,7 +188,7 @@ async fn audit_end(broker: &Broker, session: &Session, end: CallEnd) {
     let record = Record { actor: session.identity.actor.clone(), event: Event::Outcome(end) };
     if let Err(error) = broker.config.store.audit().append_deferred(record).await {
         broker.config.meter.unrecorded.add(1);
-        tracing::error!(call, session = session.id, reason = %error, "the end of a task is not on record");
+        tracing::error!(call, session = session.id, reason = %error, "the end of a task could not be recorded");
     }
 }
 
@@ -204,13 +204,13 @@ fn ended_by(came: &CallResult) -> (AuditOutcome, String) {
 /// work running.
 fn cancelled(is_cancel_requested: bool, message: Option<&str>) -> String {
     let by = if is_cancel_requested {
-        "the host told the task to stop, and its server says that it is cancelled"
+        "the host cancelled the task, and its server reports it as cancelled"
     } else {
-        "the server says that the task is cancelled, and nobody is known to have told it so"
+        "the server reports the task as cancelled, without a cancellation from the host"
     };
     let message: String = message.unwrap_or_default().chars().take(MESSAGE).collect();
-    let words = if message.is_empty() { message } else { format!("; in its words: {message}") };
-    format!("{by}; it may have done a part of it before{words}")
+    let words = if message.is_empty() { message } else { format!("; its message: {message}") };
+    format!("{by}; a part of it may have been done before{words}")
 }
 
 /// Whether a result declares that its call continues as a task.
@@ -258,11 +258,14 @@ mod tests {
     #[test]
     fn a_task_that_was_cancelled_says_by_whom_and_in_which_words() {
         let text = cancelled(true, Some("stopped after 3 of 9"));
-        assert!(text.starts_with("the host told the task to stop"), "{text}");
-        assert!(text.ends_with("a part of it before; in its words: stopped after 3 of 9"), "{text}");
+        assert!(text.starts_with("the host cancelled the task"), "{text}");
+        assert!(
+            text.ends_with("a part of it may have been done before; its message: stopped after 3 of 9"),
+            "{text}"
+        );
         let text = cancelled(false, None);
-        assert!(text.starts_with("the server says that the task is cancelled"), "{text}");
-        assert!(text.ends_with("a part of it before"), "{text}");
+        assert!(text.starts_with("the server reports the task as cancelled"), "{text}");
+        assert!(text.ends_with("a part of it may have been done before"), "{text}");
         assert!(cancelled(true, Some(&"x".repeat(10 * MESSAGE))).len() < 2 * MESSAGE);
     }
 

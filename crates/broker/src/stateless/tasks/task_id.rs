@@ -33,7 +33,7 @@ pub(super) async fn encode(broker: &Broker, whose: &Principal, named: &TaskRef) 
 }
 
 pub(super) async fn decode(broker: &Broker, whose: &Principal, id: &str) -> Result<TaskRef, Outcome> {
-    let unknown = || failure(code::INVALID_PARAMS, format!("there is no task `{}`", printable(id)));
+    let unknown = || failure(code::INVALID_PARAMS, format!("unknown task `{}`", printable(id)));
     if id.len() > LONGEST {
         return Err(unknown());
     }

@@ -91,7 +91,7 @@ impl<'a> TaskState<'a> {
         }
         if !refused.is_empty() {
             let by = &asker.upstream;
-            let message = format!("`{by}` asks for what it may not have: {}", refused.join("; "));
+            let message = format!("`{by}` asks for input that it may not have: {}", refused.join("; "));
             written.push(member("statusMessage", &Value::from(message).to_string()));
         }
         RawValue::from_string(format!("{{{}}}", written.join(","))).ok()

@@ -140,10 +140,7 @@ impl TaskWatch {
                 let params = raw(&json!({"taskId": handle.id}));
                 let calling = OutgoingCall { method: "tasks/get", params: Some(&params) };
                 let answer = timeout(LIMIT, request_outcome(&handle, &call, calling, LIMIT)).await;
-                (
-                    index,
-                    answer.unwrap_or_else(|_| failure(code::INTERNAL_ERROR, "there is no answer in time")),
-                )
+                (index, answer.unwrap_or_else(|_| failure(code::INTERNAL_ERROR, "no answer in time")))
             });
         }
     }

@@ -69,7 +69,7 @@ async fn who_could_not_be_asked_for_a_resource_is_said() {
     let (code, words) = host.error("resources/read", r#"{"uri":"x://1"}"#).await;
     assert_eq!(code, -32603);
     // Without text of the server.
-    let expected = "`away` has not started yet, and `resource:x://1` may be its own; try again later, or see runtime_status";
+    let expected = "`away` has not started yet, and `resource:x://1` may belong to it; try again later, or see runtime_status";
     assert_eq!(words, expected);
     host.end().await;
 }

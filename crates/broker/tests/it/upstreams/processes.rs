@@ -29,6 +29,7 @@ fn wayward(way: &str) -> (Route, String) {
         folder: None,
         secrets: Vec::new(),
         reaper: None,
+        stderr: None,
     };
     (Route::Child(spec), mark)
 }
@@ -131,7 +132,7 @@ async fn a_process_without_sessions_that_hangs_is_found_although_it_is_listened_
     until(&mut events, || names(&upstream) == ["stray"]).await;
     until(&mut events, || upstream.status().health == Health::Unavailable).await;
     let reason = upstream.status().reason.unwrap();
-    assert!(reason.contains("whether it lives"), "{reason}");
+    assert!(reason.contains("health checks"), "{reason}");
     timeout(SOON, upstream.shutdown()).await.unwrap();
     gone(|| marked(&mark)).await;
 }
@@ -170,6 +171,7 @@ async fn a_program_that_is_not_there_is_said_by_name() {
         folder: None,
         secrets: Vec::new(),
         reaper: None,
+        stderr: None,
     };
     let (upstream, _hears) = start(Route::Child(spec), Limits::default(), still());
     timeout(SOON, upstream.wait_settled()).await.unwrap();

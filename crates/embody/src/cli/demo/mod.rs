@@ -75,7 +75,8 @@ pub(crate) fn run(args: &DemoArgs, global: Global) -> Result<ExitCode, CliError>
     let is_json = global.json;
     let folder = Folder::new()?;
     // An unavailable mind is part of the demo, so warnings are off.
-    log::start(folder.path(), super::log_flag(&global).unwrap_or(LevelFilter::ERROR));
+    let level = super::log_flag(&global).unwrap_or(LevelFilter::ERROR);
+    log::start(folder.path(), level, level);
     let mut transcript = Transcript::new(is_json);
     let outcome = store::block_on_multi_thread(async {
         let ending = serve::shutdown_signal()?;

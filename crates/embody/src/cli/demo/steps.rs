@@ -50,8 +50,8 @@ pub(super) async fn introduce(runtime: &DemoRuntime, transcript: &mut Transcript
     transcript.check(rules && !name.is_empty(), "the contract has no rules or no name", &packet)?;
     transcript.check(remembers_one, "the mind does not know its one memory", &json!(packet_text))?;
     transcript.received(&format!(
-        "the contract, {} characters: first the rules, then the agent's identity",
-        contract.chars().count()
+        "the contract, {} bytes: first the rules, then the agent's identity",
+        contract.len()
     ))?;
     for line in contract.lines().filter(|line| !line.is_empty()).take(EXCERPT_LINES) {
         transcript.quote(&truncate(line, QUOTE_CHARS))?;
@@ -253,13 +253,13 @@ async fn bounce(runtime: &DemoRuntime, transcript: &mut Transcript, host: &Host)
     let decided = decision(&bounced);
     transcript.check(text(&decided, "/decision") == "bounce", "the call was not bounced", &bounced)?;
     let contract = text(&bounced, "/content/0/text").splitn(3, "\n\n").nth(2).unwrap_or_default();
-    let contract = contract.chars().count();
+    let contract = contract.len();
     transcript.check(contract > 0, "the bounce carries no contract", &bounced)?;
     let outbox = runtime.store.outgoing().list(USER, 1).await?;
     transcript.check(outbox.is_empty(), "something was sent", &json!(outbox.len()))?;
     transcript.received(&format!("bounce: {}", text(&decided, "/reason")))?;
     transcript.received(&format!("next: {}", text(&decided, "/required_next_action")))?;
-    transcript.received(&format!("followed by the contract, {contract} characters"))?;
+    transcript.received(&format!("followed by the contract, {contract} bytes"))?;
     transcript.narrate(
         "Nothing was sent. The result contains the rules, so the model reads them before its first write, \
          even in a host that does not show server instructions.",
@@ -295,7 +295,7 @@ async fn sent(runtime: &DemoRuntime, transcript: &mut Transcript, result: Value)
     transcript.received(&result.to_string())?;
     let message = deliver(runtime, transcript, &id).await?;
     transcript.narrate(
-        "The message was in the outbox until its channel took it. The demo's channel only prints it:",
+        "The message waited in the store until its channel accepted it. The demo's channel only prints it:",
     )?;
     transcript.quote(&message)?;
     let records = wait_for_records(runtime, transcript, &["bounce", "send_message", "done"]).await?;

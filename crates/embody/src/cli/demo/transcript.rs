@@ -78,7 +78,7 @@ impl Transcript {
         }
         let number = self.steps.len();
         let seen = truncate(&seen.to_string(), RESULT_CHARS);
-        Err(CliError::new(format!("step {number} did not come out as told: {claim}"))
+        Err(CliError::new(format!("step {number} failed: {claim}"))
             .caused_by(&std::io::Error::other(format!("the answer was {seen}")))
             .hint("`embody demo --yes --log debug` says more; a report of this is welcome"))
     }
@@ -150,7 +150,7 @@ mod tests {
         assert!(transcript.check(true, "it does not", &Value::Null).is_ok());
         let (message, hint) =
             transcript.check(false, "it does not", &json!({"seen": 1})).unwrap_err().summary();
-        assert_eq!(message, r#"step 1 did not come out as told: it does not: the answer was {"seen":1}"#);
+        assert_eq!(message, r#"step 1 failed: it does not: the answer was {"seen":1}"#);
         assert!(hint.contains("--log debug"), "{hint}");
         let steps = serde_json::to_value(transcript.into_steps()).unwrap();
         assert_eq!(steps, json!([{"number": 1, "title": "A step", "text": "   It goes well.\n"}]));

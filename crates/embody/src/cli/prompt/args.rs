@@ -20,7 +20,7 @@ pub(crate) struct PromptArgs {
     /// The layout: body, full, tagged or channel [default: the agent's, else the configured one]
     #[arg(long, value_parser = ["body", "full", "tagged", "channel"])]
     layout: Option<String>,
-    /// Leave the body out
+    /// Leave the rules file out
     #[arg(long)]
     no_body: bool,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(crate) struct PromptArgs {
     /// The task that the run is bound to, by its id
     #[arg(long, value_name = "ID")]
     task: Option<String>,
-    /// As for a run whose reply nobody sees
+    /// As for a run whose reply is not shown
     #[arg(long)]
     background: bool,
     /// The time, instead of now

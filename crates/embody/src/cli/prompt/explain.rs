@@ -2,7 +2,10 @@
 //! coloured by section.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
@@ -18,7 +21,7 @@ use crate::prompt_report::{PartReport, PromptReport, SectionReport};
 const EXAMPLES: &str = "Examples:
   embody prompt explain --layout channel --channel web
   embody prompt explain --html prompt.html
-  embody prompt explain --receipt 019a8b3e-0000-7000-8000-000000000000";
+  embody prompt explain --receipt 019a8b3e";
 
 const COLUMNS: usize = 100;
 const BAR: usize = 20;
@@ -48,7 +51,8 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<ExitCode, Cli
         None => load_prompt(context, &args.prompt)?.report(),
     };
     if let Some(path) = &args.html {
-        std::fs::write(path, page(&report)).context(format!("`{}` could not be written", path.display()))?;
+        // The prompt holds memories and instructions.
+        write_private(path, &page(&report)).context(format!("`{}` could not be written", path.display()))?;
     }
     let page = args.html.as_ref().map(|path| format!("\nPage: {}\n", path.display()));
     let text = table(&report) + &page.unwrap_or_default();
@@ -56,22 +60,27 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<ExitCode, Cli
     context.print(&report, || text)
 }
 
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
 fn table(report: &PromptReport) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "{HEAD}{}{HEAD:#}  {} tokens, {} characters, the first {} % ({} bytes) can be cached",
+        "{HEAD}layout {}{HEAD:#}: {} tokens, {} characters, the first {} % ({} bytes) can be cached",
         report.layout,
         report.tokens,
         report.chars,
         cacheable_percent(report),
         report.stable_len
     );
-    let _ = writeln!(out, "{DIM}{}{DIM:#}\n", report.hash);
+    let _ = writeln!(out, "{DIM}hash {}{DIM:#}\n", report.hash);
     let _ = writeln!(
         out,
         "{HEAD}{:KIND$} {:BAR$} {:>6} {:>4}  {:6} source{HEAD:#}",
-        "section", "", "tokens", "%", "pace"
+        "section", "", "tokens", "%", "cache"
     );
     let most = report.sections.iter().map(|section| section.tokens).max().unwrap_or(1).max(1);
     for section in &report.sections {
@@ -132,11 +141,11 @@ fn cacheable_percent(report: &PromptReport) -> usize {
 
 fn row(out: &mut String, section: &SectionReport, most: usize, total: usize) {
     let percent = (section.tokens * 100).checked_div(total).unwrap_or(0);
-    let (pace, style) = if section.stable { ("stable", DIM) } else { ("fresh", FRESH) };
+    let (cache, style) = if section.stable { ("stable", DIM) } else { ("fresh", FRESH) };
     let mark = if section.truncated { " (cut)" } else { "" };
     let _ = writeln!(
         out,
-        "{:KIND$} {} {:>6} {:>4}  {style}{pace:6}{style:#} {}{mark}",
+        "{:KIND$} {} {:>6} {:>4}  {style}{cache:6}{style:#} {}{mark}",
         section.kind,
         bar(section.tokens, most),
         section.tokens,

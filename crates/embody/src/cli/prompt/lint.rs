@@ -150,7 +150,7 @@ fn fix(workspace: &Path, findings: &[Finding]) -> Result<Fixes, CliError> {
     names.dedup();
     let mut fixes = Fixes::default();
     for name in names {
-        let stripped = strip_invisible(workspace, name).context(format!("`{name}` could not be mended"))?;
+        let stripped = strip_invisible(workspace, name).context(format!("`{name}` could not be changed"))?;
         match stripped {
             StripOutcome::Stripped => fixes.fixed.push(name.to_owned()),
             StripOutcome::Clean => {

@@ -11,11 +11,12 @@ use std::process::ExitCode;
 use anstyle::Style;
 use clap::{Args, Subcommand};
 use embody_store::receipts::Receipt;
+use embody_store::{IdSet, ShortIds};
 use serde_json::{Value, json};
 
 pub(super) use self::args::{PromptArgs, load_prompt};
 pub(super) use self::lint::findings;
-use super::{Context, ScopeArgs};
+use super::{Context, ScopeArgs, ids};
 use crate::error::CliError;
 use crate::output::{self, printable};
 use crate::prompt_report::PromptReport;
@@ -23,15 +24,15 @@ use crate::{store, time};
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum PromptCommand {
-    /// Prints exactly the prompt that would be sent, and nothing else
+    /// Print exactly the prompt that would be sent, and nothing else
     Show(ShowArgs),
-    /// Says for each section where it comes from, what it costs and how often it changes
+    /// Show the source, the tokens and the cacheability of each section
     Explain(explain::ExplainArgs),
-    /// Compares two prompts section by section and says what breaks the cacheable prefix
+    /// Compare two prompts section by section, and show what breaks the cacheable prefix
     Diff(diff::DiffArgs),
-    /// Says what is wrong with the prompt; exits with 1 if anything is
+    /// Report problems of the prompt; exit with 1 if there are any
     Lint(lint::LintArgs),
-    /// Replays the exact bytes of a prompt that was kept; with `--json` the whole request
+    /// Print the exact bytes of a stored prompt; with `--json` the whole request
     Receipt(ReceiptArgs),
 }
 
@@ -87,13 +88,13 @@ const LISTED: u32 = 20;
 
 const RECEIPT_EXAMPLES: &str = "Examples:
   embody prompt show --receipt --json | jq -r .receipt
-  embody prompt receipt 019a8b3e-0000-7000-8000-000000000000
-  embody prompt diff receipt:019a8b3e-0000-7000-8000-000000000000 ~/.embody";
+  embody prompt receipt 019a8b3e
+  embody prompt diff receipt:019a8b3e ~/.embody";
 
 #[derive(Args, Debug)]
 #[command(after_help = RECEIPT_EXAMPLES)]
 pub(crate) struct ReceiptArgs {
-    /// Its id, or at least eight characters of the prompt's hash; none lists the latest
+    /// Its id, or its end, or at least eight characters of the prompt's hash; none lists the latest
     id: Option<String>,
     #[command(flatten)]
     scope: ScopeArgs,
@@ -112,9 +113,13 @@ fn receipt(args: &ReceiptArgs, context: &Context) -> Result<ExitCode, CliError> 
 }
 
 fn list_receipts(user: &str, context: &Context) -> Result<ExitCode, CliError> {
-    let latest =
-        store::with_existing(context, async |store| Ok(store.receipts().list_latest(user, LISTED).await?))?;
-    context.print_list("receipts", &latest.unwrap_or_default(), receipt_json, receipts_text)
+    let latest = store::with_existing(context, async |store| {
+        let latest = store.receipts().list_latest(user, LISTED).await?;
+        let ids = latest.iter().map(|receipt| &receipt.id);
+        Ok((ids::shorten(context, store, IdSet::Receipts(user), ids).await?, latest))
+    })?;
+    let (short, latest) = latest.unwrap_or_default();
+    context.print_list("receipts", &latest, receipt_json, |latest| receipts_text(latest, &short))
 }
 
 fn receipt_json(receipt: &Receipt) -> Value {
@@ -127,16 +132,16 @@ fn receipt_json(receipt: &Receipt) -> Value {
     })
 }
 
-fn receipts_text(receipts: &[Receipt]) -> String {
+fn receipts_text(receipts: &[Receipt], short: &ShortIds) -> String {
     const HEAD: Style = Style::new().bold();
     if receipts.is_empty() {
         return "There are no receipts yet.\n".to_owned();
     }
-    let mut out = format!("{HEAD}{:36}  {:20}  {:12}  {:8}  hash{HEAD:#}\n", "id", "kept", "agent", "layout");
+    let mut out = format!("{HEAD}{:13}  {:20}  {:12}  {:8}  hash{HEAD:#}\n", "id", "kept", "agent", "layout");
     for Receipt { id, agent, layout, hash, created_at, .. } in receipts {
         let (when, agent) = (time::display(*created_at), printable(agent));
-        let _ =
-            writeln!(out, "{id:36}  {when:20}  {agent:12}  {layout:8}  {}", hash.get(..16).unwrap_or(hash));
+        let (id, hash) = (short.of(id), hash.get(..16).unwrap_or(hash));
+        let _ = writeln!(out, "{id:13}  {when:20}  {agent:12}  {layout:8}  {hash}");
     }
     out
 }
@@ -147,7 +152,8 @@ fn find_receipt(id: &str, user: &str, context: &Context) -> Result<PromptReport,
             .hint("`embody prompt receipt` lists the latest; `--user` looks for another user's")
     };
     store::with_existing(context, async |store| {
-        let found = store.receipts().list(user, id, 1).await?;
+        let full = ids::look_up(store, IdSet::Receipts(user), id).await?;
+        let found = store.receipts().list(user, full.as_deref().unwrap_or(id), 1).await?;
         let Some(receipt) = found.first() else { return Ok(None) };
         let sent = store.receipts().replay(receipt).await?;
         PromptReport::of_receipt(receipt, sent).map(Some)

@@ -458,15 +458,15 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[[policy.rule]]\ntools = [\"x\"]\ngate = \"ask\"\nwhen = \"arg.to == 1\"",
-        "error: embody.toml:4: `policy.rule[0].when` is `arg.to == 1`, which is no condition: there is no `arg`; it may use tool, body, args, channel, user, session\nhint: write it like all_in_domain(args, \"example.com\"), over tool, body, args, channel, user, session",
+        "error: embody.toml:4: `policy.rule[0].when` is `arg.to == 1`, which is not a valid condition: unknown variable `arg`; the variables are tool, body, args, channel, user, session\nhint: write it like all_in_domain(args, \"example.com\"), over tool, body, args, channel, user, session",
     ),
     (
         "[[policy.rule]]\ntools = [\"x\"]\ngate = \"ask\"\nwhen = \"args.to ==\"",
-        "error: embody.toml:4: `policy.rule[0].when` is `args.to ==`, which is no condition: mismatched input '<EOF>' at 1:11\nhint: write it like all_in_domain(args, \"example.com\"), over tool, body, args, channel, user, session",
+        "error: embody.toml:4: `policy.rule[0].when` is `args.to ==`, which is not a valid condition: mismatched input '<EOF>' at 1:11\nhint: write it like all_in_domain(args, \"example.com\"), over tool, body, args, channel, user, session",
     ),
     (
         "[[policy.rule]]\ntools = [\"x\"]\nvia = []",
-        "error: embody.toml:3: `policy.rule[0].via` is `[]`, so that nobody could be asked\nhint: name at least one way, or use `gate = \"deny\"`",
+        "error: embody.toml:3: `policy.rule[0].via` is `[]`, so no place to approve is left\nhint: name at least one way, or use `gate = \"deny\"`",
     ),
     (
         "[store]\ndirect_url = \"postgres://h\"",

@@ -129,18 +129,18 @@ fn a_wrong_example_is_reported_with_its_line() {
     let no_call = "examples = ['{\"tool\": \"x\"}', \"send_email {\", \"send_email [1]\"]".to_owned();
     for (more, line, key, what) in [
         (other, 4, "examples[1]` is `draft {}`", "no pattern of `tools` names that tool"),
-        (for_eve("examples = ['send_a {\"to\": \"bob\"}']"), 5, "examples[0]`", "`when` is not true of it"),
-        (for_eve("examples = [\"send_a\"]"), 5, "examples[0]`", "nobody can tell whether `when` is true"),
+        (for_eve("examples = ['send_a {\"to\": \"bob\"}']"), 5, "examples[0]`", "but `when` is false for it"),
+        (for_eve("examples = [\"send_a\"]"), 5, "examples[0]`", "and `when` cannot be evaluated for it"),
         (
             for_eve("counterexamples = ['send_a {\"to\": \"eve\"}']"),
             5,
             "counterexamples[0]`",
-            "the rule holds for it",
+            "but the rule matches it",
         ),
-        (for_eve("counterexamples = [\"send_a\"]"), 5, "counterexamples[0]`", "nobody can tell whether"),
-        (no_call.clone(), 4, "examples[0]`", "which is no call: it names no tool"),
-        (no_call.clone(), 4, "examples[1]`", "which is no call: EOF while parsing"),
-        (no_call, 4, "examples[2]`", "which is no call: "),
+        (for_eve("counterexamples = [\"send_a\"]"), 5, "counterexamples[0]`", "cannot be evaluated for it"),
+        (no_call.clone(), 4, "examples[0]`", "which is not a call: it names no tool"),
+        (no_call.clone(), 4, "examples[1]`", "which is not a call: EOF while parsing"),
+        (no_call, 4, "examples[2]`", "which is not a call: "),
     ] {
         let error = load_rule(&more).unwrap_err();
         let messages: Vec<String> = error.problems().iter().map(ToString::to_string).collect();

@@ -82,7 +82,7 @@ impl HostSession<'_> {
             // The host waits for as long as the broker does.
             let answer = client.call("deaf_peek", &json!({"trick": "hang"}))?;
             assert_eq!(seen("deaf_peek", &answer), SeenOutcome::Unknown, "{answer}");
-            assert!(answer.to_string().contains("gave no answer in time"), "{answer}");
+            assert!(answer.to_string().contains("did not answer in time"), "{answer}");
         }
         match client.session() {
             Some(session) if self.number % 5 == 2 => self.server.abandon(session.to_owned()),

@@ -108,7 +108,8 @@ fn compare(
     let mut reasons: Vec<String> = worth.map(|signal| signal.reason).collect();
     if sequence.calls < COLD_CALLS {
         let seen = if sequence.calls == 1 { "call was seen" } else { "calls were seen" };
-        reasons.push(format!("only {} {seen} so far: little is known of what is usual", sequence.calls));
+        reasons
+            .push(format!("only {} {seen} so far, which is too few to know what is usual", sequence.calls));
     }
     AnomalyScore { prediction_error, reasons }
 }

@@ -1,16 +1,18 @@
 //! Whether a rule applies to a call, and why; and what a tool does, by the words of its name.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
+use embody_text::fold::words;
+use embody_text::lists::Lists;
 use jiff::civil::DateTime;
 
 use super::rule::{Group, Kind, Object, Rule};
-use super::tokenizer::Actions;
-use super::tokenizer::{stem, words};
+use super::words::Actions;
 use crate::observe::features::{CallFeatures, Leaf, Role, address};
 
 /// Said where a rule may be broken by something that was not looked at.
-const NOT_FULLY_SCANNED: &str = "there is too much to look at all of it";
+const NOT_FULLY_SCANNED: &str = "the arguments are too large to be compared completely";
 
 pub(super) struct PreparedCall<'a> {
     features: &'a CallFeatures,
@@ -87,7 +89,7 @@ impl<'a> PreparedCall<'a> {
         let strange = rule.actions == Actions::ANY && !self.action.reads;
         (strange || rule.actions.meets(self.action.actions)).then(|| match rule.kind {
             Kind::Away => format!("`{tool}` reaches people"),
-            _ => format!("`{tool}` does what it is about"),
+            _ => format!("`{tool}` does what the rule is about"),
         })
     }
 
@@ -141,7 +143,7 @@ impl<'a> PreparedCall<'a> {
         let placed = rule.except.iter().all(|object| matches!(object, Object::Domain(_)));
         let strange = people.iter().filter(|leaf| !spared(leaf) && (!placed || leaf.address.is_some()));
         let strange: Vec<String> =
-            strange.map(|leaf| format!("{} is somebody else", leaf.shown())).take(3).collect();
+            strange.map(|leaf| format!("{} is another person", leaf.shown())).take(3).collect();
         if !strange.is_empty() {
             return Some(strange);
         }
@@ -213,46 +215,18 @@ pub(super) struct ToolAction {
     pub(super) reads: bool,
 }
 
-/// A tool that begins with one of these looks, unless it has a word that does.
-const READS: [&str; 26] = [
-    "read",
-    "get",
-    "list",
-    "search",
-    "find",
-    "show",
-    "whoami",
-    "fetch",
-    "look",
-    "lookup",
-    "view",
-    "query",
-    "count",
-    "describe",
-    "status",
-    "check",
-    "recall",
-    "browse",
-    "download",
-    "preview",
-    "peek",
-    "resolve",
-    "inspect",
-    "summarize",
-    "context",
-    "who",
-];
+static TOOLS: LazyLock<Lists> = LazyLock::new(|| Lists::parse(include_str!("tools.txt")));
 
 pub(super) fn classify(words: &[String]) -> ToolAction {
-    let verbs = words.iter().fold(Actions::NONE, |all, word| all.and(verb(word)));
-    let reads = words.iter().take(2).any(|word| READS.contains(&word.as_str())) && verbs == Actions::NONE;
+    let verbs = actions(&VERBS, words);
+    let reads = words.iter().take(2).any(|word| TOOLS.has("reads", word)) && verbs == Actions::NONE;
     if reads {
         return ToolAction { actions: Actions::READ, reads };
     }
-    // What is deleted or changed is not sent.
+    // What is deleted is not sent.
     let handles = verbs.meets(Actions::DELETE);
-    let means = words.iter().fold(Actions::NONE, |all, word| all.and(medium(word)));
-    let sends = words.iter().any(|word| SENDS.contains(&word.as_str()));
+    let means = actions(&MEDIA, words);
+    let sends = words.iter().any(|word| TOOLS.has("sends", word));
     let everywhere = Actions::MAIL.and(Actions::MESSAGE).and(Actions::POST);
     let actions = match () {
         () if handles => verbs,
@@ -262,41 +236,35 @@ pub(super) fn classify(words: &[String]) -> ToolAction {
     ToolAction { actions, reads }
 }
 
-/// Verbs that need a medium to be something in particular.
-const SENDS: [&str; 10] =
-    ["send", "reply", "respond", "answer", "forward", "notify", "write", "contact", "broadcast", "submit"];
+/// The lists of verbs in `tools.txt`.
+const VERBS: [(&str, Actions); 9] = [
+    ("does delete", Actions::DELETE),
+    ("does change", Actions::CHANGE),
+    ("does create", Actions::CREATE),
+    ("does invite", Actions::INVITE),
+    ("does pay", Actions::PAY),
+    ("does run", Actions::RUN),
+    ("does share", Actions::SHARE),
+    ("does call", Actions::CALL),
+    ("does post", Actions::POST),
+];
 
-fn verb(word: &str) -> Actions {
-    match word {
-        "delete" | "remove" | "erase" | "purge" | "drop" | "wipe" | "trash" | "destroy" | "clear"
-        | "unsend" => Actions::DELETE,
-        "update" | "edit" | "change" | "modify" | "rename" | "move" | "overwrite" | "set" | "patch"
-        | "put" | "replace" => Actions::CHANGE,
-        "write" | "save" | "append" => Actions::CHANGE,
-        "create" | "make" | "new" | "schedule" | "draft" | "open" => Actions::CREATE,
-        "add" => Actions::INVITE.and(Actions::CHANGE),
-        "pay" | "buy" | "purchase" | "order" | "transfer" | "book" | "wire" | "checkout" | "charge" => {
-            Actions::PAY
-        }
-        "run" | "execute" | "exec" | "deploy" | "install" | "merge" | "push" | "restart" | "launch"
-        | "shell" => Actions::RUN,
-        "share" | "upload" | "grant" | "export" | "submit" => Actions::SHARE,
-        "call" | "dial" | "phone" | "ring" => Actions::CALL,
-        "invite" => Actions::INVITE,
-        "publish" | "tweet" | "announce" | "broadcast" => Actions::POST,
-        "send" | "forward" => Actions::SHARE,
-        _ => Actions::NONE,
-    }
+const MEDIA: [(&str, Actions); 4] = [
+    ("by mail", Actions::MAIL),
+    ("by message", Actions::MESSAGE),
+    ("by post", Actions::POST),
+    ("by invite", Actions::INVITE),
+];
+
+fn actions(lists: &[(&str, Actions)], words: &[String]) -> Actions {
+    let found = lists.iter().filter(|(list, _)| words.iter().any(|word| TOOLS.has(list, word)));
+    found.fold(Actions::NONE, |all, (_, actions)| all.and(*actions))
 }
 
-fn medium(word: &str) -> Actions {
-    match word {
-        "mail" | "email" | "mails" | "emails" => Actions::MAIL,
-        "message" | "messages" | "chat" | "dm" | "sms" | "text" | "ping" | "im" => Actions::MESSAGE,
-        "post" | "posts" | "channel" | "feed" | "comment" | "blog" => Actions::POST,
-        "event" | "meeting" | "invitation" | "invite" | "member" | "attendee" | "calendar" => Actions::INVITE,
-        _ => Actions::NONE,
-    }
+/// The singular of a word.
+fn stem(word: &str) -> &str {
+    let singular = word.strip_suffix('s').filter(|one| one.chars().count() >= 3 && !one.ends_with('s'));
+    singular.unwrap_or(word)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod patterns;
 mod prohibitions;
 mod rule;
 mod times;
-pub(super) mod tokenizer;
+mod words;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -20,9 +20,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::matcher::PreparedCall;
-use self::rule::Rule;
-use self::rule::parse_rules;
-use self::tokenizer::sentences;
+use self::rule::{Rule, parse_rules};
+use self::words::rule_sentences;
 use super::features::CallFeatures;
 use crate::error::Result;
 use crate::zoned_now::ZonedNow;
@@ -100,10 +99,10 @@ fn unread(known: &MemoryRules) -> Option<Flag> {
     let behind = known.unscanned.saturating_sub(u64::from(LIMITS.fresh));
     let reason = match (behind, known.more) {
         (0, false) => return None,
-        (0, true) => "more memories have rules than are looked at for a call".to_owned(),
-        (behind, _) => format!("{behind} memories were not looked through for rules yet"),
+        (0, true) => "more memories contain rules than are compared with a call".to_owned(),
+        (behind, _) => format!("{behind} memories were not scanned for rules yet"),
     };
-    let rule = "a rule that was not looked at may speak against it".to_owned();
+    let rule = "a rule that was not compared may forbid the call".to_owned();
     Some(Flag { rule, source: FlagSource::Unread, reason })
 }
 
@@ -165,7 +164,7 @@ pub async fn replay(store: &Store, scope: &Scope, limit: u64) -> Result<ReplayPr
 
 /// Whether a text has a rule in it. When it was said changes dates only.
 fn is_restricting(text: &str) -> bool {
-    sentences(text)
+    rule_sentences(text)
         .into_iter()
         .any(|sentence| parse_rules(sentence, DateTime::default()).iter().any(Rule::is_sure))
 }
@@ -191,7 +190,8 @@ fn rules_of(text: &str, said: DateTime) -> CachedRules {
         return Arc::clone(rules);
     }
     drop(cache);
-    let read = sentences(text).into_iter().map(|sentence| (sentence.to_owned(), parse_rules(sentence, said)));
+    let read =
+        rule_sentences(text).into_iter().map(|sentence| (sentence.to_owned(), parse_rules(sentence, said)));
     let rules: CachedRules = read.filter(|(_, rules)| !rules.is_empty()).collect();
     let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     cache.bytes += text.len() + ENTRY_OVERHEAD;

@@ -1,9 +1,9 @@
 //! Whom and what a rule is about: the words that are left when verb, times and small words are taken out of it.
 
-use super::rule::PatternMatch;
-use super::rule::{Group, Object};
-use super::tokenizer::Token;
-use super::tokenizer::{Actions, Form, Tag};
+use embody_text::tokenize::Token;
+
+use super::rule::{Group, Object, PatternMatch};
+use super::words::{Actions, Meaning, Tag, is_mark};
 
 /// Somebody whose name stands elsewhere in the sentence.
 const PERSONS: [&str; 13] =
@@ -30,7 +30,7 @@ pub(super) struct Objects {
 }
 
 /// Reads the objects of a rule: its subject first, if it has one, then what follows the verb.
-pub(super) fn objects(tokens: &[Token], found: &PatternMatch, used: &[bool]) -> Objects {
+pub(super) fn objects(tokens: &[Token<'_>], found: &PatternMatch, used: &[bool]) -> Objects {
     let mut objects = Objects::default();
     if let Some(subject) = &found.subject {
         objects.who = found.subject_is_who;
@@ -41,21 +41,27 @@ pub(super) fn objects(tokens: &[Token], found: &PatternMatch, used: &[bool]) -> 
     objects.read(tokens, found.region.clone(), used, found);
     objects.close();
     if objects.pronoun && !objects.groups.iter().any(|group| group.who) {
-        let named = tokens.iter().filter(|token| token.capital && token.known.is_plain());
-        let any: Vec<Object> = named.take(1).map(|token| Object::Words(vec![token.fold.clone()])).collect();
+        let named = tokens.iter().filter(|token| token.capital && token.classes.is_plain());
+        let any: Vec<Object> = named.take(1).map(|token| Object::Words(vec![token.word.clone()])).collect();
         objects.groups.extend((!any.is_empty()).then_some(Group { any, who: true }));
     }
     objects
 }
 
 impl Objects {
-    fn read(&mut self, tokens: &[Token], range: std::ops::Range<usize>, used: &[bool], found: &PatternMatch) {
+    fn read(
+        &mut self,
+        tokens: &[Token<'_>],
+        range: std::ops::Range<usize>,
+        used: &[bool],
+        found: &PatternMatch,
+    ) {
         for index in range {
             let Some(token) = tokens.get(index) else { return };
             if used.get(index) == Some(&true) || index == found.verb_at {
                 self.flush();
-            } else if token.known.any(&[Tag::Unless, Tag::Without]) && !token.capital {
-                self.asks |= token.known.is(Tag::Without);
+            } else if token.classes.any(&[Tag::Unless, Tag::Without]) && !token.capital {
+                self.asks |= token.classes.is(Tag::Without);
                 return;
             } else if let Some(amount) = amount(tokens, index) {
                 self.over = Some(amount);
@@ -66,15 +72,15 @@ impl Objects {
     }
 
     /// Words that only part others.
-    fn mark(&mut self, tokens: &[Token], index: usize) -> bool {
+    fn mark(&mut self, tokens: &[Token<'_>], index: usize) -> bool {
         let Some(token) = tokens.get(index) else { return false };
-        let (known, next) = (token.known, tokens.get(index + 1));
-        let before = index.checked_sub(1).and_then(|before| tokens.get(before)).map(|token| token.known);
+        let (known, next) = (token.classes, tokens.get(index + 1));
+        let before = index.checked_sub(1).and_then(|before| tokens.get(before)).map(|token| token.classes);
         let spared =
             known.is(Tag::But) && before.is_some_and(|known| known.any(&[Tag::Generic, Tag::Nobody]));
-        if token.mark == Some(';') {
+        if token.word == ";" {
             self.close();
-        } else if token.mark.is_some() || known.is(Tag::Or) && !token.capital {
+        } else if is_mark(token) || known.is(Tag::Or) && !token.capital {
             self.flush();
         } else if known.any(&[Tag::Except, Tag::Outside]) || spared {
             self.close();
@@ -82,7 +88,7 @@ impl Objects {
         } else if known.is(Tag::To) && is_to(token, next) {
             self.close();
             // `to see the salaries`
-            let verb = |next: &Token| next.known.is(Tag::Get) || next.known.form(Form::Command);
+            let verb = |next: &Token<'_>| next.classes.is(Tag::Get) || next.classes.is(Tag::Command);
             let sees = next.is_some_and(|next| verb(next) && !next.capital);
             // `bother Bob with invoices`
             self.who = !sees && !self.groups.iter().any(|group| group.who);
@@ -100,8 +106,8 @@ impl Objects {
         } else if known.is(Tag::Me) {
             self.to_owner = true;
             self.flush();
-        } else if !known.is_plain() && known.actions == Actions::NONE {
-            self.pronoun |= PERSONS.contains(&token.fold.as_str());
+        } else if !known.is_plain() && known.actions() == Actions::NONE {
+            self.pronoun |= PERSONS.contains(&token.word.as_str());
             self.flush();
         } else {
             return false;
@@ -110,21 +116,21 @@ impl Objects {
     }
 
     /// `mails` in `send mails to Bob` says what is sent; in `delete mails` it is what is deleted.
-    fn noun(&mut self, token: &Token, found: &PatternMatch) -> bool {
-        let known = token.known;
-        if known.actions == Actions::NONE || token.capital && !known.form(Form::Thing) {
+    fn noun(&mut self, token: &Token<'_>, found: &PatternMatch) -> bool {
+        let known = token.classes;
+        if known.actions() == Actions::NONE || token.capital && !known.is(Tag::Thing) {
             return false;
         }
-        let sent = known.form(Form::Thing) && known.actions.meets(found.actions);
+        let sent = known.is(Tag::Thing) && known.actions().meets(found.actions);
         let handled = found.actions.meets(Actions::DELETE.and(Actions::CHANGE));
         let sent = found.actions == Actions::ANY || sent && !handled;
         if sent {
             self.flush();
-            self.actions.get_or_insert(known.actions);
+            self.actions.get_or_insert(known.actions());
             return true;
         }
         // Another verb of the same sentence is nobody's name, but `my phone number` is something.
-        if !known.form(Form::Thing) && !self.after_det && self.phrase.is_empty() {
+        if !known.is(Tag::Thing) && !self.after_det && self.phrase.is_empty() {
             self.flush();
             return true;
         }
@@ -133,14 +139,14 @@ impl Objects {
 
     fn content(&mut self, token: &Token) {
         let named = token.capital && !self.after_det;
-        if token.fold.contains('@') {
+        if token.word.contains('@') {
             self.flush();
-            let domain = token.fold.strip_prefix('@').map(str::to_owned);
-            let address = Object::Address(token.fold.clone());
+            let domain = token.word.strip_prefix('@').map(str::to_owned);
+            let address = Object::Address(token.word.clone());
             self.push(domain.map_or(address, Object::Domain), true);
-        } else if is_domain(&token.fold) {
+        } else if is_domain(&token.word) {
             self.flush();
-            self.push(Object::Domain(token.fold.clone()), true);
+            self.push(Object::Domain(token.word.clone()), true);
         } else {
             if named && !self.named {
                 // `my colleague Jane` is Jane.
@@ -150,7 +156,7 @@ impl Objects {
                 self.close();
             }
             self.named = named;
-            self.phrase.push(token.fold.clone());
+            self.phrase.push(token.word.clone());
             self.after_det &= token.capital;
         }
     }
@@ -183,21 +189,21 @@ impl Objects {
 }
 
 /// The number in `more than 100`, `over 100`, `mehr als 100`.
-fn amount(tokens: &[Token], index: usize) -> Option<u32> {
+fn amount(tokens: &[Token<'_>], index: usize) -> Option<u32> {
     let before = tokens.get(index.checked_sub(1)?)?;
-    let beyond = ["than", "over", "above", "uber", "als"].contains(&before.fold.as_str());
-    tokens.get(index)?.fold.parse().ok().filter(|_| beyond)
+    let beyond = ["than", "over", "above", "uber", "als"].contains(&before.word.as_str());
+    tokens.get(index)?.word.parse().ok().filter(|_| beyond)
 }
 
 /// `a` and `an` are articles, or French, Spanish and German prepositions before somebody.
-fn is_to(token: &Token, next: Option<&Token>) -> bool {
+fn is_to(token: &Token<'_>, next: Option<&Token<'_>>) -> bool {
     let somebody = next.is_some_and(|next| {
         next.capital
-            || next.fold.contains('@')
-            || next.known.any(&[Tag::Det, Tag::Generic])
-            || is_domain(&next.fold)
+            || next.word.contains('@')
+            || next.classes.any(&[Tag::Det, Tag::Generic])
+            || is_domain(&next.word)
     });
-    !matches!(token.fold.as_str(), "a" | "an") || somebody
+    !matches!(token.word.as_str(), "a" | "an") || somebody
 }
 
 fn is_domain(word: &str) -> bool {

@@ -3,10 +3,11 @@
 
 use std::ops::Range;
 
+use embody_text::lexicon::Classes;
+
 use super::patterns::Clause;
-use super::rule::Kind;
-use super::rule::PatternMatch;
-use super::tokenizer::{Actions, Form, Tag, WordInfo};
+use super::rule::{Kind, PatternMatch};
+use super::words::{Actions, Meaning, Tag};
 
 impl Clause<'_> {
     /// "no messages after 22:00", "keine Nachrichten nach 22 Uhr", "pas de messages …", "no more mails to Bob"
@@ -17,7 +18,7 @@ impl Clause<'_> {
         }
         let skipped = self.skip(at + 1, &[Tag::Generic, Tag::Filler, Tag::Det]);
         let thing = (skipped..skipped + 2)
-            .find(|index| self.at(*index).form(Form::Thing) || self.at(*index).form(Form::Doing))?;
+            .find(|index| self.at(*index).is(Tag::Thing) || self.at(*index).is(Tag::Doing))?;
         let end = self.end(thing);
         let next = self.at(thing + 1);
         let bound = [
@@ -33,12 +34,12 @@ impl Clause<'_> {
         let more = self.at(at + 1).is(Tag::Generic);
         let bound =
             next.any(&bound) || next.any(&[Tag::Except, Tag::Unless, Tag::Weekend, Tag::Night]) || more;
-        let timed = |known: WordInfo| {
+        let timed = |known: Classes| {
             known.any(&[Tag::Weekend, Tag::Night, Tag::Workday, Tag::After, Tag::Before])
-                || known.day.is_some()
+                || known.has(Classes::WEEKDAY)
         };
         let bound = bound || self.first(thing + 1..end, timed).or(self.first(0..at, timed)).is_some();
-        let bound = bound || self.at(thing).form(Form::Doing) || self.at(thing + 1).form(Form::Command);
+        let bound = bound || self.at(thing).is(Tag::Doing) || self.at(thing + 1).is(Tag::Command);
         (bound && !next.is(Tag::From)).then(|| PatternMatch {
             to_people: false,
             needs_more: !next.any(&[Tag::Without]),
@@ -82,25 +83,25 @@ impl Clause<'_> {
         let small = [Tag::From, Tag::About, Tag::To, Tag::Det, Tag::Me, Tag::Filler];
         let next = self.skip(at + 1, &small);
         let known = self.at(next);
-        let doing = known.form(Form::Doing)
-            || known.form(Form::Command) && !["stop", "quit"].contains(&self.word(at));
-        if doing || known.form(Form::Thing) && self.at(next + 1).any(&[Tag::To, Tag::Until, Tag::About]) {
+        let doing =
+            known.is(Tag::Doing) || known.is(Tag::Command) && !["stop", "quit"].contains(&self.word(at));
+        if doing || known.is(Tag::Thing) && self.at(next + 1).any(&[Tag::To, Tag::Until, Tag::About]) {
             return Some(self.forbid(next, next + 1..end));
         }
         // `hör auf, Bob Mails zu schicken`
         let last = self.tokens.len().checked_sub(1)?;
-        let german = self.at(last).form(Form::Command) && self.word(last.saturating_sub(1)) == "zu";
+        let german = self.at(last).is(Tag::Command) && self.word(last.saturating_sub(1)) == "zu";
         german.then(|| self.forbid(last, at + 1..self.tokens.len()))
     }
 
     /// "only write to people at example.com", "mail only Bob", "messages only between 9 and 17"
     pub(super) fn only(&self) -> Option<PatternMatch> {
         let at = self.skip(self.start, &[Tag::Filler, Tag::You, Tag::Modal]);
-        let acts = |index: usize| self.at(index).form(Form::Command) || self.at(index).form(Form::Thing);
+        let acts = |index: usize| self.at(index).is(Tag::Command) || self.at(index).is(Tag::Thing);
         let end = self.end(at);
         let (only, verb) = if self.at(at).is(Tag::Only) {
             let near = (at + 1..at + 3).find(|index| acts(*index));
-            let last = end.checked_sub(1).filter(|last| self.at(*last).form(Form::Command));
+            let last = end.checked_sub(1).filter(|last| self.at(*last).is(Tag::Command));
             (at, near.or(last)?)
         } else if acts(at) {
             ((at + 1..at + 4).find(|index| self.at(*index).is(Tag::Only))?, at)
@@ -168,7 +169,7 @@ impl Clause<'_> {
         let person = self
             .tokens
             .get(from)
-            .is_some_and(|token| token.capital || token.known.is(Tag::Det) || token.fold.contains('@'));
+            .is_some_and(|token| token.capital || token.classes.is(Tag::Det) || token.word.contains('@'));
         let nobody =
             self.at(from).any(&[Tag::Pronoun, Tag::I, Tag::You, Tag::Keep]) && !self.at(from).is(Tag::Det);
         if nobody || !person && from != 0 {
@@ -190,17 +191,16 @@ impl Clause<'_> {
             let knows = (not..end).any(|index| self.at(index).is(Tag::Knowing));
             let strict = (from + 1..end)
                 .any(|index| self.at(index).is(Tag::Strict) || knows && self.word(index) == "can");
-            let acts =
-                |known: WordInfo| known.is(Tag::Get) || known.form(Form::Done) || known.form(Form::Command);
+            let acts = |known: Classes| known.is(Tag::Get) || known.is(Tag::Done) || known.is(Tag::Command);
             let near = verb.max(not) + 4;
             let done = self.first(verb.min(not) + 1..end, acts).filter(|_| strict)?;
             if done >= near && !(done + 1 == end && self.at(not).is(Tag::Gneg)) {
                 return None;
             }
-            let passive = self.at(done).form(Form::Done) || self.at(done).form(Form::Command);
+            let passive = self.at(done).is(Tag::Done) || self.at(done).is(Tag::Command);
             let actions =
-                if passive && !self.at(done).is(Tag::Get) { self.at(done).actions } else { Actions::OUT };
-            let who = self.at(done).is(Tag::Get) || self.at(done).to_people;
+                if passive && !self.at(done).is(Tag::Get) { self.at(done).actions() } else { Actions::OUT };
+            let who = self.at(done).is(Tag::Get) || self.at(done).is_to_people();
             let subject = from..verb.min(not);
             return Some(PatternMatch {
                 verb_at: done,
@@ -234,10 +234,10 @@ impl Clause<'_> {
     /// "I do not want you to mail Bob", "Bob asked not to be contacted", "she told me never to call Carol"
     pub(super) fn wish(&self) -> Option<PatternMatch> {
         let end = self.end(self.start + 1);
-        let wants = |known: WordInfo| known.any(&[Tag::Want, Tag::Asked]);
+        let wants = |known: Classes| known.any(&[Tag::Want, Tag::Asked]);
         let wish = self.first(self.start + 1..end.min(self.start + 6), wants)?;
         let negated =
-            |known: WordInfo| known.any(&[Tag::Not, Tag::Never, Tag::No, Tag::NoOf, Tag::Gneg, Tag::Ne]);
+            |known: Classes| known.any(&[Tag::Not, Tag::Never, Tag::No, Tag::NoOf, Tag::Gneg, Tag::Ne]);
         let not = self.first(self.start..end.min(wish + 4), negated)?;
         // "he said he would not call" is what somebody does; "he asked not to be called" is what he wishes.
         let wished = self.at(wish).is(Tag::Want)
@@ -261,17 +261,17 @@ impl Clause<'_> {
                 ..found
             });
         }
-        let acts = |known: WordInfo| known.actions != Actions::NONE && !wants(known) && !known.is(Tag::Get);
+        let acts = |known: Classes| known.actions() != Actions::NONE && !wants(known) && !known.is(Tag::Get);
         let verb = self.first(wish + 1..end.min(wish + 8), acts)?;
         // "not to worry about the mail"
         if self.word(not + 1) == "to" && verb > not + 3 {
             return None;
         }
-        let passive = self.at(verb).form(Form::Done) && self.at(verb - 1).is(Tag::Be);
+        let passive = self.at(verb).is(Tag::Done) && self.at(verb - 1).is(Tag::Be);
         let owner = self.at(self.start).is(Tag::I);
         let told = ["to", "you", "que", "tu", "du"].contains(&self.word(verb - 1));
         let subject = (!owner && (passive || !told)).then_some(self.start..wish);
-        let action = self.at(verb).form(Form::Command) || self.at(verb).form(Form::Thing) || passive;
+        let action = self.at(verb).is(Tag::Command) || self.at(verb).is(Tag::Thing) || passive;
         action.then(|| PatternMatch {
             subject,
             subject_is_who: true,
@@ -286,16 +286,16 @@ impl Clause<'_> {
         let not =
             self.first(self.start..end, |known| known.any(&[Tag::Not, Tag::Never, Tag::Gneg, Tag::Pas]));
         let permitted =
-            |known: WordInfo| known.is(Tag::Forbidden) || not.is_some() && known.is(Tag::Permitted);
+            |known: Classes| known.is(Tag::Forbidden) || not.is_some() && known.is(Tag::Permitted);
         let judged = self.first(self.start..end, permitted)?;
-        let acts = |known: WordInfo| known.actions != Actions::NONE && !known.any(&[Tag::Be, Tag::Get]);
+        let acts = |known: Classes| known.actions() != Actions::NONE && !known.any(&[Tag::Be, Tag::Get]);
         if let Some(verb) = self.first(self.start..judged, acts) {
             let is = self.first(verb + 1..judged, |known| known.is(Tag::Be))?;
             return Some(PatternMatch { needs_more: true, ..self.forbid(verb, verb + 1..is) });
         }
-        let verb = self.first(judged + 1..end.min(judged + 4), |known| known.form(Form::Command))?;
+        let verb = self.first(judged + 1..end.min(judged + 4), |known| known.is(Tag::Command))?;
         Some(PatternMatch {
-            needs_more: self.at(verb).actions == Actions::ANY,
+            needs_more: self.at(verb).actions() == Actions::ANY,
             ..self.forbid(verb, verb + 1..end)
         })
     }
@@ -303,7 +303,7 @@ impl Clause<'_> {
     /// "payments over 500 need my approval"
     pub(super) fn needs_approval(&self) -> Option<PatternMatch> {
         let (verb, end) = (self.skip(self.start, &[Tag::Filler, Tag::Det]), self.end(self.start));
-        let acts = self.at(verb).form(Form::Thing) || self.at(verb).form(Form::Doing);
+        let acts = self.at(verb).is(Tag::Thing) || self.at(verb).is(Tag::Doing);
         let needs = (verb + 1..end)
             .find(|index| matches!(self.word(*index), "need" | "needs" | "require" | "requires"))?;
         let approval = ["approval", "ok", "okay", "permission", "consent", "confirmation"];

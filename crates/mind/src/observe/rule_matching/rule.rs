@@ -4,14 +4,14 @@
 
 use std::ops::Range;
 
+use embody_text::tokenize::Token;
 use jiff::ToSpan;
 use jiff::civil::DateTime;
 
 use super::objects::objects;
 use super::patterns;
 use super::times::times;
-use super::tokenizer::{Actions, Tag};
-use super::tokenizer::{Token, tokenize};
+use super::words::{Actions, Meaning, Tag, is_mark, read};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
@@ -182,8 +182,8 @@ pub(super) struct PatternMatch {
 }
 
 pub(super) fn parse_rules(sentence: &str, said: DateTime) -> Vec<Rule> {
-    let tokens = tokenize(sentence);
-    let cue = |token: &Token| token.known.any(&CUES) || WORDS.contains(&token.fold.as_str());
+    let tokens = read(sentence).tokens;
+    let cue = |token: &Token<'_>| token.classes.any(&CUES) || WORDS.contains(&token.word.as_str());
     if !tokens.iter().any(cue) {
         return Vec::new();
     }
@@ -209,11 +209,11 @@ pub(super) fn parse_rules(sentence: &str, said: DateTime) -> Vec<Rule> {
 }
 
 /// Where a clause may begin: at the beginning, after a mark or a small word, and after a time.
-fn starts(tokens: &[Token], said: DateTime) -> Vec<usize> {
-    let opens = |token: &Token| {
-        token.mark.is_some()
-            || token.known.any(&[Tag::Or, Tag::Filler, Tag::Because])
-            || ["that", "dass", "que", "to"].contains(&token.fold.as_str())
+fn starts(tokens: &[Token<'_>], said: DateTime) -> Vec<usize> {
+    let opens = |token: &Token<'_>| {
+        is_mark(token)
+            || token.classes.any(&[Tag::Or, Tag::Filler, Tag::Because])
+            || ["that", "dass", "que", "to"].contains(&token.word.as_str())
     };
     let timed = times(tokens, said, false).used;
     let after = tokens.iter().zip(timed).enumerate().filter(|(_, (token, timed))| *timed || opens(token));
@@ -221,9 +221,9 @@ fn starts(tokens: &[Token], said: DateTime) -> Vec<usize> {
 }
 
 /// Adds whom and when. A pattern that needs more than it has is no rule.
-fn rule(tokens: &[Token], found: PatternMatch, span: Range<usize>, said: DateTime) -> Option<Rule> {
+fn rule(tokens: &[Token<'_>], found: PatternMatch, span: Range<usize>, said: DateTime) -> Option<Rule> {
     let part = tokens.get(span.clone())?;
-    let absent = part.iter().any(|token| token.known.is(Tag::Away));
+    let absent = part.iter().any(|token| token.classes.is(Tag::Away));
     let times = times(part, said, absent);
     let mut used = vec![false; span.start];
     used.extend(times.used);

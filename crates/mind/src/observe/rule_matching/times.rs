@@ -1,12 +1,14 @@
 //! The times in a sentence: times of day and dates as people write them, and what they mean together.
 
+use embody_text::calendar;
 use embody_text::dates::{self, Unit};
+use embody_text::lexicon::Classes;
+use embody_text::tokenize::Token;
 use jiff::ToSpan;
 use jiff::civil::{Date, DateTime, Weekday};
 
 use super::rule::{DAY, TimeWindow};
-use super::tokenizer::Tag;
-use super::tokenizer::Token;
+use super::words::{Meaning, Tag, is_mark};
 
 /// A night ends here when nobody says: `after 22:00` means until the morning.
 const MORNING: u16 = 6 * 60;
@@ -19,7 +21,7 @@ pub(super) struct Times {
 }
 
 /// Reads the times. `said` is when the sentence was said; `absent` means that somebody is away, whose last day counts.
-pub(super) fn times(tokens: &[Token], said: DateTime, absent: bool) -> Times {
+pub(super) fn times(tokens: &[Token<'_>], said: DateTime, absent: bool) -> Times {
     let mut times = Times { when: TimeWindow::default(), used: vec![false; tokens.len()] };
     let mut at = 0;
     while let Some(rest) = tokens.get(at..).filter(|rest| !rest.is_empty()) {
@@ -32,9 +34,9 @@ pub(super) fn times(tokens: &[Token], said: DateTime, absent: bool) -> Times {
 
 impl Times {
     /// Reads what begins here; how many tokens that is, or none.
-    fn read(&mut self, tokens: &[Token], said: DateTime, absent: bool) -> usize {
+    fn read(&mut self, tokens: &[Token<'_>], said: DateTime, absent: bool) -> usize {
         let Some((first, rest)) = tokens.split_first() else { return 0 };
-        let known = first.known;
+        let known = first.classes;
         let found = match () {
             () if known.any(&[Tag::Between, Tag::From]) => self.range(rest, said.date()),
             () if known.is(Tag::After) => self.after(rest, said.date()),
@@ -47,11 +49,11 @@ impl Times {
         found.map_or(usize::from(known.is(Tag::Until)), |taken| taken + 1)
     }
 
-    fn range(&mut self, tokens: &[Token], today: Date) -> Option<usize> {
-        if let Some((from, to)) = tokens.first().and_then(|token| token.fold.split_once('-')) {
+    fn range(&mut self, tokens: &[Token<'_>], today: Date) -> Option<usize> {
+        if let Some((from, to)) = tokens.first().and_then(|token| token.word.split_once('-')) {
             return self.joined(from, to);
         }
-        let joins = |token: &Token| token.known.any(&[Tag::Or, Tag::To, Tag::Until]);
+        let joins = |token: &Token<'_>| token.classes.any(&[Tag::Or, Tag::To, Tag::Until]);
         if let Some(from) = clock(tokens) {
             let rest = tokens.get(from.taken..)?;
             let to = rest.first().filter(|token| joins(token)).and_then(|_| clock(rest.get(1..)?))?;
@@ -69,13 +71,12 @@ impl Times {
 
     /// `22:00-07:00`
     fn joined(&mut self, from: &str, to: &str) -> Option<usize> {
-        let read = |text: &str| clock(&super::tokenizer::tokenize(text)).map(|clock| clock.minute);
-        self.when.hours = Some((read(from)?, read(to)?));
+        self.when.hours = Some((minute_of_day(dates::clock(from)?)?, minute_of_day(dates::clock(to)?)?));
         Some(1)
     }
 
-    fn after(&mut self, tokens: &[Token], today: Date) -> Option<usize> {
-        if tokens.first().is_some_and(|token| token.fold == "hours") {
+    fn after(&mut self, tokens: &[Token<'_>], today: Date) -> Option<usize> {
+        if tokens.first().is_some_and(|token| token.word == "hours") {
             return self.work_hours(true).map(|()| 1);
         }
         if let Some(taken) = self.work(tokens, true) {
@@ -95,7 +96,7 @@ impl Times {
         Some(day.taken)
     }
 
-    fn before(&mut self, tokens: &[Token], today: Date) -> Option<usize> {
+    fn before(&mut self, tokens: &[Token<'_>], today: Date) -> Option<usize> {
         if let Some(time) = clock(tokens) {
             let evening = self.when.hours.filter(|(_, to)| *to == MORNING).map_or(0, |(from, _)| from);
             self.when.hours = Some((evening, time.minute));
@@ -106,10 +107,16 @@ impl Times {
         Some(day.taken)
     }
 
-    fn until(&mut self, word: &Token, tokens: &[Token], said: DateTime, absent: bool) -> Option<usize> {
+    fn until(
+        &mut self,
+        word: &Token<'_>,
+        tokens: &[Token<'_>],
+        said: DateTime,
+        absent: bool,
+    ) -> Option<usize> {
         if let Some(day) = day(tokens, said.date()) {
             // Only the English word leaves out the day itself, and not for somebody who is away.
-            let whole = day.whole || absent || !["until", "till", "til"].contains(&word.fold.as_str());
+            let whole = day.whole || absent || !["until", "till", "til"].contains(&word.word.as_str());
             self.when.until = midnight(day.date, whole);
             return Some(day.taken);
         }
@@ -120,9 +127,9 @@ impl Times {
         Some(time.taken)
     }
 
-    fn work(&mut self, tokens: &[Token], outside: bool) -> Option<usize> {
-        let skipped = tokens.iter().take_while(|token| token.known.is(Tag::Det)).count();
-        tokens.get(skipped).filter(|token| token.known.is(Tag::WorkHours))?;
+    fn work(&mut self, tokens: &[Token<'_>], outside: bool) -> Option<usize> {
+        let skipped = tokens.iter().take_while(|token| token.classes.is(Tag::Det)).count();
+        tokens.get(skipped).filter(|token| token.classes.is(Tag::WorkHours))?;
         self.work_hours(outside).map(|()| skipped + 1)
     }
 
@@ -132,42 +139,39 @@ impl Times {
         Some(())
     }
 
-    fn bare(&mut self, first: &Token, rest: &[Token], today: Date) -> Option<usize> {
-        let known = first.known;
-        let second = rest.first().map(|token| token.known).unwrap_or_default();
-        if let Some((from, to)) = first.fold.split_once('-') {
+    fn bare(&mut self, first: &Token<'_>, rest: &[Token<'_>], today: Date) -> Option<usize> {
+        let known = first.classes;
+        if let Some((from, to)) = first.word.split_once('-') {
             return self.joined(from, to);
         }
         match () {
             () if known.is(Tag::WorkHours) => self.work_hours(false)?,
             () if known.is(Tag::Weekend) => self.when.days |= 0b110_0000,
             () if known.is(Tag::Workday) => self.when.days |= 0b001_1111,
-            () if known.day.is_some() => self.when.days |= 1 << (known.day? - 1),
+            () if known.has(Classes::WEEKDAY) => self.when.days |= 1 << (calendar::weekday(&first.word)? - 1),
             () if known.is(Tag::Night) => self.when.hours = Some(NIGHT),
             () if known.is(Tag::Afternoon) => self.when.hours = Some((DAY / 2, 18 * 60)),
             () if known.is(Tag::Lunch) => self.when.hours = Some((DAY / 2, 14 * 60)),
             () if known.is(Tag::Evening) => self.when.hours = Some((18 * 60, MORNING)),
-            () if ["morgens", "mornings"].contains(&first.fold.as_str()) => {
+            () if ["morgens", "mornings"].contains(&first.word.as_str()) => {
                 self.when.hours = Some((4 * 60, DAY / 2))
             }
             () if known.is(Tag::Today) => self.only(today)?,
             () if known.is(Tag::Tomorrow) => self.only(today.tomorrow().ok()?)?,
-            () if known.is(Tag::This) && second.any(&[Tag::Week, Tag::Month, Tag::Year]) => {
-                let end = match () {
-                    () if second.is(Tag::Week) => next_weekday(today, 1)?.yesterday().ok()?,
-                    () if second.is(Tag::Month) => today.last_of_month(),
-                    () => today.last_of_year(),
-                };
-                self.when.until = midnight(end, true);
+            () if known.is(Tag::This) && rest.first().is_some_and(is_stretch) => {
+                let unit = dates::unit(&rest.first()?.word)?;
+                self.when.until = midnight(dates::end_of(unit, today)?, true);
                 return Some(2);
             }
-            () if first.fold == "for" || first.fold == "fur" || first.fold == "pendant" => {
+            () if first.word == "for" || first.word == "fur" || first.word == "pendant" => {
                 return self.lasting(rest, today);
             }
             () => {
-                let is_digit = |token: &Token| token.fold.starts_with(|letter: char| letter.is_ascii_digit());
-                let dated = is_digit(first) || known.month.is_some() && rest.first().is_some_and(is_digit);
-                let few: Vec<Token> = std::iter::once(first).chain(rest).take(4).cloned().collect();
+                let is_digit =
+                    |token: &Token<'_>| token.word.starts_with(|letter: char| letter.is_ascii_digit());
+                let dated =
+                    is_digit(first) || known.has(Classes::MONTH) && rest.first().is_some_and(is_digit);
+                let few: Vec<Token<'_>> = std::iter::once(first).chain(rest).take(4).cloned().collect();
                 let day = day(&few, today).filter(|_| dated)?;
                 self.only(day.date)?;
                 return Some(day.taken);
@@ -177,18 +181,17 @@ impl Times {
     }
 
     /// `for two weeks`
-    fn lasting(&mut self, rest: &[Token], today: Date) -> Option<usize> {
-        let skipped = rest
-            .iter()
-            .take_while(|token| {
-                token.known.any(&[Tag::Det, Tag::Next]) && dates::number(&token.fold).is_none()
-            })
-            .count();
-        let word = |at: usize| rest.get(skipped + at).map_or("", |token| token.fold.as_str());
-        let count = dates::number(word(0)).filter(|count| *count > 0)?;
-        let unit = dates::unit(word(1)).filter(|unit| !matches!(unit, Unit::Hour | Unit::Minute))?;
-        self.when.until = midnight(dates::after(today, count, unit)?, true);
-        Some(skipped + 3)
+    fn lasting(&mut self, rest: &[Token<'_>], today: Date) -> Option<usize> {
+        let is_small = |token: &&Token<'_>| {
+            token.classes.any(&[Tag::Det, Tag::Next]) && dates::number(&token.word).is_none()
+        };
+        let skipped = rest.iter().take_while(is_small).count();
+        let amount = dates::Amount::read(words(rest.get(skipped..)?)).filter(|amount| amount.count > 0)?;
+        if amount.minutes().is_some() {
+            return None;
+        }
+        self.when.until = midnight(dates::after(today, amount.count, amount.unit)?, true);
+        Some(1 + skipped + amount.length)
     }
 
     fn only(&mut self, date: Date) -> Option<()> {
@@ -213,12 +216,12 @@ pub(super) struct ParsedDay {
     pub(super) whole: bool,
 }
 
-pub(super) fn clock(tokens: &[Token]) -> Option<ClockTime> {
+pub(super) fn clock(tokens: &[Token<'_>]) -> Option<ClockTime> {
     let skipped =
-        tokens.iter().take_while(|token| token.known.is(Tag::Det) || token.fold == "de").take(2).count();
+        tokens.iter().take_while(|token| token.classes.is(Tag::Det) || token.word == "de").take(2).count();
     let rest = tokens.get(skipped..)?;
     let first = rest.first()?;
-    let named = match first.fold.as_str() {
+    let named = match first.word.as_str() {
         "noon" | "mittag" | "midi" | "mediodia" => Some(DAY / 2),
         "midnight" | "mitternacht" | "minuit" | "medianoche" => Some(0),
         _ => None,
@@ -226,36 +229,35 @@ pub(super) fn clock(tokens: &[Token]) -> Option<ClockTime> {
     if let Some(minute) = named {
         return Some(ClockTime { minute, taken: skipped + 1, explicit: true });
     }
-    let (mut minute, mut explicit) = digits(&first.fold).or_else(|| spelled(rest))?;
-    let mut taken = skipped + 1;
-    if let Some(next) = rest.get(1) {
-        if next.known.is(Tag::Pm) {
-            minute = afternoon(minute);
-        }
-        if next.known.any(&[Tag::Pm, Tag::Am, Tag::Unit]) {
-            (taken, explicit) = (taken + 1, true);
-        } else if !explicit && (next.known.month.is_some() || next.known.is_plain() && next.mark.is_none()) {
-            // `after 3 attempts`, `before 3 December`
+    let (clock, length) = dates::clock_at(words(rest))?;
+    let next = rest.get(length);
+    if !clock.marked {
+        let is_plain =
+            |next: &Token<'_>| next.classes.has(Classes::MONTH) || next.classes.is_plain() && !is_mark(next);
+        let may_follow = |next: &Token<'_>| is_mark(next) || next.classes.is(Tag::Or) || next.word == "on";
+        let is_spelled = !first.word.starts_with(|letter: char| letter.is_ascii_digit());
+        let is_alone = first.word.len() > 2 && next.is_none_or(may_follow);
+        // `after 3 attempts`, `before 3 December`, `after six calls`
+        if next.is_some_and(is_plain) || is_spelled && !is_alone {
             return None;
         }
     }
-    Some(ClockTime { minute, taken, explicit })
+    Some(ClockTime { minute: minute_of_day(clock)?, taken: skipped + length, explicit: clock.marked })
 }
 
-/// `six`, if nothing follows that could be counted.
-fn spelled(tokens: &[Token]) -> Option<(u16, bool)> {
-    let word = tokens.first().map(|token| token.fold.as_str()).filter(|word| word.len() > 2)?;
-    let hour = dates::number(word).filter(|hour| (1..=12).contains(hour))?;
-    let alone = tokens.get(1).is_none_or(|next| {
-        next.mark.is_some() || next.known.any(&[Tag::Am, Tag::Pm, Tag::Unit, Tag::Or]) || next.fold == "on"
-    });
-    Some((u16::try_from(hour).ok()? % 24 * 60, false)).filter(|_| alone)
-}
-
-fn digits(text: &str) -> Option<(u16, bool)> {
-    let clock = dates::clock(text)?;
+fn minute_of_day(clock: dates::Clock) -> Option<u16> {
     let minute = u16::try_from(i16::from(clock.hour) * 60 + i16::from(clock.minute)).ok()?;
-    Some((minute % DAY, clock.marked))
+    Some(minute % DAY)
+}
+
+/// The words of tokens, by their place.
+fn words<'t>(tokens: &'t [Token<'_>]) -> impl Fn(usize) -> &'t str {
+    |at| tokens.get(at).map_or("", |token| token.word.as_str())
+}
+
+/// Whether a word is a stretch of days that has an end.
+fn is_stretch(token: &Token<'_>) -> bool {
+    matches!(dates::unit(&token.word), Some(Unit::Week | Unit::Month | Unit::Year))
 }
 
 pub(super) fn afternoon(minute: u16) -> u16 {
@@ -263,9 +265,10 @@ pub(super) fn afternoon(minute: u16) -> u16 {
 }
 
 /// The day at the beginning of these tokens, seen from another.
-pub(super) fn day(tokens: &[Token], today: Date) -> Option<ParsedDay> {
-    let small = |token: &&Token| {
-        token.known.any(&[Tag::Det, Tag::This, Tag::To]) || ["u", "am", "dem"].contains(&token.fold.as_str())
+pub(super) fn day(tokens: &[Token<'_>], today: Date) -> Option<ParsedDay> {
+    let small = |token: &&Token<'_>| {
+        token.classes.any(&[Tag::Det, Tag::This, Tag::To])
+            || ["u", "am", "dem"].contains(&token.word.as_str())
     };
     let skipped = tokens.iter().take_while(small).take(2).count();
     let rest = tokens.get(skipped..)?;
@@ -274,68 +277,65 @@ pub(super) fn day(tokens: &[Token], today: Date) -> Option<ParsedDay> {
 }
 
 /// `tomorrow`, `Friday`, `next week`, `the end of the month`.
-fn named(tokens: &[Token], today: Date) -> Option<ParsedDay> {
+fn named(tokens: &[Token<'_>], today: Date) -> Option<ParsedDay> {
     let first = tokens.first()?;
     let day = |date: Date, taken: usize, whole: bool| Some(ParsedDay { date, taken, whole });
-    if first.known.is(Tag::Today) {
+    if first.classes.is(Tag::Today) {
         return day(today, 1, true);
     }
-    if first.known.is(Tag::Tomorrow) {
+    if first.classes.is(Tag::Tomorrow) {
         return day(today.tomorrow().ok()?, 1, false);
     }
-    if let Some(weekday) = first.known.day {
+    if let Some(weekday) = weekday(first) {
         return day(next_weekday(today, weekday)?, 1, false);
     }
     let second = tokens.get(1);
-    if let Some(month) =
-        first.known.month.filter(|_| second.is_none_or(|token| dates::day_number(&token.fold).is_none()))
+    if let Some(month) = calendar::month(&first.word)
+        .filter(|_| second.is_none_or(|token| dates::day_number(&token.word).is_none()))
     {
         return day(dates::coming(1, month, None, today)?, 1, false);
     }
-    if first.known.is(Tag::Next) {
-        let second = second?.known;
-        if let Some(weekday) = second.day {
+    if first.classes.is(Tag::Next) {
+        let second = second?;
+        if let Some(weekday) = weekday(second) {
             return day(next_weekday(today, weekday)?, 2, false);
         }
-        if second.is(Tag::Week) {
+        if second.classes.is(Tag::Week) {
             return day(next_weekday(today, 1)?, 2, false);
         }
-        return if second.is(Tag::Month) {
+        return if second.classes.is(Tag::Month) {
             day(today.last_of_month().tomorrow().ok()?, 2, false)
         } else {
             None
         };
     }
-    if !first.known.is(Tag::End) {
+    if !first.classes.is(Tag::End) {
         return None;
     }
-    let small = |token: &&Token| token.known.any(&[Tag::Det, Tag::From, Tag::About, Tag::This]);
+    let small = |token: &&Token<'_>| token.classes.any(&[Tag::Det, Tag::From, Tag::About, Tag::This]);
     let skipped = tokens.iter().skip(1).take_while(small).count();
-    let what = tokens.get(1 + skipped)?.known;
+    let named = tokens.get(1 + skipped)?;
     let taken = 2 + skipped;
-    match () {
-        () if what.is(Tag::Week) => {
-            let sunday = if today.weekday() == Weekday::Sunday { today } else { next_weekday(today, 7)? };
-            day(sunday, taken, true)
-        }
-        () if what.is(Tag::Month) => day(today.last_of_month(), taken, true),
-        () if what.is(Tag::Year) => day(today.last_of_year(), taken, true),
-        () => {
-            let month = what.month?;
-            let first = dates::coming(1, month, None, today)?;
-            day(first.last_of_month(), taken, true)
-        }
+    if is_stretch(named) {
+        return day(dates::end_of(dates::unit(&named.word)?, today)?, taken, true);
     }
+    let first = dates::coming(1, calendar::month(&named.word)?, None, today)?;
+    day(first.last_of_month(), taken, true)
 }
 
 /// `2026-12-03`, `3.12.`, `3 December 2026`, `December 3rd`, `3 de diciembre`.
-fn written(tokens: &[Token], today: Date) -> Option<ParsedDay> {
+fn written(tokens: &[Token<'_>], today: Date) -> Option<ParsedDay> {
     // `December 3rd, 2027`: a comma is a token here.
-    let words = tokens.iter().enumerate().filter(|(_, token)| token.mark != Some(','));
-    let words: Vec<(usize, &str)> = words.take(6).map(|(at, token)| (at, token.fold.as_str())).collect();
+    let words = tokens.iter().enumerate().filter(|(_, token)| token.word != ",");
+    let words: Vec<(usize, &str)> = words.take(6).map(|(at, token)| (at, token.word.as_str())).collect();
     let (date, length) = dates::written_date(|at| words.get(at).map_or("", |(_, word)| word), today)?;
     let (last, _) = words.get(length.checked_sub(1)?)?;
     Some(ParsedDay { date, taken: last + 1, whole: false })
+}
+
+/// The day of the week that a word names; Monday is 1.
+fn weekday(token: &Token<'_>) -> Option<i8> {
+    calendar::weekday(&token.word).filter(|_| token.classes.has(Classes::WEEKDAY))
 }
 
 /// The next such weekday after a day; Monday is 1.
@@ -352,15 +352,15 @@ pub(super) fn midnight(date: Date, is_over: bool) -> Option<DateTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::rule_matching::tokenizer::tokenize;
+    use crate::observe::rule_matching::words::read;
 
     /// A Monday morning.
-    fn said() -> DateTime {
+    fn monday() -> DateTime {
         jiff::civil::date(2026, 11, 16).at(10, 0, 0, 0)
     }
 
-    fn read(text: &str) -> String {
-        let times = times(&tokenize(text), said(), text.contains("leave"));
+    fn described(text: &str) -> String {
+        let times = times(&read(text).tokens, monday(), text.contains("leave"));
         let from = times.when.from.map(|from| format!(" from {from}")).unwrap_or_default();
         format!("{}{from}", times.when.describe())
     }
@@ -413,13 +413,13 @@ mod tests {
             ("after 3 attempts", ""),
             ("before you delete", ""),
         ] {
-            assert_eq!(read(text), expected, "{text}");
+            assert_eq!(described(text), expected, "{text}");
         }
     }
 
     #[test]
     fn hours_over_midnight_belong_to_the_evening() {
-        let when = times(&tokenize("after 22:00 on weekdays"), said(), false).when;
+        let when = times(&read("after 22:00 on weekdays").tokens, monday(), false).when;
         let at = |day: i8, hour: i8| jiff::civil::date(2026, 11, day).at(hour, 30, 0, 0);
         // The 20th is a Friday.
         assert!(when.applies(at(20, 23)) && when.applies(at(21, 1)));

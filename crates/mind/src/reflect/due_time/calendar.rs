@@ -5,9 +5,10 @@ use jiff::{ToSpan, Zoned};
 
 use embody_text::calendar::month;
 use embody_text::dates::{self, Unit, unit, weekday};
+use embody_text::tokenize::Token;
 
 use super::TimeExpr;
-use crate::reflect::sentences::{Word, has, lower, phrase, reads_at};
+use crate::reflect::sentences::{has, lower, phrase, reads_at};
 
 /// A part of a day, and until when it lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl Part {
 }
 
 /// The expression that begins here, and how many words it has.
-pub(super) fn read_day(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(TimeExpr, usize)> {
+pub(super) fn read_day(words: &[Token<'_>], at: usize, now: &Zoned) -> Option<(TimeExpr, usize)> {
     if is_past(words, at) {
         return Some((TimeExpr::Past, 1));
     }
@@ -50,7 +51,7 @@ pub(super) fn read_day(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Ti
     Some((TimeExpr::Day { date, exact }, length))
 }
 
-fn is_past(words: &[Word<'_>], at: usize) -> bool {
+fn is_past(words: &[Token<'_>], at: usize) -> bool {
     let word = lower(words, at);
     if matches!(word, "yesterday" | "gestern" | "vorgestern" | "hier" | "ayer" | "anteayer") {
         return true;
@@ -61,7 +62,7 @@ fn is_past(words: &[Word<'_>], at: usize) -> bool {
 }
 
 /// `before Friday` ends the day before; `before noon` is no matter of days.
-fn is_before(words: &[Word<'_>], at: usize) -> bool {
+fn is_before(words: &[Token<'_>], at: usize) -> bool {
     let back = |steps: usize| at.checked_sub(steps).map_or("", |place| lower(words, place));
     let is = |word: &str| matches!(word, "before" | "vor" | "avant" | "antes");
     is(back(1))
@@ -69,7 +70,7 @@ fn is_before(words: &[Word<'_>], at: usize) -> bool {
         || (back(1) == "el" && back(2) == "de" && is(back(3)))
 }
 
-fn relative(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, usize)> {
+fn relative(words: &[Token<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, usize)> {
     let groups = [("in two days", 2), ("today", 0), ("tomorrow", 1)];
     let (days, length) = groups.iter().find_map(|(group, days)| Some((*days, phrase(group, words, at)?)))?;
     // `Heute Morgen` and `la mañana` are mornings.
@@ -83,7 +84,7 @@ fn relative(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, u
 }
 
 /// `3 December`, `2026-12-03`, `am 3.12.`, `the 15th`, `in January`.
-fn written(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, usize)> {
+fn written(words: &[Token<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, usize)> {
     let (word, today) = (lower(words, at), now.date());
     let before = at.checked_sub(1).map_or("", |place| lower(words, place));
     // Without a year it may as well be a price or a clock.
@@ -115,11 +116,11 @@ fn day_of_month(day: i8, today: Date) -> Option<Date> {
     months.filter_map(|first| Date::new(first.year(), first.month(), day).ok()).find(|date| *date >= today)
 }
 
-fn on_weekday(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, usize)> {
+fn on_weekday(words: &[Token<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, usize)> {
     let back = |steps: usize| at.checked_sub(steps).map_or("", |place| lower(words, place));
     let prepositions = ["on", "by", "next", "this", "until", "till", "before", "am", "bis", "coming"];
     let day = weekday(lower(words, at), prepositions.contains(&back(1)))?;
-    if has("every", back(1)) {
+    if has("EVERY", back(1)) {
         return None;
     }
     let follows = matches!(lower(words, at + 1), "prochain") || reads_at(words, at + 1, "que viene");
@@ -136,10 +137,8 @@ fn on_weekday(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool,
 }
 
 /// `next week`, `end of the month`, `this weekend`, `la semaine prochaine`.
-fn stretch(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, usize)> {
+fn stretch(words: &[Token<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, usize)> {
     let today = now.date();
-    let sunday =
-        |date: Date| date.checked_add(i64::from(6 - date.weekday().to_monday_zero_offset()).days()).ok();
     let weekend = phrase("weekend", words, at);
     let length = weekend.unwrap_or(1);
     // `The coming weeks` have no end.
@@ -154,7 +153,7 @@ fn stretch(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, us
     let back: Vec<&str> =
         (1..=3).filter_map(|steps| at.checked_sub(steps)).map(|place| lower(words, place)).collect();
     let leads = |group: &str| back.iter().any(|word| has(group, word));
-    if leads("repeated") {
+    if leads("REPEATED") {
         return None;
     }
     let tail_length = match lower(words, at + length) {
@@ -162,18 +161,16 @@ fn stretch(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, us
         _ if reads_at(words, at + length, "que viene") => 2,
         _ => 0,
     };
-    let is_next = leads("next") || tail_length > 0;
-    let is_this = leads("this") || weekend.is_some();
+    let is_next = leads("NEXT") || tail_length > 0;
+    let is_this = leads("THIS") || weekend.is_some();
     let more = match (is_next, is_this) {
         (true, _) => 1,
         (false, true) => 0,
         (false, false) => return None,
     };
-    let date = match unit {
-        Unit::Week => sunday(today.checked_add(i64::from(more * 7).days()).ok()?)?,
-        Unit::Month => today.first_of_month().checked_add(i64::from(more).months()).ok()?.last_of_month(),
-        Unit::Year => today.checked_add(i64::from(more).years()).ok()?.last_of_year(),
-        Unit::Day | Unit::Hour | Unit::Minute => return None,
-    };
+    if matches!(unit, Unit::Day | Unit::Hour | Unit::Minute) {
+        return None;
+    }
+    let date = dates::end_of(unit, dates::after(today, more, unit)?)?;
     Some((date, false, length + if is_next { tail_length } else { 0 }))
 }

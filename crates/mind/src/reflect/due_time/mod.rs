@@ -9,10 +9,11 @@ mod calendar;
 use jiff::civil::{Date, Time};
 use jiff::{Timestamp, Zoned};
 
-use embody_text::dates::{self, Unit, number, unit, weekday};
+use embody_text::dates::{self, Amount, weekday};
+use embody_text::tokenize::Token;
 
 use self::calendar::Part;
-use super::sentences::{Word, has, lower, phrase, reads_at};
+use super::sentences::{has, is_after_break, lower, phrase, reads_at};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DueTime {
@@ -24,7 +25,7 @@ pub(crate) struct DueTime {
 
 /// The time that these words name, read at this moment. `after` is the place where the matter itself begins: of two
 /// dates the one behind it counts.
-pub(crate) fn find(words: &[Word<'_>], after: usize, now: &Zoned) -> Option<DueTime> {
+pub(crate) fn find(words: &[Token<'_>], after: usize, now: &Zoned) -> Option<DueTime> {
     let found = pieces(words, now);
     if found.iter().any(|found| matches!(found.piece, TimeExpr::Past)) {
         return None;
@@ -38,12 +39,12 @@ pub(crate) fn find(words: &[Word<'_>], after: usize, now: &Zoned) -> Option<DueT
         None => resolve(&found, after, now)?,
     };
     let said = time_words(words, &found);
-    let is_limit = said.iter().any(|place| has("limits", lower(words, *place)));
+    let is_limit = said.iter().any(|place| has("LIMITS", lower(words, *place)));
     Some(DueTime { due, is_limit, words: said })
 }
 
 /// Whether the words speak of the past: yesterday, last week.
-pub(crate) fn is_past(words: &[Word<'_>], now: &Zoned) -> bool {
+pub(crate) fn is_past(words: &[Token<'_>], now: &Zoned) -> bool {
     pieces(words, now).iter().any(|found| matches!(found.piece, TimeExpr::Past))
 }
 
@@ -69,7 +70,7 @@ struct ExprMatch {
 }
 
 /// Every expression of time, from left to right; the longest reading of each place.
-fn pieces(words: &[Word<'_>], now: &Zoned) -> Vec<ExprMatch> {
+fn pieces(words: &[Token<'_>], now: &Zoned) -> Vec<ExprMatch> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < words.len() {
@@ -136,7 +137,7 @@ fn whole_hour(hour: i8) -> Option<Time> {
 }
 
 /// The words that say the time, with the little ones that lead to it.
-fn time_words(words: &[Word<'_>], found: &[ExprMatch]) -> Vec<usize> {
+fn time_words(words: &[Token<'_>], found: &[ExprMatch]) -> Vec<usize> {
     let mut all = Vec::new();
     for piece in found {
         let mut start = piece.start;
@@ -157,7 +158,7 @@ fn time_words(words: &[Word<'_>], found: &[ExprMatch]) -> Vec<usize> {
 }
 
 /// Whether the word leads to the time at `piece`. `Dial in at nine` leads to nine with `at`, not with `in`; `là` is a place.
-fn leads(words: &[Word<'_>], at: usize, piece: usize) -> bool {
+fn leads(words: &[Token<'_>], at: usize, piece: usize) -> bool {
     let word = lower(words, at);
     let is_near = at + 1 == piece
         || matches!(lower(words, at + 1), "the" | "this" | "next" | "about" | "around" | "end");
@@ -165,13 +166,13 @@ fn leads(words: &[Word<'_>], at: usize, piece: usize) -> bool {
         "là" => false,
         "à" => at + 1 == piece,
         _ => {
-            has("leading", word)
+            has("LEADING", word)
                 && (is_near || !matches!(word, "in" | "on" | "for" | "about" | "the" | "this"))
         }
     }
 }
 
-fn read_offset(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(TimeExpr, usize)> {
+fn read_offset(words: &[Token<'_>], at: usize, now: &Zoned) -> Option<(TimeExpr, usize)> {
     if reads_at(words, at, "within the hour") {
         return Some((TimeExpr::Offset(60), 3));
     }
@@ -180,14 +181,14 @@ fn read_offset(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(TimeExpr, 
         "dentro" if lower(words, at + 1) == "de" => 2,
         _ => 0,
     };
-    let first = Amount::read(words, at + leads)?;
+    let first = Amount::read(words_from(words, at + leads))?;
     let mut end = at + leads + first.length;
     let mut minutes = first.minutes();
     // In two hours and a quarter: hours and minutes add up, longer stretches stand alone.
     while let Some(sum) = minutes
         && matches!(lower(words, end), "and" | "und" | "et" | "y")
     {
-        let Some(next) = Amount::read(words, end + 1) else { break };
+        let Some(next) = Amount::read(words_from(words, end + 1)) else { break };
         let Some(more) = next.minutes() else { break };
         minutes = Some(sum + more);
         end += 1 + next.length;
@@ -206,54 +207,6 @@ fn read_offset(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(TimeExpr, 
         None => TimeExpr::Day { date: dates::after(now.date(), first.count, first.unit)?, exact: true },
     };
     Some((piece, end - at))
-}
-
-struct Amount {
-    count: i64,
-    unit: Unit,
-    half: bool,
-    length: usize,
-}
-
-impl Amount {
-    /// `two weeks`, `a couple of days`, `half an hour`, `the next 3 days`.
-    fn read(words: &[Word<'_>], at: usize) -> Option<Self> {
-        if ["half an hour", "half a day", "une demi heure"].iter().any(|half| reads_at(words, at, half)) {
-            return Some(Self { count: 0, unit: unit(lower(words, at + 2))?, half: true, length: 3 });
-        }
-        if reads_at(words, at, "media hora") || reads_at(words, at, "halben stunde") {
-            return Some(Self { count: 0, unit: Unit::Hour, half: true, length: 2 });
-        }
-        let mut here = at;
-        if matches!(lower(words, here), "the" | "next")
-            || (lower(words, here) == "a" && number(lower(words, here + 1)).is_some())
-        {
-            here += 1;
-        }
-        if lower(words, here) == "next" {
-            here += 1;
-        }
-        let count = number(lower(words, here))?;
-        here += 1;
-        if lower(words, here) == "of" {
-            here += 1;
-        }
-        if matches!(lower(words, here), "fortnight") {
-            return Some(Self { count: 2 * count, unit: Unit::Week, half: false, length: here + 1 - at });
-        }
-        let unit = unit(lower(words, here))?;
-        Some(Self { count, unit, half: false, length: here + 1 - at })
-    }
-
-    /// As minutes, if it is counted in hours or minutes.
-    fn minutes(&self) -> Option<i64> {
-        let each = match self.unit {
-            Unit::Minute => 1,
-            Unit::Hour => 60,
-            _ => return None,
-        };
-        Some(self.count * each + if self.half { each / 2 } else { 0 })
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -300,14 +253,13 @@ impl Clock {
     }
 }
 
-fn read_clock(words: &[Word<'_>], at: usize) -> Option<(TimeExpr, usize)> {
+fn read_clock(words: &[Token<'_>], at: usize) -> Option<(TimeExpr, usize)> {
     part(words, at)
         .map(|(part, length)| (TimeExpr::Part(part), length))
-        .or_else(|| spoken(words, at).map(|(clock, length)| (TimeExpr::Clock(clock), length)))
-        .or_else(|| digits(words, at).map(|(clock, length)| (TimeExpr::Clock(clock), length)))
+        .or_else(|| clock(words, at).map(|(clock, length)| (TimeExpr::Clock(clock), length)))
 }
 
-fn part(words: &[Word<'_>], at: usize) -> Option<(Part, usize)> {
+fn part(words: &[Token<'_>], at: usize) -> Option<(Part, usize)> {
     const PARTS: [(&str, Part); 7] = [
         ("part morning", Part::Morning),
         ("part noon", Part::Noon),
@@ -329,75 +281,42 @@ fn part(words: &[Word<'_>], at: usize) -> Option<(Part, usize)> {
     Some((part, length))
 }
 
-/// `half past four`, `quarter to four`.
-fn spoken(words: &[Word<'_>], at: usize) -> Option<(Clock, usize)> {
-    let skip = usize::from(lower(words, at) == "a");
-    let minute: i8 = match lower(words, at + skip) {
-        "half" => 30,
-        "quarter" => 15,
-        word => i8::try_from(number(word).filter(|minutes| matches!(minutes, 5 | 10 | 20 | 25))?).ok()?,
+fn clock(words: &[Token<'_>], at: usize) -> Option<(Clock, usize)> {
+    // `At 9, am Montag`: what stands behind a comma is not a part of the time.
+    let is_apart = |at: usize| words.get(at).is_some_and(is_after_break);
+    let word = |offset: usize| {
+        if (1..=offset).any(|offset| is_apart(at + offset)) { "" } else { lower(words, at + offset) }
     };
-    let hour =
-        i8::try_from(number(lower(words, at + skip + 2)).filter(|hour| (1..=12).contains(hour))?).ok()?;
-    let (hour, minute) = match lower(words, at + skip + 1) {
-        "past" | "after" => (hour, minute),
-        "to" if minute != 30 => (if hour == 1 { 12 } else { hour - 1 }, 60 - minute),
-        _ => return None,
-    };
-    let (hour, certain, more) = half_of_day(words, at + skip + 3, hour);
-    Some((Clock { hour, minute, certain }, skip + 3 + more))
-}
-
-fn digits(words: &[Word<'_>], at: usize) -> Option<(Clock, usize)> {
-    let word = lower(words, at);
-    let leads = at > 0
-        && matches!(
-            lower(words, at - 1),
-            "at" | "by" | "before" | "until" | "um" | "gegen" | "bis" | "las" | "around"
-        );
-    if let Some(clock) = dates::clock(word).filter(|clock| clock.marked) {
+    let (read, length) = dates::clock_at(word)?;
+    let (first, before) = (word(0), at.checked_sub(1).map_or("", |before| lower(words, before)));
+    let leads =
+        matches!(before, "at" | "by" | "before" | "until" | "um" | "gegen" | "bis" | "las" | "around");
+    let is_digit = first.bytes().all(|byte| byte.is_ascii_digit());
+    let is_written = first.starts_with(|letter: char| letter.is_ascii_digit()) && !is_digit;
+    let is_time = match () {
         // Two numbers with a full stop are a clock only where one is expected: they may be a date or a price.
-        if word.contains('.') && !leads {
-            return None;
+        () if is_written => !first.contains('.') || leads,
+        // A number in letters is an hour only in `half past four`: `a h` and `one am` may be anything.
+        () if read.marked => is_digit || length > 2,
+        () => {
+            leads && (is_digit || before == "at") && !matches!(first, "a" | "an") && ends_here(words, at + 1)
         }
-        if clock.halved {
-            return Some((Clock { hour: clock.hour, minute: clock.minute, certain: true }, 1));
-        }
-        let (hour, mut certain, more) = half_of_day(words, at + 1, clock.hour);
-        certain |= hour > 12 || word.starts_with('0') || word.contains('h') || hour == 0;
-        // `9:30` in the morning is said as such; `4:30` mostly is not.
-        return Some((Clock { hour, minute: clock.minute, certain: certain || hour >= 7 }, 1 + more));
-    }
-    let hour = i8::try_from(number(word).filter(|hour| (0..=24).contains(hour))?).ok()?;
-    let is_digit = word.bytes().all(|byte| byte.is_ascii_digit());
-    let (hour, certain, more) = half_of_day(words, at + 1, hour);
-    if more > 0 {
-        return is_digit.then_some((Clock { hour, minute: 0, certain }, 1 + more));
-    }
-    let spoken_hour = leads && (is_digit || lower(words, at - 1) == "at") && word != "a" && word != "an";
-    (spoken_hour && ends_here(words, at + 1))
-        .then_some((Clock { hour, minute: 0, certain: hour > 12 || hour == 0 }, 1))
+    };
+    // `9:30` in the morning is said as such; `4:30` mostly is not.
+    let certain = read.certain || is_written && read.hour >= 7;
+    is_time.then_some((Clock { hour: read.hour, minute: read.minute, certain }, length))
 }
 
-/// What follows an hour: `am`, `pm`, `o'clock`, `Uhr`; the hour it makes, whether that is certain, how many words it has.
-fn half_of_day(words: &[Word<'_>], at: usize, hour: i8) -> (i8, bool, usize) {
-    match lower(words, at) {
-        "am" if !words.get(at).is_some_and(|word| word.after_break) => {
-            (dates::half_of_day(hour, false).unwrap_or(hour), true, 1)
-        }
-        "pm" => (dates::half_of_day(hour, true).unwrap_or(hour), true, 1),
-        "o'clock" => (hour, false, 1),
-        "uhr" | "heures" | "h" => (hour, true, 1),
-        "horas" => (hour, true, 1),
-        _ => (hour, false, 0),
-    }
+/// The words from one on, by their place.
+fn words_from<'w>(words: &'w [Token<'_>], from: usize) -> impl Fn(usize) -> &'w str {
+    move |offset| lower(words, from + offset)
 }
 
 /// Whether a bare number can be an hour here: `by 5 tomorrow`, and not `by 5 people`.
-fn ends_here(words: &[Word<'_>], at: usize) -> bool {
+fn ends_here(words: &[Token<'_>], at: usize) -> bool {
     let next = lower(words, at);
     next.is_empty()
-        || words.get(at).is_some_and(|word| word.after_break)
+        || words.get(at).is_some_and(is_after_break)
         || weekday(next, true).is_some()
-        || has("after clock", next)
+        || has("AFTER_CLOCK", next)
 }

@@ -43,7 +43,7 @@ fn the_lowest_priority_number_comes_first() {
     );
     assert_eq!(text, "{\"b\":1,\"a\":[]}\n\nfirst two\n\nsecond two\n\nten\n\nnull");
     assert_eq!((report.rows, report.joined, report.characters), (5, 5, 48));
-    assert_eq!(report.notes, ["1 row kept as compact JSON, not being a JSON string"]);
+    assert_eq!(report.notes, ["1 row not a JSON string: kept as compact JSON"]);
 }
 
 // spec: S-03
@@ -85,10 +85,10 @@ fn odd_rows_are_noted() {
     assert_eq!(
         report.notes,
         [
-            "2 rows not JSON: taken as it was",
-            "1 row with half a surrogate pair: kept as JSON",
-            "1 row of bytes that are no text: only in the export",
-            "1 row with a priority that is no number: put behind those that are",
+            "2 rows not JSON: kept unchanged",
+            "1 row with an incomplete surrogate pair: kept as JSON",
+            "1 row with bytes that are not text: only in the export",
+            "1 row with a priority that is not a number: placed after the others",
             "2 NUL characters became U+FFFD",
         ]
     );
@@ -108,7 +108,7 @@ fn names_decide_the_group_and_a_row_needs_both() {
     let joined = instructions(&customizations("content", rows));
     let users: Vec<&str> = joined.iter().map(|(report, _)| report.user.as_str()).collect();
     assert_eq!(users, ["", "7", "ann"]);
-    assert_eq!(joined[0].0.notes, ["no command can ask for it: the user has no name"]);
+    assert_eq!(joined[0].0.notes, ["no command can select it: the user has no name"]);
 }
 
 fn agent_table(rows: Vec<Vec<Cell>>) -> Table {
@@ -149,8 +149,8 @@ fn changes_of_an_agent_are_noted() {
         report.notes,
         [
             "1 NUL characters of the soul became U+FFFD",
-            "the identity was no JSON object, and became the description in one",
-            "no command can ask for it: the name of the agent `a\\nb` has control characters",
+            "the identity was not a JSON object and became the description in one",
+            "no command can select it: the name of the agent `a\\nb` has control characters",
         ]
     );
 }

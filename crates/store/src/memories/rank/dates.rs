@@ -1,11 +1,15 @@
-//! The months, years and days that a question names, and whether a time lies in them. English names and ISO dates
+//! The months, years and days that a question names, and whether a time lies in them. Names of months and ISO dates
 //! only; "last week" or "05/06" is not interpreted.
+
+use embody_text::calendar;
+use embody_text::dates::day_number;
+use embody_text::fold::fold;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dates {
-    months: Vec<u8>,
+    months: Vec<i8>,
     years: Vec<i64>,
-    days: Vec<u8>,
+    days: Vec<i8>,
 }
 
 impl Dates {
@@ -48,7 +52,7 @@ impl Dates {
 
     /// The month and day after the year of `2024-03-05`.
     fn read_iso(&mut self, month: Option<&str>, day: Option<&str>) {
-        let two_digits = |text: Option<&str>, highest: u8| {
+        let two_digits = |text: Option<&str>, highest: i8| {
             text.filter(|text| text.len() == 2)?.parse().ok().filter(|number| (1..=highest).contains(number))
         };
         if let Some(month) = two_digits(month, 12) {
@@ -63,50 +67,27 @@ fn year(word: &str) -> Option<i64> {
     word.parse().ok().filter(|_| plausible)
 }
 
-fn month(word: &str, before: Option<&str>, after: Option<&str>) -> Option<u8> {
-    let lower = word.to_ascii_lowercase();
-    let full = |name: &&str| **name == lower;
-    let short = |name: &&str| {
-        lower.len() >= 3
-            && lower.len() <= 4
-            && name.starts_with(&lower)
-            && word.starts_with(char::is_uppercase)
-    };
-    let number = (1..).zip(MONTHS).find(|(_, name)| full(name) || short(name)).map(|(number, _)| number)?;
+fn month(word: &str, before: Option<&str>, after: Option<&str>) -> Option<i8> {
+    let lower = fold(word);
+    let number = calendar::month(&lower)?;
+    let is_capital = word.starts_with(char::is_uppercase);
+    // Short names such as "dec" are capitalized.
+    let is_written_out = lower.len() > 4 || matches!(lower.as_str(), "may" | "june" | "july");
     // "may" and "march" are other words too, unless they are capitalized inside a sentence or beside a number.
-    let ambiguous = matches!(lower.as_str(), "may" | "march" | "mar");
+    let ambiguous = matches!(lower.as_str(), "may" | "march" | "mar" | "mars");
     let beside_number =
         [before, after].into_iter().flatten().any(|word| day(word).is_some() || year(word).is_some());
-    let named = word.starts_with(char::is_uppercase) && before.is_some();
-    (!ambiguous || named || beside_number).then_some(number)
+    let named = is_capital && before.is_some() && lower != "mars";
+    ((is_capital || is_written_out) && (!ambiguous || named || beside_number)).then_some(number)
 }
 
 /// A day of a month: `7` or `7th`.
-fn day(word: &str) -> Option<u8> {
-    let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let ending = word.strip_prefix(digits).unwrap_or_default();
-    let plain =
-        digits.len() <= 2 && ["", "st", "nd", "rd", "th"].contains(&ending.to_ascii_lowercase().as_str());
-    digits.parse().ok().filter(|number| plain && (1..=31).contains(number))
+fn day(word: &str) -> Option<i8> {
+    day_number(&word.to_ascii_lowercase()).map(|(day, _)| day)
 }
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-
 /// Year, month and day of a number of days since 1970, counted in years that begin in March and eras of 400 years.
-fn civil(days: i64) -> (i64, u8, u8) {
+fn civil(days: i64) -> (i64, i8, i8) {
     let shifted = days.saturating_add(719_468);
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
@@ -116,7 +97,7 @@ fn civil(days: i64) -> (i64, u8, u8) {
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
     let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, u8::try_from(month).unwrap_or(0), u8::try_from(day).unwrap_or(0))
+    (year, i8::try_from(month).unwrap_or(0), i8::try_from(day).unwrap_or(0))
 }
 
 #[cfg(test)]

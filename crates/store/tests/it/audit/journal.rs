@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use embody_store::ErrorKind;
 use embody_store::audit::{
-    AuditOutcome, CallEnd, ChainState, DecisionKind, DecisionRecord, Event, Read, Record, RedactedArguments,
-    TaskMessage, TaskMessageKind,
+    AuditOutcome, AuditRange, CallEnd, ChainState, DecisionKind, DecisionRecord, Event, Read, Record,
+    RedactedArguments, TaskMessage, TaskMessageKind,
 };
 use serde_json::{Value, json};
 
@@ -19,6 +19,8 @@ contract!(
     a_write_without_an_outcome_is_listed,
     a_write_is_given_up_once_and_only_while_it_is_open,
     the_tail_is_of_one_user_or_of_all,
+    a_range_is_read_newest_first,
+    a_follower_gets_each_new_record_once,
     the_export_has_every_record_in_order,
     sixty_four_tasks_make_one_chain,
     closing_writes_what_was_put_off,
@@ -275,4 +277,51 @@ async fn an_empty_chain_is_intact(world: World) {
     assert_eq!(report.chains.len(), 1);
     assert_eq!((report.chains[0].records, &report.chains[0].state), (0, &ChainState::Intact));
     assert_eq!((report.chains[0].first_at, report.chains[0].last_at), (None, None));
+}
+
+async fn a_range_is_read_newest_first(world: World) {
+    let store = &world.store;
+    for number in 0..300 {
+        store
+            .audit()
+            .append_deferred(note(if number % 2 == 0 { "ann" } else { "bob" }, &number.to_string()))
+            .await
+            .unwrap();
+    }
+    store.flush().await.unwrap();
+    let all = store.audit().tail(1000, None).await.unwrap();
+    let range = |user: Option<&str>, since, until| AuditRange { user: user.map(str::to_owned), since, until };
+    let read = async |range: AuditRange| {
+        let (mut tail, mut found) = (store.audit().newest_first(range), Vec::new());
+        loop {
+            let page = tail.next().await.unwrap();
+            if page.is_empty() {
+                found.reverse();
+                return found;
+            }
+            found.extend(page);
+        }
+    };
+    assert_eq!(read(range(None, i64::MIN, i64::MAX)).await, all);
+    let of_ann: Vec<_> = all.iter().filter(|record| record.user == "ann").cloned().collect();
+    assert_eq!((of_ann.len(), read(range(Some("ann"), i64::MIN, i64::MAX)).await), (150, of_ann));
+    let (from, to) = (all[100].at, all[200].at);
+    let between: Vec<_> = all.iter().filter(|record| (from..to).contains(&record.at)).cloned().collect();
+    assert_eq!(read(range(None, from, to)).await, between);
+    assert!(read(range(Some("cat"), i64::MIN, i64::MAX)).await.is_empty());
+}
+
+async fn a_follower_gets_each_new_record_once(world: World) {
+    append(&world.store, 2).await;
+    let mut follower = world.store.audit().follow().await.unwrap();
+    assert!(follower.next().await.unwrap().is_empty());
+    let second = world.second().await;
+    append(&second, 3).await;
+    let new = follower.next().await.unwrap();
+    assert_eq!(new, world.store.audit().tail(3, None).await.unwrap());
+    assert!(follower.next().await.unwrap().is_empty());
+    append(&world.store, 2).await;
+    let newest = world.store.audit().tail(1, None).await.unwrap();
+    follower.skip(&newest[0]);
+    assert!(follower.next().await.unwrap().is_empty());
 }

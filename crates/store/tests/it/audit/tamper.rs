@@ -110,7 +110,7 @@ async fn a_record_in_the_middle_is_missed(world: World) {
     meddle(&world.store, "DELETE FROM audit WHERE seq = 3").await;
     let found = broken(&world.store).await;
     assert_eq!((found.seq, &found.fault), (3, &Fault::Missing));
-    assert_eq!(found.to_string(), "record 3: it is missing, but later ones are there");
+    assert_eq!(found.to_string(), "record 3: it is missing, but later records exist");
 }
 
 async fn the_tail_is_missed(world: World) {
@@ -188,7 +188,7 @@ async fn a_counter_that_was_turned_back_stops_writing(world: World) {
     append(&world.store, 3).await;
     meddle(&world.store, "UPDATE audit_chains SET seq = 1").await;
     let error = world.store.audit().begin(&super::actor("ann"), super::intent("c-1")).await.unwrap_err();
-    assert_eq!(error.to_string(), "the audit chain has records that its counter does not know");
+    assert_eq!(error.to_string(), "the audit chain has records beyond its counter");
     assert_eq!(broken(&world.store).await.fault, Fault::Counter);
 }
 

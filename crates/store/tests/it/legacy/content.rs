@@ -46,7 +46,7 @@ async fn joins_by_priority(old: Old) {
     assert_eq!((report.instructions[0].rows, report.instructions[0].joined), (11, 9));
     assert_eq!(
         report.instructions[0].notes,
-        ["2 rows without any text", "1 row kept as compact JSON, not being a JSON string"]
+        ["2 rows without any text", "1 row not a JSON string: kept as compact JSON"]
     );
     assert_eq!(table(&exported(&old.path("export.json")), "user_agent_prompt_customizations").len(), 11);
 }
@@ -83,7 +83,7 @@ async fn what_is_no_string_becomes_compact_json(old: Old) {
     let compact =
         r#"{"a":{"b":[1,2.50,null,{"ü":"it's  \"quoted\" \\ \u0001"}]},"zz":12345678901234567890123}"#;
     assert_eq!(text(&old).await, format!("{compact}\n\n[]\n\ntrue\n\n-0.5\n\n{{\"only\":\"x y\"}}"));
-    assert_eq!(report.instructions[0].notes, ["5 rows kept as compact JSON, not being a JSON string"]);
+    assert_eq!(report.instructions[0].notes, ["5 rows not a JSON string: kept as compact JSON"]);
 }
 
 async fn odd_names_stay_apart(old: Old) {

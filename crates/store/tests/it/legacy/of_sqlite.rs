@@ -32,7 +32,10 @@ async fn values_of_any_type_are_exported_exactly() {
     let notes: Vec<&String> = report.agents.iter().flat_map(|agent| &agent.notes).collect();
     assert_eq!(
         notes,
-        ["the soul is not UTF-8: its bad bytes became U+FFFD", "1 NUL characters of the soul became U+FFFD"]
+        [
+            "the soul is not UTF-8: its invalid bytes became U+FFFD",
+            "1 NUL characters of the soul became U+FFFD"
+        ]
     );
 }
 
@@ -56,9 +59,9 @@ async fn bare_text_and_nul_are_taken_and_told() {
     assert_eq!(
         report.instructions[0].notes,
         [
-            "1 row kept as compact JSON, not being a JSON string",
-            "1 row not JSON: taken as it was",
-            "1 row with a priority that is no number: put behind those that are",
+            "1 row not a JSON string: kept as compact JSON",
+            "1 row not JSON: kept unchanged",
+            "1 row with a priority that is not a number: placed after the others",
             "1 NUL characters became U+FFFD"
         ]
     );

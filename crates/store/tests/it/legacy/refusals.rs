@@ -18,7 +18,7 @@ async fn a_database_without_the_old_tables(old: Old) {
         old.refused().await.contains("neither `agent_configurations` nor `user_agent_prompt_customizations`")
     );
     old.run("CREATE TABLE something (x TEXT)").await;
-    assert!(old.refused().await.contains("check that the address names the right database"));
+    assert!(old.refused().await.contains("check that the URL names the right database"));
 }
 
 // spec: S-03

@@ -57,7 +57,7 @@ async fn upgrades_the_old_shape(old: Old) {
             { "user": ANN, "agent": "assistant", "rows": 3, "joined": 2, "characters": 13,
               "notes": ["1 row inactive: only in the export"] },
             { "user": BOB, "agent": "assistant", "rows": 1, "joined": 1, "characters": 18,
-              "notes": ["1 row kept as compact JSON, not being a JSON string"] },
+              "notes": ["1 row not a JSON string: kept as compact JSON"] },
         ])
     );
 
@@ -262,7 +262,7 @@ async fn finishes_what_others_began(old: Old) {
              INSERT INTO user_agent_prompt_customizations (id, user_id, agent_name, instructions) VALUES (1, 'ann', 'a', '\"quoted\"')").await;
     let refusal = Store::open(old.place.clone()).await.unwrap_err();
     let reason = std::error::Error::source(&refusal).unwrap().to_string();
-    assert_eq!(reason, "the database has the old shape: `agent_configurations.changed_at` is not there");
+    assert_eq!(reason, "the database has the old shape: `agent_configurations.changed_at` is missing");
     old.upgrade().await;
     let store = old.open().await;
     assert_eq!(store.instructions().get(&scope("ann", "a")).await.unwrap().text, "\"quoted\"");

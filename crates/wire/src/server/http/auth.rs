@@ -44,7 +44,7 @@ impl OriginGuard {
     pub fn check(&self, headers: &HeaderMap) -> Result<(), String> {
         let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         if !self.knows(name(host)) {
-            return Err(format!("`{}` is not served here", printable(host)));
+            return Err(format!("the host name `{}` is not allowed", printable(host)));
         }
         let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
         let origin = origin.to_str().unwrap_or_default();

@@ -23,7 +23,7 @@ pub(super) async fn get<S: Service>(
     let by = server.authenticate(&headers).await?;
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if headers::version(&headers) == Some(MODERN) {
-        let message = "this protocol version has no stream to open: listen with `subscriptions/listen`";
+        let message = "this protocol version has no GET stream; use `subscriptions/listen`";
         return Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, message));
     }
     let accepts = |accept: &str| accept.contains("text/event-stream") || accept.contains("*/*");
@@ -35,7 +35,7 @@ pub(super) async fn get<S: Service>(
     };
     let found = server.session(id, &by).await.filter(|session| session.pipe.is_none());
     let Some(session) = found else {
-        return Err(HttpError::new(StatusCode::NOT_FOUND, "there is no such session"));
+        return Err(HttpError::new(StatusCode::NOT_FOUND, "unknown session"));
     };
     let place = text("last-event-id").map(|id| {
         let (buffer, last) = id.split_once('-')?;
@@ -52,7 +52,10 @@ pub(super) async fn get<S: Service>(
         }),
     };
     let Some((number, reader, buffer)) = found else {
-        return Err(HttpError::new(StatusCode::NOT_FOUND, "what followed that event is no longer kept"));
+        return Err(HttpError::new(
+            StatusCode::NOT_FOUND,
+            "the messages after this event are no longer stored",
+        ));
     };
     let style = Style { buffer: Some(number), primes: false, keep_alive: server.limits.keep_alive_interval };
     Ok(response::events(Source { buffer, reader, first: None }, style, session.streaming()))

@@ -54,10 +54,7 @@ fn parameters(headers: &HeaderMap) -> Result<Vec<(String, String)>, Outcome> {
     for (name, value) in headers {
         let Some(parameter) = name.as_str().strip_prefix(PARAM_PREFIX) else { continue };
         let value = value.to_str().map_err(|_| {
-            failure(
-                code::HEADER_MISMATCH,
-                format!("the header `{name}` has characters that no header may have"),
-            )
+            failure(code::HEADER_MISMATCH, format!("the header `{name}` has invalid characters"))
         })?;
         parameters.push((parameter.to_owned(), decode(name.as_str(), value.trim())?));
     }
@@ -71,7 +68,10 @@ fn decode(name: &str, value: &str) -> Result<String, Outcome> {
     };
     let decoded = STANDARD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     decoded.ok_or_else(|| {
-        failure(code::HEADER_MISMATCH, format!("the header `{name}` says that it is Base64, and is not"))
+        failure(
+            code::HEADER_MISMATCH,
+            format!("the header `{name}` is marked as Base64, but is not valid Base64"),
+        )
     })
 }
 
@@ -88,7 +88,7 @@ fn missing(name: &str) -> Outcome {
 
 fn mismatch(name: &str, stated: &str, meant: &str) -> Outcome {
     let short = |text: &str| -> String { text.chars().take(120).collect() };
-    let message = format!("the header `{name}` is `{}`, the body says `{}`", short(stated), short(meant));
+    let message = format!("the header `{name}` is `{}`, but the body has `{}`", short(stated), short(meant));
     failure(code::HEADER_MISMATCH, message)
 }
 

@@ -31,7 +31,10 @@ pub(super) async fn open<S: Service>(
     let (queue, lines) = mpsc::channel(QUEUE);
     let session = Session::legacy(&server, by, queue);
     if server.shutdown.is_cancelled() || !server.sessions.keep(&session) {
-        return Err(HttpError::new(StatusCode::SERVICE_UNAVAILABLE, "no more sessions can be opened now"));
+        return Err(HttpError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many sessions are open; try again later",
+        ));
     }
     let id = session.connection.host.session.clone().unwrap_or_default();
     let (sender, receiver) = mpsc::channel(1);
@@ -100,10 +103,7 @@ pub(super) async fn post<S: Service>(
     let Some((session, outbound)) =
         session.and_then(|session| Some((Arc::clone(&session), session.pipe.clone()?)))
     else {
-        return Err(HttpError::new(
-            StatusCode::NOT_FOUND,
-            "there is no such session: open a stream at `/sse`",
-        ));
+        return Err(HttpError::new(StatusCode::NOT_FOUND, "unknown session; open a stream at `/sse`"));
     };
     let pending = PendingResponses::new(messages.len(), None, share);
     for message in messages {

@@ -126,7 +126,7 @@ async fn collect<P: PartialEq + Clone>(
     let mut bytes = Vec::with_capacity(expected);
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let Ok(frame) = frame else {
-            return Err(HttpError::new(StatusCode::BAD_REQUEST, "the body could not be read to its end"));
+            return Err(HttpError::new(StatusCode::BAD_REQUEST, "the request body could not be read"));
         };
         let Ok(piece) = frame.into_data() else { continue };
         if bytes.len() + piece.len() > max_bytes {
@@ -170,7 +170,7 @@ async fn stateless_request<S: Service>(
     let Caller { principal, bearer } = by;
     let Some(place) = StatelessSlot::take(server, &principal) else {
         let message =
-            format!("{} requests are running already; wait for one of them", server.limits.calls_max);
+            format!("{} requests are already running; wait for one to end", server.limits.calls_max);
         return Err(HttpError::new(StatusCode::TOO_MANY_REQUESTS, message).about(Some(request.id)));
     };
     let buffer = Arc::new(ReplayBuffer::new(capacity(&server.limits, false)));
@@ -230,7 +230,7 @@ async fn in_session<S: Service>(
     let session = if is_initialize {
         let session = Session::streamable(server, by);
         if server.shutdown.is_cancelled() || !server.sessions.keep(&session) {
-            return refuse(StatusCode::SERVICE_UNAVAILABLE, "no more sessions can be opened now");
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open; try again later");
         }
         session
     } else {
@@ -243,7 +243,7 @@ async fn in_session<S: Service>(
         match server.session(id, &by).await.filter(|session| session.pipe.is_none()) {
             Some(session) => session,
             None => {
-                return refuse(StatusCode::NOT_FOUND, "there is no such session: open one with `initialize`");
+                return refuse(StatusCode::NOT_FOUND, "unknown session; open one with `initialize`");
             }
         }
     };

@@ -159,7 +159,7 @@ mod tests {
         }
 
         async fn call(&self, _: Call<String>) -> Outcome {
-            failure(code::METHOD_NOT_FOUND, "there are no methods")
+            failure(code::METHOD_NOT_FOUND, "unknown method")
         }
     }
 

@@ -328,7 +328,7 @@ pub(super) async fn delete<S: Service>(
         return Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, "`Mcp-Session-Id` is missing"));
     };
     let Some(session) = server.session(id, &by).await else {
-        return Err(HttpError::new(StatusCode::NOT_FOUND, "there is no such session"));
+        return Err(HttpError::new(StatusCode::NOT_FOUND, "unknown session"));
     };
     if let Some(service) = server.service.replicated() {
         service.on_session_deleted(&session.connection.host).await;

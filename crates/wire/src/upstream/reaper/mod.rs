@@ -97,7 +97,7 @@ impl Reaper {
         let watch = Watch { guard: Arc::clone(self), number };
         self.send_entry(&mut self.post(), number).map_err(|source| {
             let program = self.spec.program.display();
-            Error::Start { program: format!("{program}, the guard of its process"), source }
+            Error::Start { program: format!("{program} (the reaper of server processes)"), source }
         })?;
         Ok(watch)
     }
@@ -113,7 +113,7 @@ impl Reaper {
             if running.pipe.write_all(line(number, post.watched.get(&number)).as_bytes()).is_ok() {
                 return Ok(());
             }
-            (self.spec.trouble)("the guard of the servers' processes does not listen, and is replaced");
+            (self.spec.trouble)("the reaper of the servers' processes does not respond and is replaced");
         }
         self.replace(post)
     }
@@ -121,7 +121,7 @@ impl Reaper {
     /// The same, but reports a failure only to the operator.
     fn try_send_entry(self: &Arc<Self>, post: &mut ReaperState, number: u64) {
         if let Err(error) = self.send_entry(post, number) {
-            (self.spec.trouble)(&format!("there is no guard of the servers' processes: {error}"));
+            (self.spec.trouble)(&format!("the reaper of the servers' processes cannot be started: {error}"));
         }
     }
 
@@ -202,12 +202,12 @@ async fn collect(mut process: Child, dismissed: oneshot::Receiver<File>, guard: 
         if !is_needed {
             return;
         }
-        (guard.spec.trouble)("the guard of the servers' processes has ended, and is replaced");
+        (guard.spec.trouble)("the reaper of the servers' processes has ended and is replaced");
         match guard.replace(&mut post) {
             Ok(()) => return,
-            Err(error) => {
-                (guard.spec.trouble)(&format!("there is no guard of the servers' processes: {error}"))
-            }
+            Err(error) => (guard.spec.trouble)(&format!(
+                "the reaper of the servers' processes cannot be started: {error}"
+            )),
         }
         pause = (pause * 2).min(PAUSE_LONGEST);
     }

@@ -201,7 +201,7 @@ async fn the_bytes_that_wait_for_an_answer_are_bounded() {
     served.until("waiting").await;
     let refused = post("ann", &large("echo")).await.unwrap();
     assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
-    assert!(refused.text().await.unwrap().contains("too many bytes"), "it says why");
+    assert!(refused.text().await.unwrap().contains("too large in total"), "it says why");
     assert_eq!(post("ann", &modern(2, "whoami")).await.unwrap().status(), StatusCode::OK, "small ones pass");
     assert_eq!(post("bob", &large("echo")).await.unwrap().status(), StatusCode::OK, "others are not held up");
     let other_token = post("ann/2", &large("echo")).await.unwrap();

@@ -389,7 +389,7 @@ async fn answers_and_notices_pass_when_the_bytes_of_their_token_are_used_up() {
     ] {
         let answer = served.post(inside(), &refused).await;
         assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
-        assert!(answer.text().await.unwrap().contains("too many bytes"), "it says why");
+        assert!(answer.text().await.unwrap().contains("too large in total"), "it says why");
     }
     assert_eq!(served.post(inside(), &cancelled).await.status(), StatusCode::ACCEPTED);
     served.until("unwanted, cancelled: true").await;

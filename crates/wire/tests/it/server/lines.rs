@@ -73,7 +73,7 @@ async fn nothing_is_served_before_the_greeting_but_the_stateless_era() {
     pipe.say(&request(1, "whoami")).await;
     let refused = pipe.receive().await;
     assert_eq!(refused["error"]["code"], code::INVALID_REQUEST);
-    assert_eq!(refused["error"]["message"], "`whoami` came before `initialize`");
+    assert_eq!(refused["error"]["message"], "`whoami` arrived before `initialize`");
     pipe.say(&modern(2, "whoami")).await;
     assert_eq!(pipe.receive().await["result"], json!({"principal": "owner", "session": false}));
     pipe.say(&request(3, "server/discover")).await;
@@ -130,7 +130,7 @@ async fn an_id_in_use_and_too_many_calls_are_refused() {
     pipe.say(&request(4, "whoami")).await;
     assert_eq!(
         pipe.receive().await["error"]["message"],
-        "2 requests are running already; wait for one of them"
+        "2 requests are already running; wait for one to end"
     );
 }
 
@@ -185,7 +185,7 @@ async fn when_the_host_closes_its_end_whatever_waits_is_let_go() {
     assert_eq!(next(&mut pipe.seen).await, "unwanted, cancelled: false");
     let mut answers = [pipe.receive().await, pipe.receive().await];
     answers.sort_by_key(|answer| answer["id"].as_u64());
-    assert_eq!(answers[0]["result"]["answer"], "the host is gone");
+    assert_eq!(answers[0]["result"]["answer"], "the host has disconnected");
     assert_eq!(answers[1]["result"]["waited"], true);
     pipe.done.await.unwrap().unwrap();
 }
@@ -309,7 +309,7 @@ async fn the_bytes_of_one_pipe_that_wait_for_an_answer_are_bounded() {
     pipe.say(&large(2, "whoami")).await;
     let refused = pipe.receive().await;
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(2), &json!(code::INVALID_REQUEST)));
-    assert!(refused["error"]["message"].to_string().contains("too many bytes"), "{refused}");
+    assert!(refused["error"]["message"].to_string().contains("too large in total"), "{refused}");
     pipe.say(&modern(3, "whoami")).await;
     assert_eq!(pipe.receive().await["result"]["principal"], "owner", "small ones pass");
     pipe.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))

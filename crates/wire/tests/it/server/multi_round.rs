@@ -271,7 +271,7 @@ async fn a_call_that_waits_for_its_host_ends_when_its_token_is_revoked() {
         (&kept["resultType"], &lost["resultType"]),
         (&json!("input_required"), &json!("input_required"))
     );
-    assert_eq!(next(&mut world.seen).await, "the host is gone");
+    assert_eq!(next(&mut world.seen).await, "the host has disconnected");
     let brings =
         |asks: &Value| json!({"requestState": asks["requestState"], "inputResponses": {"name": "Ann"}});
     assert_eq!(world.answer("revoked", &asked(2, &rounds, &brings(&lost))).await["error"]["code"], -32602);
@@ -290,7 +290,7 @@ async fn the_bytes_of_a_call_that_waits_for_its_host_count_until_it_is_over() {
     let asks = world.answer("ann", &asked(1, &rounds, &large)).await["result"].take();
     assert_eq!(asks["resultType"], "input_required");
     let refused = world.answer("ann", &asked(2, &json!([]), &large)).await;
-    assert!(refused["error"]["message"].to_string().contains("too many bytes"), "{refused}");
+    assert!(refused["error"]["message"].to_string().contains("too large in total"), "{refused}");
     let other = world.answer("bob", &asked(2, &json!([]), &large)).await;
     assert_eq!(other["result"]["told"], json!([]), "others are not held up");
     let answered = json!({"requestState": asks["requestState"], "inputResponses": {"name": "Ann"}});
@@ -334,7 +334,7 @@ async fn on_a_pipe_too_and_its_end_ends_what_waits() {
     drop(output);
     drop(lines);
     // The first call still waits; its host cannot resume it.
-    assert_eq!(next(&mut test).await, "the host is gone");
+    assert_eq!(next(&mut test).await, "the host has disconnected");
     serving.await.unwrap().unwrap();
 }
 

@@ -42,7 +42,7 @@ async fn whole_conversations_are_function_calls() {
     link.answer(Response::success(question.id, raw(&json!({"roots": []})))).await.unwrap();
     assert_eq!(server::next(&mut seen).await, r#"{"roots":[]}"#);
     link.close().await;
-    assert_eq!(link.closed().unwrap().to_string(), "it was closed on purpose");
+    assert_eq!(link.closed().unwrap().to_string(), "the connection was closed by embody");
     until(&mut seen, "owner is gone").await;
     let late = link.begin(OutgoingCall { method: "echo", params: None }).await;
     assert!(matches!(late, Err(Error::Closed(cause)) if matches!(*cause, Error::Left)));
@@ -54,7 +54,7 @@ async fn a_service_that_panics_cancels_its_call_and_answers_it() {
     let (link, _hears) = open(&opening(route)).await.unwrap();
     let mut panicking = begin(&link, "panic_with_task").await;
     let CallEvent::Done(Outcome::Error(error)) = next(&mut panicking).await else { panic!() };
-    assert!(error.get().contains("the server failed while it worked on this request"), "{error}");
+    assert!(error.get().contains("internal error: the server failed on this request"), "{error}");
     until(&mut seen, "the call of the task is cancelled").await;
     // The connection still serves other calls.
     assert_eq!(result(&mut begin(&link, "number").await).await, r#"{"arrived":3,"number":3}"#);
@@ -137,7 +137,7 @@ async fn a_call_in_this_process_has_the_bounds_of_the_wire() {
     let (link, _hears) = open(&super::ConnectOptions { limits, ..opening(route) }).await.unwrap();
     let mut failing = begin(&link, "panic").await;
     let CallEvent::Done(Outcome::Error(error)) = next(&mut failing).await else { panic!() };
-    assert!(error.get().contains("the server failed while it worked on this request"), "{error}");
+    assert!(error.get().contains("internal error: the server failed on this request"), "{error}");
     let long = raw(&json!("x".repeat(200)));
     let too_long = link.begin(OutgoingCall { method: "echo", params: Some(&long) }).await;
     assert!(matches!(too_long, Err(Error::TooLarge { max_bytes: 200, .. })));
@@ -173,7 +173,7 @@ async fn whole_conversations_go_over_a_pipe() {
     assert!(link.initialize_result().get().contains("protocolVersion"));
     converse(&link).await;
     link.close().await;
-    assert_eq!(link.closed().unwrap().to_string(), "it was closed on purpose");
+    assert_eq!(link.closed().unwrap().to_string(), "the connection was closed by embody");
     soon(link.until_closed()).await;
 }
 

@@ -37,6 +37,7 @@ impl Server {
             folder: Some("/".into()),
             secrets: Vec::new(),
             reaper: None,
+            stderr: None,
         });
         Self { folder, opening: ConnectOptions { era, ..opening(route) } }
     }

@@ -23,6 +23,7 @@ fn shell(script: &str) -> ConnectOptions {
         folder: Some("/".into()),
         secrets: Vec::new(),
         reaper: None,
+        stderr: None,
     }))
 }
 
@@ -168,7 +169,7 @@ async fn a_process_that_closes_one_end_only_is_over() {
     opening.limits.courtesy_timeout = Duration::from_millis(50);
     let (link, _hears) = opened(&opening).await;
     let pid = link.pid().unwrap().to_string();
-    assert_eq!(soon(link.until_closed()).await.to_string(), "the stream ended without the answer");
+    assert_eq!(soon(link.until_closed()).await.to_string(), "the stream ended without a response");
     link.close().await;
     assert!(!lives(&pid));
 }

@@ -168,7 +168,7 @@ async fn a_broken_stream_is_taken_up_where_it_broke_and_the_call_not_sent_again(
 #[tokio::test]
 async fn a_stream_that_cannot_be_taken_up_loses_its_call() {
     for (place, expected) in
-        [("", "the stream ended without the answer"), ("id: a\nretry: 50\ndata:\n\n", "")]
+        [("", "the stream ended without a response"), ("id: a\nretry: 50\ndata:\n\n", "")]
     {
         let (base, log) = serve_odd(move |seen, mut connection| async move {
             if seen.method == "GET" {

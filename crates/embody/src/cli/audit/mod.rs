@@ -1,0 +1,110 @@
+//! `embody audit …`: shows, verifies and exports the audit chain.
+
+mod tail;
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use anstyle::AnsiColor;
+use clap::Subcommand;
+use embody_store::DatabaseUrl;
+use embody_store::audit::{AuditReport, ChainReport, ChainState};
+use serde_json::json;
+
+use super::Context;
+use crate::error::CliError;
+use crate::output::{self, StdoutStream, pluralize, printable};
+use crate::store;
+use crate::time;
+
+const EXAMPLES: &str = "Examples:
+  embody audit tail --count 50
+  embody audit tail --since yesterday --tool 'send_*' --outcome denied
+  embody audit tail --since 2h --follow
+  embody audit verify
+  embody audit export > audit.jsonl";
+
+#[derive(Subcommand, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum AuditCommand {
+    /// Print one line per call with its outcome, and per change of the operator; the newest last
+    Tail(tail::TailArgs),
+    /// Verify every record; exit with 1 at the first invalid one
+    Verify,
+    /// Print every record as JSON Lines
+    Export,
+}
+
+pub(crate) fn run(command: &AuditCommand, context: &Context) -> Result<ExitCode, CliError> {
+    match command {
+        AuditCommand::Tail(args) => tail::tail(args, context),
+        AuditCommand::Verify => verify(context),
+        AuditCommand::Export => export(context),
+    }
+}
+
+fn verify(context: &Context) -> Result<ExitCode, CliError> {
+    let url = store::database_url(context);
+    let report = store::with_existing(context, async |store| Ok(store.audit().verify().await?))?;
+    if report.is_none() && url.has_audit_files() {
+        return Err(CliError::new(format!(
+            "the database `{url}` is missing, but the key or the head of its audit chain exists"
+        ))
+        .hint("restore the database from a backup"));
+    }
+    let report = report.unwrap_or(AuditReport { chains: Vec::new() });
+    // A server also has the chains of other machines; a file has only its own.
+    let foreign = |chain: &ChainReport| chain.state == ChainState::KeyAway;
+    let is_server = matches!(url, DatabaseUrl::Postgres { .. });
+    let intact = report.broken().is_none() && (is_server || !report.chains.iter().any(foreign));
+    context.print(&json!({ "intact": intact, "chains": report.chains }), || report_text(&report))?;
+    Ok(output::exit_code(intact))
+}
+
+pub(super) fn report_text(report: &AuditReport) -> String {
+    let is_new = |chain: &ChainReport| chain.records == 0 && chain.state == ChainState::Intact;
+    if report.chains.iter().all(is_new) {
+        return "The audit chain has no records yet.\n".to_owned();
+    }
+    report.chains.iter().map(chain_text).collect()
+}
+
+fn chain_text(chain: &ChainReport) -> String {
+    let (state, style, more) = match &chain.state {
+        ChainState::Intact => ("intact", AnsiColor::Green.on_default(), String::new()),
+        ChainState::Broken(found) => ("BROKEN", AnsiColor::Red.on_default().bold(), format!(" at {found}")),
+        ChainState::KeyAway => {
+            ("not verified", AnsiColor::Yellow.on_default(), ": its key is not on this machine".to_owned())
+        }
+    };
+    let since = chain.first_at.map_or(String::new(), |at| format!(" since {}", time::display(at)));
+    let mut out = format!(
+        "{style}{state}{style:#}  chain {}, {}{since}{}\n",
+        printable(&chain.chain),
+        pluralize(chain.records, "record"),
+        printable(&more)
+    );
+    if chain.beyond_head > 0 {
+        let _ = writeln!(
+            out,
+            "  newer than the head outside the database: {}",
+            pluralize(chain.beyond_head, "record")
+        );
+    }
+    if let Some(trouble) = &chain.head_trouble {
+        let _ = writeln!(out, "  head: {}", printable(trouble));
+    }
+    out
+}
+
+fn export(context: &Context) -> Result<ExitCode, CliError> {
+    let count = store::with_existing(context, async |store| {
+        let mut out = StdoutStream::new();
+        let written = store.audit().export(&mut out).await;
+        out.finish(written)
+    })?;
+    if let Some(count) = count.unwrap_or(Some(0)) {
+        output::stderr_line(&pluralize(count, "record"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
