@@ -3,7 +3,7 @@
 import { events } from "./events.js";
 
 /** @typedef {import("./events.js").Told} Told */
-/** @typedef {{ user: string, agent: string, may_chat: boolean, may_operate: boolean, is_owner: boolean, has_model: boolean, config?: string, lacks?: string, version: string }} Me */
+/** @typedef {{ user: string, agent: string, may_chat: boolean, may_operate: boolean, is_owner: boolean, has_model: boolean, config?: string, lacks?: string, configuration?: { problem: string | null, needs_restart: string[] } | null, version: string }} Me */
 /** @typedef {{ id: string, title: string | null, channel: string, messages: number, changed_at: string, turn: { id: string, began: number } | null }} Thread */
 /** @typedef {{ seq: number, at: string, role: "user" | "assistant" | "tool", text?: string, calls?: { id: string, name: string, arguments: string }[], id?: string, name?: string, is_error?: boolean, decision?: string | null, approval?: string | null, settled?: string | null }} Message */
 /** @typedef {{ approval: string, channel: string, body: string, tool: string }} Waiting */

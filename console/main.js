@@ -212,7 +212,7 @@ function empty(waiting = 0) {
   copy.addEventListener("click", async () => {
     await navigator.clipboard?.writeText(`${lines}\n`).then(() => { copy.textContent = "Copied"; }, () => {});
   });
-  const made = card("No model is configured", `Add these lines to ${file}, with the URL and the name of your model, and restart embody up. Everything else works without a model.`);
+  const made = card("No model is configured", `Add these lines to ${file}, with the URL and the name of your model. Everything else works without a model.`);
   made.append(node("pre", { class: "exact", tabindex: "0" }, lines), copy);
   made.id = "no-model";
   room.replaceChildren(made);
@@ -243,6 +243,7 @@ async function look() {
   looking = true;
   window.clearTimeout(timer);
   try {
+    await refreshMe();
     const calls = me.may_operate ? await showApprovals(me.user) : 0;
     if (!me.may_chat) empty(calls);
     if (me.may_chat) {
@@ -261,6 +262,18 @@ async function look() {
   looking = false;
   if (again) { again = false; return look(); }
   if (me && !document.hidden) timer = window.setTimeout(look, chat.turn ? LOOK.busy : LOOK.idle);
+}
+
+/** The configuration may have changed: the page follows it without being loaded again. */
+async function refreshMe() {
+  const had = me?.has_model;
+  me = await api.me();
+  const { problem, needs_restart: sections } = me.configuration ?? {};
+  const text = problem ? `embody.toml cannot be used, so the configuration of before is in force: ${problem}`
+    : sections?.length ? `Restart embody up to apply these sections of embody.toml: ${sections.join(", ")}` : "";
+  byId("configuration").hidden = !text;
+  byId("configuration").replaceChildren(...prose(text));
+  if (me.has_model !== had && !byId("empty").hidden) empty();
 }
 
 /** @param {unknown} problem */

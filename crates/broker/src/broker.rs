@@ -67,17 +67,7 @@ impl Broker {
         let (replicas, observations) =
             (Replicas::new(config.store.clone()), ObservationQueue::start(&config));
         let (signer, auth_cache) = (RequestStateSigner::default(), AuthCache::default());
-        Self {
-            config,
-            sessions,
-            signer,
-            replicas,
-            post_calls,
-            observations,
-            outbox,
-            auth_cache,
-            work,
-        }
+        Self { config, sessions, signer, replicas, post_calls, observations, outbox, auth_cache, work }
     }
 
     /// Applies other settings, also to open sessions. Calls in progress end under the settings that they began with.

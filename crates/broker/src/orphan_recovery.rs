@@ -35,7 +35,8 @@ pub(crate) async fn run(config: Arc<BrokerConfig>, sessions: Arc<Sessions>) {
 }
 
 async fn unfinished(config: &BrokerConfig, sessions: &Sessions) -> embody_store::Result<()> {
-    let silence = i64::try_from((config.settings().times.heartbeat * MISSED_HEARTBEATS).as_micros()).unwrap_or(i64::MAX);
+    let silence = i64::try_from((config.settings().times.heartbeat * MISSED_HEARTBEATS).as_micros())
+        .unwrap_or(i64::MAX);
     let before = (config.clock)().saturating_sub(silence);
     for write in config.store.audit().open_writes(before, BATCH).await? {
         let (Some(call_id), Some(session)) = (write.text("call_id"), write.session.clone()) else { continue };

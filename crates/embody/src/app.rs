@@ -11,6 +11,7 @@ use embody_broker::meter::Meter;
 use embody_store::Store;
 use embody_wire::{Secret, Url};
 
+use crate::broker_setup::SettingsBuilder;
 use crate::config::env::non_empty;
 use crate::config::reference::Setting;
 use crate::config::settings::{Config, Model};
@@ -19,7 +20,6 @@ use crate::error::{CliError, ErrorContext};
 use crate::prompt_service::PromptService;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
-use crate::broker_setup::SettingsBuilder;
 use crate::{broker_setup, embedded, store};
 
 pub(crate) struct App {
@@ -82,11 +82,7 @@ fn usage_context(
         let prompts = Arc::clone(prompts);
         move || prompts.owner_zone()
     };
-    UsageContext {
-        zone: Box::new(zone),
-        meter,
-        notify: embedded::owner_notice(store, prompts, owner, agent),
-    }
+    UsageContext { zone: Box::new(zone), meter, notify: embedded::owner_notice(store, prompts, owner, agent) }
 }
 
 /// The timeouts of a model where a person waits on a terminal.

@@ -10,7 +10,9 @@ use embody_broker::catalogue::CatalogueCache;
 use embody_broker::meter::Meter;
 use embody_broker::policy::{Condition, Glob, Policy, Rule, WrongCondition};
 use embody_broker::upstream::{BodySpec, BodyUsers, IdleShutdown, RawTool, Role, Roots, Spec};
-use embody_broker::{BrokerConfig, BrokerSettings, CurrentSettings, InstructionsMode, Rules, Timeouts, UpstreamFactory};
+use embody_broker::{
+    BrokerConfig, BrokerSettings, CurrentSettings, InstructionsMode, Rules, Timeouts, UpstreamFactory,
+};
 use embody_mind::server::MindHandler;
 use embody_store::{Principal, Store};
 use embody_wire::upstream::reaper::{Reaper, ReaperSpec};
@@ -131,9 +133,7 @@ impl SettingsBuilder {
         };
         let spec = |body: &Body| match unchanged(body) {
             Some(spec) => Ok(spec),
-            None => {
-                body_spec(body, &settings.config.proxies, &self.reaper, Some(&self.store)).map(Arc::new)
-            }
+            None => body_spec(body, &settings.config.proxies, &self.reaper, Some(&self.store)).map(Arc::new),
         };
         let specs = settings.config.bodies.iter().map(spec).collect::<Result<Vec<_>, _>>()?;
         *last = specs.iter().map(|spec| (Arc::clone(settings), Arc::clone(spec))).collect();

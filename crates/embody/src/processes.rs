@@ -95,7 +95,8 @@ pub(crate) fn folder(workspace: &Path) -> PathBuf {
 /// The running processes, by number. Removes what dead ones left.
 pub(crate) fn list(workspace: &Path) -> Vec<Process> {
     let entries = fs::read_dir(folder(workspace)).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let paths =
+        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "json"));
     let mut processes: Vec<Process> = paths.filter_map(|path| read(&path)).collect();
     processes.sort_by_key(|process| process.pid);
     processes

@@ -98,7 +98,8 @@ impl Reloader {
         match applied {
             Ok(changed) => {
                 own.state.problem = None;
-                own.state.needs_restart = fixed_changes(&self.started.config, &self.prompts.settings().config);
+                own.state.needs_restart =
+                    fixed_changes(&self.started.config, &self.prompts.settings().config);
                 if !changed.is_empty() {
                     tracing::info!(changed = changed.join(", "), "the configuration was reloaded");
                     (own.state.changed, own.state.loaded_at) = (changed, now());
@@ -106,7 +107,11 @@ impl Reloader {
             }
             Err(error) => {
                 let (problem, hint) = error.summary();
-                tracing::warn!(reason = problem, hint, "the configuration was not reloaded; the one of before is in force");
+                tracing::warn!(
+                    reason = problem,
+                    hint,
+                    "the configuration was not reloaded; the one of before is in force"
+                );
                 own.state.problem = Some(problem);
             }
         }

@@ -172,8 +172,15 @@ impl Agent {
             Ok(receipt)
         };
         let model = MeteredModel { model, settings: &settings, store, usage, input: &input };
-        let tool_loop =
-            tool_loop::ToolLoop { store, prompt_source, model, local, input: &input, prompt: &prompt, tools: &tools };
+        let tool_loop = tool_loop::ToolLoop {
+            store,
+            prompt_source,
+            model,
+            local,
+            input: &input,
+            prompt: &prompt,
+            tools: &tools,
+        };
         tool_loop.run(history, store_input, on).await
     }
 

@@ -10,7 +10,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::deferred_calls;
 use super::history::{CallDecision, History, to_stored, to_stored_with};
-use super::{PromptSource, BuiltPrompt, OnEvent, PromptRequest, ToolList, TurnError, TurnInput, TurnResult};
+use super::{BuiltPrompt, OnEvent, PromptRequest, PromptSource, ToolList, TurnError, TurnInput, TurnResult};
 use crate::event::TurnEvent;
 use crate::model::{
     ChatMessage, ChatRequest, ChatResponse, ModelError, StopReason, ToolRequest, ToolSpec, Usage,
@@ -186,8 +186,7 @@ impl ToolLoop<'_> {
         on: OnEvent<'_>,
     ) -> Result<Vec<ChatMessage>, TurnError> {
         let made = calls.len().saturating_sub(malformed.len());
-        deferred_calls::drop_repeated(self.store, self.input, calls.get(..made).unwrap_or_default())
-            .await;
+        deferred_calls::drop_repeated(self.store, self.input, calls.get(..made).unwrap_or_default()).await;
         let mut results: Vec<Option<ChatMessage>> = vec![None; made];
         let mut calling: FuturesUnordered<_> = FuturesUnordered::new();
         for (index, call) in calls.iter().enumerate().take(made) {

@@ -108,7 +108,9 @@ impl MeteredModel<'_> {
         if !budget.is_set() {
             return Ok(Vec::new());
         }
-        let Some(day) = Day::of(self.store.clock().await?, &(self.usage.zone)()) else { return Ok(Vec::new()) };
+        let Some(day) = Day::of(self.store.clock().await?, &(self.usage.zone)()) else {
+            return Ok(Vec::new());
+        };
         let prompt = &self.input.prompt;
         let limits = budget.limits_of(prompt.scope.agent(), prompt.schedule.as_deref());
         budget_states(self.store, prices, limits, &day).await

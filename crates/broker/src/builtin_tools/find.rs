@@ -127,7 +127,8 @@ fn matches<'a>(
 fn class_of(config: &BrokerConfig, session: &Session, offered: &CatalogTool) -> &'static str {
     let upstream = session.upstream(&offered.upstream);
     let ruling = upstream.zip(Arguments::read(None).ok());
-    let ruling = ruling.map(|(upstream, none)| classify(&config.settings().policy, session, offered, upstream, &none));
+    let ruling =
+        ruling.map(|(upstream, none)| classify(&config.settings().policy, session, offered, upstream, &none));
     ruling.map_or("human_visible_write", |ruling| ruling.class.name())
 }
 

@@ -67,7 +67,8 @@ pub(crate) fn permit(
     upstream: &Upstream,
     method: &str,
 ) -> Option<Permit> {
-    let ruling = evaluate_rules(&config.settings().policy, session, upstream, &Kind::Method.name(method), &json!({}));
+    let ruling =
+        evaluate_rules(&config.settings().policy, session, upstream, &Kind::Method.name(method), &json!({}));
     let gate = if ruling.gate == Gate::Deny { Gate::Deny } else { Gate::Allow };
     let situation = Situation {
         class: Class::Read,
@@ -148,7 +149,8 @@ pub(super) fn is_denied(
     params: Option<&RawValue>,
 ) -> bool {
     let args = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_else(|| json!({}));
-    evaluate_rules(&request.broker.config.settings().policy, request.session, upstream, item, &args).gate == Gate::Deny
+    evaluate_rules(&request.broker.config.settings().policy, request.session, upstream, item, &args).gate
+        == Gate::Deny
 }
 
 /// Whether a resource of this upstream may be watched when no person can be asked. Records the decision.

@@ -115,11 +115,7 @@ async fn ask(
     })
 }
 
-fn approval_request(
-    call: &ToolCall<'_>,
-    reason: Reason,
-    view: &MindView,
-) -> ApprovalRequest {
+fn approval_request(call: &ToolCall<'_>, reason: Reason, view: &MindView) -> ApprovalRequest {
     let (session, ruling) = (call.session, &call.ruling);
     let reason = match reason {
         Reason::Mind => {

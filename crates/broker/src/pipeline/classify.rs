@@ -3,11 +3,11 @@
 use embody_wire::off_runtime;
 
 use crate::arguments::Arguments;
+use crate::builtin_tools;
 use crate::catalogue::CatalogTool;
 use crate::policy::{Annotations, Facts, Policy, Ruling};
 use crate::session::Session;
 use crate::upstream::{Role, Upstream};
-use crate::builtin_tools;
 
 /// Large arguments are evaluated with `block_in_place`, so that they do not block the runtime.
 pub(crate) fn classify(

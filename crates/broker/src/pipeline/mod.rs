@@ -29,7 +29,6 @@ use self::parse::CallParams;
 use self::resolve::Target;
 use self::respond::CallRefusal;
 use self::send::CallResult;
-use crate::{Broker, BrokerSettings};
 use crate::arguments::Arguments;
 use crate::builtin_tools::{self, BuiltinTool};
 use crate::catalogue::CatalogTool;
@@ -38,6 +37,7 @@ use crate::policy::{Class, Ruling};
 use crate::session::Session;
 use crate::session::untrusted_reads::{self, LastingWrite};
 use crate::upstream::{ConnectionLease, Upstream};
+use crate::{Broker, BrokerSettings};
 
 const TOOLS_CALL: &str = "tools/call";
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use embody_broker::upstream::{Role, Spec};
-use embody_broker::{Broker, BrokerConfig, InProcessClient, Rules, Timeouts, ToolOutcome, UpstreamFactory};
+use embody_broker::{Broker, InProcessClient, Rules, Timeouts, ToolOutcome, UpstreamFactory};
 use embody_store::Principal;
 use embody_store::approvals::{Answer, DecideApproval};
 use embody_wire::upstream::{ChildSpec, EraCache, Route};

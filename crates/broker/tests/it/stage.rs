@@ -8,7 +8,9 @@ use embody_broker::catalogue::{CatalogueCache, ListingLimit};
 use embody_broker::gate::MindDown;
 use embody_broker::policy::{Glob, Policy};
 use embody_broker::upstream::{BodySpec, IdleShutdown, Role, Spec};
-use embody_broker::{BrokerSettings, CurrentSettings, Broker, BrokerConfig, Rules, Timeouts, UpstreamFactory};
+use embody_broker::{
+    Broker, BrokerConfig, BrokerSettings, CurrentSettings, Rules, Timeouts, UpstreamFactory,
+};
 use embody_store::audit::AuditRecord;
 use embody_store::{DatabaseUrl, Principal, Store};
 use embody_wire::server::{CancellationToken, lines};

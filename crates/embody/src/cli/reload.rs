@@ -103,7 +103,11 @@ fn as_text(answers: &[(Process, Answer)], others: &[Process]) -> String {
         let _ = match answer {
             Answer::Applied => writeln!(out, "{name}: {}", applied(process)),
             Answer::Failed(problem) => {
-                writeln!(out, "{name}: not applied, the configuration of before is in force: {}", printable(problem))
+                writeln!(
+                    out,
+                    "{name}: not applied, the configuration of before is in force: {}",
+                    printable(problem)
+                )
             }
             Answer::Silent => writeln!(out, "{name}: no answer within {} s", TIMEOUT.as_secs()),
             Answer::Ended => writeln!(out, "{name}: has ended"),
@@ -122,7 +126,8 @@ fn name(process: &Process) -> String {
 
 fn applied(process: &Process) -> String {
     let state = &process.configuration;
-    let list = |names: &[String]| names.iter().map(|name| output::printable(name)).collect::<Vec<_>>().join(", ");
+    let list =
+        |names: &[String]| names.iter().map(|name| output::printable(name)).collect::<Vec<_>>().join(", ");
     let changed = match &*state.changed {
         [] => "as it was read at the start".to_owned(),
         changed => format!("changed since {}: {}", printable(&state.loaded_at), list(changed)),
