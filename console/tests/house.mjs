@@ -41,10 +41,13 @@ export class House {
     house.folder = mkdtempSync(join(tmpdir(), "embody-page-"));
     house.workspace = config === null ? join(house.folder, ".embody") : house.folder;
     if (rules) {
+      // What the form for a model asks it.
+      if (config === null) rules = [...rules, rule("Reply with the word ok.", { text: "ok" })];
       writeFileSync(join(house.folder, "script.json"), JSON.stringify(rules));
       house.model = spawn(need("EMBODY_SCRIPTED"), [join(house.folder, "script.json"), join(house.folder, "model.jsonl")],
         { stdio: ["ignore", "pipe", "inherit"] });
       house.modelUrl = `${await firstLine(house.model)}/v1`;
+      house.ports = config === null ? new URL(house.modelUrl).port : "";
       if (config !== null) config = `[model]\nbase_url = "${house.modelUrl}"\nmodel = "scripted"\n${config}`;
     }
     if (config !== null) writeFileSync(join(house.folder, "embody.toml"), config);
@@ -54,7 +57,8 @@ export class House {
   }
 
   get env() {
-    return { PATH: process.env.PATH, HOME: this.folder, TELEGRAM_BOT_TOKEN: "1:nobodys" };
+    // Model servers that happen to run on this machine are not looked for.
+    return { PATH: process.env.PATH, HOME: this.folder, TELEGRAM_BOT_TOKEN: "1:nobodys", EMBODY_MODEL_PORTS: this.ports ?? "" };
   }
 
   async up(listen = "127.0.0.1:0") {
@@ -119,6 +123,13 @@ export class House {
 export async function say(page, text) {
   await page.locator("#text").fill(text);
   await page.keyboard.press("Enter");
+}
+
+/** Fills in the form for the model in the page of the owner. */
+export async function setModel(page, url, name = "scripted") {
+  await page.locator("#model-url").fill(url);
+  await page.locator("#model-name").fill(name);
+  await page.getByRole("button", { name: "Test and save" }).click();
 }
 
 /** @type {House[]} */
