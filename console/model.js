@@ -71,6 +71,7 @@ export function modelForm(me, saved) {
       say("");
       problem.hidden = false;
       problem.replaceChildren(...(error instanceof api.Refusal ? refusal(error) : ["Could not reach embody."]));
+      problem.scrollIntoView({ block: "nearest" });
     }
     submit.disabled = false;
   }
@@ -79,6 +80,7 @@ export function modelForm(me, saved) {
   function say(text) {
     state.hidden = !text;
     state.replaceChildren(...prose(text));
+    if (text) state.scrollIntoView({ block: "nearest" });
   }
 
   /** What is configured already, and servers on the machine that embody runs on: one click takes a model of theirs. */
@@ -119,5 +121,5 @@ function filled(values) {
 
 /** @param {api.Refusal} refusal */
 function refusal({ message, hint }) {
-  return [...prose(message), ". ", ...prose(hint ?? "")];
+  return [...prose(message), ". ", ...prose(hint ? `${hint}.` : "")];
 }

@@ -116,7 +116,8 @@ fn tool() -> Option<ToolSpec> {
 
 /// Servers reject tools in words of their own: "does not support tools", "tools param requires --jinja".
 fn is_about_tools(error: &ModelError) -> bool {
-    let (ModelError::Refused { message: text, .. } | ModelError::Unavailable { why: text, .. }) = error else {
+    let (ModelError::Refused { message: text, .. } | ModelError::Unavailable { why: text, .. }) = error
+    else {
         return false;
     };
     text.to_lowercase().contains("tool")

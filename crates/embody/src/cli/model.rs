@@ -153,7 +153,8 @@ fn ok_text(at: &str, tested: &TestedModel, saved: Option<&str>) -> String {
 /// Writes the flags, and what the test found out. Returns the file.
 fn save(args: &TestArgs, tested: &TestedModel, context: &Context) -> Result<String, CliError> {
     let file = ConfigFile::lock(context)?;
-    let given = args.keys().into_iter().filter_map(|(key, _, value)| Some((key, Some(value?.clone().into()))));
+    let given =
+        args.keys().into_iter().filter_map(|(key, _, value)| Some((key, Some(value?.clone().into()))));
     let mut values: Vec<NewValue<'_>> = given.collect();
     if args.api_key_env.is_some() {
         values.push(("api_key_file", None));

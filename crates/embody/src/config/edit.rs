@@ -126,7 +126,8 @@ pub(crate) fn set_keys(text: &str, section: &str, values: &[NewValue<'_>]) -> Re
         };
     }
     let set = values.iter().filter_map(|(key, value)| Some((*key, value.as_ref()?)));
-    let new: Table = set.clone().filter_map(|(key, value)| Some((key, Item::Value(as_edit(value)?)))).collect();
+    let new: Table =
+        set.clone().filter_map(|(key, value)| Some((key, Item::Value(as_edit(value)?)))).collect();
     let is_there = parse(text)?.contains_key(section);
     if !is_there {
         let changed = format!("{text}{}[{section}]\n{new}", gap_after(text));

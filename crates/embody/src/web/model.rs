@@ -77,7 +77,8 @@ pub(super) async fn set(
 ) -> Result<Json<Value>, ApiError> {
     let may_change = caller.may_chat && caller.may_operate && caller.user == web.scope.user();
     if !may_change {
-        let message = "only the owner can set the model: in the console, or with a token of the scope `owner`";
+        let message =
+            "only the owner can set the model: in the console, or with a token of the scope `owner`";
         return Err(ApiError::forbidden(message));
     }
     let new: NewModel = auth::json_up_to(request, MAX_BODY_BYTES).await?;
@@ -127,7 +128,8 @@ async fn with_settings<T: Send + 'static>(
 ) -> Result<T, ApiError> {
     let web = Arc::clone(web);
     let done = tokio::task::spawn_blocking(move || work(web.prompts.settings())).await;
-    let done = done.map_err(|_| ApiError::unavailable("internal error: the configuration was not changed"))?;
+    let done =
+        done.map_err(|_| ApiError::unavailable("internal error: the configuration was not changed"))?;
     done.map_err(|failure| api_error(&failure))
 }
 
@@ -152,7 +154,9 @@ impl NewModel {
             api_key_env: filled(self.api_key_env),
         };
         if new.model.is_empty() {
-            return Err(ApiError::bad_request("`model` is empty").hint("write the server's name of the model"));
+            return Err(
+                ApiError::bad_request("`model` is empty").hint("write the server's name of the model")
+            );
         }
         if new.api_key.is_some() && new.api_key_env.is_some() {
             return Err(ApiError::bad_request("both `api_key` and `api_key_env` are given")
@@ -185,8 +189,7 @@ impl NewModel {
     /// The configuration with this model, which is not in the file yet.
     fn preview(&self, settings: &Settings) -> Result<Config, CliError> {
         let file = ConfigFile::lock(settings)?;
-        let text =
-            edit::set_keys(&file.text, "model", &self.values()).map_err(|error| file.error(&error))?;
+        let text = edit::set_keys(&file.text, "model", &self.values()).map_err(|error| file.error(&error))?;
         file.config(&text, inputs(settings))
     }
 

@@ -79,11 +79,17 @@ fn a_model_that_does_not_answer_fails_with_what_to_do() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (world, url) = (World::new(), format!("http://{closed}/v1"));
     let failed = world.run(&["model", "test", "--base-url", &url, "--model", "m"]).ended(1).stdout;
-    assert!(failed.contains("is not available: ") && failed.contains("hint: check that the server"), "{failed}");
+    assert!(
+        failed.contains("is not available: ") && failed.contains("hint: check that the server"),
+        "{failed}"
+    );
     for (args, message) in [
         (&["--base-url", "nowhere"][..], "`model.base_url` is `nowhere`"),
         (&["--base-url", &url], "`model.model` is not set, but `model.base_url` is (--base-url)"),
-        (&["--model", "m", "--api-key-env", "MY KEY"], "`model.api_key_env` is not the name of an environment"),
+        (
+            &["--model", "m", "--api-key-env", "MY KEY"],
+            "`model.api_key_env` is not the name of an environment",
+        ),
     ] {
         let failed = world.run(&[&["model", "test"], args].concat());
         assert!(failed.code != Some(0) && failed.stderr.contains(message), "{failed:?}");
@@ -96,7 +102,10 @@ fn a_silent_server_is_given_up_after_the_configured_time() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let world = World::new();
     let url = format!("http://{}/v1", silent.local_addr().unwrap());
-    world.file("embody.toml", format!("[model]\nbase_url = \"{url}\"\nmodel = \"m\"\nfirst_byte_timeout_s = 1\n"));
+    world.file(
+        "embody.toml",
+        format!("[model]\nbase_url = \"{url}\"\nmodel = \"m\"\nfirst_byte_timeout_s = 1\n"),
+    );
     let failed = world.run(&["model", "test"]).ended(1).stdout;
     assert!(failed.contains("took too long: no first byte within 1s"), "{failed}");
     assert!(failed.contains("`first_byte_timeout_s`"), "{failed}");
@@ -113,7 +122,9 @@ fn servers_on_this_machine_are_found_and_offered() {
     let found = world.run(&["model", "test"]).ok().stdout;
     let url = format!("{}/v1", model.url);
     let section = format!("[model]\nbase_url = \"{url}\"\nmodel = \"scripted\"\n");
-    for part in ["No model is configured", &format!("{url} (a server): scripted"), "\"scripted\"", "embody.toml"] {
+    for part in
+        ["No model is configured", &format!("{url} (a server): scripted"), "\"scripted\"", "embody.toml"]
+    {
         assert!(found.contains(part), "no {part:?} in {found}");
     }
     let report = world.run(&["model", "test", "--json"]).ok().json();

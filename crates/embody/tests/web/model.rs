@@ -38,10 +38,14 @@ fn a_model_that_answers_is_saved_with_its_key_in_a_file() {
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(!answer.body.contains(KEY), "{answer:?}");
     let set = answer.json();
-    assert_eq!((&set["model"], &set["base_url"], &set["reply"]), (&json!("scripted"), &json!(url), &json!("ok")));
+    assert_eq!(
+        (&set["model"], &set["base_url"], &set["reply"]),
+        (&json!("scripted"), &json!(url), &json!("ok"))
+    );
     assert_eq!(set["file"], world.path("embody.toml").display().to_string());
     assert_eq!((&set["key"]["source"], &set["key"]["is_set"]), (&json!("file"), &json!(true)));
-    let section = format!("[model]\nbase_url = \"{url}\"\nmodel = \"scripted\"\napi_key_file = \"model.key\"\n");
+    let section =
+        format!("[model]\nbase_url = \"{url}\"\nmodel = \"scripted\"\napi_key_file = \"model.key\"\n");
     assert_eq!(config(&world), section);
     assert_eq!(fs::read_to_string(world.path("model.key")).unwrap(), format!("{KEY}\n"));
     let mode = |name: &str| fs::metadata(world.path(name)).unwrap().permissions().mode() & 0o777;
@@ -52,7 +56,8 @@ fn a_model_that_answers_is_saved_with_its_key_in_a_file() {
     fs::set_permissions(world.path("model.key"), fs::Permissions::from_mode(0o644)).unwrap();
     assert_eq!(from_page(&served, &cookie, &new).status, 200);
     assert_eq!(mode("model.key"), 0o600);
-    let left: Vec<_> = fs::read_dir(world.workspace()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(world.workspace()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().ends_with(".new")), "{left:?}");
 
     // Another command uses it, and nothing shows it.
@@ -71,7 +76,8 @@ fn other_keys_and_comments_of_the_file_stay() {
     world.file("embody.toml", before);
     let owner = token(&world, "owner", "owner");
     let served = Served::start(&world);
-    let new = json!({ "provider": "anthropic", "base_url": model.url, "model": "m", "api_key_env": "MY_KEY" });
+    let new =
+        json!({ "provider": "anthropic", "base_url": model.url, "model": "m", "api_key_env": "MY_KEY" });
     assert_eq!(served.post("/api/model", &owner, &new).status, 200);
     let after = format!(
         "# mine\n[model]\n# slow\nretry_s = 3 # s\nprovider = \"anthropic\"\nbase_url = \"{}\"\nmodel = \"m\"\n\
@@ -104,19 +110,35 @@ fn a_model_that_does_not_answer_is_not_saved() {
         (url.clone(), "unknown model `m`", "check `model` and `base_url`"),
         (url, "the model rejected the request (status 302)", ""),
         (format!("http://{closed}/v1"), "is not available: ", "check that the server is running"),
-        (format!("http://{}/v1", silent.local_addr().unwrap()), "took too long: no first byte within 1s", "try again"),
+        (
+            format!("http://{}/v1", silent.local_addr().unwrap()),
+            "took too long: no first byte within 1s",
+            "try again",
+        ),
     ] {
         let new = json!({ "provider": "openai", "base_url": url, "model": "m", "api_key": KEY });
         let answer = served.post("/api/model", &owner, &new).refused(422, message);
         assert!(answer.body.contains(hint) && !answer.body.contains(KEY), "{answer:?}");
     }
     for (new, message) in [
-        (json!({ "provider": "openai", "base_url": "nowhere", "model": "m" }), "`model.base_url` is `nowhere`"),
-        (json!({ "provider": "openai", "base_url": "ftp://h/v1", "model": "m" }), "is not an http:// or https://"),
+        (
+            json!({ "provider": "openai", "base_url": "nowhere", "model": "m" }),
+            "`model.base_url` is `nowhere`",
+        ),
+        (
+            json!({ "provider": "openai", "base_url": "ftp://h/v1", "model": "m" }),
+            "is not an http:// or https://",
+        ),
         (json!({ "provider": "google", "model": "m" }), "unknown variant `google`"),
         (json!({ "provider": "openai", "model": " " }), "`model` is empty"),
-        (json!({ "provider": "openai", "model": "m", "api_key_env": "MY KEY" }), "not the name of an environment variable"),
-        (json!({ "provider": "openai", "model": "m", "api_key": KEY, "api_key_env": "K" }), "both `api_key` and `api_key_env`"),
+        (
+            json!({ "provider": "openai", "model": "m", "api_key_env": "MY KEY" }),
+            "not the name of an environment variable",
+        ),
+        (
+            json!({ "provider": "openai", "model": "m", "api_key": KEY, "api_key_env": "K" }),
+            "both `api_key` and `api_key_env`",
+        ),
         (json!({ "provider": "openai", "model": "m", "key": KEY }), "unknown field `key`"),
         (json!({ "provider": "openai", "model": "m".repeat(3000) }), "other values 2048"),
     ] {
