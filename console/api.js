@@ -9,6 +9,8 @@ import { events } from "./events.js";
 /** @typedef {{ approval: string, channel: string, body: string, tool: string }} Waiting */
 /** @typedef {{ id: string, user: string, body: string, tool: string, class: string, reason: string, text: string | null, expires_at: string, flags: string[] }} Approval */
 
+/** @typedef {{ server: string, base_url: string, models: string[] }} FoundServer */
+
 /** A request that was not served. */
 export class Refusal extends Error {
   /** @param {number} status @param {{ message?: string, hint?: string, turn?: string }} error */
@@ -49,6 +51,10 @@ export const thread = async (id, before) => (await ask(`/api/threads/${encodeURI
 export const approvals = async () => (await (await ask("/api/approvals")).json()).approvals;
 /** @param {string} id @param {"approve" | "deny"} decision */
 export const decide = async (id, decision) => { await post("/api/approvals", { id, decision }); };
+/** @returns {Promise<{ model: string | null, found: FoundServer[] }>} */
+export const model = async () => (await ask("/api/model?discover=1")).json();
+/** @param {Record<string, string>} model @returns {Promise<{ applied: boolean, file: string }>} */
+export const setModel = async (model) => (await post("/api/model", model)).json();
 /** @param {string} turn */
 export const cancel = async (turn) => { await ask(`/api/chat/${encodeURIComponent(turn)}`, { method: "DELETE" }); };
 

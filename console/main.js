@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { forgetApprovals, showApprovals } from "./approvals.js";
 import { Chat } from "./chat.js";
 import { mayDecide, watchScroll } from "./drawing.js";
+import { modelForm } from "./model.js";
 import { byId, node, prose, sentence } from "./nodes.js";
 import { named, place, showThreads } from "./threads.js";
 
@@ -16,8 +17,10 @@ const CODE = /^#code=([0-9a-f]+)$/;
 
 /** @type {Me | null} */
 let me = null;
+/** @type {HTMLFormElement | null} while there is no model */
+let form = null;
 const chat = new Chat({ changed: () => look(), lost: (refusal) => signIn(refusal.message) });
-/** Pages of one browser have one session: when somebody signs in or out, all begin anew. */
+/** Pages of one browser have one session: when somebody signs in or out, or there is a model, all begin anew. */
 const others = new BroadcastChannel("embody");
 
 start();
@@ -180,6 +183,7 @@ async function send() {
   grow(field);
   say(null);
   const taken = await chat.say(text);
+  if (!taken && me && !me.has_model) empty();
   // What was not taken is not lost.
   if (!taken && !field.value) {
     field.value = text;
@@ -205,17 +209,24 @@ function empty(waiting = 0) {
   const yes = me.may_operate ? "your approval" : "the owner's approval";
   const store = me.is_owner ? "your own store" : "the owner's store";
   if (me.has_model) return room.replaceChildren(card(`Talk to ${me.agent}`, `Conversations are stored in ${store}. Calls with effects that other people see wait for ${yes}.`));
-  if (me.lacks) return room.replaceChildren(node("div", { class: "card" }, node("h2", null, "The model's name is not configured"), node("p", null, ...prose(me.lacks))));
-  const file = me.config ?? "embody.toml";
-  const lines = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
-  const copy = node("button", { type: "button" }, "Copy");
-  copy.addEventListener("click", async () => {
-    await navigator.clipboard?.writeText(`${lines}\n`).then(() => { copy.textContent = "Copied"; }, () => {});
-  });
-  const made = card("No model is configured", `Add these lines to ${file}, with the URL and the name of your model. Everything else works without a model.`);
-  made.append(node("pre", { class: "exact", tabindex: "0" }, lines), copy);
+  if (me.config) {
+    // What was filled in stays.
+    form ??= modelForm(me, hasModel);
+    return room.replaceChildren(form);
+  }
+  const made = card("No model is configured", "The agent cannot answer before the owner has set one up.");
   made.id = "no-model";
   room.replaceChildren(made);
+}
+
+/** The owner has set a model up. */
+async function hasModel() {
+  others.postMessage("model");
+  me = await api.me();
+  form = null;
+  chat.clear();
+  empty();
+  byId("text").focus();
 }
 
 /** @param {string} title @param {string} text */
@@ -273,6 +284,7 @@ async function refreshMe() {
     : sections?.length ? `Restart embody up to apply these sections of embody.toml: ${sections.join(", ")}` : "";
   byId("configuration").hidden = !text;
   byId("configuration").replaceChildren(...prose(text));
+  if (me.has_model) form = null;
   if (me.has_model !== had && !byId("empty").hidden) empty();
 }
 

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_agent::model::{ChatModel, FailureLog, ModelSettings, ModelTimes};
+use embody_agent::model::{ChatModel, FailureLog, ModelError, ModelSettings, ModelTimes};
 use embody_agent::turn::{Agent, AgentSettings, AgentSetup, TurnError};
 use embody_agent::usage::UsageContext;
 use embody_broker::Broker;
 use embody_broker::meter::Meter;
 use embody_store::Store;
-use embody_wire::{Secret, Url};
+use embody_wire::Url;
 
 use crate::broker_setup::SettingsBuilder;
-use crate::config::env::non_empty;
 use crate::config::reference::Setting;
 use crate::config::settings::{Config, Model};
 use crate::config::tree::Origin;
 use crate::error::{CliError, ErrorContext};
+use crate::model_key::ModelKey;
 use crate::prompt_service::PromptService;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
@@ -92,7 +92,7 @@ pub(crate) fn terminal_timeouts() -> ModelTimes {
 }
 
 /// The defaults with the configured timeouts in their place. Defaults are adapted so that no part exceeds the whole.
-fn model_times(model: &Model, times: ModelTimes) -> ModelTimes {
+pub(crate) fn model_times(model: &Model, times: ModelTimes) -> ModelTimes {
     let seconds = |key: Option<u32>| key.map(|seconds| Duration::from_secs(seconds.into()));
     let (connect, total) = (seconds(model.connect_timeout_s), seconds(model.total_timeout_s));
     let most = total.unwrap_or(Duration::MAX);
@@ -147,25 +147,42 @@ pub(crate) fn model(
     times: ModelTimes,
     failures: FailureLog,
 ) -> Result<Option<ChatModel>, CliError> {
+    if config.model.model.is_none() {
+        return Ok(None);
+    }
+    let key = ModelKey::configured(&config.model)?;
+    let model = ChatModel::new(model_settings(config, key, times, failures)?);
+    Ok(Some(model.context("the model cannot be used")?))
+}
+
+/// The configured model, with this key.
+pub(crate) fn model_settings(
+    config: &Config,
+    key: ModelKey,
+    times: ModelTimes,
+    failures: FailureLog,
+) -> Result<ModelSettings, CliError> {
     let settings = &config.model;
-    let Some(model) = settings.model.clone() else { return Ok(None) };
     let base_url =
         Url::parse(settings.base_url.expose()).usage_context("`model.base_url` is not a valid URL")?;
-    let key = non_empty(&settings.api_key_env).and_then(|key| key.into_string().ok());
-    let settings = ModelSettings {
+    Ok(ModelSettings {
         provider: settings.provider,
         base_url,
-        model,
-        api_key: key.map(|key| Secret::new(key.trim())),
-        key_variable: settings.api_key_env.clone(),
+        model: settings.model.clone().ok_or_else(|| no_model_error(config))?,
+        api_key: key.secret,
+        key_source: key.source,
         native_tools: settings.native_tools,
         max_output_tokens: settings.max_output_tokens,
         times,
         proxies: config.proxies.clone(),
         failures,
-    };
-    let model = ChatModel::new(settings);
-    Ok(Some(model.context("the model cannot be used")?))
+    })
+}
+
+impl From<ModelError> for CliError {
+    fn from(error: ModelError) -> Self {
+        Self::new(&error).hint_opt(error.hint())
+    }
 }
 
 impl From<TurnError> for CliError {

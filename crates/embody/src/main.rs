@@ -12,6 +12,8 @@ mod era_cache;
 mod error;
 mod log;
 mod memory;
+mod model_check;
+mod model_key;
 mod output;
 mod persona;
 mod pidfile;

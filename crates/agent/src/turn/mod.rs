@@ -286,7 +286,7 @@ impl TurnError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoModel => Some(format!(
-                "add these lines to embody.toml in the workspace (`embody config check` prints its path):\n{MODEL_CONFIG_EXAMPLE}"
+                "`embody model test` finds models on this machine; or add these lines to embody.toml in the workspace (`embody config check` prints its path):\n{MODEL_CONFIG_EXAMPLE}"
             )),
             Self::Model(error) => error.hint(),
             Self::Budget { state, .. } => Some(state.hint()),

@@ -13,6 +13,7 @@ mod instructions;
 mod man;
 mod mcp;
 mod memory;
+mod model;
 mod open;
 mod pins;
 mod policy;
@@ -144,6 +145,9 @@ enum Command {
     /// Add, list, test and remove MCP servers; show their tools
     #[command(subcommand)]
     Server(server::ServerCommand),
+    /// Test the model of embody's own agent, or find one on this machine
+    #[command(subcommand)]
+    Model(model::ModelCommand),
     /// Test what the rules decide about a call
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
@@ -394,6 +398,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Approvals(command) => approvals::run(&command, &Context::open(global)?),
         Command::Pins(command) => pins::run(&command, &Context::open(global)?),
         Command::Server(command) => server::run(&command, &Context::open(global)?),
+        Command::Model(command) => model::run(&command, &Context::open(global)?),
         Command::Policy(command) => policy::run(&command, &Context::open(global)?),
         Command::Audit(command) => audit::run(&command, &Context::open(global)?),
         Command::Today(args) => today::run(&args, &Context::open(global)?),

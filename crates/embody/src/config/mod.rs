@@ -88,6 +88,7 @@ impl Config {
         }
         config.list_settings(&tree, &workspace);
         config.prompt.body = workspace.join(&config.prompt.body);
+        config.model.api_key_file = config.model.api_key_file.map(|file| workspace.join(file));
         for cwd in config.bodies.iter_mut().filter_map(|body| body.cwd.as_mut()) {
             *cwd = workspace.join(&*cwd);
         }

@@ -395,6 +395,8 @@ pub(crate) struct Model {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("pattern" = "^[A-Za-z_][A-Za-z0-9_]*$"))]
     pub(crate) api_key_env: String,
+    /// A file that holds the key instead, relative to the workspace. Only its owner may be able to read it.
+    pub(crate) api_key_file: Option<PathBuf>,
     /// Whether the model takes tools in its own format. If not, the prompt explains them.
     #[default(true)]
     pub(crate) native_tools: bool,

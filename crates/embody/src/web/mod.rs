@@ -6,6 +6,7 @@ mod auth;
 mod chat;
 mod error;
 mod login;
+mod model;
 mod monitoring;
 mod openai;
 mod threads;
@@ -73,6 +74,7 @@ pub(crate) fn router(web: Arc<WebState>) -> Router {
         .route("/api/memories", get(audit::memories))
         .route("/api/audit", get(audit::audit))
         .route("/api/usage", get(usage::usage))
+        .route("/api/model", get(model::show).post(model::set))
         .route("/api/prompt", get(audit::prompt))
         .route("/api/openapi.json", get(audit::openapi))
         .route("/metrics", get(monitoring::metrics))
@@ -133,6 +135,7 @@ const FILES: &[(&str, &str, &str)] = files![
     "/console/drawing.js" = "drawing.js", JS;
     "/console/events.js" = "events.js", JS;
     "/console/markdown.js" = "markdown.js", JS;
+    "/console/model.js" = "model.js", JS;
     "/console/nodes.js" = "nodes.js", JS;
     "/console/threads.js" = "threads.js", JS;
 ];

@@ -11,6 +11,7 @@
 mod access;
 mod chat;
 mod limits;
+mod model;
 mod openai;
 mod page;
 mod records;
