@@ -9,9 +9,11 @@ use embody_store::incoming::{Cursor, FinishIncoming, Incoming, IncomingClaim, In
 use embody_store::threads::{NewThread, Thread};
 use embody_store::{LeaseStatus, Result, Scope, Store, Topic};
 use embody_wire::server::CancellationToken;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use super::api::NewText;
 use super::inbound_message::{Content, InboundMessage};
 use super::leader::MIN_BACKOFF;
 use super::update::ChatRef;
@@ -214,10 +216,44 @@ async fn run_turn(
         ..PromptRequest::new(scope)
     };
     let input = TurnInput { prompt, thread, text };
-    tokio::select! {
-        replied = channel.turns.call(input) => replied,
+    let (sender, status) = watch::channel(String::new());
+    let mut shown = None;
+    let replied = tokio::select! {
+        replied = channel.turns.call((input, sender)) => replied,
         () = show_typing(channel, chat_ref) => Ok(None),
+        () = show_status(channel, chat_ref, status, &mut shown) => Ok(None),
+    };
+    if let Some(message) = shown
+        && let Err(error) = channel.bot.api.delete(chat_ref, message).await
+    {
+        tracing::debug!(reason = %error, "the status of a turn could not be removed");
     }
+    replied
+}
+
+/// Shows what the turn waits for in one message, which it edits, until it is dropped. `shown` is that message.
+async fn show_status(
+    channel: &Channel,
+    chat_ref: ChatRef,
+    mut status: watch::Receiver<String>,
+    shown: &mut Option<i64>,
+) {
+    let api = &channel.bot.api;
+    while status.changed().await.is_ok() {
+        let text = status.borrow_and_update().clone();
+        let sent = match *shown {
+            Some(message) => api.edit(chat_ref, message, &text, &[]).await.map(|()| message),
+            None => api.send(NewText { chat_ref, text: &text, is_html: false, reply_to: None, buttons: &[] }).await,
+        };
+        match sent {
+            Ok(message) => *shown = Some(message),
+            Err(error) => {
+                tracing::debug!(reason = %error, "the status of a turn could not be shown");
+                sleep(error.retry_after().unwrap_or_default()).await;
+            }
+        }
+    }
+    std::future::pending().await
 }
 
 /// Shows the typing indicator until it is dropped.

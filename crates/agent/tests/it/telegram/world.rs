@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use embody_agent::telegram::{Bot, BotSettings, BotTimes, TurnHandler, TurnReply, run};
+use embody_agent::telegram::{Bot, BotSettings, BotTimes, TurnHandler, TurnReply, TurnStatus, run};
 use embody_agent::turn::TurnInput;
 use embody_store::{DatabaseUrl, Store};
 use embody_wire::server::CancellationToken;
@@ -109,7 +109,7 @@ impl World {
         F: Future<Output = TurnReply> + Send + 'static,
     {
         let asked = Arc::clone(&self.asked);
-        let turns = TurnHandler::new(move |input: TurnInput| {
+        let turns = TurnHandler::new(move |(input, _): (TurnInput, TurnStatus)| {
             let text = input.text.clone();
             asked.lock().unwrap().push(input);
             reply(text)
