@@ -31,9 +31,40 @@ test("a call that waits is drawn as such, and so is what became of it", async ()
   for (const again of [false, true]) {
     if (again) await page.reload();
     await call(page).and(page.locator("[data-state=denied]")).waitFor();
-    assert.match(await call(page).innerText(), /send_message\s+was denied/);
+    assert.match(await call(page).innerText(), /send_message\s+was denied by you/);
   }
   await page.getByText("You denied send_message.").waitFor();
+  assert.deepEqual(house.problems, []);
+});
+
+// spec: N-10
+test("a denial is taken back, and the same call asks again", async () => {
+  const house = await open(TELLS, ASKS);
+  const page = await house.page();
+  await say(page, "tell bob");
+  await page.locator(".approval").getByRole("button", { name: "Deny" }).click();
+  await page.getByText("I tried.").waitFor();
+  assert.match(await page.locator("#denied li").innerText(), /^embody\/send_message was denied; the same call is refused until/);
+  // Another call like it is refused without a question.
+  await say(page, "tell bob once more");
+  await page.getByText("I tried.").nth(1).waitFor();
+  assert.equal(await page.locator(".approval").count(), 0);
+  await page.locator("#denied").getByRole("button", { name: "Ask me again" }).click();
+  await page.locator("#denied").waitFor({ state: "hidden" });
+  await say(page, "tell bob at last");
+  await page.locator(".approval").getByRole("button", { name: "Approve once" }).click();
+  await last(page).locator(".tool[data-state=done]").waitFor();
+  assert.deepEqual(house.problems, []);
+});
+
+test("a question that nobody answered has expired, which is no denial", async () => {
+  const house = await open(TELLS, ASKS.replace("60", "1\nask_timeout_s = 2"));
+  const page = await house.page();
+  await say(page, "tell bob");
+  await page.getByText("I tried.").waitFor();
+  await call(page).and(page.locator("[data-state=denied]")).waitFor();
+  assert.match(await call(page).innerText(), /send_message\s+expired without an answer/);
+  assert.equal(await page.locator("#denied li").count(), 0);
   assert.deepEqual(house.problems, []);
 });
 

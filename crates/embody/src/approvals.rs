@@ -106,8 +106,7 @@ pub(crate) fn check_decision(approval: &Approval, wanted: Answer) -> Result<&'st
 
 /// Whether it is a denial that refuses the same call without a question.
 pub(crate) fn stands(approval: &Approval) -> bool {
-    approval.status == ApprovalStatus::Denied
-        && approval.expires_at > jiff::Timestamp::now().as_microsecond()
+    approval.status == ApprovalStatus::Denied && approval.expires_at > jiff::Timestamp::now().as_microsecond()
 }
 
 /// Why a denial that was to be taken back does not stand.
@@ -119,8 +118,10 @@ pub(crate) fn not_denied(approval: &Approval) -> CliError {
             CliError::new(format!("the denial of `{id}` ended at {end} already"))
                 .hint("you are asked when the agent makes the call again")
         }
-        ApprovalStatus::Pending => CliError::new(format!("the call `{id}` was not denied; it waits for an answer"))
-            .hint(format!("`embody approvals approve {id}` approves it")),
+        ApprovalStatus::Pending => {
+            CliError::new(format!("the call `{id}` was not denied; it waits for an answer"))
+                .hint(format!("`embody approvals approve {id}` approves it"))
+        }
         _ => CliError::new(format!("the call `{id}` was not denied: {}", outcome(approval)))
             .hint("`embody approvals list --all` shows what became of each call"),
     }

@@ -19,13 +19,13 @@ const OUTCOME_WAIT_US: i64 = 24 * 3600 * 1_000_000;
 /// The outcome of a write whose outcome is not recorded.
 pub(crate) const OPEN: &str = "open";
 /// Every outcome of an entry.
-pub(crate) const OUTCOMES: [&str; 11] = [
-    "done", "failed", "denied", EXPIRED, "unknown", OPEN, "pending", "bounce", "held", "blocked", "timeout",
-];
+pub(crate) const OUTCOMES: [&str; 11] =
+    ["done", "failed", "denied", EXPIRED, "unknown", OPEN, "pending", "bounce", "held", "blocked", "timeout"];
 /// The outcome of a call whose approval expired, with or without an answer.
 pub(crate) const EXPIRED: &str = "expired";
 /// How the broker's reasons for it begin.
-const EXPIRED_REASONS: [&str; 2] = ["the approval expired", "the owner approved it, but the approval expired"];
+const EXPIRED_REASONS: [&str; 2] =
+    ["the approval expired", "the owner approved it, but the approval expired"];
 
 /// A record; of a write, with the record of its outcome.
 #[derive(Clone)]

@@ -267,7 +267,10 @@ async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<
         return Ok(ended.map(|_| Outcome::taken_back()).ok_or(NOT_DENIED));
     };
     let is_pending = approval.status == ApprovalStatus::Pending;
-    if answer == Answer::Approve && is_pending && !channel.bot.policy.has_version(bound_version(&approval.policy)) {
+    if answer == Answer::Approve
+        && is_pending
+        && !channel.bot.policy.has_version(bound_version(&approval.policy))
+    {
         return Ok(Err(RULES_CHANGED));
     }
     let may_be_approved =

@@ -243,7 +243,10 @@ async fn show_status(
         let text = status.borrow_and_update().clone();
         let sent = match *shown {
             Some(message) => api.edit(chat_ref, message, &text, &[]).await.map(|()| message),
-            None => api.send(NewText { chat_ref, text: &text, is_html: false, reply_to: None, buttons: &[] }).await,
+            None => {
+                api.send(NewText { chat_ref, text: &text, is_html: false, reply_to: None, buttons: &[] })
+                    .await
+            }
         };
         match sent {
             Ok(message) => *shown = Some(message),

@@ -135,7 +135,8 @@ impl Agent {
         }
         let _lock = thread_locks.lock(&input.thread).await;
         // The user's message, until it is stored.
-        let unstored = Mutex::new((!input.is_retry()).then(|| ChatMessage::User { text: input.text.clone() }));
+        let unstored =
+            Mutex::new((!input.is_retry()).then(|| ChatMessage::User { text: input.text.clone() }));
         let result = self.run_in_thread(model, &input, &unstored, on).await;
         if let Err(error) = &result {
             let unstored = unstored.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -10,9 +10,8 @@ fn all_tools() -> Vec<embody_mcp::Tool> {
 
 #[test]
 fn a_tool_that_cannot_work_is_not_offered() {
-    let names = |channels: &[String]| -> Vec<String> {
-        tools(channels).into_iter().map(|tool| tool.name).collect()
-    };
+    let names =
+        |channels: &[String]| -> Vec<String> { tools(channels).into_iter().map(|tool| tool.name).collect() };
     let all = names(&["telegram".to_owned()]);
     let without: Vec<String> = all.iter().filter(|name| *name != "send_message").cloned().collect();
     assert_eq!((names(&[]), all.len()), (without, 9));

@@ -419,8 +419,11 @@ impl CallRefusal {
     }
 
     pub(crate) fn expired() -> Self {
-        Self::new(DecisionKind::Timeout, "the approval expired before the owner answered, so it was not denied")
-            .next("tell the user that nobody answered in time; repeat the call only if they ask for it")
+        Self::new(
+            DecisionKind::Timeout,
+            "the approval expired before the owner answered, so it was not denied",
+        )
+        .next("tell the user that nobody answered in time; repeat the call only if they ask for it")
     }
 
     /// The call was approved but not repeated in time.

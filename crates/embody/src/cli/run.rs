@@ -116,7 +116,13 @@ struct TerminalView {
 impl TerminalView {
     fn new(json: bool) -> Self {
         let shows_text = stdout().is_terminal() && !json;
-        Self { shows_text, shows_calls: stderr().is_terminal(), is_in_line: false, is_retrying: false, has_reply: false }
+        Self {
+            shows_text,
+            shows_calls: stderr().is_terminal(),
+            is_in_line: false,
+            is_retrying: false,
+            has_reply: false,
+        }
     }
 
     fn show(&mut self, event: &TurnEvent) -> Result<(), CliError> {

@@ -117,13 +117,13 @@ pub(super) async fn decide(
         Decision::AskAgain => {
             let Approval { user, id, .. } = &approval;
             let ended = web.store.approvals().ask_again(user, id, Via::Console.name()).await?;
-            let ended = ended.ok_or_else(|| api_error(StatusCode::CONFLICT)(approvals::not_denied(&approval)))?;
+            let ended =
+                ended.ok_or_else(|| api_error(StatusCode::CONFLICT)(approvals::not_denied(&approval)))?;
             return Ok(Json(json!(ApprovalJson::new(&ended, config))));
         }
     };
     if approval.status == ApprovalStatus::Pending && answer == Answer::Approve {
-        check_approvable(&approval, config, Via::Console)
-            .map_err(api_error(StatusCode::FORBIDDEN))?;
+        check_approvable(&approval, config, Via::Console).map_err(api_error(StatusCode::FORBIDDEN))?;
     }
     let by = Via::Console.name().to_owned();
     let decision = DecideApproval { user: approval.user, id: approval.id, answer, by };

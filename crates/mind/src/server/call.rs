@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::{MindHandler, RpcResult};
 use crate::{
-    BootstrapSession, Caller, Confirmation, Error, ForgetMemory, GetContext, GetSystemPrompt, ListMemoryFiles,
-    Observe, ReadMemory, Recall, Reflect, SaveMemory, Tool, UpdateInstructions, UpdateOutcome, UpdatedInstructions,
-    ZonedNow, json_text,
+    BootstrapSession, Caller, Confirmation, Error, ForgetMemory, GetContext, GetSystemPrompt,
+    ListMemoryFiles, Observe, ReadMemory, Recall, Reflect, SaveMemory, Tool, UpdateInstructions,
+    UpdateOutcome, UpdatedInstructions, ZonedNow, json_text,
 };
 
 /// The key of the owner's answer from a host of the stateless era.

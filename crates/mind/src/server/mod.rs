@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_mcp::{
-    AuthError, CallToolParams, Capabilities, Change, ChangeNotifier, ClientRequest, Credentials, RequestContext,
-    RequestError, Secret, Server, ServerHandler, ServerInfo,
+    AuthError, CallToolParams, Capabilities, Change, ChangeNotifier, ClientRequest, Credentials,
+    RequestContext, RequestError, Secret, Server, ServerHandler, ServerInfo,
 };
 use embody_store::{Principal, Scope, Store};
 use serde_json::{Map, Value};

@@ -260,8 +260,7 @@ async fn a_denial_can_be_taken_back_once(world: World) {
     assert_eq!(ids(ApprovalFilter::Denied).await, [""; 0]);
     let records = world.store.audit().tail(1, None).await.unwrap();
     let detail: serde_json::Value = serde_json::from_str(&records[0].detail).unwrap();
-    let expected =
-        serde_json::json!({"action": "denial_withdrawn", "subject": denied.id, "note": "cli"});
+    let expected = serde_json::json!({"action": "denial_withdrawn", "subject": denied.id, "note": "cli"});
     assert_eq!(detail, expected);
     let next = asked(&world.store, ask()).await;
     assert_ne!(next.id, denied.id);

@@ -4,9 +4,7 @@ use std::io::{Read, stdin};
 use std::time::Duration;
 
 use embody_broker::policy::Via;
-use embody_store::approvals::{
-    Answer, Approval, ApprovalFilter, DecideApproval, DecideOutcome,
-};
+use embody_store::approvals::{Answer, Approval, ApprovalFilter, DecideApproval, DecideOutcome};
 use embody_store::{IdSet, Store, Topic};
 use embody_wire::server::CancellationToken;
 use rustix::termios::{LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios};
