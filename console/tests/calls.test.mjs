@@ -1,6 +1,8 @@
 // Calls in a conversation, and those that wait for somebody's word, in a real browser.
 
 import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { ASKS, last, open, rule, say } from "./house.mjs";
 
@@ -57,14 +59,23 @@ test("a denial is taken back, and the same call asks again", async () => {
   assert.deepEqual(house.problems, []);
 });
 
-test("a question that nobody answered has expired, which is no denial", async () => {
-  const house = await open(TELLS, ASKS.replace("60", "1\nask_timeout_s = 2"));
+// spec: N-10
+test("a question under rules that have changed says so and cannot be approved", async () => {
+  const house = await open(TELLS, SHORT);
+  const before = await house.page();
+  await say(before, "tell bob");
+  await before.locator(".approval").getByRole("button", { name: "Approve once", disabled: false }).waitFor();
+  await before.close();
+  await house.down();
+  const file = join(house.folder, "embody.toml");
+  writeFileSync(file, readFileSync(file, "utf8").replace("ask_wait_s = 1", "ask_wait_s = 2"));
+  await house.up();
   const page = await house.page();
-  await say(page, "tell bob");
-  await page.getByText("I tried.").waitFor();
-  await call(page).and(page.locator("[data-state=denied]")).waitFor();
-  assert.match(await call(page).innerText(), /send_message\s+expired without an answer/);
-  assert.equal(await page.locator("#denied li").count(), 0);
+  const card = page.locator(".approval");
+  await card.getByText("Asked under rules that have changed since; approve the new question instead.").waitFor();
+  assert.equal(await card.getByRole("button", { name: "Approve once" }).isDisabled(), true);
+  await card.getByRole("button", { name: "Deny" }).click();
+  await card.waitFor({ state: "detached" });
   assert.deepEqual(house.problems, []);
 });
 
@@ -192,7 +203,7 @@ test("a call whose time is over does not wait in the page any more", async () =>
   await page.getByText("I tried.").waitFor();
   assert.match(await call(page).innerText(), /waits for your approval/);
   await page.locator("details.call summary").click();
-  await call(page).getByText("was not decided in time").waitFor();
+  await call(page).getByText("expired without an answer").waitFor();
   assert.equal(await page.locator("details.call[open]").count(), 1, "nothing else is drawn anew");
   assert.deepEqual(house.problems, []);
 });

@@ -175,7 +175,8 @@ impl From<Agent> for TurnHandler {
                     Err(error) => {
                         let hint =
                             error.hint().map(|hint| format!("\n\n{}", fenced(&hint))).unwrap_or_default();
-                        Err(format!("{error}{hint}"))
+                        let retry = if error.is_kept() { "\n\n/retry tries again." } else { "" };
+                        Err(format!("{error}{hint}{retry}"))
                     }
                 }
             }

@@ -18,15 +18,15 @@ use super::inbound_message::{Content, InboundMessage};
 use super::leader::MIN_BACKOFF;
 use super::update::ChatRef;
 use super::{CHANNEL, Channel, message, poller};
-use crate::turn::{PromptRequest, TurnInput, thread_title};
+use crate::turn::{PromptRequest, TurnFailure, TurnInput, thread_title};
 
 const MAX_CONCURRENT: usize = 8;
 /// How often recording the end of a turn is tried; with the backoff, over about half a minute.
 const MAX_RECORD_ATTEMPTS: u32 = 6;
 
-const HELLO: &str =
-    "Hello! Write to me as you would to a person.\n\n- /new starts a new conversation\n- /help shows this";
+const HELLO: &str = "Hello! Write to me as you would to a person.\n\n- /new starts a new conversation\n- /retry tries again what failed\n- /help shows this";
 const NEW: &str = "This is a new conversation.";
+const DID_NOT_FAIL: &str = "Your last message did not fail.";
 const NO_TEXT: &str = "I can only read text.";
 pub(super) const INTERRUPTED: &str = "I was interrupted while I was working on your last message. I do not know which parts of it were done. Send it again if it still matters.";
 
@@ -164,6 +164,14 @@ async fn reply(
     let scope = channel.scope(&incoming.user).map_err(stored)?;
     let inbound_message = match inbound_message.command() {
         Some((name, "")) if name == "start" || name == "help" => return Ok(Some(HELLO.to_owned())),
+        Some((name, "")) if name == "retry" => {
+            let thread = current_thread(&channel.store, &scope, chat_ref, None).await.map_err(stored)?;
+            if TurnFailure::last_in(&channel.store, &scope, &thread.id).await.map_err(stored)?.is_none() {
+                return Ok(Some(DID_NOT_FAIL.to_owned()));
+            }
+            let again = (thread.id, String::new(), inbound_message.language);
+            return run_turn(channel, incoming, chat_ref, again).await;
+        }
         Some((name, rest)) if name == "new" => {
             start_new_thread(&channel.store, &scope, chat_ref).await.map_err(stored)?;
             if rest.is_empty() {

@@ -283,6 +283,11 @@ impl TurnError {
         }
     }
 
+    /// Whether the thread keeps it, with the user's message, so that the turn can be tried again.
+    pub fn is_kept(&self) -> bool {
+        !matches!(self, Self::NoModel | Self::TooLong { .. })
+    }
+
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoModel => Some(format!(

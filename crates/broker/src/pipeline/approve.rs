@@ -32,7 +32,10 @@ pub(super) async fn refuse_certain_failure(call: &ToolCall<'_>) -> Result<(), Ca
         Some(check) => check.error(&call.tool.tool, arguments).await,
         None => missing_arguments(&call.tool.definition, arguments),
     };
-    error.map_or(Ok(()), |error| Err(CallRefusal::certain_failure(&error)))
+    match error {
+        Some(error) => Err(CallRefusal::certain_failure(&error)),
+        None => Ok(()),
+    }
 }
 
 pub(super) async fn ask_and_decide(

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use embody_agent::event::TurnEvent;
 use embody_agent::model::FailureLog;
-use embody_agent::turn::{PromptRequest, TurnFailure, TurnInput, TurnResult, thread_title};
+use embody_agent::turn::{PromptRequest, TurnError, TurnFailure, TurnInput, TurnResult, thread_title};
 use embody_broker::MissingServer;
 use embody_store::threads::NewThread;
 use embody_store::{IdSet, Scope, Store};
@@ -154,9 +154,10 @@ impl TerminalView {
             self.end_line()?;
         }
         let line = format!("· {line} in {} s: {}", after.as_secs_f64().ceil(), one_line(reason));
-        let columns = tcgetwinsize(stderr()).map_or(DEFAULT_COLUMNS, |size| size.ws_col.max(1));
-        let line: String = line.chars().take(usize::from(columns).saturating_sub(1)).collect();
-        let _ = write!(stderr(), "\r\x1b[2K{}", printable(&line));
+        let columns = tcgetwinsize(stderr()).map_or(0, |size| size.ws_col);
+        let columns = if columns == 0 { DEFAULT_COLUMNS } else { columns };
+        let line: String = printable(&line).chars().take(usize::from(columns).saturating_sub(1)).collect();
+        let _ = write!(stderr(), "\r\x1b[2K{line}");
         self.is_retrying = true;
         Ok(())
     }
@@ -199,7 +200,7 @@ async fn turn(
     // The turn continues without a reader; its messages are stored.
     let mut on = |event: TurnEvent| drop(view.show(&event));
     let turned = app.agent.run_turn(input, &mut on).await;
-    if turned.is_err() {
+    if turned.as_ref().is_err_and(TurnError::is_kept) {
         view.end_line()?;
         output::stderr_line(&format!("`embody run --thread {thread} --retry` tries this turn again"));
     }
