@@ -252,7 +252,7 @@ async fn a_denial_can_be_taken_back_once(world: World) {
         assert_eq!(own, all);
         own.into_iter().map(|one| one.id).collect::<Vec<_>>()
     };
-    assert_eq!(ids(ApprovalFilter::Denied).await, [denied.id.clone()]);
+    assert_eq!(ids(ApprovalFilter::Denied).await, std::slice::from_ref(&denied.id));
     assert_eq!(approvals.ask_again("bob", &denied.id, "cli").await.unwrap(), None, "it is ann's");
     let ended = approvals.ask_again("ann", &denied.id, "cli").await.unwrap().unwrap();
     assert_eq!((ended.status, ended.decided_by.as_deref()), (ApprovalStatus::Denied, Some("owner")));
