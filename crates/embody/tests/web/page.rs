@@ -49,7 +49,9 @@ fn no_test_of_the_page_is_forgotten() {
         names.filter_map(|name| Some(name.to_string_lossy().strip_suffix(".test.mjs")?.to_owned())).collect();
     assert_eq!(
         found,
-        BTreeSet::from(["page", "signin", "calls", "drawn", "markdown", "model", "first_hour"].map(str::to_owned))
+        BTreeSet::from(
+            ["page", "signin", "calls", "drawn", "markdown", "model", "first_hour"].map(str::to_owned)
+        )
     );
 }
 
