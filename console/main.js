@@ -20,7 +20,7 @@ let me = null;
 /** @type {HTMLFormElement | null} while there is no model */
 let form = null;
 const chat = new Chat({ changed: () => look(), lost: (refusal) => signIn(refusal.message) });
-/** Pages of one browser have one session: when somebody signs in or out, or there is a model, all begin anew. */
+/** Pages of one browser have one session: when somebody signs in or out, all begin anew. */
 const others = new BroadcastChannel("embody");
 
 start();
@@ -221,11 +221,9 @@ function empty(waiting = 0) {
 
 /** The owner has set a model up. */
 async function hasModel() {
-  others.postMessage("model");
-  me = await api.me();
   form = null;
   chat.clear();
-  empty();
+  await refreshMe();
   byId("text").focus();
 }
 
@@ -254,6 +252,7 @@ async function look() {
   looking = true;
   window.clearTimeout(timer);
   try {
+    await refreshMe();
     const calls = me.may_operate ? await showApprovals(me.user) : 0;
     if (!me.may_chat) empty(calls);
     if (me.may_chat) {
@@ -272,6 +271,18 @@ async function look() {
   looking = false;
   if (again) { again = false; return look(); }
   if (me && !document.hidden) timer = window.setTimeout(look, chat.turn ? LOOK.busy : LOOK.idle);
+}
+
+/** The configuration may have changed: the page follows it without being loaded again. */
+async function refreshMe() {
+  const had = me?.has_model;
+  me = await api.me();
+  const { problem, needs_restart: sections } = me.configuration ?? {};
+  const text = problem ? `embody.toml cannot be used, so the configuration of before is in force: ${problem}`
+    : sections?.length ? `Restart embody up to apply these sections of embody.toml: ${sections.join(", ")}` : "";
+  byId("configuration").hidden = !text;
+  byId("configuration").replaceChildren(...prose(text));
+  if (me.has_model !== had && !byId("empty").hidden) empty();
 }
 
 /** @param {unknown} problem */

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_agent::model::{ChatModel, FailureLog, ModelError, ModelSettings, ModelTimes};
-use embody_agent::turn::{Agent, AgentSetup, TurnError};
-use embody_agent::usage::UsageSettings;
+use embody_agent::turn::{Agent, AgentSettings, AgentSetup, TurnError};
+use embody_agent::usage::UsageContext;
 use embody_broker::Broker;
 use embody_broker::meter::Meter;
 use embody_store::Store;
 use embody_wire::Url;
 
+use crate::broker_setup::SettingsBuilder;
 use crate::config::reference::Setting;
 use crate::config::settings::{Config, Model};
 use crate::config::tree::Origin;
@@ -26,6 +27,7 @@ pub(crate) struct App {
     pub(crate) prompts: Arc<PromptService>,
     pub(crate) broker: Arc<Broker>,
     pub(crate) agent: Agent,
+    pub(crate) settings_builder: Arc<SettingsBuilder>,
     telemetry: Telemetry,
 }
 
@@ -37,28 +39,28 @@ impl App {
         times: ModelTimes,
         failures: FailureLog,
     ) -> Result<Self, CliError> {
-        let config = &settings.config;
-        let model = model(config, model_times(&config.model, times), failures)?;
+        let agent_settings = agent_settings(&settings.config, times, failures)?;
         let store = Store::open(store::database_url(&settings)).await?;
         let prompts = PromptService::new(settings, Some(store.clone()), owner.to_owned());
         let telemetry = Telemetry::start(&prompts.settings().config)?;
-        let setup = broker_setup::build(&prompts, store.clone(), agent, telemetry.meter())?;
+        let (setup, settings_builder) =
+            broker_setup::build(&prompts, store.clone(), agent, telemetry.meter())?;
         prompts.load_zone_or_warn(agent).await;
         let broker = Arc::new(Broker::start(setup));
-        let usage = usage_settings(&prompts, &store, owner, agent, telemetry.meter());
+        let usage = usage_context(&prompts, &store, owner, agent, telemetry.meter());
         let agent = Agent::new(AgentSetup {
             broker: Arc::clone(&broker),
             store: store.clone(),
-            model,
+            settings: agent_settings,
             prompt_source: prompts.prompt_source(),
             usage,
         });
-        Ok(Self { store, prompts, broker, agent, telemetry })
+        Ok(Self { store, prompts, broker, agent, settings_builder: Arc::new(settings_builder), telemetry })
     }
 
     /// Stops all child processes and flushes everything to disk.
     pub(crate) async fn close(self) {
-        let Self { store, prompts, broker, agent, telemetry } = self;
+        let Self { store, prompts, broker, agent, telemetry, .. } = self;
         agent.close_sessions().await;
         drop(agent);
         broker.shutdown().await;
@@ -69,25 +71,18 @@ impl App {
     }
 }
 
-fn usage_settings(
+fn usage_context(
     prompts: &Arc<PromptService>,
     store: &Store,
     owner: &str,
     agent: &str,
     meter: Arc<Meter>,
-) -> UsageSettings {
-    let config = &prompts.settings().config;
+) -> UsageContext {
     let zone = {
         let prompts = Arc::clone(prompts);
         move || prompts.owner_zone()
     };
-    UsageSettings {
-        prices: config.prices.clone(),
-        budget: config.budget.clone(),
-        zone: Box::new(zone),
-        meter,
-        notify: embedded::owner_notice(store, prompts, owner, agent),
-    }
+    UsageContext { zone: Box::new(zone), meter, notify: embedded::owner_notice(store, prompts, owner, agent) }
 }
 
 /// The timeouts of a model where a person waits on a terminal.
@@ -119,6 +114,19 @@ pub(crate) fn model_times(model: &Model, times: ModelTimes) -> ModelTimes {
         // A configured retry time replaces the limit on attempts.
         attempts: if model.retry_s.is_some() { None } else { times.attempts },
     }
+}
+
+/// What the agent runs with, from the configuration. A configured timeout replaces the one in `times`.
+pub(crate) fn agent_settings(
+    config: &Config,
+    times: ModelTimes,
+    failures: FailureLog,
+) -> Result<AgentSettings, CliError> {
+    Ok(AgentSettings {
+        model: model(config, model_times(&config.model, times), failures)?,
+        prices: config.prices.clone(),
+        budget: config.budget.clone(),
+    })
 }
 
 pub(crate) fn no_model_error(config: &Config) -> CliError {

@@ -18,6 +18,7 @@ mod open;
 mod pins;
 mod policy;
 mod prompt;
+mod reload;
 mod run;
 mod schedule;
 mod server;
@@ -169,6 +170,9 @@ enum Command {
     /// Print a link that signs you in to the console of the running `embody up`
     #[command(visible_alias = "login")]
     Open(open::OpenArgs),
+    /// Make running `embody up` and `embody mcp` processes read the configuration again
+    #[command(after_help = reload::EXAMPLES)]
+    Reload,
     /// Run one turn of the agent and print its reply
     Run(run::RunArgs),
     /// Add, list, run and remove schedules
@@ -280,6 +284,11 @@ impl Context {
         let folders = folders.filter_map(|entry| entry.file_name().into_string().ok());
         let stored = stored.ok().flatten().unwrap_or_default();
         std::iter::once(ScopeArgs::default().agent()).chain(folders).chain(stored).collect()
+    }
+
+    /// The sources of the configuration, to read it again.
+    pub(crate) fn inputs(&self) -> Result<Inputs, CliError> {
+        inputs(&self.global)
     }
 
     /// Prints the result as JSON with `--json`, otherwise as text with styles.
@@ -398,6 +407,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Token(command) => token::run(&command, &Context::open(global)?),
         Command::User(command) => user::run(&command, &Context::open(global)?),
         Command::Up(args) => up::run(&args, Context::open(global)?),
+        Command::Reload => reload::run(&Context::open(global)?),
         Command::Open(args) => open::run(&args, &Context::open(global)?),
         Command::Run(args) => run::run(&args, Context::open(global)?),
         Command::Schedule(command) => schedule::run(&command, Context::open(global)?),

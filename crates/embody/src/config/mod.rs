@@ -36,6 +36,7 @@ pub(crate) const TEMPLATE: &str = include_str!("template.toml");
 
 pub(crate) const FILE_NAME: &str = "embody.toml";
 
+#[derive(Clone)]
 pub(crate) struct Inputs {
     /// The file given by `--config`; must exist.
     pub(crate) file: Option<PathBuf>,
@@ -46,6 +47,7 @@ pub(crate) struct Inputs {
 }
 
 /// A key that a command-line flag sets.
+#[derive(Clone)]
 pub(crate) struct Override {
     /// The key, for example `store.url`.
     pub(crate) key: String,

@@ -36,12 +36,14 @@ use self::error::ApiError;
 pub(crate) use self::login::{LoginCookie, sign_in_link};
 pub(crate) use self::monitoring::standalone as standalone_metrics;
 use crate::prompt_service::PromptService;
+use crate::reload::Reloader;
 
 /// Only our own files, and no embedding in other pages.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 pub(crate) struct WebState {
+    pub(crate) reloader: Arc<Reloader>,
     pub(crate) store: Store,
     pub(crate) prompts: Arc<PromptService>,
     pub(crate) agent: Agent,

@@ -42,7 +42,8 @@ pub(super) async fn show(
     if caller.require_operator()? != web.scope.user() {
         return Err(ApiError::forbidden("only the owner can see the model's configuration"));
     }
-    let model = &web.prompts.settings().config.model;
+    let settings = web.prompts.settings();
+    let model = &settings.config.model;
     let mut value = json!({
         "configured": web.agent.has_model(),
         "provider": model.provider,
@@ -103,6 +104,7 @@ pub(super) async fn set(
     })?;
     let mut value = tested.json();
     let (config, file) = with_settings(&web, move |settings| new.save(settings, &tested)).await?;
+    let problem = apply_model(&web).await;
     if let Some(members) = value.as_object_mut() {
         members.extend([
             ("provider".to_owned(), json!(config.model.provider)),
@@ -110,15 +112,16 @@ pub(super) async fn set(
             ("model".to_owned(), json!(config.model.model)),
             ("key".to_owned(), model_key::source_json(&config.model)),
             ("file".to_owned(), json!(file)),
-            ("applied".to_owned(), json!(apply_model(&web).await)),
+            ("applied".to_owned(), json!(problem.is_none())),
+            ("problem".to_owned(), json!(problem)),
         ]);
     }
     Ok(Json(value))
 }
 
-/// Applies the file that was just written to this process; whether the agent has the model now.
-async fn apply_model(_web: &WebState) -> bool {
-    std::future::ready(false).await
+/// Applies the file that was just written to this process. Returns why it cannot.
+async fn apply_model(web: &WebState) -> Option<String> {
+    web.reloader.reload().await.problem
 }
 
 /// Works on the file, for which it may have to wait. It goes on to its end even if the browser goes away.
@@ -127,7 +130,7 @@ async fn with_settings<T: Send + 'static>(
     work: impl FnOnce(&Settings) -> Result<T, CliError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let web = Arc::clone(web);
-    let done = tokio::task::spawn_blocking(move || work(web.prompts.settings())).await;
+    let done = tokio::task::spawn_blocking(move || work(&web.prompts.settings())).await;
     let done =
         done.map_err(|_| ApiError::unavailable("internal error: the configuration was not changed"))?;
     done.map_err(|failure| api_error(&failure))
