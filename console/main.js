@@ -282,6 +282,7 @@ async function refreshMe() {
     : sections?.length ? `Restart embody up to apply these sections of embody.toml: ${sections.join(", ")}` : "";
   byId("configuration").hidden = !text;
   byId("configuration").replaceChildren(...prose(text));
+  if (me.has_model) form = null;
   if (me.has_model !== had && !byId("empty").hidden) empty();
 }
 

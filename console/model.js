@@ -66,7 +66,7 @@ export function modelForm(me, saved) {
       // It is in its file now, and need not stay in the page.
       key.value = "";
       if (set.applied) return saved();
-      say(`The model answered, and is saved in \`${set.file}\`, but the agent cannot use it yet: ${set.problem}`);
+      say(`The model answered, and is saved in \`${set.file}\`, but it is not in use yet: \`embody reload\` says why.`);
     } catch (error) {
       say("");
       problem.hidden = false;

@@ -79,18 +79,22 @@ pub struct QueuedMessage {
 
 impl Body {
     pub async fn send_message(&self, caller: &Caller, args: SendMessage) -> Result<QueuedMessage> {
+        self.check_message(&args)?;
+        self.queue(caller, "message", (args.channel, args.to), args.text, Urgency::Normal).await
+    }
+
+    pub(crate) fn check_message(&self, args: &SendMessage) -> Result<()> {
         if !self.config.channels.contains(&args.channel) {
             let channels = self.config.channels.clone();
             return Err(Error::Channel { channel: excerpt(&args.channel), channels });
         }
         check_recipient(&args.channel, &args.to)?;
-        check(Tool::SendMessage, &args.text)?;
-        self.queue(caller, "message", (args.channel, args.to), args.text, Urgency::Normal).await
+        check_text(Tool::SendMessage, &args.text)
     }
 
     /// Queues a notice to the user, on the channel that they last used.
     pub async fn notify_user(&self, caller: &Caller, args: NotifyUser) -> Result<QueuedMessage> {
-        check(Tool::NotifyUser, &args.text)?;
+        check_text(Tool::NotifyUser, &args.text)?;
         let target = self.notification_target(&caller.scope).await?;
         self.queue(caller, "notice", target, args.text, args.urgency.unwrap_or_default()).await
     }
@@ -158,7 +162,7 @@ fn check_recipient(channel: &str, to: &str) -> Result<()> {
     Err(Error::arguments(Tool::SendMessage, format!("`to` is `{}`; {problem}", excerpt(to))))
 }
 
-fn check(tool: Tool, text: &str) -> Result<()> {
+pub(crate) fn check_text(tool: Tool, text: &str) -> Result<()> {
     if text.trim().is_empty() {
         return Err(Error::arguments(tool, "`text` is empty"));
     }

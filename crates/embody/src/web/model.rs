@@ -104,7 +104,7 @@ pub(super) async fn set(
     })?;
     let mut value = tested.json();
     let (config, file) = with_settings(&web, move |settings| new.save(settings, &tested)).await?;
-    let problem = apply_model(&web).await;
+    let state = web.reloader.reload().await;
     if let Some(members) = value.as_object_mut() {
         members.extend([
             ("provider".to_owned(), json!(config.model.provider)),
@@ -112,16 +112,10 @@ pub(super) async fn set(
             ("model".to_owned(), json!(config.model.model)),
             ("key".to_owned(), model_key::source_json(&config.model)),
             ("file".to_owned(), json!(file)),
-            ("applied".to_owned(), json!(problem.is_none())),
-            ("problem".to_owned(), json!(problem)),
+            ("applied".to_owned(), json!(state.problem.is_none() && web.agent.has_model())),
         ]);
     }
     Ok(Json(value))
-}
-
-/// Applies the file that was just written to this process. Returns why it cannot.
-async fn apply_model(web: &WebState) -> Option<String> {
-    web.reloader.reload().await.problem
 }
 
 /// Works on the file, for which it may have to wait. It goes on to its end even if the browser goes away.

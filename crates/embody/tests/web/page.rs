@@ -31,6 +31,12 @@ fn a_model_is_set_in_a_browser() {
     passes("model");
 }
 
+/// A new user from an empty home: model form, server, approval, rule, memory, schedule, usage, backup, PostgreSQL and back.
+#[test]
+fn the_whole_first_hour_works_in_a_browser_and_a_terminal() {
+    passes("first_hour");
+}
+
 #[test]
 fn no_text_makes_the_page_slow() {
     passes("markdown");
@@ -43,7 +49,9 @@ fn no_test_of_the_page_is_forgotten() {
         names.filter_map(|name| Some(name.to_string_lossy().strip_suffix(".test.mjs")?.to_owned())).collect();
     assert_eq!(
         found,
-        BTreeSet::from(["page", "signin", "calls", "drawn", "markdown", "model"].map(str::to_owned))
+        BTreeSet::from(
+            ["page", "signin", "calls", "drawn", "markdown", "model", "first_hour"].map(str::to_owned)
+        )
     );
 }
 
