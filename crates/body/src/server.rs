@@ -86,13 +86,14 @@ impl ServerHandler for BodyHandler {
         request: ClientRequest,
         context: &RequestContext<Principal>,
     ) -> Result<Map<String, Value>, RequestError> {
-        let Principal { scope, channel, shared_conversation, is_broker, .. } = context.principal().clone();
+        let Principal { scope, channel, thread, shared_conversation, is_broker, .. } =
+            context.principal().clone();
         let is_approved = is_broker && context.meta(APPROVED).is_some();
         match request {
             ClientRequest::Tools { cursor } => tool_page(cursor),
             ClientRequest::Tool(call) => {
-                call_tool(&self.body, &Caller { scope, channel, shared_conversation, is_approved }, call)
-                    .await
+                let caller = Caller { scope, channel, thread, shared_conversation, is_approved };
+                call_tool(&self.body, &caller, call).await
             }
             _ => Err(RequestError::MethodNotFound),
         }

@@ -86,7 +86,7 @@ fn usage_settings(
         budget: config.budget.clone(),
         zone: Box::new(zone),
         meter,
-        notify: embedded::owner_notice(store, prompts, owner, agent),
+        notify: embedded::budget_notice(store, prompts, owner, agent),
     }
 }
 

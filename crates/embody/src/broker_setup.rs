@@ -183,7 +183,8 @@ fn mind_spec(route: Route, tools: Option<Arc<[RawTool]>>) -> Spec {
 
 /// The embedded body, with one connection per session.
 pub(crate) fn embedded_body(service: Arc<embody_mcp::Server<BodyHandler>>) -> UpstreamFactory {
-    let admit = |Principal { scope, channel, shared_conversation, .. }: &Principal| Principal {
+    let admit = |Principal { scope, channel, thread, shared_conversation, .. }: &Principal| Principal {
+        thread: thread.clone(),
         shared_conversation: shared_conversation.clone(),
         is_broker: true,
         ..Principal::of(scope.clone(), channel)
