@@ -3,10 +3,12 @@
 mod app;
 mod approvals;
 mod audit_entries;
+mod audit_report;
 mod broker_setup;
 mod channels;
 mod cli;
 mod config;
+mod demo;
 mod embedded;
 mod era_cache;
 mod error;
@@ -29,6 +31,7 @@ mod time;
 mod token_cache;
 mod usage;
 mod web;
+mod workspace_files;
 
 use std::process::ExitCode;
 
