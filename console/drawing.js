@@ -234,7 +234,8 @@ export function watchScroll() {
 export function stick(anew = false) {
   const scroll = byId("scroll");
   sticks ||= anew;
-  if (sticks) scroll.scrollTop = scroll.scrollHeight;
+  // Without messages nothing is newest: the page is read from its beginning.
+  if (sticks && byId("messages").childElementCount) scroll.scrollTop = scroll.scrollHeight;
 }
 
 /** @param {string} text */

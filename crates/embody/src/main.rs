@@ -14,6 +14,7 @@ mod era_cache;
 mod error;
 mod log;
 mod memory;
+mod notices;
 mod output;
 mod persona;
 mod pidfile;

@@ -7,8 +7,10 @@ mod chat;
 mod error;
 mod login;
 mod monitoring;
+mod notices;
 mod openai;
 mod threads;
+mod tour;
 mod usage;
 
 use std::sync::Arc;
@@ -28,12 +30,14 @@ use embody_agent::turn::Agent;
 use embody_agent::web_turns::Turns;
 use embody_broker::Broker;
 use embody_store::{Scope, Store};
+use embody_wire::server::CancellationToken;
 use embody_wire::server::http::OriginGuard;
 
 pub(crate) use self::chat::WEB;
 use self::error::ApiError;
 pub(crate) use self::login::{LoginCookie, sign_in_link};
 pub(crate) use self::monitoring::standalone as standalone_metrics;
+pub(crate) use self::tour::Tour;
 use crate::prompt_service::PromptService;
 
 /// Only our own files, and no embedding in other pages.
@@ -51,6 +55,9 @@ pub(crate) struct WebState {
     pub(crate) turns: Turns,
     pub(crate) cookie: LoginCookie,
     pub(crate) since: Instant,
+    /// The shutdown of the process: it ends streams that have no end of their own.
+    pub(crate) ending: CancellationToken,
+    pub(crate) tour: Tour,
 }
 
 pub(crate) fn router(web: Arc<WebState>) -> Router {
@@ -67,6 +74,11 @@ pub(crate) fn router(web: Arc<WebState>) -> Router {
         .route("/api/threads", get(threads::list))
         .route("/api/threads/{id}", get(threads::show))
         .route("/api/approvals", get(approvals::list).post(approvals::decide))
+        .route("/api/notices", get(notices::list))
+        .route("/api/notices/read", post(notices::read))
+        .route("/api/notices/events", get(notices::events))
+        .route("/api/tour", post(tour::begin))
+        .route("/api/tour/answer", post(tour::answer))
         .route("/api/status", get(monitoring::status))
         .route("/api/memories", get(audit::memories))
         .route("/api/audit", get(audit::audit))
@@ -132,7 +144,9 @@ const FILES: &[(&str, &str, &str)] = files![
     "/console/events.js" = "events.js", JS;
     "/console/markdown.js" = "markdown.js", JS;
     "/console/nodes.js" = "nodes.js", JS;
+    "/console/notices.js" = "notices.js", JS;
     "/console/threads.js" = "threads.js", JS;
+    "/console/tour.js" = "tour.js", JS;
 ];
 
 /// The routes of the static files of the console, which are embedded in the binary.

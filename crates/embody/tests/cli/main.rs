@@ -21,6 +21,7 @@ mod layouts;
 mod legacy;
 mod memories;
 mod notices;
+mod notify;
 mod operator;
 mod persona;
 mod policy;

@@ -11,8 +11,10 @@
 mod access;
 mod chat;
 mod limits;
+mod notices;
 mod openai;
 mod page;
 mod records;
 #[path = "../support/mod.rs"]
 mod support;
+mod tour;

@@ -27,6 +27,11 @@ fn conversations_are_drawn_in_a_browser() {
 }
 
 #[test]
+fn notices_and_the_guided_tour_are_shown_in_a_browser() {
+    passes("notices");
+}
+
+#[test]
 fn no_text_makes_the_page_slow() {
     passes("markdown");
 }
@@ -36,7 +41,10 @@ fn no_test_of_the_page_is_forgotten() {
     let names = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().file_name());
     let found: BTreeSet<String> =
         names.filter_map(|name| Some(name.to_string_lossy().strip_suffix(".test.mjs")?.to_owned())).collect();
-    assert_eq!(found, BTreeSet::from(["page", "signin", "calls", "drawn", "markdown"].map(str::to_owned)));
+    assert_eq!(
+        found,
+        BTreeSet::from(["page", "signin", "calls", "drawn", "notices", "markdown"].map(str::to_owned))
+    );
 }
 
 fn folder() -> PathBuf {
