@@ -3,11 +3,13 @@
 import { events } from "./events.js";
 
 /** @typedef {import("./events.js").Told} Told */
-/** @typedef {{ user: string, agent: string, may_chat: boolean, may_operate: boolean, is_owner: boolean, has_model: boolean, config?: string, lacks?: string, version: string }} Me */
+/** @typedef {{ user: string, agent: string, may_chat: boolean, may_operate: boolean, is_owner: boolean, has_model: boolean, config?: string, lacks?: string, configuration?: { problem: string | null, needs_restart: string[] } | null, version: string }} Me */
 /** @typedef {{ id: string, title: string | null, channel: string, messages: number, changed_at: string, turn: { id: string, began: number } | null }} Thread */
 /** @typedef {{ seq: number, at: string, role: "user" | "assistant" | "tool", text?: string, calls?: { id: string, name: string, arguments: string }[], id?: string, name?: string, is_error?: boolean, decision?: string | null, approval?: string | null, settled?: string | null }} Message */
 /** @typedef {{ approval: string, channel: string, body: string, tool: string }} Waiting */
 /** @typedef {{ id: string, user: string, body: string, tool: string, class: string, reason: string, text: string | null, expires_at: string, flags: string[] }} Approval */
+
+/** @typedef {{ server: string, base_url: string, models: string[] }} FoundServer */
 
 /** A request that was not served. */
 export class Refusal extends Error {
@@ -49,6 +51,10 @@ export const thread = async (id, before) => (await ask(`/api/threads/${encodeURI
 export const approvals = async () => (await (await ask("/api/approvals")).json()).approvals;
 /** @param {string} id @param {"approve" | "deny"} decision */
 export const decide = async (id, decision) => { await post("/api/approvals", { id, decision }); };
+/** @returns {Promise<{ model: string | null, found: FoundServer[] }>} */
+export const model = async () => (await ask("/api/model?discover=1")).json();
+/** @param {Record<string, string>} model @returns {Promise<{ applied: boolean, file: string }>} */
+export const setModel = async (model) => (await post("/api/model", model)).json();
 /** @param {string} turn */
 export const cancel = async (turn) => { await ask(`/api/chat/${encodeURIComponent(turn)}`, { method: "DELETE" }); };
 

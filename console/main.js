@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { forgetApprovals, showApprovals } from "./approvals.js";
 import { Chat } from "./chat.js";
 import { mayDecide, watchScroll } from "./drawing.js";
+import { modelForm } from "./model.js";
 import { byId, node, prose, sentence } from "./nodes.js";
 import { followNotices, forgetNotices } from "./notices.js";
 import { named, place, showThreads } from "./threads.js";
@@ -18,8 +19,10 @@ const CODE = /^#code=([0-9a-f]+)$/;
 
 /** @type {Me | null} */
 let me = null;
+/** @type {HTMLFormElement | null} while there is no model */
+let form = null;
 const chat = new Chat({ changed: () => look(), lost: (refusal) => signIn(refusal.message) });
-/** Pages of one browser have one session: when somebody signs in or out, all begin anew. */
+/** Pages of one browser have one session: when somebody signs in or out, or there is a model, all begin anew. */
 const others = new BroadcastChannel("embody");
 
 start();
@@ -184,6 +187,7 @@ async function send() {
   grow(field);
   say(null);
   const taken = await chat.say(text);
+  if (!taken && me && !me.has_model) empty();
   // What was not taken is not lost.
   if (!taken && !field.value) {
     field.value = text;
@@ -210,17 +214,24 @@ function empty(waiting = 0) {
   const yes = me.may_operate ? "your approval" : "the owner's approval";
   const store = me.is_owner ? "your own store" : "the owner's store";
   if (me.has_model) return room.replaceChildren(card(`Talk to ${me.agent}`, `Conversations are stored in ${store}. Calls with effects that other people see wait for ${yes}.`));
-  if (me.lacks) return room.replaceChildren(node("div", { class: "card" }, node("h2", null, "The model's name is not configured"), node("p", null, ...prose(me.lacks))));
-  const file = me.config ?? "embody.toml";
-  const lines = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
-  const copy = node("button", { type: "button" }, "Copy");
-  copy.addEventListener("click", async () => {
-    await navigator.clipboard?.writeText(`${lines}\n`).then(() => { copy.textContent = "Copied"; }, () => {});
-  });
-  const made = card("No model is configured", `Add these lines to ${file}, with the URL and the name of your model, and restart embody up. Everything else works without a model.`);
-  made.append(node("pre", { class: "exact", tabindex: "0" }, lines), copy);
+  if (me.config) {
+    // What was filled in stays.
+    form ??= modelForm(me, hasModel);
+    return room.replaceChildren(form);
+  }
+  const made = card("No model is configured", "The agent cannot answer before the owner has set one up.");
   made.id = "no-model";
   room.replaceChildren(made);
+}
+
+/** The owner has set a model up. */
+async function hasModel() {
+  others.postMessage("model");
+  me = await api.me();
+  form = null;
+  chat.clear();
+  empty();
+  byId("text").focus();
 }
 
 /** @param {string} title @param {string} text */
@@ -248,6 +259,7 @@ async function look() {
   looking = true;
   window.clearTimeout(timer);
   try {
+    await refreshMe();
     const calls = me.may_operate ? await showApprovals(me.user) : 0;
     if (!me.may_chat) empty(calls);
     if (me.may_chat) {
@@ -266,6 +278,19 @@ async function look() {
   looking = false;
   if (again) { again = false; return look(); }
   if (me && !document.hidden) timer = window.setTimeout(look, chat.turn ? LOOK.busy : LOOK.idle);
+}
+
+/** The configuration may have changed: the page follows it without being loaded again. */
+async function refreshMe() {
+  const had = me?.has_model;
+  me = await api.me();
+  const { problem, needs_restart: sections } = me.configuration ?? {};
+  const text = problem ? `embody.toml cannot be used, so the configuration of before is in force: ${problem}`
+    : sections?.length ? `Restart embody up to apply these sections of embody.toml: ${sections.join(", ")}` : "";
+  byId("configuration").hidden = !text;
+  byId("configuration").replaceChildren(...prose(text));
+  if (me.has_model) form = null;
+  if (me.has_model !== had && !byId("empty").hidden) empty();
 }
 
 /** @param {unknown} problem */

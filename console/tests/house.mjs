@@ -31,30 +31,38 @@ const ended = (program) => new Promise((resolve) => {
   else program.on("exit", resolve);
 });
 
-/** A workspace with a model that answers by these rules; without rules, none. */
+/**
+ * A workspace with a model that answers by these rules; without rules, none. With the configuration `null` the model runs, but the
+ * workspace is empty: it is the default one of a new user.
+ */
 export class House {
   static async open(rules, config = "") {
     const house = new House();
     house.folder = mkdtempSync(join(tmpdir(), "embody-page-"));
+    house.workspace = config === null ? join(house.folder, ".embody") : house.folder;
     if (rules) {
+      // What the form for a model asks it.
+      if (config === null) rules = [...rules, rule("Reply with the word ok.", { text: "ok" })];
       writeFileSync(join(house.folder, "script.json"), JSON.stringify(rules));
       house.model = spawn(need("EMBODY_SCRIPTED"), [join(house.folder, "script.json"), join(house.folder, "model.jsonl")],
         { stdio: ["ignore", "pipe", "inherit"] });
-      const url = await firstLine(house.model);
-      config = `[model]\nbase_url = "${url}/v1"\nmodel = "scripted"\n${config}`;
+      house.modelUrl = `${await firstLine(house.model)}/v1`;
+      house.ports = config === null ? new URL(house.modelUrl).port : "";
+      if (config !== null) config = `[model]\nbase_url = "${house.modelUrl}"\nmodel = "scripted"\n${config}`;
     }
-    writeFileSync(join(house.folder, "embody.toml"), config);
+    if (config !== null) writeFileSync(join(house.folder, "embody.toml"), config);
     await house.up();
     house.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
     return house;
   }
 
   get env() {
-    return { PATH: process.env.PATH, HOME: this.folder, TELEGRAM_BOT_TOKEN: "1:nobodys" };
+    // Model servers that happen to run on this machine are not looked for.
+    return { PATH: process.env.PATH, HOME: this.folder, TELEGRAM_BOT_TOKEN: "1:nobodys", EMBODY_MODEL_PORTS: this.ports ?? "" };
   }
 
   async up(listen = "127.0.0.1:0") {
-    this.embody = spawn(need("EMBODY"), ["--workspace", this.folder, "--log", "error", "up", "--listen", listen],
+    this.embody = spawn(need("EMBODY"), ["--workspace", this.workspace, "--log", "error", "up", "--listen", listen],
       { env: this.env, stdio: ["ignore", "pipe", "inherit"] });
     this.url = await firstLine(this.embody);
     this.base = this.url.split("/#")[0];
@@ -68,7 +76,7 @@ export class House {
 
   /** A token of a user. */
   token(user, scope) {
-    const made = spawnSync(need("EMBODY"), ["--workspace", this.folder, "token", "add", "--user", user, "--scope", scope, "--json"],
+    const made = spawnSync(need("EMBODY"), ["--workspace", this.workspace, "token", "add", "--user", user, "--scope", scope, "--json"],
       { env: this.env, encoding: "utf8" });
     return JSON.parse(made.stdout).token;
   }
@@ -115,6 +123,13 @@ export class House {
 export async function say(page, text) {
   await page.locator("#text").fill(text);
   await page.keyboard.press("Enter");
+}
+
+/** Fills in the form for the model in the page of the owner. */
+export async function setModel(page, url, name = "scripted") {
+  await page.locator("#model-url").fill(url);
+  await page.locator("#model-name").fill(name);
+  await page.getByRole("button", { name: "Test and save" }).click();
 }
 
 /** @type {House[]} */

@@ -38,11 +38,11 @@ test("a code signs in once, and a reload stays in", async () => {
 });
 
 // issue 6, must hold 5
-test("without a model the page says what to add, and keeps what was written", async () => {
+test("without a model the page has a form for it, and keeps what was written", async () => {
   const house = await open(null);
   const page = await house.page();
   const card = await page.locator("#no-model").innerText();
-  for (const part of ["[model]", "base_url = ", "model = ", "embody.toml"]) assert.ok(card.includes(part), card);
+  for (const part of ["No model is configured", "Provider", "Base URL", "embody.toml"]) assert.ok(card.includes(part), card);
   await say(page, "Hello?");
   const note = page.locator(".note");
   await note.waitFor();

@@ -120,9 +120,9 @@ impl World {
             let second = BrokerConfig {
                 clock: clock(&now),
                 store: first.store.clone(),
-                policy_version: "2".to_owned(),
                 ..setup(&Server::silent("mind"), &[]).await
             };
+            second.settings.edit(|settings| settings.policy_version = "2".to_owned());
             let mut hosts = Vec::new();
             for (user, agent, channel, room) in HOSTS {
                 let plain = Principal::new(user, agent, channel).unwrap();

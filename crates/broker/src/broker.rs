@@ -15,7 +15,6 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use crate::approval::Approvals;
 use crate::auth_cache::AuthCache;
 use crate::in_process::{InProcessClient, InProcessError};
 use crate::outbox::Outbox;
@@ -26,7 +25,7 @@ use crate::replicas::Replicas;
 use crate::session::instructions::ServerInstructions;
 use crate::session::{MissingServer, Session};
 use crate::stateless::RequestStateSigner;
-use crate::{BrokerConfig, Sessions, builtin_tools, forward, pipeline, replicas, stateless};
+use crate::{BrokerConfig, BrokerSettings, Sessions, builtin_tools, forward, pipeline, replicas, stateless};
 
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the end of a session waits for the mind to accept the observations in the outbox.
@@ -41,7 +40,6 @@ pub(crate) const NAME: &str = "embody-broker";
 
 pub struct Broker {
     pub(crate) config: Arc<BrokerConfig>,
-    pub(crate) approvals: Approvals,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) signer: RequestStateSigner,
     pub(crate) replicas: Arc<Replicas>,
@@ -60,7 +58,6 @@ impl Broker {
     /// Starts the background tasks too.
     pub fn start(config: BrokerConfig) -> Self {
         let config = Arc::new(config);
-        let approvals = Approvals::new(config.store.clone(), config.times.ask_wait);
         let (sessions, news) = (Arc::<Sessions>::default(), Arc::<Notify>::default());
         let outbox = Arc::new(Outbox::new(Arc::clone(&config), Arc::clone(&sessions)));
         let delivering = Arc::clone(&outbox).deliver(Arc::clone(&news));
@@ -70,17 +67,15 @@ impl Broker {
         let (replicas, observations) =
             (Replicas::new(config.store.clone()), ObservationQueue::start(&config));
         let (signer, auth_cache) = (RequestStateSigner::default(), AuthCache::default());
-        Self {
-            config,
-            approvals,
-            sessions,
-            signer,
-            replicas,
-            post_calls,
-            observations,
-            outbox,
-            auth_cache,
-            work,
+        Self { config, sessions, signer, replicas, post_calls, observations, outbox, auth_cache, work }
+    }
+
+    /// Applies other settings, also to open sessions. Calls in progress end under the settings that they began with.
+    pub fn apply(&self, settings: BrokerSettings) {
+        self.config.settings.replace(settings);
+        for session in self.sessions.all() {
+            let config = Arc::clone(&self.config);
+            tokio::spawn(async move { session.apply_settings(&config).await });
         }
     }
 
@@ -150,9 +145,9 @@ impl Broker {
             return failure(code::INVALID_REQUEST, BROKER_BEHIND_BROKER);
         }
         let stored = replicas::stored_host(&call.host.principal, &params, version);
-        match Session::open(&self.config, Arc::clone(&call.host), id.to_owned(), (&params, stored)) {
+        let open = || Session::open(&self.config, Arc::clone(&call.host), id.to_owned(), (&params, stored));
+        match self.sessions.get_or_open(id, &call.host, open) {
             Ok(session) => {
-                drop(self.sessions.enter(Arc::clone(&session)));
                 // The next request may reach another process, which must find the session in the store.
                 if self.replicas.is_shared() {
                     let _ = tokio::time::timeout(STORE_TIMEOUT, session.ensure_stored(&self.config)).await;

@@ -1,7 +1,7 @@
 //! The configuration of a broker.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use embody_store::{Principal, Scope, Store};
@@ -18,20 +18,63 @@ pub struct BrokerConfig {
     pub agent: String,
     pub owner: String,
     pub mind: UpstreamFactory,
-    pub bodies: Vec<UpstreamFactory>,
-    pub policy: Policy,
-    /// Changes with the rules: approvals given under other rules are void.
-    pub policy_version: String,
-    pub mind_down: MindDown,
+    pub settings: CurrentSettings,
     /// The body rules, the first part of the contract.
     pub rules: Rules,
-    pub times: Timeouts,
-    pub listing_limit: ListingLimit,
     /// Shared by all sessions.
     pub catalogues: CatalogueCache,
     pub meter: Arc<Meter>,
     /// The time, in microseconds since 1970.
     pub clock: Box<dyn Fn() -> i64 + Send + Sync>,
+}
+
+impl BrokerConfig {
+    pub(crate) fn settings(&self) -> Arc<BrokerSettings> {
+        self.settings.get()
+    }
+
+    /// The bodies that this principal may use.
+    pub(crate) fn body_specs(&self, principal: &Principal) -> Vec<Arc<Spec>> {
+        let settings = self.settings();
+        let specs = settings.bodies.iter().map(|body| body.of(principal));
+        specs.filter(|spec| spec.role.is_for(principal.scope.user(), &self.owner)).collect()
+    }
+}
+
+/// The part of the configuration that can change while the broker runs. It changes as a whole, and a call uses one version of
+/// it from beginning to end.
+#[derive(Clone)]
+pub struct BrokerSettings {
+    pub bodies: Vec<UpstreamFactory>,
+    pub policy: Arc<Policy>,
+    /// Changes with the rules: approvals given under other rules are void.
+    pub policy_version: String,
+    pub mind_down: MindDown,
+    pub times: Timeouts,
+    pub listing_limit: ListingLimit,
+}
+
+pub struct CurrentSettings(RwLock<Arc<BrokerSettings>>);
+
+impl CurrentSettings {
+    pub fn new(settings: BrokerSettings) -> Self {
+        Self(RwLock::new(Arc::new(settings)))
+    }
+
+    pub(crate) fn get(&self) -> Arc<BrokerSettings> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn replace(&self, settings: BrokerSettings) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    /// For settings that differ from the built ones.
+    pub fn edit(&self, change: impl FnOnce(&mut BrokerSettings)) {
+        let mut settings = (*self.get()).clone();
+        change(&mut settings);
+        self.replace(settings);
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -66,12 +109,13 @@ impl Default for Timeouts {
 
 type SpecFn = dyn Fn(&Principal) -> Arc<Spec> + Send + Sync;
 
-pub struct UpstreamFactory(Box<SpecFn>);
+#[derive(Clone)]
+pub struct UpstreamFactory(Arc<SpecFn>);
 
 impl UpstreamFactory {
     /// An embedded server needs its user.
     pub fn new(of: impl Fn(&Principal) -> Arc<Spec> + Send + Sync + 'static) -> Self {
-        Self(Box::new(of))
+        Self(Arc::new(of))
     }
 
     /// The same for every principal.

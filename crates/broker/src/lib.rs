@@ -55,7 +55,7 @@ pub mod upstream;
 pub use embody_text::visible;
 
 pub use self::broker::Broker;
-pub use self::config::{BrokerConfig, Rules, Timeouts, UpstreamFactory};
+pub use self::config::{BrokerConfig, BrokerSettings, CurrentSettings, Rules, Timeouts, UpstreamFactory};
 pub use self::in_process::{InProcessClient, InProcessError, InProcessTool, ToolOutcome};
 pub use self::pipeline::gate;
 pub use self::session::MissingServer;

@@ -35,7 +35,8 @@ pub(crate) async fn run(config: Arc<BrokerConfig>, sessions: Arc<Sessions>) {
 }
 
 async fn unfinished(config: &BrokerConfig, sessions: &Sessions) -> embody_store::Result<()> {
-    let silence = i64::try_from((config.times.heartbeat * MISSED_HEARTBEATS).as_micros()).unwrap_or(i64::MAX);
+    let silence = i64::try_from((config.settings().times.heartbeat * MISSED_HEARTBEATS).as_micros())
+        .unwrap_or(i64::MAX);
     let before = (config.clock)().saturating_sub(silence);
     for write in config.store.audit().open_writes(before, BATCH).await? {
         let (Some(call_id), Some(session)) = (write.text("call_id"), write.session.clone()) else { continue };
@@ -68,7 +69,7 @@ async fn expired(config: &BrokerConfig) -> embody_store::Result<()> {
     let before =
         |kept: Duration| (config.clock)().saturating_sub(i64::try_from(kept.as_micros()).unwrap_or(i64::MAX));
     config.store.approvals().prune(before(RETENTION), BATCH).await?;
-    config.store.receipts().prune(before(config.times.receipts), BATCH).await?;
+    config.store.receipts().prune(before(config.settings().times.receipts), BATCH).await?;
     config.store.sessions().expire(RETENTION, BATCH).await?;
     config.store.suspended_calls().delete_old().await?;
     config.store.replica_messages().delete_old().await

@@ -43,11 +43,6 @@ impl Sessions {
         lock(&self.open).get(id).cloned()
     }
 
-    /// Returns the session that had this id before.
-    pub(crate) fn enter(&self, session: Arc<Session>) -> Option<Arc<Session>> {
-        lock(&self.open).insert(session.id.clone(), session)
-    }
-
     pub(crate) fn leave(&self, id: &str) -> Option<Arc<Session>> {
         lock(&self.open).remove(id)
     }

@@ -3,19 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_agent::model::{ChatModel, FailureLog, ModelSettings, ModelTimes};
-use embody_agent::turn::{Agent, AgentSetup, TurnError};
-use embody_agent::usage::UsageSettings;
+use embody_agent::model::{ChatModel, FailureLog, ModelError, ModelSettings, ModelTimes};
+use embody_agent::turn::{Agent, AgentSettings, AgentSetup, TurnError};
+use embody_agent::usage::UsageContext;
 use embody_broker::Broker;
 use embody_broker::meter::Meter;
 use embody_store::Store;
-use embody_wire::{Secret, Url};
+use embody_wire::Url;
 
-use crate::config::env::non_empty;
+use crate::broker_setup::SettingsBuilder;
 use crate::config::reference::Setting;
 use crate::config::settings::{Config, Model};
 use crate::config::tree::Origin;
 use crate::error::{CliError, ErrorContext};
+use crate::model_key::ModelKey;
 use crate::prompt_service::PromptService;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
@@ -26,6 +27,7 @@ pub(crate) struct App {
     pub(crate) prompts: Arc<PromptService>,
     pub(crate) broker: Arc<Broker>,
     pub(crate) agent: Agent,
+    pub(crate) settings_builder: Arc<SettingsBuilder>,
     telemetry: Telemetry,
 }
 
@@ -37,28 +39,28 @@ impl App {
         times: ModelTimes,
         failures: FailureLog,
     ) -> Result<Self, CliError> {
-        let config = &settings.config;
-        let model = model(config, model_times(&config.model, times), failures)?;
+        let agent_settings = agent_settings(&settings.config, times, failures)?;
         let store = Store::open(store::database_url(&settings)).await?;
         let prompts = PromptService::new(settings, Some(store.clone()), owner.to_owned());
         let telemetry = Telemetry::start(&prompts.settings().config)?;
-        let setup = broker_setup::build(&prompts, store.clone(), agent, telemetry.meter())?;
+        let (setup, settings_builder) =
+            broker_setup::build(&prompts, store.clone(), agent, telemetry.meter())?;
         prompts.load_zone_or_warn(agent).await;
         let broker = Arc::new(Broker::start(setup));
-        let usage = usage_settings(&prompts, &store, owner, agent, telemetry.meter());
+        let usage = usage_context(&prompts, &store, owner, agent, telemetry.meter());
         let agent = Agent::new(AgentSetup {
             broker: Arc::clone(&broker),
             store: store.clone(),
-            model,
+            settings: agent_settings,
             prompt_source: prompts.prompt_source(),
             usage,
         });
-        Ok(Self { store, prompts, broker, agent, telemetry })
+        Ok(Self { store, prompts, broker, agent, settings_builder: Arc::new(settings_builder), telemetry })
     }
 
     /// Stops all child processes and flushes everything to disk.
     pub(crate) async fn close(self) {
-        let Self { store, prompts, broker, agent, telemetry } = self;
+        let Self { store, prompts, broker, agent, telemetry, .. } = self;
         agent.close_sessions().await;
         drop(agent);
         broker.shutdown().await;
@@ -69,21 +71,18 @@ impl App {
     }
 }
 
-fn usage_settings(
+fn usage_context(
     prompts: &Arc<PromptService>,
     store: &Store,
     owner: &str,
     agent: &str,
     meter: Arc<Meter>,
-) -> UsageSettings {
-    let config = &prompts.settings().config;
+) -> UsageContext {
     let zone = {
         let prompts = Arc::clone(prompts);
         move || prompts.owner_zone()
     };
-    UsageSettings {
-        prices: config.prices.clone(),
-        budget: config.budget.clone(),
+    UsageContext {
         zone: Box::new(zone),
         meter,
         notify: embedded::budget_notice(store, prompts, owner, agent),
@@ -97,7 +96,7 @@ pub(crate) fn terminal_timeouts() -> ModelTimes {
 }
 
 /// The defaults with the configured timeouts in their place. Defaults are adapted so that no part exceeds the whole.
-fn model_times(model: &Model, times: ModelTimes) -> ModelTimes {
+pub(crate) fn model_times(model: &Model, times: ModelTimes) -> ModelTimes {
     let seconds = |key: Option<u32>| key.map(|seconds| Duration::from_secs(seconds.into()));
     let (connect, total) = (seconds(model.connect_timeout_s), seconds(model.total_timeout_s));
     let most = total.unwrap_or(Duration::MAX);
@@ -121,6 +120,19 @@ fn model_times(model: &Model, times: ModelTimes) -> ModelTimes {
     }
 }
 
+/// What the agent runs with, from the configuration. A configured timeout replaces the one in `times`.
+pub(crate) fn agent_settings(
+    config: &Config,
+    times: ModelTimes,
+    failures: FailureLog,
+) -> Result<AgentSettings, CliError> {
+    Ok(AgentSettings {
+        model: model(config, model_times(&config.model, times), failures)?,
+        prices: config.prices.clone(),
+        budget: config.budget.clone(),
+    })
+}
+
 pub(crate) fn no_model_error(config: &Config) -> CliError {
     missing_model_name(config).unwrap_or_else(|| TurnError::NoModel.into())
 }
@@ -139,25 +151,42 @@ pub(crate) fn model(
     times: ModelTimes,
     failures: FailureLog,
 ) -> Result<Option<ChatModel>, CliError> {
+    if config.model.model.is_none() {
+        return Ok(None);
+    }
+    let key = ModelKey::configured(&config.model)?;
+    let model = ChatModel::new(model_settings(config, key, times, failures)?);
+    Ok(Some(model.context("the model cannot be used")?))
+}
+
+/// The configured model, with this key.
+pub(crate) fn model_settings(
+    config: &Config,
+    key: ModelKey,
+    times: ModelTimes,
+    failures: FailureLog,
+) -> Result<ModelSettings, CliError> {
     let settings = &config.model;
-    let Some(model) = settings.model.clone() else { return Ok(None) };
     let base_url =
         Url::parse(settings.base_url.expose()).usage_context("`model.base_url` is not a valid URL")?;
-    let key = non_empty(&settings.api_key_env).and_then(|key| key.into_string().ok());
-    let settings = ModelSettings {
+    Ok(ModelSettings {
         provider: settings.provider,
         base_url,
-        model,
-        api_key: key.map(|key| Secret::new(key.trim())),
-        key_variable: settings.api_key_env.clone(),
+        model: settings.model.clone().ok_or_else(|| no_model_error(config))?,
+        api_key: key.secret,
+        key_source: key.source,
         native_tools: settings.native_tools,
         max_output_tokens: settings.max_output_tokens,
         times,
         proxies: config.proxies.clone(),
         failures,
-    };
-    let model = ChatModel::new(settings);
-    Ok(Some(model.context("the model cannot be used")?))
+    })
+}
+
+impl From<ModelError> for CliError {
+    fn from(error: ModelError) -> Self {
+        Self::new(&error).hint_opt(error.hint())
+    }
 }
 
 impl From<TurnError> for CliError {

@@ -19,9 +19,9 @@ pub(crate) fn check_approvable(approval: &Approval, config: &Config, way: Via) -
     let rules = broker_setup::policy(config)?;
     if rules.version != bound_version(&approval.policy) {
         return Err(CliError::new(
-            "the call was made under a different policy than this configuration has, so it cannot be approved here",
+            "the rules have changed since this call asked for approval, so it cannot be approved",
         )
-        .hint("use the configuration of the broker, or restart the broker; denying is always possible"));
+        .hint("let the agent repeat the call and approve the new question; denying is always possible"));
     }
     let args = Arguments::read_stored(&approval.args).map_err(|error| CliError::new(&error))?;
     let facts = Facts {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use embody_body::server::BodyHandler;
@@ -10,7 +10,9 @@ use embody_broker::catalogue::CatalogueCache;
 use embody_broker::meter::Meter;
 use embody_broker::policy::{Condition, Glob, Policy, Rule, WrongCondition};
 use embody_broker::upstream::{BodySpec, BodyUsers, IdleShutdown, RawTool, Role, Roots, Spec};
-use embody_broker::{BrokerConfig, InstructionsMode, Rules, Timeouts, UpstreamFactory};
+use embody_broker::{
+    BrokerConfig, BrokerSettings, CurrentSettings, InstructionsMode, Rules, Timeouts, UpstreamFactory,
+};
 use embody_mind::server::MindHandler;
 use embody_store::{Principal, Store};
 use embody_wire::upstream::reaper::{Reaper, ReaperSpec};
@@ -23,6 +25,7 @@ use crate::config::settings::{self, Body, Config, Sampling, Transport, Upstream}
 use crate::embedded::Availability;
 use crate::error::{CliError, ErrorContext};
 use crate::prompt_service::PromptService;
+use crate::settings::Settings;
 use crate::{embedded, era_cache, token_cache};
 
 /// The variables that child processes inherit, besides their `env`.
@@ -53,30 +56,24 @@ pub(crate) const BODY: &str = "embody";
 /// The argument that makes this program the reaper of child processes.
 pub(crate) const REAPER_ARG: &str = "__guard";
 
+/// The configuration of a broker, and what builds its settings again when the configuration changes.
 pub(crate) fn build(
     prompts: &Arc<PromptService>,
     store: Store,
     agent: &str,
     meter: Arc<Meter>,
-) -> Result<BrokerConfig, CliError> {
-    let config = &prompts.settings().config;
-    let rules = policy(config)?;
+) -> Result<(BrokerConfig, SettingsBuilder), CliError> {
+    let settings = prompts.settings();
     let reaper = reaper();
-    let mut bodies = vec![embedded_body(embedded::body(&store, prompts, agent))];
-    for body in &config.bodies {
-        bodies.push(UpstreamFactory::fixed(Arc::new(body_spec(
-            body,
-            &config.proxies,
-            &reaper,
-            Some(&store),
-        )?)));
-    }
-    Ok(BrokerConfig {
-        mind: mind(config, &store, prompts, agent, &reaper)?,
-        bodies,
-        policy: rules.policy,
-        policy_version: rules.version,
-        mind_down: config.policy.mind_down,
+    let builder = SettingsBuilder {
+        embedded: embedded_body(embedded::body(&store, prompts, agent)),
+        reaper: Arc::clone(&reaper),
+        store: store.clone(),
+        last: Mutex::default(),
+    };
+    let config = BrokerConfig {
+        mind: mind(&settings.config, &store, prompts, agent, &reaper)?,
+        settings: CurrentSettings::new(builder.build(&settings)?),
         rules: {
             let prompts = Arc::clone(prompts);
             Rules::new(move |scope| {
@@ -84,22 +81,64 @@ pub(crate) fn build(
                 async move { prompts.rules(&scope).await.map_err(|failure| failure.summary().0) }
             })
         },
-        times: Timeouts {
-            observe: Duration::from_millis(config.mind.observe_timeout_ms.into()),
-            ask_wait: Duration::from_secs(config.policy.ask_wait_s.into()),
-            ask: Duration::from_secs(config.policy.ask_timeout_s.into()),
-            contract_delay: Duration::from_millis(config.policy.contract_delay_ms.into()),
-            receipts: Duration::from_secs(u64::from(config.prompt.keep_receipts_days) * 24 * 3600),
-            ..Timeouts::default()
-        },
-        listing_limit: config.listing_limit(),
         catalogues: CatalogueCache::default(),
         meter,
         clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
         agent: agent.to_owned(),
         owner: prompts.owner().to_owned(),
         store,
-    })
+    };
+    Ok((config, builder))
+}
+
+/// Builds the settings of a broker from a configuration. A body that a change leaves as it is keeps its specification, and so
+/// its server in open sessions.
+pub(crate) struct SettingsBuilder {
+    embedded: UpstreamFactory,
+    reaper: Arc<Reaper>,
+    store: Store,
+    last: Mutex<Vec<(Arc<Settings>, Arc<Spec>)>>,
+}
+
+impl SettingsBuilder {
+    pub(crate) fn build(&self, settings: &Arc<Settings>) -> Result<BrokerSettings, CliError> {
+        let config = &settings.config;
+        let rules = policy(config)?;
+        let specs = self.specs(settings)?;
+        let bodies = std::iter::once(self.embedded.clone());
+        Ok(BrokerSettings {
+            bodies: bodies.chain(specs.into_iter().map(UpstreamFactory::fixed)).collect(),
+            policy: Arc::new(rules.policy),
+            policy_version: rules.version,
+            mind_down: config.policy.mind_down,
+            times: Timeouts {
+                observe: Duration::from_millis(config.mind.observe_timeout_ms.into()),
+                ask_wait: Duration::from_secs(config.policy.ask_wait_s.into()),
+                ask: Duration::from_secs(config.policy.ask_timeout_s.into()),
+                contract_delay: Duration::from_millis(config.policy.contract_delay_ms.into()),
+                receipts: Duration::from_secs(u64::from(config.prompt.keep_receipts_days) * 24 * 3600),
+                ..Timeouts::default()
+            },
+            listing_limit: config.listing_limit(),
+        })
+    }
+
+    fn specs(&self, settings: &Arc<Settings>) -> Result<Vec<Arc<Spec>>, CliError> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let unchanged = |body: &Body| {
+            let is_same = |(known, spec): &&(Arc<Settings>, Arc<Spec>)| {
+                spec.name == body.name && known.config.bodies.contains(body)
+            };
+            last.iter().find(is_same).map(|(_, spec)| Arc::clone(spec))
+        };
+        let spec = |body: &Body| match unchanged(body) {
+            Some(spec) => Ok(spec),
+            None => body_spec(body, &settings.config.proxies, &self.reaper, Some(&self.store)).map(Arc::new),
+        };
+        let specs = settings.config.bodies.iter().map(spec).collect::<Result<Vec<_>, _>>()?;
+        *last = specs.iter().map(|spec| (Arc::clone(settings), Arc::clone(spec))).collect();
+        Ok(specs)
+    }
 }
 
 pub(crate) struct LoadedPolicy {

@@ -31,12 +31,12 @@ impl CliError {
         Self { code: FAILED, message: message.to_string(), causes: Vec::new(), hints: Vec::new() }
     }
 
-    /// An error in the arguments or the configuration.
     /// Whether the caller wrote something wrong.
     pub(crate) fn is_usage(&self) -> bool {
         self.code == WRONG_USAGE
     }
 
+    /// An error in the arguments or the configuration.
     pub(crate) fn usage(message: impl Display) -> Self {
         Self { code: WRONG_USAGE, ..Self::new(message) }
     }

@@ -2,7 +2,7 @@
 //! through [`PromptService::build`]. Knows the time zone of the owner.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use embody_agent::turn::{BuiltPrompt, PromptRequest, PromptSource, ToolList};
@@ -31,7 +31,7 @@ const PERSONA_TTL: Duration = Duration::from_secs(300);
 const FAILURE_TTL: Duration = Duration::from_secs(30);
 
 pub(crate) struct PromptService {
-    settings: Arc<Settings>,
+    settings: RwLock<Arc<Settings>>,
     /// `None` before the store exists: a prompt then contains nothing stored.
     store: Option<Store>,
     /// The owner of the workspace: `USER.md` and its time zone apply to no other user.
@@ -65,7 +65,7 @@ pub(crate) struct LoadedPrompt {
 impl PromptService {
     pub(crate) fn new(settings: Arc<Settings>, store: Option<Store>, owner: String) -> Arc<Self> {
         Arc::new(Self {
-            settings,
+            settings: RwLock::new(settings),
             store,
             owner,
             persona: tokio::sync::Mutex::default(),
@@ -81,7 +81,8 @@ impl PromptService {
     ) -> Result<LoadedPrompt, CliError> {
         let started = Instant::now();
         let ToolList { tools, servers, missing } = tools;
-        let config = &self.settings.config;
+        let settings = self.settings();
+        let config = &settings.config;
         let (load_request, exposed_task) = self.load_request(request).await?;
         let value =
             |(tool, source): &(Tool, Source)| Value::new(tool.clone(), source.clone(), Audience::Public);
@@ -103,8 +104,8 @@ impl PromptService {
         &self,
         request: &PromptRequest,
     ) -> Result<LoadedPrompt, CliError> {
-        let (config, user) = (&self.settings.config, request.scope.user());
-        let tools = known_tools(config, self.store.as_ref(), user, &self.owner).await?;
+        let (settings, user) = (self.settings(), request.scope.user());
+        let tools = known_tools(&settings.config, self.store.as_ref(), user, &self.owner).await?;
         self.build(request, tools).await
     }
 
@@ -204,8 +205,17 @@ impl PromptService {
         &self.owner
     }
 
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.settings
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Builds prompts from other settings from now on.
+    pub(crate) async fn apply(&self, settings: Arc<Settings>) {
+        let is_same_persona = self.settings().config.persona == settings.config.persona;
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        if !is_same_persona {
+            *self.persona.lock().await = None;
+        }
     }
 
     async fn load_as_configured(&self, scope: &Scope) -> Result<LoadedWorkspace, CliError> {
@@ -216,7 +226,8 @@ impl PromptService {
     /// The request to the workspace, with what the store and the configuration add to it, and the id of a task that was written
     /// after reading untrusted text. Users other than the owner get no files of the owner.
     async fn load_request(&self, request: &PromptRequest) -> Result<(LoadRequest, Option<String>), CliError> {
-        let Settings { workspace, config } = &*self.settings;
+        let settings = self.settings();
+        let Settings { workspace, config } = &*settings;
         let PromptRequest { scope, task, .. } = request.clone();
         let is_for_owner = scope.user() == self.owner;
         let system_zone = || TimeZone::system().iana_name().map(str::to_owned).filter(|_| !is_for_owner);
@@ -287,7 +298,7 @@ impl PromptService {
                 return fetched.clone();
             }
         }
-        let fetched = persona::fetch(&self.settings.config).await;
+        let fetched = persona::fetch(&self.settings().config).await;
         *cached = Some((Instant::now(), fetched.clone()));
         fetched
     }

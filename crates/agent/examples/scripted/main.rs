@@ -102,7 +102,10 @@ async fn main() -> io::Result<()> {
     let router = Router::new()
         .route("/v1/chat/completions", post(answer))
         .route("/v1/messages", post(answer))
-        .route("/v1/models", get(async || axum::Json(json!({"object": "list", "data": []}))))
+        .route(
+            "/v1/models",
+            get(async || axum::Json(json!({"object": "list", "data": [{"id": "scripted"}]}))),
+        )
         .layer(DefaultBodyLimit::disable())
         .with_state(server);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;

@@ -64,7 +64,7 @@ impl ChatModel {
             endpoint: redacted_url(&url),
             model: settings.model.clone(),
             key: settings.api_key.clone(),
-            key_variable: settings.key_variable.clone(),
+            key_source: settings.key_source.clone(),
         };
         Ok(Self(Arc::new(Inner { settings, client, url, headers, context })))
     }

@@ -8,6 +8,8 @@ use embody_wire::Secret;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::settings::KeySource;
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     #[error("invalid model settings: {why}")]
@@ -21,8 +23,7 @@ pub enum ModelError {
         /// 401 or 403.
         status: u16,
         had_key: bool,
-        /// The environment variable that should hold the key.
-        variable: String,
+        key_source: KeySource,
         message: String,
     },
     #[error("unknown model `{model}` at `{endpoint}`{}", colon_suffix(message))]
@@ -52,15 +53,13 @@ impl ModelError {
         let hint = match self {
             Self::Settings { .. } => "see `[model]` in embody.toml",
             Self::Overflow { .. } => "start a new thread, or use a model with a longer context",
-            Self::Unauthorized { had_key: false, variable, .. } => {
+            Self::Unauthorized { had_key: false, key_source: KeySource::Variable(variable), .. } => {
                 return Some(format!(
                     "no key is set: set the environment variable {variable}, or name another with `api_key_env` in `[model]`"
                 ));
             }
-            Self::Unauthorized { variable, .. } => {
-                return Some(format!(
-                    "check the key in the environment variable {variable}; it must be a key of this provider"
-                ));
+            Self::Unauthorized { key_source, .. } => {
+                return Some(format!("check {key_source}; it must be a key of this provider"));
             }
             Self::NotFound { .. } => {
                 "check `model` and `base_url` in `[model]`: for `openai` the URL ends with `/v1`, for `anthropic` it does not; a local model may have to be loaded first"
@@ -134,7 +133,7 @@ pub(super) struct ErrorContext {
     pub(super) endpoint: String,
     pub(super) model: String,
     pub(super) key: Option<Secret>,
-    pub(super) key_variable: String,
+    pub(super) key_source: KeySource,
 }
 
 #[derive(Debug, Default)]
@@ -157,8 +156,8 @@ impl ErrorContext {
             401 | 403 => {
                 // Providers repeat a part of a wrong key.
                 let message = if status == 401 { String::new() } else { message };
-                let (had_key, variable) = (self.key.is_some(), self.key_variable.clone());
-                ModelError::Unauthorized { endpoint, status, had_key, variable, message }
+                let (had_key, key_source) = (self.key.is_some(), self.key_source.clone());
+                ModelError::Unauthorized { endpoint, status, had_key, key_source, message }
             }
             404 => ModelError::NotFound { endpoint, model: self.model.clone(), message },
             429 if body.code == "insufficient_quota" => ModelError::Refused { status, message },

@@ -33,5 +33,5 @@ mod text_tool_calls;
 pub use self::chat::{ChatMessage, ChatRequest, ChatResponse, StopReason, ToolRequest, ToolSpec, Usage};
 pub use self::client::{ChatModel, ProbeResult};
 pub use self::errors::{ModelError, TimeoutStage};
-pub use self::settings::{FailureLog, ModelSettings, ModelTimes, Provider};
+pub use self::settings::{FailureLog, KeySource, ModelSettings, ModelTimes, Provider};
 pub use self::stream::cause;

@@ -35,14 +35,34 @@ pub struct ModelSettings {
     pub model: String,
     /// `None` for a local model that needs no key.
     pub api_key: Option<Secret>,
-    /// The environment variable that should hold the key, for error messages.
-    pub key_variable: String,
+    pub key_source: KeySource,
     /// Whether it supports tools in its wire format. If not, calls are parsed from its text.
     pub native_tools: bool,
     pub max_output_tokens: u32,
     pub times: ModelTimes,
     pub proxies: Proxies,
     pub failures: FailureLog,
+}
+
+/// Where the key is, or should be, for error messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// An environment variable.
+    Variable(String),
+    /// A file, by its path.
+    File(String),
+    /// A person entered it just now.
+    Entered,
+}
+
+impl fmt::Display for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => write!(f, "the key in the environment variable {name}"),
+            Self::File(path) => write!(f, "the key in the file `{path}`"),
+            Self::Entered => f.write_str("the key that was entered"),
+        }
+    }
 }
 
 /// How failed requests are logged.
@@ -63,7 +83,7 @@ impl fmt::Debug for ModelSettings {
             .field("base_url", &redacted_url(&self.base_url))
             .field("model", &self.model)
             .field("api_key", &self.api_key)
-            .field("key_variable", &self.key_variable)
+            .field("key_source", &self.key_source)
             .field("native_tools", &self.native_tools)
             .field("max_output_tokens", &self.max_output_tokens)
             .field("times", &self.times)

@@ -7,9 +7,9 @@ mod history;
 mod sessions;
 mod tool_loop;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use embody_broker::{Broker, InProcessClient, InProcessError, MissingServer, ServerInstructions};
@@ -24,7 +24,7 @@ use self::sessions::{SessionGuard, Sessions};
 use crate::AsyncCallback;
 use crate::event::TurnEvent;
 use crate::model::{ChatMessage, ChatModel, ModelError, ToolSpec, Usage};
-use crate::usage::{BudgetState, MeteredModel, UsageSettings};
+use crate::usage::{Budget, BudgetState, MeteredModel, Price, UsageContext};
 
 pub use self::history::{CallDecision, thread_title, to_stored};
 
@@ -39,17 +39,30 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 pub struct AgentSetup {
     pub broker: Arc<Broker>,
     pub store: Store,
+    pub settings: AgentSettings,
+    pub prompt_source: PromptSource,
+    pub usage: UsageContext,
+}
+
+/// What can change while the agent runs. A turn uses one version of it from beginning to end.
+#[derive(Default)]
+pub struct AgentSettings {
     /// `None` if no model is configured.
     pub model: Option<ChatModel>,
-    pub prompt_source: PromptSource,
-    pub usage: UsageSettings,
+    /// By the name of the model.
+    pub prices: BTreeMap<String, Price>,
+    pub budget: Budget,
 }
 
 #[derive(Clone)]
 pub struct Agent(Arc<Inner>);
 
 struct Inner {
-    setup: AgentSetup,
+    broker: Arc<Broker>,
+    store: Store,
+    prompt_source: PromptSource,
+    usage: UsageContext,
+    settings: RwLock<Arc<AgentSettings>>,
     sessions: Sessions,
     thread_locks: ThreadLocks,
 }
@@ -96,8 +109,13 @@ pub type OnEvent<'a> = &'a mut (dyn FnMut(TurnEvent) + Send);
 
 impl Agent {
     pub fn new(setup: AgentSetup) -> Self {
+        let AgentSetup { broker, store, settings, prompt_source, usage } = setup;
         let agent = Self(Arc::new(Inner {
-            setup,
+            broker,
+            store,
+            prompt_source,
+            usage,
+            settings: RwLock::new(Arc::new(settings)),
             sessions: Sessions::default(),
             thread_locks: ThreadLocks::default(),
         }));
@@ -113,23 +131,33 @@ impl Agent {
     }
 
     pub fn has_model(&self) -> bool {
-        self.0.setup.model.is_some()
+        self.settings().model.is_some()
+    }
+
+    /// Turns in progress end under the settings that they began with.
+    pub fn apply(&self, settings: AgentSettings) {
+        *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    fn settings(&self) -> Arc<AgentSettings> {
+        Arc::clone(&self.0.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub fn store(&self) -> &Store {
-        &self.0.setup.store
+        &self.0.store
     }
 
     /// Runs one turn. Dropping the future interrupts it: messages and results stored by then stay in the thread. An
     /// error means that there is no reply; the user's message is in the thread unless the store failed.
     pub async fn run_turn(&self, input: TurnInput, on: OnEvent<'_>) -> Result<TurnResult, TurnError> {
-        let Inner { setup, thread_locks, .. } = &*self.0;
-        let model = setup.model.as_ref().ok_or(TurnError::NoModel)?;
+        let Inner { store, prompt_source, usage, thread_locks, .. } = &*self.0;
+        let settings = self.settings();
+        let model = settings.model.as_ref().ok_or(TurnError::NoModel)?;
         if input.text.len() > MAX_MESSAGE_BYTES {
             return Err(TurnError::TooLong { bytes: input.text.len(), most: MAX_MESSAGE_BYTES });
         }
         let _lock = thread_locks.lock(&input.thread).await;
-        let loading = History::load(&setup.store, input.scope(), &input.thread);
+        let loading = History::load(store, input.scope(), &input.thread);
         let (PreparedTurn { session, tools, prompt }, mut history) =
             tokio::try_join!(self.prepare(&input, on), loading)?;
         let Some(local) = session.client() else { return Err(TurnError::Empty) };
@@ -138,20 +166,27 @@ impl Agent {
         let receipt = prompt.receipt_with(&history.messages());
         let store_input = async {
             let (receipt, _) = tokio::try_join!(
-                setup.store.receipts().insert(input.scope(), receipt),
-                setup.store.threads().append(input.scope().user(), &input.thread, vec![to_stored(&message)])
+                store.receipts().insert(input.scope(), receipt),
+                store.threads().append(input.scope().user(), &input.thread, vec![to_stored(&message)])
             )?;
             Ok(receipt)
         };
-        let model = MeteredModel { model, store: &setup.store, usage: &setup.usage, input: &input };
-        let tool_loop =
-            tool_loop::ToolLoop { setup, model, local, input: &input, prompt: &prompt, tools: &tools };
+        let model = MeteredModel { model, settings: &settings, store, usage, input: &input };
+        let tool_loop = tool_loop::ToolLoop {
+            store,
+            prompt_source,
+            model,
+            local,
+            input: &input,
+            prompt: &prompt,
+            tools: &tools,
+        };
         tool_loop.run(history, store_input, on).await
     }
 
     /// Opens the session of the conversation and builds a prompt that applies to the calls of this turn.
     async fn prepare(&self, input: &TurnInput, on: OnEvent<'_>) -> Result<PreparedTurn<'_>, TurnError> {
-        let Inner { setup, sessions, .. } = &*self.0;
+        let Inner { broker, prompt_source, sessions, .. } = &*self.0;
         let principal = Principal {
             thread: Some(input.thread.clone()),
             ..Principal::of(input.scope().clone(), input.channel())
@@ -160,15 +195,15 @@ impl Agent {
             Audience::Owner | Audience::User => principal,
             Audience::Group | Audience::Public => principal.in_shared_conversation(&input.thread),
         };
-        let session = sessions.acquire(&setup.broker, principal, &input.thread).await?;
+        let session = sessions.acquire(broker, principal, &input.thread).await?;
         let Some(local) = session.client() else { return Err(TurnError::Empty) };
-        let missing = wait_for_servers(&setup.broker, local, on).await;
+        let missing = wait_for_servers(broker, local, on).await;
         let tools = list_tools(local).await;
-        let servers = setup.broker.server_instructions(local).await;
+        let servers = broker.server_instructions(local).await;
         let listed = ToolList { tools: tools.iter().map(listed_tool).collect(), servers, missing };
         let facts = RequestFacts { session: Some(input.thread.clone()), ..input.prompt.facts.clone() };
         let request = PromptRequest { facts, ..input.prompt.clone() };
-        let prompt = setup.prompt_source.call((request, listed)).await.map_err(TurnError::Compose)?;
+        let prompt = prompt_source.call((request, listed)).await.map_err(TurnError::Compose)?;
         local.set_prompt(&prompt.text);
         Ok(PreparedTurn { session, tools, prompt })
     }
@@ -254,7 +289,7 @@ impl TurnError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoModel => Some(format!(
-                "add these lines to embody.toml in the workspace (`embody config check` prints its path):\n{MODEL_CONFIG_EXAMPLE}"
+                "`embody model test` finds models on this machine; or add these lines to embody.toml in the workspace (`embody config check` prints its path):\n{MODEL_CONFIG_EXAMPLE}"
             )),
             Self::Model(error) => error.hint(),
             Self::Budget { state, .. } => Some(state.hint()),

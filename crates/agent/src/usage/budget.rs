@@ -17,7 +17,7 @@ use super::{Money, Price};
 pub const WARN_PERCENT: u32 = 80;
 
 /// What may be used in a day.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Budget {
     /// Money for all requests of a day, in the currency of `[prices]`. It needs a price for the model.

@@ -9,7 +9,6 @@
 mod budget;
 mod money;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use embody_broker::meter::{Meter, ModelRequestInfo};
@@ -20,7 +19,7 @@ use jiff::tz::TimeZone;
 
 use crate::AsyncCallback;
 use crate::model::{ChatModel, ChatRequest, ChatResponse, ModelError};
-use crate::turn::{OnEvent, TurnError, TurnInput};
+use crate::turn::{AgentSettings, OnEvent, TurnError, TurnInput};
 
 pub use self::budget::{Amount, Budget, BudgetScope, BudgetState, Day, Limit, WARN_PERCENT, budget_states};
 pub use self::money::{MAX_UNITS, Money, Price};
@@ -31,10 +30,8 @@ const UNREPORTED: &str = "unreported";
 /// The time zone in which days begin.
 pub type Zone = Box<dyn Fn() -> TimeZone + Send + Sync>;
 
-pub struct UsageSettings {
-    /// By the name of the model.
-    pub prices: BTreeMap<String, Price>,
-    pub budget: Budget,
+/// Where requests are counted, and whom a budget is reported to.
+pub struct UsageContext {
     pub zone: Zone,
     pub meter: Arc<Meter>,
     /// Sends a notice to the owner.
@@ -45,7 +42,8 @@ pub struct UsageSettings {
 pub(crate) struct MeteredModel<'a> {
     pub(crate) model: &'a ChatModel,
     pub(crate) store: &'a Store,
-    pub(crate) usage: &'a UsageSettings,
+    pub(crate) settings: &'a AgentSettings,
+    pub(crate) usage: &'a UsageContext,
     pub(crate) input: &'a TurnInput,
 }
 
@@ -106,11 +104,13 @@ impl MeteredModel<'_> {
     }
 
     async fn budget_states(&self) -> embody_store::Result<Vec<BudgetState>> {
-        let UsageSettings { prices, budget, zone, .. } = self.usage;
+        let AgentSettings { prices, budget, .. } = self.settings;
         if !budget.is_set() {
             return Ok(Vec::new());
         }
-        let Some(day) = Day::of(self.store.clock().await?, &zone()) else { return Ok(Vec::new()) };
+        let Some(day) = Day::of(self.store.clock().await?, &(self.usage.zone)()) else {
+            return Ok(Vec::new());
+        };
         let prompt = &self.input.prompt;
         let limits = budget.limits_of(prompt.scope.agent(), prompt.schedule.as_deref());
         budget_states(self.store, prices, limits, &day).await

@@ -83,7 +83,7 @@ pub(super) async fn find_tools(
     if !(1..=MOST).contains(&limit) {
         return error_result(format!("the limit is `{limit}`; it can be 1 to {MOST}"));
     }
-    let catalogue = session.announce_catalogue(config, config.times.list).await;
+    let catalogue = session.announce_catalogue(config, config.settings().times.list).await;
     let catalogue = read(catalogue).await;
     let found = catalogue.find(&query, limit + NAMED_MAX);
     let (tools, also) = matches(config, session, &found.tools, limit);
@@ -127,7 +127,8 @@ fn matches<'a>(
 fn class_of(config: &BrokerConfig, session: &Session, offered: &CatalogTool) -> &'static str {
     let upstream = session.upstream(&offered.upstream);
     let ruling = upstream.zip(Arguments::read(None).ok());
-    let ruling = ruling.map(|(upstream, none)| classify(config, session, offered, upstream, &none));
+    let ruling =
+        ruling.map(|(upstream, none)| classify(&config.settings().policy, session, offered, upstream, &none));
     ruling.map_or("human_visible_write", |ruling| ruling.class.name())
 }
 

@@ -17,7 +17,7 @@ pub(crate) async fn of(config: &BrokerConfig, session: &Session) -> Value {
     let contract = session.current_contract().map(|contract| contract.hash);
     let degraded = session.degraded();
     let catalogue = session.catalogue();
-    let shown = config.listing_limit.apply(&catalogue, &session.found_tools());
+    let shown = config.settings().listing_limit.apply(&catalogue, &session.found_tools());
     let (unlisted, offered) = (shown.unlisted, shown.tools.len() + shown.unlisted);
     let mut quarantined = Vec::new();
     for tool in catalogue.quarantined().take(QUARANTINED_MAX) {

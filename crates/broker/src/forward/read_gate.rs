@@ -24,14 +24,14 @@ use crate::params::{with_known_meta, without_meta};
 use crate::pipeline;
 use crate::pipeline::record::audited_call;
 use crate::pipeline::send::CallResult;
-use crate::policy::{Annotations, Class, Facts, Gate, Kind, Ruling};
+use crate::policy::{Annotations, Class, Facts, Gate, Kind, Policy, Ruling};
 use crate::session::Session;
 use crate::upstream::{Role, Upstream};
 use crate::{BrokerConfig, builtin_tools};
 
 /// Evaluates the rules for an item that is not a tool: it is a read, unless a rule makes it stricter.
 fn evaluate_rules(
-    config: &BrokerConfig,
+    policy: &Policy,
     session: &Session,
     upstream: &Upstream,
     item: &str,
@@ -48,7 +48,7 @@ fn evaluate_rules(
         session: &session.id,
     };
     let reads = Annotations { read_only_hint: Some(true), ..Annotations::default() };
-    let ruling = config.policy.rule(&facts, reads, true);
+    let ruling = policy.rule(&facts, reads, true);
     match &spec.role {
         Role::Body(body) if !body.exposes(&spec.name, item) => {
             ruling.denied("the operator does not expose it")
@@ -67,7 +67,8 @@ pub(crate) fn permit(
     upstream: &Upstream,
     method: &str,
 ) -> Option<Permit> {
-    let ruling = evaluate_rules(config, session, upstream, &Kind::Method.name(method), &json!({}));
+    let ruling =
+        evaluate_rules(&config.settings().policy, session, upstream, &Kind::Method.name(method), &json!({}));
     let gate = if ruling.gate == Gate::Deny { Gate::Deny } else { Gate::Allow };
     let situation = Situation {
         class: Class::Read,
@@ -107,8 +108,9 @@ pub(super) async fn send(
         pipeline::respond::rejected(&broker.config, code::INVALID_PARAMS, error.to_string())
     })?;
     let bytes = arguments.canonical().len();
+    let settings = broker.config.settings();
     let ruling =
-        off_runtime(bytes, || evaluate_rules(&broker.config, session, upstream, item, arguments.value()));
+        off_runtime(bytes, || evaluate_rules(&settings.policy, session, upstream, item, arguments.value()));
     let link = match ruling.gate {
         // A denied request does not start a server.
         Gate::Deny => Err("the request is not sent".to_owned()),
@@ -130,6 +132,7 @@ pub(super) async fn send(
         wants_task: false,
         arguments: Arc::new(arguments),
         ruling,
+        settings,
         lasting: None,
         id: uuid::Uuid::now_v7().simple().to_string(),
         began: tokio::time::Instant::from_std(now),
@@ -146,7 +149,8 @@ pub(super) fn is_denied(
     params: Option<&RawValue>,
 ) -> bool {
     let args = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_else(|| json!({}));
-    evaluate_rules(&request.broker.config, request.session, upstream, item, &args).gate == Gate::Deny
+    evaluate_rules(&request.broker.config.settings().policy, request.session, upstream, item, &args).gate
+        == Gate::Deny
 }
 
 /// Whether a resource of this upstream may be watched when no person can be asked. Records the decision.
@@ -158,7 +162,7 @@ pub(super) async fn may_watch(
 ) -> bool {
     let item = Kind::Resource.name(uri);
     let args = json!({ "uri": uri });
-    let ruling = evaluate_rules(config, session, upstream, &item, &args);
+    let ruling = evaluate_rules(&config.settings().policy, session, upstream, &item, &args);
     let id = uuid::Uuid::now_v7().simple().to_string();
     let redacted = RedactedArguments::of(&args.to_string());
     let call = audited_call(&id, &upstream.spec().name, &item, ruling.class, redacted);

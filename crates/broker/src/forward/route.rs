@@ -123,7 +123,7 @@ impl<'a> HostRequest<'a> {
                 upstream.wait_settled().await;
             }
         };
-        let _ = timeout(self.broker.config.times.list, all).await;
+        let _ = timeout(self.broker.config.settings().times.list, all).await;
     }
 
     pub(super) fn with(self, capability: &str) -> Vec<&'a Arc<Upstream>> {

@@ -67,6 +67,16 @@ impl RoutingTable {
         upstreams.into_iter().find(|upstream| known.get(&upstream.spec().name).is_some_and(&matches))
     }
 
+    /// Forgets what a server listed whose configuration has changed. What the host wants of it is sent to its replacement.
+    pub(crate) fn forget_server(&self, upstream: &str, is_replaced: bool) {
+        lock(&self.to_host).remove(upstream);
+        lock(&self.to_upstreams).remove(upstream);
+        let mut upstreams = lock(&self.upstreams);
+        let Some(routes) = upstreams.remove(upstream).filter(|_| is_replaced) else { return };
+        let UpstreamRoutes { subscriptions, tasks, .. } = routes;
+        upstreams.insert(upstream.to_owned(), UpstreamRoutes { subscriptions, tasks, ..Default::default() });
+    }
+
     pub(super) fn forget_resources(&self, upstream: &str) {
         self.with(upstream, |routes| routes.uris.clear());
     }

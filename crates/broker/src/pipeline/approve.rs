@@ -14,7 +14,7 @@ use super::gate::{self, ApprovalCheck, Decision, Mind, Permit, Pin, Reason, Situ
 use super::observe::MindView;
 use super::respond::{self, CallRefusal, raw};
 use crate::Broker;
-use crate::approval::{Answer, ApprovalPrompt, bound_policy, flag_text};
+use crate::approval::{Answer, ApprovalPrompt, Approvals, bound_policy, flag_text};
 use crate::catalogue::Texts;
 use crate::meter::trace;
 use crate::policy::Via;
@@ -94,7 +94,7 @@ async fn ask(
         request.ask_all(vec![question]).await.pop()?.ok()
     });
     let prompt = ApprovalPrompt {
-        request: approval_request(broker, call, reason, view),
+        request: approval_request(call, reason, view),
         class: call.ruling.class,
         via,
         declared: Texts::of(&call.tool.definition).declared_arguments(),
@@ -103,7 +103,8 @@ async fn ask(
     };
     let meter = &broker.config.meter;
     let (_asking, step, began) = (meter.enter_approval(), trace::approval_span(), Instant::now());
-    let asked = broker.approvals.ask(prompt, elicit).await;
+    let approvals = Approvals::new(broker.config.store.clone(), call.settings.times.ask_wait);
+    let asked = approvals.ask(prompt, elicit).await;
     step.finish_ok();
     if let Ok(answer) = &asked {
         meter.record_approval(answer, began.elapsed());
@@ -114,12 +115,7 @@ async fn ask(
     })
 }
 
-fn approval_request(
-    broker: &Broker,
-    call: &ToolCall<'_>,
-    reason: Reason,
-    view: &MindView,
-) -> ApprovalRequest {
+fn approval_request(call: &ToolCall<'_>, reason: Reason, view: &MindView) -> ApprovalRequest {
     let (session, ruling) = (call.session, &call.ruling);
     let reason = match reason {
         Reason::Mind => {
@@ -140,9 +136,9 @@ fn approval_request(
         class: ruling.class.name().to_owned(),
         args: call.arguments.canonical().to_owned(),
         pin: call.tool.hash.clone(),
-        policy: bound_policy(&broker.config.policy_version, ruling.class, &ruling.via),
+        policy: bound_policy(&call.settings.policy_version, ruling.class, &ruling.via),
         reason,
         flags: view.flags.iter().cloned().chain(difference).collect(),
-        timeout: broker.config.times.ask,
+        timeout: call.settings.times.ask,
     }
 }

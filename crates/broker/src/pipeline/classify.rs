@@ -3,15 +3,15 @@
 use embody_wire::off_runtime;
 
 use crate::arguments::Arguments;
+use crate::builtin_tools;
 use crate::catalogue::CatalogTool;
-use crate::policy::{Annotations, Facts, Ruling};
+use crate::policy::{Annotations, Facts, Policy, Ruling};
 use crate::session::Session;
 use crate::upstream::{Role, Upstream};
-use crate::{BrokerConfig, builtin_tools};
 
 /// Large arguments are evaluated with `block_in_place`, so that they do not block the runtime.
 pub(crate) fn classify(
-    config: &BrokerConfig,
+    policy: &Policy,
     session: &Session,
     tool: &CatalogTool,
     upstream: &Upstream,
@@ -27,10 +27,10 @@ pub(crate) fn classify(
         session: &session.id,
     };
     off_runtime(arguments.canonical().len(), || match &upstream.spec().role {
-        Role::Body(body) => config.policy.rule(&facts, tool.annotations, body.trust_annotations),
+        Role::Body(body) => policy.rule(&facts, tool.annotations, body.trust_annotations),
         // The tools of a mind have known names.
         Role::Mind => {
-            let ruling = config.policy.rule(&facts, Annotations::of_mind(&tool.tool), true);
+            let ruling = policy.rule(&facts, Annotations::of_mind(&tool.tool), true);
             let is_private = session.host.principal.shared_conversation.is_some()
                 && !builtin_tools::is_mind_tool_shareable(&tool.tool);
             if is_private { ruling.denied(builtin_tools::SHARED_CONVERSATION) } else { ruling }

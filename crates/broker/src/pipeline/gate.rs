@@ -161,7 +161,7 @@ pub(super) async fn situation(
         pin: call.tool.pin,
         is_contract_delivered: is_contract_delivered(config, call).await?,
         mind: view.mind,
-        mind_down: config.mind_down,
+        mind_down: call.settings.mind_down,
         approval: ApprovalCheck::None,
     })
 }

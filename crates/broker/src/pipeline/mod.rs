@@ -29,7 +29,6 @@ use self::parse::CallParams;
 use self::resolve::Target;
 use self::respond::CallRefusal;
 use self::send::CallResult;
-use crate::Broker;
 use crate::arguments::Arguments;
 use crate::builtin_tools::{self, BuiltinTool};
 use crate::catalogue::CatalogTool;
@@ -38,6 +37,7 @@ use crate::policy::{Class, Ruling};
 use crate::session::Session;
 use crate::session::untrusted_reads::{self, LastingWrite};
 use crate::upstream::{ConnectionLease, Upstream};
+use crate::{Broker, BrokerSettings};
 
 const TOOLS_CALL: &str = "tools/call";
 
@@ -57,6 +57,8 @@ pub(crate) struct ToolCall<'a> {
     pub(crate) wants_task: bool,
     pub(crate) arguments: Arc<Arguments>,
     pub(crate) ruling: Ruling,
+    /// The version in force when the call was classified: it decides the whole call.
+    pub(crate) settings: Arc<BrokerSettings>,
     /// Set if the call needs approval because the agent has read untrusted text.
     pub(crate) lasting: Option<LastingWrite>,
     pub(crate) meter: &'a meter::Body,
@@ -136,7 +138,8 @@ pub(crate) async fn run(
     if let Some(message) = resolve::header_mismatch(request, tool, &arguments) {
         return respond::rejected(config, code::HEADER_MISMATCH, message);
     }
-    let ruling = classify::classify(config, session, tool, upstream, &arguments);
+    let settings = config.settings();
+    let ruling = classify::classify(&settings.policy, session, tool, upstream, &arguments);
     let (ruling, lasting) = if untrusted_reads::is_lasting(tool, upstream) {
         Box::pin(untrusted_reads::guard_lasting(session, upstream, &arguments, ruling)).await
     } else {
@@ -156,6 +159,7 @@ pub(crate) async fn run(
         wants_task: params.wants_task,
         arguments,
         ruling,
+        settings,
         lasting,
         meter: config.meter.body(&tool.upstream),
         timing: Timing::since(params.began),

@@ -73,12 +73,19 @@ pub(super) async fn before(broker: &Broker, call: &ToolCall<'_>) -> MindView {
         }
         return MindView::unasked(call.session);
     }
-    let asking = ask_mind(&broker.config, call.session, &call.tool.tool, &call.arguments);
+    let limit = call.settings.times.observe;
+    let asking = ask_mind(&broker.config, limit, call.session, &call.tool.tool, &call.arguments);
     call.timing.exclude_wait(Box::pin(asking)).await
 }
 
-async fn ask_mind(config: &BrokerConfig, session: &Session, tool: &str, args: &Arguments) -> MindView {
-    let (limit, now) = (config.times.observe, (config.clock)());
+async fn ask_mind(
+    config: &BrokerConfig,
+    limit: Duration,
+    session: &Session,
+    tool: &str,
+    args: &Arguments,
+) -> MindView {
+    let now = (config.clock)();
     if session.mind.health() == Health::Unavailable {
         return MindView::unflagged(Mind::Away);
     }
@@ -214,7 +221,7 @@ async fn send_all(config: Arc<BrokerConfig>, mut waiting: mpsc::Receiver<QueuedO
     while let Some(QueuedObservation { session, tool, arguments }) = waiting.recv().await {
         let Some(session) = session.upgrade() else { continue };
         let began = Instant::now();
-        ask_mind(&config, &session, &tool, &arguments).await;
+        ask_mind(&config, config.settings().times.observe, &session, &tool, &arguments).await;
         drop(session);
         sleep((began.elapsed() * PAUSE_FACTOR).min(PAUSE_MAX)).await;
     }

@@ -50,7 +50,7 @@ pub(super) async fn intent(
         None => config.store.audit().begin(actor, intent).await.map(Ok),
         Some(id) => {
             let pin = call.tool.hash.clone();
-            let policy = bound_policy(&config.policy_version, call.ruling.class, &call.ruling.via);
+            let policy = bound_policy(&call.settings.policy_version, call.ruling.class, &call.ruling.via);
             let used = UseApproval { id, actor: actor.clone(), intent, pin, policy };
             config.store.approvals().consume(used).await.map(|used| match used {
                 ApprovalUse::Used(begun) => Ok(begun),

@@ -38,6 +38,11 @@ pub(super) async fn target<'a>(
         true => Ok(hold),
         false => Err("its tools could not be compared with their pins".to_owned()),
     });
+    // The catalogue is of the server that replaced it.
+    let link = link.and_then(|hold| match upstream.is_retired() {
+        true => Err("its configuration has just changed; repeat the call".to_owned()),
+        false => Ok(hold),
+    });
     Some(Target { catalogue, upstream, link })
 }
 

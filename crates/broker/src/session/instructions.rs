@@ -24,7 +24,7 @@ impl Session {
         config: &BrokerConfig,
     ) -> Result<ServerInstructions, String> {
         let mut all = ServerInstructions::default();
-        for body in &self.bodies {
+        for body in self.bodies.iter() {
             let mode = mode(body);
             if mode != InstructionsMode::Drop {
                 let name = &body.spec().name;
@@ -47,7 +47,7 @@ impl Session {
                 }
             }
         };
-        let _ = timeout(config.times.list.saturating_sub(self.opened_at.elapsed()), all).await;
+        let _ = timeout(config.settings().times.list.saturating_sub(self.opened_at.elapsed()), all).await;
     }
 
     /// Pins a body's instructions, or notes that they differ from the pin, once the body is connected.

@@ -149,9 +149,10 @@ impl Session {
     /// since then.
     pub(crate) async fn list(self: &Arc<Self>, config: &Arc<BrokerConfig>, call: &Call<Principal>) -> String {
         self.notifier.on_list_requested();
-        let catalogue = self.announce_catalogue(config, config.times.list).await;
+        let catalogue = self.announce_catalogue(config, config.settings().times.list).await;
         let listed = ListedTools { catalogue, found: self.found_tools() };
-        let list = listed.listing(&config.listing_limit).definitions().collect::<Vec<_>>().join(",");
+        let list =
+            listed.listing(&config.settings().listing_limit).definitions().collect::<Vec<_>>().join(",");
         *lock(&self.listed_tools) = Some(listed);
         if !self.notifier.has_list() {
             let (session, config) = (Arc::clone(self), Arc::clone(config));
@@ -191,7 +192,9 @@ impl Session {
         let current = ListedTools { catalogue: self.catalogue(), found: self.found_tools() };
         let is_news = {
             let mut shown = lock(&self.listed_tools);
-            let is_news = shown.as_ref().is_some_and(|shown| !shown.is_same(&current, &config.listing_limit));
+            let is_news = shown
+                .as_ref()
+                .is_some_and(|shown| !shown.is_same(&current, &config.settings().listing_limit));
             *shown = Some(current);
             is_news
         };

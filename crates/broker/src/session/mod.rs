@@ -1,5 +1,6 @@
 //! One host session: its connections to the mind and to every body, its catalogue and its bootstrap state.
 //!
+//! - `bodies`: the bodies, which the configuration may replace
 //! - `bootstrap`: the mind's packet, requested once
 //! - `contract`: the text that the model must have read, and the result of `runtime_bootstrap`
 //! - `delivery`: whether the model can have read it
@@ -9,6 +10,7 @@
 //! - `server_health`: which bodies work, for the operator and for a turn
 //! - `untrusted_reads`: text that the agent has read and the owner did not write
 
+mod bodies;
 pub(crate) mod bootstrap;
 pub(crate) mod contract;
 pub(crate) mod delivery;
@@ -31,6 +33,7 @@ use embody_wire::server::{Call, Era, Host};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use self::bodies::Bodies;
 use self::bootstrap::BootstrapState;
 use self::delivery::{Carrier, Delivery};
 use self::listed_tools::{ListedTools, last_seen_tools};
@@ -59,7 +62,7 @@ pub(crate) struct Session {
     pub(crate) identity: Arc<SessionIdentity>,
     pub(crate) host: Arc<Host<Principal>>,
     pub(crate) mind: Arc<Upstream>,
-    pub(crate) bodies: Vec<Arc<Upstream>>,
+    pub(crate) bodies: Bodies,
     pub(crate) delivery: Delivery,
     pub(crate) routes: crate::forward::RoutingTable,
     pub(crate) last_cognition: Mutex<Option<Cognition>>,
@@ -69,6 +72,7 @@ pub(crate) struct Session {
     pub(crate) users: AtomicUsize,
     pub(crate) used_at: Mutex<Instant>,
     pub(crate) untrusted_reads: Arc<UntrustedReads>,
+    starter: UpstreamStarter,
     open: OpenSession,
     opened_at: Instant,
     /// When the session was first stored; set once known.
@@ -89,6 +93,25 @@ pub(crate) struct Session {
     building: tokio::sync::Mutex<()>,
     event_task: Mutex<Option<JoinHandle<()>>>,
     heartbeat_task: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Starts the upstreams of a session.
+struct UpstreamStarter {
+    params: InitializeParams,
+    is_stateless: bool,
+    events: mpsc::Sender<UpstreamEvent>,
+}
+
+impl UpstreamStarter {
+    fn start(&self, config: &BrokerConfig, spec: Arc<Spec>) -> Arc<Upstream> {
+        let params = params_for_upstream(&self.params, &spec.role, self.is_stateless);
+        let events = self.events.clone();
+        if spec.is_embedded() {
+            return Upstream::start(spec, params, events);
+        }
+        let known = last_seen_tools(config.store.clone(), spec.name.clone());
+        Upstream::start_with_known_tools(Backoff::default(), spec, params, events, known)
+    }
 }
 
 /// The user and actor of a session, for records about it; may outlive the session.
@@ -158,17 +181,11 @@ impl Session {
         };
         let identity = Arc::new(SessionIdentity { scope: scope.clone(), actor });
         let (event_sender, events) = mpsc::channel(EVENT_QUEUE);
-        let start = |spec: Arc<Spec>| {
-            let params = params_for_upstream(params, &spec.role, host.era() == Era::Stateless);
-            if spec.is_embedded() {
-                return Upstream::start(spec, params, event_sender.clone());
-            }
-            let known = last_seen_tools(config.store.clone(), spec.name.clone());
-            Upstream::start_with_known_tools(Backoff::default(), spec, params, event_sender.clone(), known)
-        };
+        let is_stateless = host.era() == Era::Stateless;
+        let starter = UpstreamStarter { params: params.clone(), is_stateless, events: event_sender };
+        let start = |spec| starter.start(config, spec);
         let mind = start(config.mind.of(&host.principal));
-        let bodies = config.bodies.iter().map(|body| body.of(&host.principal));
-        let bodies = bodies.filter(|body| body.role.is_for(scope.user(), &config.owner)).map(start).collect();
+        let bodies = Bodies::new(config.body_specs(&host.principal).into_iter().map(start).collect());
         config.meter.count_session(host.era());
         let open = OpenSession {
             scope: scope.clone(),
@@ -195,6 +212,7 @@ impl Session {
             users: AtomicUsize::new(0),
             used_at: Mutex::new(Instant::now()),
             untrusted_reads,
+            starter,
             open,
             opened_at: Instant::now(),
             created_at: tokio::sync::OnceCell::new(),
@@ -282,7 +300,7 @@ impl Session {
     }
 
     pub(crate) fn upstreams(&self) -> impl Iterator<Item = &Arc<Upstream>> {
-        std::iter::once(&self.mind).chain(&self.bodies)
+        std::iter::once(&self.mind).chain(self.bodies.iter())
     }
 
     /// Whether a forwarded result has nothing to report. Checked with every call.
@@ -299,7 +317,7 @@ impl Session {
             let reason = mind.reason.unwrap_or_else(|| CONNECTING.to_owned());
             degraded.push(Degraded::MindUnavailable { reason });
         }
-        for body in &self.bodies {
+        for body in self.bodies.iter() {
             let state = body.status();
             if !state.health.is_fine() {
                 let reason = state.reason.unwrap_or_else(|| CONNECTING.to_owned());
@@ -338,7 +356,7 @@ impl Session {
     ) {
         let (session, config, hash) = (Arc::clone(self), Arc::clone(config), hash.to_owned());
         let (host, conversation) = (Arc::clone(&call.host), session.delivery.conversation());
-        let delay = config.times.contract_delay;
+        let delay = config.settings().times.contract_delay;
         let bounced = match carrier {
             Carrier::Bounce(digest) => Some(digest.to_hex()),
             Carrier::Bootstrap => None,
@@ -431,7 +449,7 @@ async fn heartbeat(session: Weak<Session>, config: Arc<BrokerConfig>) {
     drop(known);
     let mut known: Vec<String> = Vec::new();
     for beat in 1u64.. {
-        tokio::time::sleep(config.times.heartbeat).await;
+        tokio::time::sleep(config.settings().times.heartbeat).await;
         let Some(session) = session.upgrade() else { return };
         if session.writes.load(Ordering::Acquire) > 0 || beat % IDLE_HEARTBEATS == 0 {
             let _ = config.store.sessions().touch(&user, &id).await;
@@ -458,7 +476,7 @@ async fn handle_events(
             // The operator has accepted a definition, perhaps in another process.
             changed = pins.changed() => {
                 if changed.is_err() {
-                    tokio::time::sleep(config.times.heartbeat).await;
+                    tokio::time::sleep(config.settings().times.heartbeat).await;
                 }
                 Some(UpstreamEvent::Changed { upstream: Arc::from("") })
             }

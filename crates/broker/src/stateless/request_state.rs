@@ -183,7 +183,7 @@ fn ticket_proof(
         &*what.name,
         &*what.uri,
         &*what.arguments,
-        &*broker.config.policy_version,
+        &*broker.config.settings().policy_version,
         &*until,
         ticket,
         right,

@@ -89,6 +89,11 @@ impl ConnectionUses {
         }
     }
 
+    /// Whether a call uses the connection or waits for it.
+    pub(super) fn are_open(&self) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+    }
+
     /// When the last use ended; `None` while it is in use.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         if self.count.load(Ordering::Acquire) > 0 || self.keep_alive.load(Ordering::Acquire) {

@@ -21,6 +21,7 @@ mod roots;
 mod state;
 mod supervisor;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ use crate::policy::{Fit, Glob, Kind, Name};
 
 /// Requests that one upstream may have open at the same time.
 const REQUESTS_MAX: usize = 8;
+/// How often a retired upstream looks whether its calls have ended.
+const UNUSED_POLL: Duration = Duration::from_millis(50);
 /// Limit for the shutdown of a supervisor. A process gets less.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -247,6 +250,8 @@ pub struct Upstream {
     wanted: Arc<Notify>,
     request_slots: RequestSlots,
     uses: Arc<ConnectionUses>,
+    /// Whether the configuration of its session no longer has it.
+    retired: AtomicBool,
     stop: watch::Sender<bool>,
     supervisor: Mutex<JoinHandle<()>>,
 }
@@ -304,7 +309,8 @@ impl Upstream {
         };
         let supervisor = Supervisor::new(&spec, params, events, backoff.clone(), shared);
         let supervisor = Mutex::new(tokio::spawn(supervisor.run(known, stopping)));
-        Arc::new(Self { spec, backoff, state, wanted, request_slots, uses, stop, supervisor })
+        let retired = AtomicBool::new(false);
+        Arc::new(Self { spec, backoff, state, wanted, request_slots, uses, retired, stop, supervisor })
     }
 
     #[must_use]
@@ -499,6 +505,29 @@ impl Upstream {
     pub async fn wait_settled(&self) {
         // An error means that the supervisor has ended.
         let _ = self.state.subscribe().wait_for(|state| state.is_settled || state.is_over).await;
+    }
+
+    pub(crate) fn has_spec(&self, spec: &Arc<Spec>) -> bool {
+        Arc::ptr_eq(&self.spec, spec)
+    }
+
+    /// Marks it as no longer configured: only calls in progress use it.
+    pub(crate) fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    /// Waits until no call uses it, at most for this time.
+    pub(crate) async fn wait_unused(&self, limit: Duration) {
+        let is_unused = async {
+            while self.uses.are_open() {
+                tokio::time::sleep(UNUSED_POLL).await;
+            }
+        };
+        let _ = timeout(limit, is_unused).await;
     }
 
     /// Closes the connection and ends its process.

@@ -250,7 +250,7 @@ async fn the_origin_that_was_read_last_is_named_first_however_many_others_were_r
     let mut setup = setup(&writing_mind(), &[(&desk, body())]).await;
     let time = AtomicI64::new(1_800_000_000_000_000);
     setup.clock = Box::new(move || time.fetch_add(1, Ordering::Relaxed));
-    setup.times.ask_wait = std::time::Duration::from_millis(1);
+    setup.settings.edit(|settings| settings.times.ask_wait = std::time::Duration::from_millis(1));
     let store = setup.store.clone();
     let host = Host::initialized(Broker::start(setup)).await;
     host.until("desk", "connected").await;

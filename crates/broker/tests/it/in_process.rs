@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use embody_broker::upstream::{Role, Spec};
-use embody_broker::{Broker, BrokerConfig, InProcessClient, Rules, Timeouts, ToolOutcome, UpstreamFactory};
+use embody_broker::{Broker, InProcessClient, Rules, Timeouts, ToolOutcome, UpstreamFactory};
 use embody_store::Principal;
 use embody_store::approvals::{Answer, DecideApproval};
 use embody_wire::upstream::{ChildSpec, EraCache, Route};
@@ -126,7 +126,8 @@ async fn where_others_read_along_the_mind_tells_nothing() {
     });
     let times = Timeouts { ask_wait: Duration::from_millis(50), ..crate::stage::times() };
     let made = setup(&mind, &[(&post, body())]).await;
-    let broker = Arc::new(Broker::start(BrokerConfig { times, ..made }));
+    made.settings.edit(|settings| settings.times = times);
+    let broker = Arc::new(Broker::start(made));
     let room = broker
         .open_in_process(Principal::new("owner", "default", "telegram").unwrap().in_shared_conversation("t1"))
         .await
@@ -249,11 +250,8 @@ async fn an_in_process_host_has_no_forms_so_other_channels_ask() {
         observe: Duration::from_secs(5),
         ..crate::stage::times()
     };
-    let broker = Arc::new(Broker::start(BrokerConfig {
-        times,
-        mind_down: embody_broker::gate::MindDown::Warn,
-        ..made
-    }));
+    made.settings.edit(|settings| settings.times = times);
+    let broker = Arc::new(Broker::start(made));
     let local = open(&broker).await;
     local.set_prompt(PROMPT);
     let called = local.call("post", r#"{"to":"bob","text":"hi"}"#).await;
@@ -274,7 +272,8 @@ async fn an_approved_write_is_sent_once_when_it_is_repeated() {
         ..crate::stage::times()
     };
     let store = made.store.clone();
-    let broker = Arc::new(Broker::start(BrokerConfig { times, ..made }));
+    made.settings.edit(|settings| settings.times = times);
+    let broker = Arc::new(Broker::start(made));
     let local = open(&broker).await;
     local.set_prompt(PROMPT);
     let arguments = r#"{"to":"bob","text":"hi"}"#;
@@ -364,9 +363,10 @@ async fn its_end_leaves_no_process() {
     let post = post();
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("pid");
-    let mut made = setup(&mind(), &[(&post, body())]).await;
+    let made = setup(&mind(), &[(&post, body())]).await;
     let script = format!("echo $$ > {}; exec sleep 600", note.display());
-    made.bodies.push(UpstreamFactory::fixed(process("slow", Role::Body(body()), &["sh", "-c", &script])));
+    let slow = UpstreamFactory::fixed(process("slow", Role::Body(body()), &["sh", "-c", &script]));
+    made.settings.edit(|settings| settings.bodies.push(slow));
     let broker = Arc::new(Broker::start(made));
     for is_dropped in [false, true] {
         let local = open(&broker).await;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use embody_broker::upstream::BodySpec;
-use embody_broker::{Broker, BrokerConfig, INSTRUCTIONS_PIN, InstructionsMode, Timeouts};
+use embody_broker::{Broker, INSTRUCTIONS_PIN, InstructionsMode, Timeouts};
 use embody_store::pins::AcceptPin;
 use embody_store::{Principal, Store};
 use serde_json::{Value, json};
@@ -98,7 +98,8 @@ async fn a_write_waits_for_rules_that_come_late() {
     let bodies = [(&early, spec(InstructionsMode::Rules)), (&late, spec(InstructionsMode::Rules))];
     let times = Timeouts { list: Duration::from_millis(50), ..crate::stage::times() };
     let made = setup(&mind(), &bodies).await;
-    let host = Host::initialized(Broker::start(BrokerConfig { times, ..made })).await;
+    made.settings.edit(|settings| settings.times = times);
+    let host = Host::initialized(Broker::start(made)).await;
     let packet = call(&host, "runtime_bootstrap").await;
     assert!(text_of(&packet).contains("## Rules of `late`: missing"), "{packet}");
     assert!(!text_of(&packet).contains("Rules of `early`"), "it has none: {packet}");

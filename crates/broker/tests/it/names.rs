@@ -38,7 +38,8 @@ async fn session(store: &Store, bodies: &[&Server], list: Duration) -> Host {
     let bodies: Vec<_> = bodies.iter().map(|server| (*server, body())).collect();
     let setup = setup(&Server::silent("mind"), &bodies).await;
     let times = Timeouts { list, ..crate::stage::times() };
-    Host::initialized(Broker::start(BrokerConfig { store: store.clone(), times, ..setup })).await
+    setup.settings.edit(|settings| settings.times = times);
+    Host::initialized(Broker::start(BrokerConfig { store: store.clone(), ..setup })).await
 }
 
 const PATIENT: Duration = Duration::from_secs(30);

@@ -141,7 +141,7 @@ async fn a_packet_that_is_not_an_object_is_an_error_result() {
 async fn old_receipts_are_deleted() {
     for (days, is_kept) in [(30, false), (36_500, true)] {
         let mut setup = setup(&Server::silent("mind"), &[]).await;
-        setup.times.receipts = Duration::from_secs(days * 24 * 3600);
+        setup.settings.edit(|settings| settings.times.receipts = Duration::from_secs(days * 24 * 3600));
         let (store, scope) = (setup.store.clone(), Scope::new("owner", "default").unwrap());
         // The clock of this broker is ahead of that of the store.
         let now = store.clock().await.unwrap();

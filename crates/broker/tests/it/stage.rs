@@ -8,7 +8,9 @@ use embody_broker::catalogue::{CatalogueCache, ListingLimit};
 use embody_broker::gate::MindDown;
 use embody_broker::policy::{Glob, Policy};
 use embody_broker::upstream::{BodySpec, IdleShutdown, Role, Spec};
-use embody_broker::{Broker, BrokerConfig, Rules, Timeouts, UpstreamFactory};
+use embody_broker::{
+    Broker, BrokerConfig, BrokerSettings, CurrentSettings, Rules, Timeouts, UpstreamFactory,
+};
 use embody_store::audit::AuditRecord;
 use embody_store::{DatabaseUrl, Principal, Store};
 use embody_wire::server::{CancellationToken, lines};
@@ -303,13 +305,15 @@ pub(crate) async fn setup(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Brok
         agent: "default".to_owned(),
         owner: "owner".to_owned(),
         mind: UpstreamFactory::fixed(mind.spec(Role::Mind)),
-        bodies: bodies.iter().map(body).collect(),
-        policy: Policy::default(),
-        policy_version: "1".to_owned(),
-        mind_down: MindDown::Warn,
+        settings: CurrentSettings::new(BrokerSettings {
+            bodies: bodies.iter().map(body).collect(),
+            policy: Arc::new(Policy::default()),
+            policy_version: "1".to_owned(),
+            mind_down: MindDown::Warn,
+            times: times(),
+            listing_limit: ListingLimit::default(),
+        }),
         rules: Rules::new(|_| async { Ok("be kind".to_owned()) }),
-        times: times(),
-        listing_limit: ListingLimit::default(),
         catalogues: CatalogueCache::default(),
         meter: Arc::default(),
         clock: Box::new(|| 1_800_000_000_000_000),

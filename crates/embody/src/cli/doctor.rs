@@ -318,7 +318,8 @@ async fn model(config: &Config) -> Vec<Check> {
     };
     // A list of models is often public, so it does not prove the key. Local models seldom need one.
     let variable = &settings.api_key_env;
-    let lacks_key = non_empty(variable).is_none() && !settings.base_url.is_loopback();
+    let has_key = settings.api_key_file.is_some() || non_empty(variable).is_some();
+    let lacks_key = !has_key && !settings.base_url.is_loopback();
     let key = lacks_key.then(|| {
         let message =
             format!("the environment variable {variable} is not set, so there is no key for the model");

@@ -16,6 +16,7 @@ use super::Context;
 use super::args::{self, ScopeArgs};
 use crate::error::CliError;
 use crate::prompt_service::PromptService;
+use crate::reload::Reloader;
 use crate::serve::{self, ListenArgs};
 use crate::telemetry::Telemetry;
 use crate::{broker_setup, embedded, output, store, web};
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &ServeArgs, context: Context) -> Result<ExitCode, CliErr
     let agent = args.scope.agent();
     args.scope.resolve()?;
     let is_shared = is_shared(&context);
-    let url = store::database_url(&context);
+    let (url, inputs) = (store::database_url(&context), context.inputs()?);
     // A person typed it. It serves nevertheless: some hosts give their servers a terminal, and messages can be pasted.
     if address.is_none() && stdin().is_terminal() {
         output::stderr_line(&host_entries(&context.entry_arguments(&args.scope)));
@@ -61,9 +62,11 @@ pub(crate) fn run(args: &ServeArgs, context: Context) -> Result<ExitCode, CliErr
         let owner = if address.is_some() { args.scope.user() } else { ScopeArgs::owner() };
         let prompts = PromptService::new(context.settings, Some(store.clone()), owner);
         let telemetry = Telemetry::start(&prompts.settings().config)?;
-        let setup = broker_setup::build(&prompts, store.clone(), &agent, telemetry.meter())?;
+        let (setup, builder) = broker_setup::build(&prompts, store.clone(), &agent, telemetry.meter())?;
         prompts.load_zone_or_warn(&agent).await;
         let broker = Arc::new(Broker::start(setup));
+        let reloader = Reloader::new("mcp", inputs, (&prompts, &broker, Arc::new(builder)), None);
+        let watching = tokio::spawn(reloader.watch(ending.clone()));
         let served = match address {
             Some(address) => {
                 let metrics = |guard| {
@@ -78,6 +81,9 @@ pub(crate) fn run(args: &ServeArgs, context: Context) -> Result<ExitCode, CliErr
                 serve_stdio(Arc::clone(&broker), principal, &store, is_shared, ending).await
             }
         };
+        watching.abort();
+        // It holds the broker.
+        let _ = watching.await;
         broker.shutdown().await;
         drop(broker);
         telemetry.end().await;

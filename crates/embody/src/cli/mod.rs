@@ -13,11 +13,13 @@ mod instructions;
 mod man;
 mod mcp;
 mod memory;
+mod model;
 mod notices;
 mod open;
 mod pins;
 mod policy;
 mod prompt;
+mod reload;
 mod run;
 mod schedule;
 mod server;
@@ -144,6 +146,9 @@ enum Command {
     /// Add, list, test and remove MCP servers; show their tools
     #[command(subcommand)]
     Server(server::ServerCommand),
+    /// Test the model of embody's own agent, or find one on this machine
+    #[command(subcommand)]
+    Model(model::ModelCommand),
     /// Test what the rules decide about a call
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
@@ -166,6 +171,9 @@ enum Command {
     /// Print a link that signs you in to the console of the running `embody up`
     #[command(visible_alias = "login")]
     Open(open::OpenArgs),
+    /// Make running `embody up` and `embody mcp` processes read the configuration again
+    #[command(after_help = reload::EXAMPLES)]
+    Reload,
     /// Run one turn of the agent and print its reply
     Run(run::RunArgs),
     /// Add, list, run and remove schedules
@@ -282,6 +290,11 @@ impl Context {
         std::iter::once(ScopeArgs::default().agent()).chain(folders).chain(stored).collect()
     }
 
+    /// The sources of the configuration, to read it again.
+    pub(crate) fn inputs(&self) -> Result<Inputs, CliError> {
+        inputs(&self.global)
+    }
+
     /// Prints the result as JSON with `--json`, otherwise as text with styles.
     pub(crate) fn print(
         &self,
@@ -389,6 +402,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Approvals(command) => approvals::run(&command, &Context::open(global)?),
         Command::Pins(command) => pins::run(&command, &Context::open(global)?),
         Command::Server(command) => server::run(&command, &Context::open(global)?),
+        Command::Model(command) => model::run(&command, &Context::open(global)?),
         Command::Policy(command) => policy::run(&command, &Context::open(global)?),
         Command::Audit(command) => audit::run(&command, &Context::open(global)?),
         Command::Today(args) => today::run(&args, &Context::open(global)?),
@@ -397,6 +411,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Token(command) => token::run(&command, &Context::open(global)?),
         Command::User(command) => user::run(&command, &Context::open(global)?),
         Command::Up(args) => up::run(&args, Context::open(global)?),
+        Command::Reload => reload::run(&Context::open(global)?),
         Command::Open(args) => open::run(&args, &Context::open(global)?),
         Command::Run(args) => run::run(&args, Context::open(global)?),
         Command::Schedule(command) => schedule::run(&command, Context::open(global)?),

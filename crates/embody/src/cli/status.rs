@@ -15,6 +15,7 @@ use super::{Context, ScopeArgs};
 use crate::error::CliError;
 use crate::output::{one_line, pluralize, printable};
 use crate::pidfile::{self, UpProcess};
+use crate::processes::{self, Process};
 use crate::server_tools::Server;
 use crate::status::{LISTED, Status, UnknownOutcome, bodies, contract_delivered, pin_state, read};
 use crate::store;
@@ -33,21 +34,26 @@ pub(crate) fn run(scope: &ScopeArgs, context: &Context) -> Result<ExitCode, CliE
     let status =
         store::with_existing(context, async |store| read(store, (&user, &owner), config, url).await)?;
     let up = pidfile::read(&context.workspace);
+    let processes = processes::list(&context.workspace);
     let Some(status) = status else {
         let text = match &up {
             None => "Nothing has run in this workspace yet. A host starts `embody mcp`.".to_owned(),
             up => format!("{}; the configured store is empty.", up_text(up.as_ref())),
         };
-        return context.print_plain(&json!({"sessions": [], "bodies": bodies, "up": up}), || text + "\n");
+        return context.print_plain(
+            &json!({"sessions": [], "bodies": bodies, "up": up, "processes": processes}),
+            || text + "\n",
+        );
     };
     let mut report = status.json();
     if let Some(members) = report.as_object_mut() {
         members.insert("up".to_owned(), json!(up));
+        members.insert("processes".to_owned(), json!(processes));
     }
-    context.print(&report, || as_text(&status, up.as_ref()))
+    context.print(&report, || as_text(&status, up.as_ref(), &processes))
 }
 
-fn as_text(status: &Status, up: Option<&UpProcess>) -> String {
+fn as_text(status: &Status, up: Option<&UpProcess>, processes: &[Process]) -> String {
     let mut out = String::new();
     let mut line = |name: &str, text: String| {
         let _ = writeln!(out, "{HEAD}{name:10}{HEAD:#} {text}");
@@ -60,6 +66,9 @@ fn as_text(status: &Status, up: Option<&UpProcess>) -> String {
         line(if index == 0 { "servers" } else { "" }, server_line(server));
     }
     line("up", up_text(up));
+    for (index, problem) in processes.iter().filter_map(configuration_line).enumerate() {
+        line(if index == 0 { "config" } else { "" }, problem);
+    }
     line(
         "sessions",
         match status.sessions.len() {
@@ -154,6 +163,18 @@ fn session_line(session: &BrokerSession, now: i64) -> String {
     };
     let idle = now.saturating_sub(session.seen_at) / 1_000_000;
     format!("{id}  {channel}  {host}  {contract}, last active {idle} s ago")
+}
+
+/// What of the configuration a process does not use.
+fn configuration_line(process: &Process) -> Option<String> {
+    let Process { command, pid, configuration, .. } = process;
+    let name = format!("embody {} (process {pid})", printable(command));
+    if let Some(problem) = &configuration.problem {
+        let problem = one_line(&truncate(problem, 400));
+        return Some(format!("{BAD}not applied{BAD:#} by {name}, which uses the one of before: {problem}"));
+    }
+    let sections = configuration.needs_restart.join(", ");
+    (!sections.is_empty()).then(|| format!("{BAD}restart{BAD:#} {name} to apply: {}", printable(&sections)))
 }
 
 fn up_text(up: Option<&UpProcess>) -> String {

@@ -17,6 +17,7 @@ use crate::app::{self, App};
 use crate::channels::{self, Channels};
 use crate::error::CliError;
 use crate::pidfile::{UpLock, UpProcess};
+use crate::reload::Reloader;
 use crate::serve::{self, BoundListener, ListenArgs};
 use crate::web::{self, LoginCookie, Tour, WebState};
 use crate::{output, store};
@@ -54,6 +55,7 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, CliError>
     };
     let address = listen.address()?.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
     let scope = args.scope.resolve()?;
+    let inputs = context.inputs()?;
     let mut lock = UpLock::take(&context.workspace)?;
     store::block_on_multi_thread(async move {
         let ending = serve::shutdown_signal()?;
@@ -61,7 +63,11 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, CliError>
         let listening = serve::listen(&listen, address).await?;
         let (times, failures) = (ModelTimes::default(), FailureLog::Warn);
         let app = App::open(context.settings, scope.user(), scope.agent(), times, failures).await?;
+        let parts = (&app.prompts, &app.broker, Arc::clone(&app.settings_builder));
+        let reloader = Reloader::new("up", inputs, parts, Some(app.agent.clone()));
+        let watching = tokio::spawn(Arc::clone(&reloader).watch(ending.clone()));
         let web = Arc::new(WebState {
+            reloader,
             store: app.store.clone(),
             prompts: Arc::clone(&app.prompts),
             agent: app.agent.clone(),
@@ -75,7 +81,8 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, CliError>
             tour: Tour::new(),
         });
         let served = serve(listening, &web, &mut lock, bot, ending).await;
-        drop(web);
+        watching.abort();
+        drop((watching.await, web));
         app.close().await;
         served
     })?;

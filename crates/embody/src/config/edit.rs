@@ -1,7 +1,7 @@
-//! Changes `embody.toml` in place: adds and removes a `[[body]]`. Every byte outside the entry stays, and nothing is written that
-//! does not have exactly the intended values.
+//! Changes `embody.toml` in place: adds and removes a `[[body]]`, and sets keys of a section. Every byte outside of them stays, and
+//! nothing is written that does not have exactly the intended values. [`ConfigFile`] is the file, locked for a change.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::{Array, Document, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
+use super::{Config, FILE_NAME, Inputs};
+use crate::error::{CliError, ErrorContext};
+use crate::settings::Settings;
+
 const SECTION: &str = "body";
 /// Beside the file.
 const LOCK: &str = ".embody.toml.lock";
-const TEMPORARY: &str = ".embody.toml.new";
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EditError {
@@ -73,12 +76,7 @@ pub(crate) fn add_body(text: &str, body: &NewBody) -> Result<String, EditError> 
             document.to_string()
         }
         None => {
-            let gap = match text {
-                "" => "",
-                text if text.ends_with('\n') => "\n",
-                _ => "\n\n",
-            };
-            format!("{text}{gap}[[{SECTION}]]\n{table}")
+            format!("{text}{}[[{SECTION}]]\n{table}", gap_after(text))
         }
     };
     checked(with_line_ends_of(text, &changed), &expected)
@@ -111,6 +109,84 @@ pub(crate) fn remove_body(text: &str, name: &str) -> Result<String, EditError> {
         changed.replace_range(lines, "");
     }
     checked(changed, &expected)
+}
+
+/// A key of a section, and its new value; without one the key is removed.
+pub(crate) type NewValue<'a> = (&'a str, Option<toml::Value>);
+
+/// The text with these keys in a section, which is added at the end if there is none.
+pub(crate) fn set_keys(text: &str, section: &str, values: &[NewValue<'_>]) -> Result<String, EditError> {
+    let mut expected = parse(text)?;
+    let table = expected.entry(section).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+    let table = table.as_table_mut().ok_or(EditError::Unsupported)?;
+    for (key, value) in values {
+        match value {
+            Some(value) => table.insert((*key).to_owned(), value.clone()),
+            None => table.remove(*key),
+        };
+    }
+    let set = values.iter().filter_map(|(key, value)| Some((*key, value.as_ref()?)));
+    let new: Table =
+        set.clone().filter_map(|(key, value)| Some((key, Item::Value(as_edit(value)?)))).collect();
+    let is_there = parse(text)?.contains_key(section);
+    if !is_there {
+        let changed = format!("{text}{}[{section}]\n{new}", gap_after(text));
+        return checked(with_line_ends_of(text, &changed), &expected);
+    }
+    let removed: Vec<&str> =
+        values.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| *key).collect();
+    let mut document = parse_mut(&without_keys(text, section, &removed)?)?;
+    let table = document.get_mut(section).and_then(Item::as_table_like_mut).ok_or(EditError::Unsupported)?;
+    for key in removed {
+        table.remove(key);
+    }
+    for (key, mut value) in set.filter_map(|(key, value)| Some((key, as_edit(value)?))) {
+        match table.get_mut(key).and_then(Item::as_value_mut) {
+            Some(old) => {
+                *value.decor_mut() = old.decor().clone();
+                *old = value;
+            }
+            None => {
+                table.insert(key, Item::Value(value));
+            }
+        }
+    }
+    checked(with_line_ends_of(text, &document.to_string()), &expected)
+}
+
+fn as_edit(value: &toml::Value) -> Option<Value> {
+    value.to_string().parse().ok()
+}
+
+/// The text without the lines of these keys, if they have lines of their own: comments around them stay.
+fn without_keys(text: &str, section: &str, keys: &[&str]) -> Result<String, EditError> {
+    let spans = Document::parse(text).map_err(EditError::Invalid)?;
+    let Some(table) = spans.get(section).and_then(Item::as_table).filter(|table| !table.is_dotted()) else {
+        return Ok(text.to_owned());
+    };
+    let range = |key: &&str| {
+        let (name, item) = table.get_key_value(key)?;
+        Some(name.span()?.start..item.span()?.end)
+    };
+    let mut ranges: Vec<Range<usize>> = keys.iter().filter_map(range).collect();
+    ranges.sort_unstable_by_key(|range| std::cmp::Reverse(range.start));
+    let mut changed = text.to_owned();
+    for range in ranges {
+        let start = changed.get(..range.start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+        let rest = changed.get(range.end..).ok_or(EditError::Unsupported)?;
+        let end = range.end + rest.find('\n').map_or(rest.len(), |end| end + 1);
+        changed.replace_range(start..end, "");
+    }
+    Ok(changed)
+}
+
+/// What separates a new section from the text before it.
+fn gap_after(text: &str) -> &'static str {
+    match text {
+        "" => "",
+        text if text.ends_with('\n') => "\n",
+        _ => "\n\n",
+    }
 }
 
 /// The header with its keys, and the same for every table below it, which may be elsewhere in the file.
@@ -174,6 +250,51 @@ pub(super) fn with_line_ends_of(old: &str, new: &str) -> String {
     }
 }
 
+/// The configuration file, which may not exist yet. Locked against other changes until it is dropped.
+pub(crate) struct ConfigFile {
+    path: PathBuf,
+    pub(crate) text: String,
+    _lock: File,
+}
+
+impl ConfigFile {
+    pub(crate) fn lock(settings: &Settings) -> Result<Self, CliError> {
+        let is_new = settings.config.file.is_none();
+        let path = settings.config.file.clone().unwrap_or_else(|| settings.workspace.join(FILE_NAME));
+        let shown = path.display();
+        let lock = lock(&path).context(format!("`{shown}` cannot be locked"))?;
+        let text = match fs::read_to_string(&path) {
+            Err(error) if is_new && error.kind() == ErrorKind::NotFound => String::new(),
+            read => read.context(format!("`{shown}` cannot be read"))?,
+        };
+        Ok(Self { path, text, _lock: lock })
+    }
+
+    pub(crate) fn shown(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    pub(crate) fn error(&self, error: &EditError) -> CliError {
+        let failure = CliError::usage(format!("`{}` was not changed", self.shown())).caused_by(error);
+        match error {
+            EditError::Unsupported => failure.hint("change it in an editor"),
+            EditError::Invalid(_) | EditError::Missing => failure.hint("run `embody config check`"),
+        }
+    }
+
+    /// The configuration with this text in the file.
+    pub(crate) fn config(&self, text: &str, inputs: Inputs) -> Result<Config, CliError> {
+        Ok(Config::load_text(self.path.clone(), text.to_owned(), inputs)?)
+    }
+
+    /// Writes the text if it is valid, and returns the configuration with it.
+    pub(crate) fn write(&self, text: &str, inputs: Inputs) -> Result<Config, CliError> {
+        let config = self.config(text, inputs)?;
+        replace(&self.path, text).context(format!("`{}` could not be changed", self.shown()))?;
+        Ok(config)
+    }
+}
+
 /// Locks a configuration file against other processes that change it, until the returned file is dropped. Creates its folder.
 pub(crate) fn lock(path: &Path) -> io::Result<File> {
     let path = target(path)?;
@@ -195,8 +316,23 @@ pub(crate) fn lock(path: &Path) -> io::Result<File> {
 /// or the new one.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = target(path)?;
-    let temporary = path.with_file_name(TEMPORARY);
-    let written = write(&temporary, text, &path).and_then(|()| fs::rename(&temporary, &path));
+    let mode = match fs::metadata(&path) {
+        Ok(metadata) => Some(metadata.permissions()),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    replace_with(&path, text, mode)
+}
+
+/// The same for a file that only its owner may read, whatever its mode was. It is never there with another mode.
+pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
+    replace_with(&target(path)?, text, None)
+}
+
+fn replace_with(path: &Path, text: &str, mode: Option<Permissions>) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.new"));
+    let written = write(&temporary, text, mode).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
     }
@@ -206,18 +342,16 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a file completely, with the mode of another one; private if that does not exist.
-fn write(path: &Path, text: &str, like: &Path) -> io::Result<()> {
+/// Writes a file completely, with this mode; without one it is private.
+fn write(path: &Path, text: &str, mode: Option<Permissions>) -> io::Result<()> {
     // A crash may have left it.
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    match fs::metadata(like) {
-        Ok(metadata) => file.set_permissions(metadata.permissions())?,
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+    if let Some(mode) = mode {
+        file.set_permissions(mode)?;
     }
     file.write_all(text.as_bytes())?;
     file.sync_all()
@@ -311,6 +445,30 @@ mod tests {
                 Ok(changed) => assert_eq!(changed, left, "{text}"),
                 Err(error) => assert!(matches!(error, EditError::Missing) && text == left, "{text}: {error}"),
             }
+        }
+    }
+
+    #[test]
+    fn keys_are_set_in_place_and_everything_else_stays() {
+        let values = [("url", Some("x".into())), ("old", None), ("n", Some(false.into()))];
+        for (text, expected) in [
+            ("", "[s]\nurl = \"x\"\nn = false\n"),
+            ("[log]\nlevel = 'info'", "[log]\nlevel = 'info'\n\n[s]\nurl = \"x\"\nn = false\n"),
+            ("# a\n[s] # b\n\n# c\n[log]\n", "# a\n[s] # b\nurl = \"x\"\nn = false\n\n# c\n[log]\n"),
+            (
+                "[s]\n# a\nurl   =  'y' # b\n# c\nold = 1 # d\n# e\nn=true\n",
+                "[s]\n# a\nurl   =  \"x\" # b\n# c\n# e\nn=false\n",
+            ),
+            ("[s]\nold = [\n 1, # a\n]\nurl = \"x\"", "[s]\nurl = \"x\"\nn = false\n"),
+            ("s = { url = \"y\", old = 1 } # a\n[log]\n", "s = { url = \"x\", n = false } # a\n[log]\n"),
+            ("s.old = 1 # a\ns.n = true # b\n", "s.n = false # b\ns.url = \"x\"\n"),
+        ] {
+            assert_eq!(set_keys(text, "s", &values).unwrap(), expected, "{text}");
+        }
+        let crlf = set_keys("[s]\r\nold = 1\r\n", "s", &values).unwrap();
+        assert_eq!(crlf, "[s]\r\nurl = \"x\"\r\nn = false\r\n");
+        for text in ["s = 1\n", "[[s]]\nurl = 'y'\n"] {
+            assert!(matches!(set_keys(text, "s", &values), Err(EditError::Unsupported)), "{text}");
         }
     }
 

@@ -36,6 +36,7 @@ pub(crate) const TEMPLATE: &str = include_str!("template.toml");
 
 pub(crate) const FILE_NAME: &str = "embody.toml";
 
+#[derive(Clone)]
 pub(crate) struct Inputs {
     /// The file given by `--config`; must exist.
     pub(crate) file: Option<PathBuf>,
@@ -46,6 +47,7 @@ pub(crate) struct Inputs {
 }
 
 /// A key that a command-line flag sets.
+#[derive(Clone)]
 pub(crate) struct Override {
     /// The key, for example `store.url`.
     pub(crate) key: String,
@@ -86,6 +88,7 @@ impl Config {
         }
         config.list_settings(&tree, &workspace);
         config.prompt.body = workspace.join(&config.prompt.body);
+        config.model.api_key_file = config.model.api_key_file.map(|file| workspace.join(file));
         for cwd in config.bodies.iter_mut().filter_map(|body| body.cwd.as_mut()) {
             *cwd = workspace.join(&*cwd);
         }

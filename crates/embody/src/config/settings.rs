@@ -88,7 +88,7 @@ impl Config {
     }
 }
 
-#[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Prompt {
     /// The default layout of agents and of `prompt show`.
@@ -124,7 +124,7 @@ pub(super) fn section_kinds() -> Vec<&'static str> {
 }
 
 /// Remote only if both `url` and `token_command` are set.
-#[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Persona {
     /// Where the persona is served. Streamable HTTP is tried first, then the same address with `/sse`.
@@ -158,7 +158,7 @@ impl From<CommandLine> for Vec<String> {
     }
 }
 
-#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Store {
     /// The database: `postgres://…` or `sqlite://FILE`. Unset: SQLite in the workspace.
@@ -168,7 +168,7 @@ pub(crate) struct Store {
     pub(crate) direct_url: Option<Address>,
 }
 
-#[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Mind {
     /// Where the mind is served.
@@ -236,7 +236,7 @@ pub(crate) enum Transport {
     Stdio,
 }
 
-#[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Body {
     /// The body's own name: 1 to 32 of `a` to `z`, `0` to `9`, `_` and `-`.
@@ -324,7 +324,7 @@ pub(crate) enum Roots {
     Folders(Vec<PathBuf>),
 }
 
-#[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Tools {
     /// With more tools than this, hosts get `find_tools` instead of the whole list.
@@ -335,7 +335,7 @@ pub(crate) struct Tools {
     pub(super) always_listed: Vec<String>,
 }
 
-#[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Policy {
     /// What happens to writes while the mind is unavailable.
@@ -359,7 +359,7 @@ pub(crate) struct Policy {
     pub(crate) rules: Vec<Rule>,
 }
 
-#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Rule {
     /// Patterns over `tool` or `body/tool`.
@@ -381,7 +381,7 @@ pub(crate) struct Rule {
     pub(super) counterexamples: Vec<String>,
 }
 
-#[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Model {
     /// The provider whose API format the model uses.
@@ -395,6 +395,8 @@ pub(crate) struct Model {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("pattern" = "^[A-Za-z_][A-Za-z0-9_]*$"))]
     pub(crate) api_key_env: String,
+    /// A file that holds the key instead, relative to the workspace. Only its owner may be able to read it.
+    pub(crate) api_key_file: Option<PathBuf>,
     /// Whether the model takes tools in its own format. If not, the prompt explains them.
     #[default(true)]
     pub(crate) native_tools: bool,
@@ -422,7 +424,7 @@ pub(crate) struct Model {
     pub(crate) retry_s: Option<u32>,
 }
 
-#[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Telegram {
     /// The environment variable that holds the bot's token.
@@ -456,7 +458,7 @@ pub(super) fn user_id(text: &str) -> Option<i64> {
     text.parse().ok().filter(|id: &i64| id.to_string() == text)
 }
 
-#[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Telemetry {
     /// Where an OTLP collector listens for HTTP, for example `http://127.0.0.1:4318`. `/v1/traces` is added to it.
@@ -475,7 +477,7 @@ pub(crate) struct Telemetry {
     pub(crate) sample_percent: u8,
 }
 
-#[derive(Debug, SmartDefault, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, SmartDefault, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Log {
     /// The level of the log: of `logs/embody.jsonl`, which has at least `info`, and of stderr, where commands other than

@@ -404,6 +404,7 @@ fn model(model: &mut Model, checks: &mut Checks<'_>) {
     }
     checks.http(section.key("base_url"), Some(&model.base_url));
     checks.variable_name(section.key("api_key_env"), &model.api_key_env);
+    key_file(model, checks);
     checks.filled(section.key("model"), model.model.as_deref());
     let connect = ("connect_timeout_s", model.connect_timeout_s);
     let first_byte = ("first_byte_timeout_s", model.first_byte_timeout_s);
@@ -424,6 +425,32 @@ fn model(model: &mut Model, checks: &mut Checks<'_>) {
             let message = format!("`{path}` is `{part}`, which is longer than `{whole_path}`, `{whole}`");
             checks.fail(&path, message, Some(hint));
         }
+    }
+}
+
+/// One place of the key: the file, or the variable. The one from the stronger source wins, such as a flag.
+fn key_file(model: &mut Model, checks: &mut Checks<'_>) {
+    let (path, variable) = (KeyPath::from("model.api_key_file"), KeyPath::from("model.api_key_env"));
+    let Some(file) = &model.api_key_file else { return };
+    let text = file.to_string_lossy();
+    checks.filled(path.clone(), Some(&text));
+    if !embody_text::secrets::find(&text).is_empty() {
+        let hint = "put the key into a file that only you can read, and write its path here";
+        checks.fail(&path, format!("`{path}` is a key, not the path of a file"), Some(hint));
+    }
+    if !checks.is_set(&variable) {
+        model.api_key_env.clear();
+        return;
+    }
+    // Lines of a file do not make a source stronger.
+    let (in_file, in_variable) = (checks.tree.origin_of(&path), checks.tree.origin_of(&variable));
+    match (in_file, in_variable) {
+        _ if in_file.kind() == in_variable.kind() => {
+            let message = format!("both `{path}` and `{variable}` are set");
+            checks.fail(&path, message, Some("remove one of them: the key is in one place"));
+        }
+        _ if in_file < in_variable => model.api_key_file = None,
+        _ => model.api_key_env.clear(),
     }
 }
 

@@ -104,13 +104,13 @@ impl DemoRuntime {
         add_content(&store, &scope).await?;
         let prompts = PromptService::new(settings, Some(store.clone()), USER.to_owned());
         let meter = Arc::new(Meter::new());
-        let mut setup = broker_setup::build(&prompts, store.clone(), AGENT, meter)?;
+        let (mut setup, _) = broker_setup::build(&prompts, store.clone(), AGENT, meter)?;
         let mind = Availability::new();
         setup.mind = broker_setup::embedded_mind(embedded::mind(&store, &prompts, AGENT), mind.clone());
         let channels = vec![CHANNEL.to_owned()];
-        setup.bodies = vec![broker_setup::embedded_body(embedded::body_with_channels(
-            &store, &prompts, AGENT, channels,
-        ))];
+        let body =
+            broker_setup::embedded_body(embedded::body_with_channels(&store, &prompts, AGENT, channels));
+        setup.settings.edit(|settings| settings.bodies = vec![body]);
         prompts.load_zone(AGENT).await?;
         Ok(Self { store, broker: Arc::new(Broker::start(setup)), mind, prompts })
     }

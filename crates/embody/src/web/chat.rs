@@ -282,20 +282,16 @@ pub(super) fn as_events(events: impl IntoResponse) -> Response {
     response
 }
 
-/// The end of a turn without a model; a new one needs a restart.
+/// The end of a turn without a model.
 pub(super) fn no_model(web: &WebState, scope: &Scope) -> End {
     // Only the owner sees details of the configuration.
     let is_owner = scope.user() == web.scope.user();
     if let Some(unnamed) = app::missing_model_name(&web.prompts.settings().config).filter(|_| is_owner) {
         let (message, hint) = unnamed.summary();
-        return End::Failed { message, hint: Some(format!("{hint}, and start `embody up` again")) };
+        return End::Failed { message, hint: Some(hint) };
     }
     let error = TurnError::NoModel;
-    let hint = error.hint().map(|hint| match hint.split_once(":\n") {
-        Some((first, lines)) => format!("{first} and start `embody up` again:\n{lines}"),
-        None => hint,
-    });
-    End::Failed { message: error.to_string(), hint }
+    End::Failed { message: error.to_string(), hint: error.hint() }
 }
 
 pub(super) fn turn_input(

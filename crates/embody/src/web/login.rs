@@ -137,6 +137,7 @@ fn caller_json(web: &WebState, caller: &ApiCaller) -> Value {
         // Only the owner sees paths on this machine.
         "config": runs_it.then(|| web.config_file()),
         "lacks": if runs_it { web.lacks() } else { None },
+        "configuration": runs_it.then(|| web.reloader.state()),
         "version": env!("CARGO_PKG_VERSION"),
     })
 }
@@ -145,7 +146,7 @@ impl WebState {
     /// What is missing in an incomplete model configuration.
     fn lacks(&self) -> Option<String> {
         let (message, hint) = app::missing_model_name(&self.prompts.settings().config)?.summary();
-        Some(format!("{message}; {hint}, and start `embody up` again."))
+        Some(format!("{message}; {hint}."))
     }
 
     fn config_file(&self) -> String {

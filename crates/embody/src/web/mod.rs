@@ -6,6 +6,7 @@ mod auth;
 mod chat;
 mod error;
 mod login;
+mod model;
 mod monitoring;
 mod notices;
 mod openai;
@@ -39,12 +40,14 @@ pub(crate) use self::login::{LoginCookie, sign_in_link};
 pub(crate) use self::monitoring::standalone as standalone_metrics;
 pub(crate) use self::tour::Tour;
 use crate::prompt_service::PromptService;
+use crate::reload::Reloader;
 
 /// Only our own files, and no embedding in other pages.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 pub(crate) struct WebState {
+    pub(crate) reloader: Arc<Reloader>,
     pub(crate) store: Store,
     pub(crate) prompts: Arc<PromptService>,
     pub(crate) agent: Agent,
@@ -83,6 +86,7 @@ pub(crate) fn router(web: Arc<WebState>) -> Router {
         .route("/api/memories", get(audit::memories))
         .route("/api/audit", get(audit::audit))
         .route("/api/usage", get(usage::usage))
+        .route("/api/model", get(model::show).post(model::set))
         .route("/api/prompt", get(audit::prompt))
         .route("/api/openapi.json", get(audit::openapi))
         .route("/metrics", get(monitoring::metrics))
@@ -143,6 +147,7 @@ const FILES: &[(&str, &str, &str)] = files![
     "/console/drawing.js" = "drawing.js", JS;
     "/console/events.js" = "events.js", JS;
     "/console/markdown.js" = "markdown.js", JS;
+    "/console/model.js" = "model.js", JS;
     "/console/nodes.js" = "nodes.js", JS;
     "/console/notices.js" = "notices.js", JS;
     "/console/threads.js" = "threads.js", JS;

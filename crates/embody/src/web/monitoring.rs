@@ -47,7 +47,8 @@ pub(super) async fn status(
     caller: ApiCaller,
 ) -> Result<Json<Value>, ApiError> {
     let user = caller.require_operator()?;
-    let config = &web.prompts.settings().config;
+    let settings = web.prompts.settings();
+    let config = &settings.config;
     let url = web.store.url().to_string();
     let status = status::read(&web.store, (user, web.scope.user()), config, url).await;
     let mut status =

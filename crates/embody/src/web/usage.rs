@@ -37,7 +37,8 @@ pub(super) async fn usage(
         until: params.until.as_deref(),
         user: Some(user.to_owned()).filter(|user| user != web.scope.user()),
     };
-    let config = &web.prompts.settings().config;
+    let settings = web.prompts.settings();
+    let config = &settings.config;
     let report = usage_report(&web.store, config, &web.prompts.owner_zone(), query).await;
     let report = report.map_err(|failure| {
         // A wrong value is the caller's mistake; anything else is the store's.

@@ -34,6 +34,7 @@ mod own_tools;
 mod peers;
 mod pins;
 mod public_servers;
+mod reload;
 mod remote;
 mod replicas;
 mod sdk;

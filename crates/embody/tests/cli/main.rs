@@ -20,6 +20,7 @@ mod json;
 mod layouts;
 mod legacy;
 mod memories;
+mod models;
 mod notices;
 mod notify;
 mod operator;

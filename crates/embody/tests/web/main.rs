@@ -11,6 +11,7 @@
 mod access;
 mod chat;
 mod limits;
+mod model;
 mod notices;
 mod openai;
 mod page;

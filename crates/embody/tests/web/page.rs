@@ -32,6 +32,17 @@ fn notices_and_the_guided_tour_are_shown_in_a_browser() {
 }
 
 #[test]
+fn a_model_is_set_in_a_browser() {
+    passes("model");
+}
+
+/// A new user from an empty home: model form, server, approval, rule, memory, schedule, usage, backup, PostgreSQL and back.
+#[test]
+fn the_whole_first_hour_works_in_a_browser_and_a_terminal() {
+    passes("first_hour");
+}
+
+#[test]
 fn no_text_makes_the_page_slow() {
     passes("markdown");
 }
@@ -43,7 +54,10 @@ fn no_test_of_the_page_is_forgotten() {
         names.filter_map(|name| Some(name.to_string_lossy().strip_suffix(".test.mjs")?.to_owned())).collect();
     assert_eq!(
         found,
-        BTreeSet::from(["page", "signin", "calls", "drawn", "notices", "markdown"].map(str::to_owned))
+        BTreeSet::from(
+            ["page", "signin", "calls", "drawn", "notices", "markdown", "model", "first_hour"]
+                .map(str::to_owned)
+        )
     );
 }
 

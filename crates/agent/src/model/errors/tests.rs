@@ -7,7 +7,7 @@ fn judged(status: u16, body: &str) -> ModelError {
         endpoint: "http://h/v1".to_owned(),
         model: "m".to_owned(),
         key: Some(Secret::new("sk-verysecret")),
-        key_variable: "MY_KEY".to_owned(),
+        key_source: KeySource::Variable("MY_KEY".to_owned()),
     };
     context.classify(&ErrorResponse { status, retry_after: None, body: body.to_owned() })
 }

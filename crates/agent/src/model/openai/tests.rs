@@ -10,7 +10,7 @@ use super::super::chat::{ChatMessage, ChatRequest, ChatResponse, StopReason, Too
 use super::super::errors::{ErrorContext, ModelError};
 use super::super::names::Names;
 use super::super::response_builder::ResponseBuilder;
-use super::super::settings::{ModelSettings, ModelTimes, Provider};
+use super::super::settings::{KeySource, ModelSettings, ModelTimes, Provider};
 use super::cut;
 use super::{body, fold};
 use crate::event::TurnEvent;
@@ -20,7 +20,7 @@ fn folded(stream: &str) -> Result<(ChatResponse, Vec<TurnEvent>), ModelError> {
         endpoint: "http://h".to_owned(),
         model: "m".to_owned(),
         key: None,
-        key_variable: "KEY".to_owned(),
+        key_source: KeySource::Variable("KEY".to_owned()),
     };
     let mut events = VecDeque::new();
     Parser::new(1 << 20).push(stream.as_bytes(), &mut events).unwrap();
@@ -210,7 +210,7 @@ fn sent(url: &str, messages: &[ChatMessage]) -> Value {
         base_url: Url::parse(url).unwrap(),
         model: "m".to_owned(),
         api_key: None,
-        key_variable: "KEY".to_owned(),
+        key_source: KeySource::Variable("KEY".to_owned()),
         native_tools: true,
         max_output_tokens: 5,
         times: ModelTimes::default(),

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use embody_agent::event::TurnEvent;
 use embody_agent::model::{
-    ChatMessage, ChatModel, ChatRequest, ChatResponse, ModelError, ModelSettings, ModelTimes, Provider,
-    ToolSpec,
+    ChatMessage, ChatModel, ChatRequest, ChatResponse, KeySource, ModelError, ModelSettings, ModelTimes,
+    Provider, ToolSpec,
 };
 use embody_wire::{Proxies, Secret, Url};
 use serde_json::value::RawValue;
@@ -27,7 +27,7 @@ fn settings(provider: Provider, url: &str) -> ModelSettings {
         base_url: Url::parse(&base_url).unwrap(),
         model: "m-1".to_owned(),
         api_key: Some(Secret::new(KEY)),
-        key_variable: "MY_KEY".to_owned(),
+        key_source: KeySource::Variable("MY_KEY".to_owned()),
         native_tools: true,
         max_output_tokens: 1000,
         times: ModelTimes { retrying: Duration::from_secs(5), ..ModelTimes::default() },

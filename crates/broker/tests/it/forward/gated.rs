@@ -58,8 +58,8 @@ fn spec(allow: &[&str], deny: &[&str]) -> BodySpec {
 }
 
 async fn host(desk: &Server, spec: BodySpec, rules: Vec<Rule>) -> (Host, Store) {
-    let mut setup = setup(&Server::silent("mind"), &[(desk, spec)]).await;
-    setup.policy = Policy::new(rules);
+    let setup = setup(&Server::silent("mind"), &[(desk, spec)]).await;
+    setup.settings.edit(|settings| settings.policy = std::sync::Arc::new(Policy::new(rules)));
     let store = setup.store.clone();
     let host = Host::initialized(Broker::start(setup)).await;
     host.until("desk", "connected").await;

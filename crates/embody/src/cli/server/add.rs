@@ -1,7 +1,5 @@
 //! `embody server add` and `embody server remove`: change `embody.toml` in place. A file that would be wrong is not written.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,9 +10,9 @@ use serde_json::json;
 use super::test::{self, TestResult};
 use super::{Context, LimitArgs, find};
 use crate::cli::inputs;
-use crate::config::edit::{self, EditError, NewBody};
+use crate::config::edit::{self, ConfigFile, EditError, NewBody};
 use crate::config::mask::Address;
-use crate::config::{Config, FILE_NAME, validate};
+use crate::config::{Config, validate};
 use crate::error::{CliError, ErrorContext};
 use crate::output::{self, one_line};
 use crate::store;
@@ -89,15 +87,15 @@ pub(super) fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, CliErro
 
 /// Returns the configuration with the new entry, and the file that has it.
 fn add_entry(body: &NewBody, context: &Context) -> Result<(Config, String), CliError> {
-    let file = File::lock(context)?;
+    let file = ConfigFile::lock(context)?;
     let name = &body.name;
     // Another process may have added it since the configuration was loaded.
-    if file.config(&file.text, context)?.bodies.iter().any(|other| other.name == *name) {
+    if file.config(&file.text, inputs(&context.global)?)?.bodies.iter().any(|other| other.name == *name) {
         return Err(CliError::usage(format!("there is a server `{name}` already"))
             .hint(format!("take another name, or remove it first: `embody server remove {name}`")));
     }
     let changed = edit::add_body(&file.text, body).map_err(|error| file.error(&error))?;
-    Ok((file.write(&changed, context)?, file.shown()))
+    Ok((file.write(&changed, inputs(&context.global)?)?, file.shown()))
 }
 
 fn added_text(name: &str, results: &[TestResult], is_ok: bool) -> String {
@@ -118,13 +116,13 @@ fn added_text(name: &str, results: &[TestResult], is_ok: bool) -> String {
 pub(super) fn remove(args: &RemoveArgs, context: &Context) -> Result<ExitCode, CliError> {
     let name = &args.name;
     find(&context.config, name)?;
-    let file = File::lock(context)?;
+    let file = ConfigFile::lock(context)?;
     let changed = edit::remove_body(&file.text, name).map_err(|error| match error {
         EditError::Missing => CliError::usage(format!("the server `{name}` is not in {}", file.shown()))
             .hint("it is set by environment variables that begin with EMBODY_BODY__: unset them"),
         error => file.error(&error),
     })?;
-    file.write(&changed, context)?;
+    file.write(&changed, inputs(&context.global)?)?;
     let path = file.shown();
     drop(file);
     // The entry is removed already; `server list` shows only configured servers.
@@ -194,49 +192,4 @@ fn absolute(path: &Path) -> Result<String, CliError> {
     let shown = path.display().to_string();
     let path = std::path::absolute(path).usage_context(format!("`{shown}` is not a path"))?;
     path.into_os_string().into_string().map_err(|_| CliError::usage(format!("`{shown}` is not valid UTF-8")))
-}
-
-/// The configuration file, which may not exist yet. Locked against other changes until it is dropped.
-struct File {
-    path: PathBuf,
-    text: String,
-    _lock: fs::File,
-}
-
-impl File {
-    fn lock(context: &Context) -> Result<Self, CliError> {
-        let is_new = context.config.file.is_none();
-        let path = context.config.file.clone().unwrap_or_else(|| context.workspace.join(FILE_NAME));
-        let shown = path.display();
-        let lock = edit::lock(&path).context(format!("`{shown}` cannot be locked"))?;
-        let text = match fs::read_to_string(&path) {
-            Err(error) if is_new && error.kind() == ErrorKind::NotFound => String::new(),
-            read => read.context(format!("`{shown}` cannot be read"))?,
-        };
-        Ok(Self { path, text, _lock: lock })
-    }
-
-    fn shown(&self) -> String {
-        self.path.display().to_string()
-    }
-
-    fn error(&self, error: &EditError) -> CliError {
-        let failure = CliError::usage(format!("`{}` was not changed", self.shown())).caused_by(error);
-        match error {
-            EditError::Unsupported => failure.hint("change its `[[body]]` entries in an editor"),
-            EditError::Invalid(_) | EditError::Missing => failure.hint("run `embody config check`"),
-        }
-    }
-
-    /// The configuration with this text in the file.
-    fn config(&self, text: &str, context: &Context) -> Result<Config, CliError> {
-        Ok(Config::load_text(self.path.clone(), text.to_owned(), inputs(&context.global)?)?)
-    }
-
-    /// Writes the text if it is valid, and returns the configuration with it.
-    fn write(&self, text: &str, context: &Context) -> Result<Config, CliError> {
-        let config = self.config(text, context)?;
-        edit::replace(&self.path, text).context(format!("`{}` could not be changed", self.shown()))?;
-        Ok(config)
-    }
 }
