@@ -5,9 +5,9 @@ import { events } from "./events.js";
 /** @typedef {import("./events.js").Told} Told */
 /** @typedef {{ user: string, agent: string, may_chat: boolean, may_operate: boolean, is_owner: boolean, has_model: boolean, config?: string, lacks?: string, configuration?: { problem: string | null, needs_restart: string[] } | null, version: string }} Me */
 /** @typedef {{ id: string, title: string | null, channel: string, messages: number, changed_at: string, turn: { id: string, began: number } | null }} Thread */
-/** @typedef {{ seq: number, at: string, role: "user" | "assistant" | "tool", text?: string, calls?: { id: string, name: string, arguments: string }[], id?: string, name?: string, is_error?: boolean, decision?: string | null, approval?: string | null, settled?: string | null }} Message */
+/** @typedef {{ seq: number, at: string, role: "user" | "assistant" | "tool" | "failure", hint?: string | null, text?: string, calls?: { id: string, name: string, arguments: string }[], id?: string, name?: string, is_error?: boolean, decision?: string | null, approval?: string | null, settled?: string | null }} Message */
 /** @typedef {{ approval: string, channel: string, body: string, tool: string }} Waiting */
-/** @typedef {{ id: string, user: string, body: string, tool: string, class: string, reason: string, text: string | null, expires_at: string, flags: string[] }} Approval */
+/** @typedef {{ id: string, user: string, body: string, tool: string, class: string, reason: string, text: string | null, expires_at: string, flags: string[], rules_changed: boolean }} Approval */
 
 /** @typedef {{ server: string, base_url: string, models: string[] }} FoundServer */
 
@@ -47,9 +47,9 @@ export const logout = async () => { await post("/api/logout", {}); };
 export const threads = async () => (await ask("/api/threads")).json();
 /** @param {string} id @param {number} [before] @returns {Promise<{ thread: Thread, messages: Message[], has_earlier: boolean }>} */
 export const thread = async (id, before) => (await ask(`/api/threads/${encodeURIComponent(id)}${before ? `?before=${before}` : ""}`)).json();
-/** @returns {Promise<Approval[]>} */
-export const approvals = async () => (await (await ask("/api/approvals")).json()).approvals;
-/** @param {string} id @param {"approve" | "deny"} decision */
+/** @returns {Promise<{ approvals: Approval[], denied: Approval[] }>} those that wait, and those whose denial stands */
+export const approvals = async () => (await ask("/api/approvals")).json();
+/** @param {string} id @param {"approve" | "deny" | "ask_again"} decision */
 export const decide = async (id, decision) => { await post("/api/approvals", { id, decision }); };
 /** @returns {Promise<{ model: string | null, found: FoundServer[] }>} */
 export const model = async () => (await ask("/api/model?discover=1")).json();
@@ -73,13 +73,14 @@ export const answerTour = async (tour, approve) => { await post("/api/tour/answe
 export const LAST = new Set(["done", "failed", "cancelled"]);
 
 /**
- * Says something; what happens comes back. A stream that breaks is taken up again where it was.
- * @param {{ thread: string | null, text: string }} said
+ * Says something, or tries the last turn of a thread again; what happens comes back. A stream that breaks is taken up again
+ * where it was.
+ * @param {{ thread: string | null, text: string } | { thread: string, retry: true }} said
  * @param {AbortSignal} signal
  * @returns {AsyncGenerator<Told>}
  */
 export async function* say(said, signal) {
-  const body = said.thread ? said : { text: said.text };
+  const body = said.thread || "retry" in said ? said : { text: said.text };
   let turn = "";
   let last = "0";
   try {

@@ -20,7 +20,8 @@ sizes.observe(byId("approvals"));
 
 /** Looks at what waits, and shows it. @param {string} user who looks @returns {Promise<number>} how many there are */
 export async function showApprovals(user) {
-  const waiting = await api.approvals();
+  const { approvals: waiting, denied } = await api.approvals();
+  showDenied(denied, user);
   const ids = new Set(waiting.map((approval) => approval.id));
   for (const [id, card] of shown) {
     if (!ids.has(id)) { card.remove(); sizes.unobserve(card); shown.delete(id); rest(); }
@@ -43,7 +44,39 @@ export function forgetApprovals() {
   for (const card of shown.values()) sizes.unobserve(card);
   shown.clear();
   count();
+  showDenied([], "");
 }
+
+/** What was denied is refused without a question until its time is over, or somebody takes that back. @param {Approval[]} denied @param {string} user */
+function showDenied(denied, user) {
+  const list = byId("denied");
+  const ids = denied.map(({ id }) => id).join();
+  list.hidden = denied.length === 0;
+  // A button that somebody is about to click stays where it is.
+  if (list.dataset.ids === ids) return;
+  list.dataset.ids = ids;
+  list.replaceChildren(...denied.map((approval) => deniedLine(approval, user)));
+}
+
+/** @param {Approval} approval @param {string} user */
+function deniedLine({ id, body, tool, expires_at }, user) {
+  const error = node("span", { class: "error", role: "alert" });
+  const again = /** @type {HTMLButtonElement} */ (node("button", { type: "button", class: "quiet" }, "Ask me again"));
+  again.addEventListener("click", async () => {
+    again.disabled = true;
+    try {
+      await api.decide(id, "ask_again");
+      await showApprovals(user);
+    } catch (problem) {
+      error.replaceChildren(...prose(/** @type {api.Refusal} */ (problem).message));
+      again.disabled = false;
+    }
+  });
+  return node("li", null, node("code", null, `${body}/${tool}`), ` was denied; the same call is refused until ${hour(expires_at)}. `, again, error);
+}
+
+/** @param {string} at */
+const hour = (at) => new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
 
 function count() {
   const count = shown.size;
@@ -70,8 +103,9 @@ function card(approval, user) {
   error.hidden = true;
   const yes = /** @type {HTMLButtonElement} */ (node("button", { type: "button", class: "primary" }, "Approve once"));
   const no = /** @type {HTMLButtonElement} */ (node("button", { type: "button" }, "Deny"));
-  // What cannot be shown whole cannot be approved.
-  yes.disabled = approval.text === null;
+  // What cannot be shown whole cannot be approved, and an approval under old rules does not count.
+  const cannot = approval.text === null || approval.rules_changed;
+  yes.disabled = cannot;
   const answer = async (/** @type {"approve" | "deny"} */ decision) => {
     if (performance.now() < restsUntil) return;
     yes.disabled = no.disabled = true;
@@ -82,19 +116,19 @@ function card(approval, user) {
       const refusal = /** @type {api.Refusal} */ (problem);
       error.replaceChildren(...prose([refusal.message, refusal.hint].filter(Boolean).join(" — ")));
       error.hidden = false;
-      yes.disabled = approval.text === null;
+      yes.disabled = cannot;
       no.disabled = false;
     }
   };
   yes.addEventListener("click", () => answer("approve"));
   no.addEventListener("click", () => answer("deny"));
-  const until = new Date(approval.expires_at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
   const said = parts(approval.text ?? "");
   const title = said?.get(WHAT) ?? `Approve this call? ${approval.body} / ${approval.tool}`;
   return node("article", { class: "approval", "data-id": approval.id, "aria-label": `${approval.tool} waits for approval` },
     node("h2", null, title),
+    approval.rules_changed ? node("p", { class: "error" }, "Asked under rules that have changed since; approve the new question instead.") : null,
     ...scrolled(...(said ? facts(said, approval.user === user) : [node("pre", { class: "exact" }, whole(approval))])),
-    node("div", { class: "row" }, yes, no, node("span", { class: "until" }, `until ${until}`)),
+    node("div", { class: "row" }, yes, no, node("span", { class: "until" }, `until ${hour(approval.expires_at)}`)),
     error);
 }
 

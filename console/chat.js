@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { Drawing, drawn, isStale, mine, settle, stick } from "./drawing.js";
-import { byId } from "./nodes.js";
+import { byId, node } from "./nodes.js";
 
 /** @typedef {import("./api.js").Thread} Thread */
 /** @typedef {import("./api.js").Waiting} Waiting */
@@ -34,6 +34,8 @@ export class Chat {
     /** @type {Set<string>} the approvals of those that waited before the turn in view began. */
     this.others = new Set();
     this.settled = 0;
+    /** @type {HTMLElement | null} tries the last turn again. */
+    this.again = null;
     this.stops = new AbortController();
     byId("earlier").addEventListener("click", () => this.earlier());
   }
@@ -51,6 +53,7 @@ export class Chat {
 
   /** The turn goes on without us. */
   leave() {
+    this.offerRetry(false);
     this.stops.abort();
     this.stops = new AbortController();
     this.closing = false;
@@ -73,6 +76,7 @@ export class Chat {
     const began = thread.turn?.began ?? Infinity;
     const said = messages.filter((message) => message.seq <= began);
     byId("messages").replaceChildren(...drawn(said, { last: thread.channel === "web" && !thread.turn }));
+    this.offerRetry(thread.channel === "web" && !thread.turn && messages.at(-1)?.role === "failure");
     stick();
     if (thread.turn) {
       this.others = new Set();
@@ -118,6 +122,7 @@ export class Chat {
   /** @param {string} text @returns {Promise<boolean>} whether it was taken */
   async say(text) {
     stick(true);
+    this.offerRetry(false);
     const row = mine(text);
     byId("messages").append(row);
     byId("empty").hidden = true;
@@ -126,6 +131,24 @@ export class Chat {
     const taken = await this.hear(api.say({ thread: this.thread, text }, this.stops.signal));
     if (!taken) row.remove();
     return taken;
+  }
+
+  /** Whether the last turn failed, and can be tried again. @param {boolean | undefined} can */
+  offerRetry(can) {
+    this.again?.remove();
+    this.again = null;
+    if (!can) return;
+    const button = this.again = node("button", { type: "button", class: "again" }, "Retry");
+    button.addEventListener("click", () => this.retry());
+    byId("messages").lastElementChild?.append(button);
+  }
+
+  async retry() {
+    if (!this.thread || this.turn) return;
+    this.offerRetry(false);
+    this.running("…");
+    this.others = new Set(this.waiting.map(({ approval }) => approval));
+    await this.hear(api.say({ thread: this.thread, retry: true }, this.stops.signal));
   }
 
   async stop() {
@@ -174,6 +197,7 @@ export class Chat {
       if (known && known.thread.id === this.thread) {
         this.seen = known.thread.messages;
         drawing.fill(known.messages.filter(({ seq }) => seq >= from));
+        this.offerRetry(ended === "failed" && known.messages.at(-1)?.role === "failure");
       }
     }
     this.hooks.changed();
@@ -186,7 +210,10 @@ export class Chat {
       case "text": return drawing.text(data.delta);
       case "tool": return drawing.tool(data.id, data.name);
       case "tool_done": this.hooks.changed(); return drawing.toolDone(data);
-      case "waiting": return drawing.aside(`The request to the model is retried in ${Math.ceil(data.after_ms / 1000)} s: ${data.reason}`);
+      case "waiting": {
+        const count = data.most === null ? data.retry : `${data.retry} of ${data.most}`;
+        return drawing.retrying(`The model does not answer; retry ${count} in ${Math.ceil(data.after_ms / 1000)} s: ${data.reason}`);
+      }
       case "starting": return drawing.aside(`Waiting for ${data.servers.join(", ")} to start.`);
       case "missing": {
         const names = data.servers.map((/** @type {{name: string, reason: string | null}} */ one) =>

@@ -19,6 +19,7 @@ export function mayDecide(may) {
 }
 
 const whose = () => (decides ? "your" : "the owner's");
+const deniedBy = () => `was denied by ${decides ? "you" : "the owner"}`;
 const waits = () => `waits for ${whose()} approval`;
 
 /**
@@ -26,14 +27,18 @@ const waits = () => `waits for ${whose()} approval`;
  * @param {Result} result
  * @returns {[string, string, string]}
  */
-function outcome({ is_error, decision, settled }) {
-  switch (decision === "pending" || decision === "held" ? settled ?? decision : decision) {
+function outcome({ is_error, decision, settled, approval }) {
+  // Of a call that waited, what became of its approval counts.
+  const state = settled ?? (decision === "timeout" && approval ? "expired" : decision);
+  switch (state) {
     case "pending": return ["held", "‖", waits()];
     case "held": return ["held", "‖", `is held until ${decides ? "you have" : "the owner has"} looked at the changed tool`];
     case "approved": case "used": return ["held", "‖", "waited, and was approved"];
     case "unknown": return ["held", "‖", `waited for ${whose()} approval; how that ended is not known here any more`];
-    case "deny": case "denied": return ["denied", "⊘", "was denied"];
-    case "expired": return ["denied", "⊘", "was not decided in time, which counts as denied"];
+    case "denied": return ["denied", "⊘", deniedBy()];
+    case "deny": return ["denied", "⊘", approval ? deniedBy() : "was denied"];
+    case "expired": return ["denied", "⊘", "expired without an answer"];
+    case "unused": return ["denied", "⊘", "was approved, but not made in time"];
     case "bounce": return ["held", "↻", "has to be made again"];
     case "timeout": return ["failed", "✕", "took too long"];
     case "blocked": return ["failed", "✕", "is blocked"];
@@ -52,6 +57,8 @@ export class Drawing {
     this.drawn = 0;
     /** @type {number | undefined} */
     this.timer = undefined;
+    /** @type {HTMLElement | null} the line that counts the retries of a request */
+    this.retries = null;
     this.thinking = node("div", { class: "thinking", role: "status", "aria-label": "The agent is thinking" });
     this.element.append(this.thinking);
   }
@@ -62,8 +69,21 @@ export class Drawing {
     else this.element.append(made);
   }
 
+  /** One line, which the next one replaces. @param {string} text */
+  retrying(text) {
+    if (!this.retries) this.put(this.retries = node("p", { class: "aside retries", role: "status" }));
+    this.retries.textContent = text;
+    stick();
+  }
+
+  answers() {
+    this.retries?.remove();
+    this.retries = null;
+  }
+
   /** @param {string} delta */
   text(delta) {
+    this.answers();
     if (!this.words) {
       this.words = { element: node("div", { class: "words" }), text: "" };
       this.put(this.words.element);
@@ -84,6 +104,7 @@ export class Drawing {
 
   /** @param {string} id @param {string} name @param {string} [args] */
   tool(id, name, args) {
+    this.answers();
     this.draw();
     this.words = null;
     const line = node("div", { class: "tool", "data-state": "running" },
@@ -166,6 +187,7 @@ export class Drawing {
   }
 
   end() {
+    this.answers();
     this.draw();
     this.thinking.remove();
     for (const line of [...this.tools.values()].flat()) {
@@ -273,6 +295,16 @@ export function drawn(messages, { last }) {
     if (asked) rows.push(node("li", null, node("p", { class: "aside unanswered" }, "Not answered.")));
   };
   for (const message of messages) {
+    if (message.role === "failure") {
+      asked = false;
+      if (!drawing) rows.push((drawing = new Drawing()).element);
+      // What was tried again since is no longer a problem.
+      if (last && message === messages.at(-1)) drawing.failed(message.text ?? "", message.hint);
+      else drawing.aside(`Failed: ${message.text}`);
+      drawing.end();
+      drawing = null;
+      continue;
+    }
     if (message.role === "user") {
       drawing?.end();
       drawing = null;

@@ -1,6 +1,8 @@
 // Calls in a conversation, and those that wait for somebody's word, in a real browser.
 
 import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { ASKS, last, open, rule, say } from "./house.mjs";
 
@@ -31,9 +33,49 @@ test("a call that waits is drawn as such, and so is what became of it", async ()
   for (const again of [false, true]) {
     if (again) await page.reload();
     await call(page).and(page.locator("[data-state=denied]")).waitFor();
-    assert.match(await call(page).innerText(), /send_message\s+was denied/);
+    assert.match(await call(page).innerText(), /send_message\s+was denied by you/);
   }
   await page.getByText("You denied send_message.").waitFor();
+  assert.deepEqual(house.problems, []);
+});
+
+// spec: N-10
+test("a denial is taken back, and the same call asks again", async () => {
+  const house = await open(TELLS, ASKS);
+  const page = await house.page();
+  await say(page, "tell bob");
+  await page.locator(".approval").getByRole("button", { name: "Deny" }).click();
+  await page.getByText("I tried.").waitFor();
+  assert.match(await page.locator("#denied li").innerText(), /^embody\/send_message was denied; the same call is refused until/);
+  // Another call like it is refused without a question.
+  await say(page, "tell bob once more");
+  await page.getByText("I tried.").nth(1).waitFor();
+  assert.equal(await page.locator(".approval").count(), 0);
+  await page.locator("#denied").getByRole("button", { name: "Ask me again" }).click();
+  await page.locator("#denied").waitFor({ state: "hidden" });
+  await say(page, "tell bob at last");
+  await page.locator(".approval").getByRole("button", { name: "Approve once" }).click();
+  await last(page).locator(".tool[data-state=done]").waitFor();
+  assert.deepEqual(house.problems, []);
+});
+
+// spec: N-10
+test("a question under rules that have changed says so and cannot be approved", async () => {
+  const house = await open(TELLS, SHORT);
+  const before = await house.page();
+  await say(before, "tell bob");
+  await before.locator(".approval").getByRole("button", { name: "Approve once", disabled: false }).waitFor();
+  await before.close();
+  await house.down();
+  const file = join(house.folder, "embody.toml");
+  writeFileSync(file, readFileSync(file, "utf8").replace("ask_wait_s = 1", "ask_wait_s = 2"));
+  await house.up();
+  const page = await house.page();
+  const card = page.locator(".approval");
+  await card.getByText("Asked under rules that have changed since; approve the new question instead.").waitFor();
+  assert.equal(await card.getByRole("button", { name: "Approve once" }).isDisabled(), true);
+  await card.getByRole("button", { name: "Deny" }).click();
+  await card.waitFor({ state: "detached" });
   assert.deepEqual(house.problems, []);
 });
 
@@ -161,7 +203,7 @@ test("a call whose time is over does not wait in the page any more", async () =>
   await page.getByText("I tried.").waitFor();
   assert.match(await call(page).innerText(), /waits for your approval/);
   await page.locator("details.call summary").click();
-  await call(page).getByText("was not decided in time").waitFor();
+  await call(page).getByText("expired without an answer").waitFor();
   assert.equal(await page.locator("details.call[open]").count(), 1, "nothing else is drawn anew");
   assert.deepEqual(house.problems, []);
 });

@@ -16,21 +16,22 @@ test("nobody seems to think any more when a reply is stopped", async () => {
   assert.deepEqual(house.problems, []);
 });
 
-test("what was not answered is called so, also after a reload", async () => {
+test("why a turn failed is shown, also after a reload", async () => {
   const house = await open([rule("again", { text: "Here I am." }), rule("fail", { status: 401, text: "no such `key`" })]);
   const page = await house.page();
   await say(page, "fail, please");
   await page.locator(".note.bad").waitFor();
   assert.equal(await page.locator(".thinking").count(), 0);
   assert.doesNotMatch(await page.locator(".note.bad").innerText(), /`/);
+  const problem = await page.locator(".note.bad strong").innerText();
   await page.reload();
-  await page.getByText("Not answered.").waitFor();
+  assert.equal(await page.locator(".note.bad strong").innerText(), problem, "the reason is kept");
   await say(page, "and again");
   await page.getByText("Here I am.").waitFor();
   await page.reload();
   await page.getByText("Here I am.").waitFor();
   const rows = await page.locator("#messages > li").allInnerTexts();
-  assert.deepEqual(rows.map((row) => row.trim()), ["fail, please", "Not answered.", "and again", "Here I am."]);
+  assert.deepEqual(rows.map((row) => row.trim().slice(0, 8)), ["fail, pl", "Failed: ", "and agai", "Here I a"]);
   assert.deepEqual(house.problems, []);
 });
 
@@ -68,5 +69,35 @@ test("tables keep their words whole, bullets are bullets, and tasks have boxes",
   const tasks = (await words.locator("li.task").allTextContents()).map((line) => line.trim().replace(/\s/gu, " "));
   assert.deepEqual(tasks, ["open", "done", "odd break"]);
   assert.equal(await words.locator("a").innerText(), "link");
+  assert.deepEqual(house.problems, []);
+});
+
+test("retries are counted in one line, and a turn that failed is tried again", async () => {
+  const down = { when: { user: "hello" }, reply: { status: 503, retry_after: 0, text: "overloaded" }, times: 8 };
+  const house = await open([down, rule("hello", { text: "Here I am." })]);
+  const page = await house.page();
+  await page.evaluate(() => {
+    const seen = /** @type {any} */ (window).seen = [];
+    new MutationObserver(() => {
+      const lines = [...document.querySelectorAll(".retries")].map((line) => line.textContent ?? "");
+      if (lines.length && lines.join("|") !== seen.at(-1)) seen.push(lines.join("|"));
+    }).observe(document.body, { subtree: true, childList: true, characterData: true });
+  });
+  await say(page, "hello");
+  await page.locator(".note.bad").waitFor();
+  const counted = await page.evaluate(() => /** @type {any} */ (window).seen);
+  const numbers = counted.map((/** @type {string} */ line) => /^The model does not answer; retry (\d) of 7 in \d+ s: [^|]+$/.exec(line)?.[1]);
+  assert.deepEqual(numbers, ["1", "2", "3", "4", "5", "6", "7"], counted.join("\n"));
+  assert.equal(await page.locator(".retries").count(), 0);
+  const problem = await page.locator(".note.bad").innerText();
+  await page.reload();
+  assert.equal(await page.locator(".note.bad").innerText(), problem);
+  await page.getByRole("button", { name: "Retry" }).click();
+  await page.getByText("Here I am.").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Retry" }).count(), 0);
+  await page.reload();
+  await page.getByText("Here I am.").waitFor();
+  assert.equal(await page.locator("#messages .mine").count(), 1, "the message was not sent again");
+  assert.equal(await page.locator(".note.bad").count(), 0);
   assert.deepEqual(house.problems, []);
 });

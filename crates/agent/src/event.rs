@@ -40,6 +40,10 @@ pub enum TurnEvent {
     /// The model request is retried after a delay.
     Waiting {
         after: Duration,
+        /// The number of this retry, from 1 on.
+        retry: u32,
+        /// How many there can be; `None` if only the time limits them.
+        most: Option<u32>,
         /// The error that caused the retry.
         reason: String,
     },
@@ -78,6 +82,13 @@ impl SseEvent {
 }
 
 impl TurnEvent {
+    /// The line that counts the retries; a later one replaces it.
+    pub fn retry_line(&self) -> Option<String> {
+        let Self::Waiting { retry, most, .. } = self else { return None };
+        let most = most.map(|most| format!(" of {most}")).unwrap_or_default();
+        Some(format!("The model does not answer; retry {retry}{most}"))
+    }
+
     pub fn to_sse(&self, id: u64) -> SseEvent {
         match self {
             Self::Started { turn, thread } => {
@@ -99,9 +110,10 @@ impl TurnEvent {
                     &json!({ "servers": servers.iter().map(server).collect::<Vec<_>>() }),
                 )
             }
-            Self::Waiting { after, reason } => {
+            Self::Waiting { after, retry, most, reason } => {
                 let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-                SseEvent::new(id, "waiting", &json!({"after_ms": after_ms, "reason": reason}))
+                let data = json!({"after_ms": after_ms, "retry": retry, "most": most, "reason": reason});
+                SseEvent::new(id, "waiting", &data)
             }
         }
     }

@@ -7,6 +7,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `body` | configuration, callers, `whoami` |
+//! | `check` | finds out before a call whether it is certain to fail |
 //! | `tools` | the tools by name, with descriptions and classes |
 //! | `messages` | reads conversations |
 //! | `notify` | stores notices to the user |
@@ -17,6 +18,7 @@
 //! | [`server`] | all of it as an MCP server |
 
 mod body;
+mod check;
 mod error;
 mod messages;
 mod notify;

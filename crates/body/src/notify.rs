@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::outgoing::{Chat, TELEGRAM, check};
+use crate::outgoing::{Chat, TELEGRAM, check_text};
 use crate::{Body, Caller, Result, Tool};
 
 /// How many conversations are searched for a private one, newest first.
@@ -67,7 +67,7 @@ pub struct StoredNotice {
 impl Body {
     /// Stores a notice to the user, and queues it as a message on the channel that they last used.
     pub async fn notify_user(&self, caller: &Caller, args: NotifyUser) -> Result<StoredNotice> {
-        check(Tool::NotifyUser, &args.text)?;
+        check_text(Tool::NotifyUser, &args.text)?;
         let scope = &caller.scope;
         let origin = self.origin(caller).await?;
         let urgency = args.urgency.unwrap_or_default().name().to_owned();

@@ -38,12 +38,7 @@ pub struct QueuedMessage {
 
 impl Body {
     pub async fn send_message(&self, caller: &Caller, args: SendMessage) -> Result<QueuedMessage> {
-        if !self.config.channels.contains(&args.channel) {
-            let channels = self.config.channels.clone();
-            return Err(Error::Channel { channel: excerpt(&args.channel), channels });
-        }
-        check_recipient(&args.channel, &args.to)?;
-        check(Tool::SendMessage, &args.text)?;
+        self.check_message(&args)?;
         let new = NewOutgoing {
             scope: caller.scope.clone(),
             channel: args.channel,
@@ -55,6 +50,15 @@ impl Body {
         };
         let Outgoing { id, channel, .. } = self.store.outgoing().enqueue(new).await?;
         Ok(QueuedMessage { id, channel, state: "waiting".to_owned() })
+    }
+
+    pub(crate) fn check_message(&self, args: &SendMessage) -> Result<()> {
+        if !self.config.channels.contains(&args.channel) {
+            let channels = self.config.channels.clone();
+            return Err(Error::Channel { channel: excerpt(&args.channel), channels });
+        }
+        check_recipient(&args.channel, &args.to)?;
+        check_text(Tool::SendMessage, &args.text)
     }
 }
 
@@ -71,7 +75,7 @@ fn check_recipient(channel: &str, to: &str) -> Result<()> {
     Err(Error::arguments(Tool::SendMessage, format!("`to` is `{}`; {problem}", excerpt(to))))
 }
 
-pub(crate) fn check(tool: Tool, text: &str) -> Result<()> {
+pub(crate) fn check_text(tool: Tool, text: &str) -> Result<()> {
     if text.trim().is_empty() {
         return Err(Error::arguments(tool, "`text` is empty"));
     }

@@ -54,28 +54,15 @@ pub struct ScheduledRun {
     pub reason: Option<String>,
 }
 
+pub(crate) struct ScheduleTime {
+    cron: String,
+    timezone: String,
+    next_at: i64,
+}
+
 impl Body {
     pub async fn schedule_run(&self, caller: &Caller, args: ScheduleRun) -> Result<ScheduledRun> {
-        // The run has the rights of a private conversation.
-        caller.require_private(Tool::ScheduleRun)?;
-        let refused = |problem: String| Error::arguments(Tool::ScheduleRun, problem);
-        if args.text.trim().is_empty() || args.text.len() > MAX_TEXT_BYTES {
-            return Err(refused(format!("`text` must have 1 to {MAX_TEXT_BYTES} bytes")));
-        }
-        let timezone = match &args.timezone {
-            Some(named) => named.clone(),
-            None => (self.config.zone)(&caller.scope).map_err(refused)?,
-        };
-        let cron = match (&args.cron, &args.at) {
-            (Some(cron), None) => cron.trim().to_owned(),
-            (None, Some(at)) => format!("@once {}", parse_time(at, &timezone).map_err(refused)?),
-            _ => return Err(refused("give either `cron` or `at`".to_owned())),
-        };
-        let next_at = (self.config.due)(&cron, &timezone, (self.config.clock)()).map_err(refused)?;
-        let Some(next_at) = next_at else {
-            let given = args.at.as_deref().unwrap_or(&cron);
-            return Err(refused(format!("`{given}` is in the past, or never occurs")));
-        };
+        let ScheduleTime { cron, timezone, next_at } = self.schedule_time(caller, &args)?;
         let now = (self.config.clock)();
         let (scope, writer) = (&caller.scope, caller.scope.writer());
         let is_exposed = self.store.untrusted_reads().has_recent(scope, &writer, now).await?;
@@ -105,6 +92,31 @@ impl Body {
             }),
             AddScheduleOutcome::Full => Err(Error::Full),
         }
+    }
+
+    /// When the run is due; fails if it cannot be scheduled.
+    pub(crate) fn schedule_time(&self, caller: &Caller, args: &ScheduleRun) -> Result<ScheduleTime> {
+        // The run has the rights of a private conversation.
+        caller.require_private(Tool::ScheduleRun)?;
+        let refused = |problem: String| Error::arguments(Tool::ScheduleRun, problem);
+        if args.text.trim().is_empty() || args.text.len() > MAX_TEXT_BYTES {
+            return Err(refused(format!("`text` must have 1 to {MAX_TEXT_BYTES} bytes")));
+        }
+        let timezone = match &args.timezone {
+            Some(named) => named.clone(),
+            None => (self.config.zone)(&caller.scope).map_err(refused)?,
+        };
+        let cron = match (&args.cron, &args.at) {
+            (Some(cron), None) => cron.trim().to_owned(),
+            (None, Some(at)) => format!("@once {}", parse_time(at, &timezone).map_err(refused)?),
+            _ => return Err(refused("give either `cron` or `at`".to_owned())),
+        };
+        let next_at = (self.config.due)(&cron, &timezone, (self.config.clock)()).map_err(refused)?;
+        let Some(next_at) = next_at else {
+            let given = args.at.as_deref().unwrap_or(&cron);
+            return Err(refused(format!("`{given}` is in the past, or never occurs")));
+        };
+        Ok(ScheduleTime { cron, timezone, next_at })
     }
 
     /// The check that memories pass too; a text that cannot be checked gives orders.

@@ -90,7 +90,9 @@ impl ServerHandler for BodyHandler {
             context.principal().clone();
         let is_approved = is_broker && context.meta(APPROVED).is_some();
         match request {
-            ClientRequest::Tools { cursor } => tool_page(cursor),
+            ClientRequest::Tools { cursor } => {
+                single_page(cursor, "tools", json!(tools(&self.body.config.channels)))
+            }
             ClientRequest::Tool(call) => {
                 let caller = Caller { scope, channel, thread, shared_conversation, is_approved };
                 call_tool(&self.body, &caller, call).await
@@ -98,22 +100,27 @@ impl ServerHandler for BodyHandler {
             _ => Err(RequestError::MethodNotFound),
         }
     }
+
+    async fn check(&self, principal: &Principal, call: CallToolParams) -> Option<String> {
+        let Principal { scope, channel, thread, shared_conversation, .. } = principal.clone();
+        let caller = Caller { scope, channel, thread, shared_conversation, is_approved: false };
+        let tool = Tool::from_name(&call.name)?;
+        let checked = self.body.check(&caller, tool, &Value::Object(call.arguments)).await;
+        checked.err().map(|error| error_text(&error))
+    }
+}
+
+/// The tools that can work with these channels to other people.
+#[must_use]
+pub fn tools(channels: &[String]) -> Vec<Definition> {
+    static TOOLS: LazyLock<Vec<(Tool, Definition)>> =
+        LazyLock::new(|| Tool::ALL.into_iter().map(|tool| (tool, definition(tool))).collect());
+    let can_work = |tool: Tool| tool != Tool::SendMessage || !channels.is_empty();
+    TOOLS.iter().filter(|(tool, _)| can_work(*tool)).map(|(_, definition)| definition.clone()).collect()
 }
 
 #[must_use]
-pub fn tools() -> Vec<Definition> {
-    static TOOLS: LazyLock<Vec<Definition>> =
-        LazyLock::new(|| Tool::ALL.into_iter().map(definition).collect());
-    TOOLS.clone()
-}
-
-fn tool_page(cursor: Option<String>) -> Result<Map<String, Value>, RequestError> {
-    // Every session of a broker requests it.
-    static PAGE: LazyLock<Value> = LazyLock::new(|| json!(tools()));
-    single_page(cursor, "tools", PAGE.clone())
-}
-
-fn definition(tool: Tool) -> Definition {
+pub fn definition(tool: Tool) -> Definition {
     let (input_schema, output_schema) = match tool {
         Tool::Whoami => (input_schema::<Whoami>(), Some(output_schema::<Identity>())),
         Tool::ReadMessages => (input_schema::<ReadMessages>(), Some(output_schema::<Messages>())),
@@ -185,10 +192,12 @@ fn result(done: &impl Serialize) -> ToolResult {
 }
 
 fn error_result(error: &Error) -> ToolResult {
-    let mut text = error.to_string();
-    if let Some(advice) = error.advice() {
-        text.push_str("; ");
-        text.push_str(advice);
+    ToolResult::error(error_text(error))
+}
+
+fn error_text(error: &Error) -> String {
+    match error.advice() {
+        Some(advice) => format!("{error}; {advice}"),
+        None => error.to_string(),
     }
-    ToolResult::error(text)
 }

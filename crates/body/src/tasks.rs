@@ -166,7 +166,7 @@ impl Body {
     }
 
     pub async fn create_task(&self, caller: &Caller, args: CreateTask) -> Result<TaskEntry> {
-        let title = title(Tool::CreateTask, &args.title)?;
+        let title = check_title(Tool::CreateTask, &args.title)?;
         let steps = args.steps.unwrap_or_default().into_iter();
         let content = TaskContent {
             agent: caller.scope.agent().to_owned(),
@@ -182,9 +182,8 @@ impl Body {
     pub async fn update_task(&self, caller: &Caller, args: UpdateTask) -> Result<TaskEntry> {
         caller.require_private(Tool::UpdateTask)?;
         let (user, number) = (caller.scope.user(), number(&args.id)?);
-        let title = args.title.as_deref().map(|text| title(Tool::UpdateTask, text)).transpose()?;
-        let none = || Error::NoTask { id: args.id.clone() };
-        let mut task = self.store.tasks().get(user, number).await?.ok_or_else(none)?;
+        let title = args.title.as_deref().map(|text| check_title(Tool::UpdateTask, text)).transpose()?;
+        let mut task = self.task(caller, &args.id).await?;
         let trust = self.trust_of(caller).await?;
         for _ in 0..MAX_ATTEMPTS {
             if args.expected_version.is_some_and(|version| version != task.version) {
@@ -212,6 +211,11 @@ impl Body {
         Err(Error::Stale { id: args.id, version: task.version })
     }
 
+    pub(crate) async fn task(&self, caller: &Caller, id: &str) -> Result<Task> {
+        let found = self.store.tasks().get(caller.scope.user(), number(id)?).await?;
+        found.ok_or_else(|| Error::NoTask { id: id.to_owned() })
+    }
+
     async fn trust_of(&self, caller: &Caller) -> Result<&'static str> {
         let now = (self.config.clock)();
         let is_exposed =
@@ -232,7 +236,7 @@ impl Body {
     }
 }
 
-fn title(tool: Tool, text: &str) -> Result<String> {
+pub(crate) fn check_title(tool: Tool, text: &str) -> Result<String> {
     let title = text.trim();
     if title.is_empty() || title.contains(['\n', '\r']) {
         return Err(Error::arguments(tool, "`title` must be one non-empty line"));

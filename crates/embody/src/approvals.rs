@@ -12,17 +12,27 @@ use crate::config::Config;
 use crate::error::CliError;
 use crate::{broker_setup, time};
 
+/// What is said about an approval that was asked under another policy.
+pub(crate) const RULES_CHANGED: &str =
+    "asked under rules that have changed since; approve the new question instead";
+
+/// Whether an open approval was asked under another policy: it is void, and the same call asks again.
+pub(crate) fn have_rules_changed(approval: &Approval, config: &Config) -> bool {
+    matches!(approval.status, ApprovalStatus::Pending | ApprovalStatus::Approved)
+        && bound_version(&approval.policy) != broker_setup::policy_version(&config.policy)
+}
+
 /// Fails unless the call can be shown completely, the policy is the one that asked, and its rules allow `way`.
 pub(crate) fn check_approvable(approval: &Approval, config: &Config, way: Via) -> Result<(), CliError> {
     approval_text(&ApprovalView::from(approval))
         .map_err(|error| CliError::new(&error).hint("deny it; the agent must use smaller steps"))?;
-    let rules = broker_setup::policy(config)?;
-    if rules.version != bound_version(&approval.policy) {
-        return Err(CliError::new(
-            "the rules have changed since this call asked for approval, so it cannot be approved",
-        )
-        .hint("let the agent repeat the call and approve the new question; denying is always possible"));
+    if have_rules_changed(approval, config) {
+        return Err(CliError::new(format!("this call was {RULES_CHANGED}")).hint(
+            "the agent asks the new question when it makes the call again; if it asks under the old rules still, run `embody reload`. \
+             Denying is always possible",
+        ));
     }
+    let rules = broker_setup::policy(config)?;
     let args = Arguments::read_stored(&approval.args).map_err(|error| CliError::new(&error))?;
     let facts = Facts {
         tool: &approval.tool,
@@ -73,19 +83,60 @@ pub(crate) fn check_decision(approval: &Approval, wanted: Answer) -> Result<&'st
         }
         (ApprovalStatus::Denied, Answer::Approve) => {
             return Err(CliError::new(format!("the call `{id}` was already denied by `{by}`"))
-                .hint("the agent can ask again after it expires"));
+                .hint(match stands(approval) {
+                    true => format!(
+                        "`embody approvals ask-again {id}` takes the denial back: you are asked when the agent makes the call again"
+                    ),
+                    false => "the denial is over: you are asked when the agent makes the call again".to_owned(),
+                }));
         }
         (ApprovalStatus::Expired, _) => {
             let at = time::display(approval.expires_at);
-            return Err(CliError::new(format!(
-                "the approval `{id}` expired at {at}, which counts as denied"
-            ))
-            .hint("the agent must make the call again"));
+            let what = match approval.decided_by {
+                Some(_) => format!("the call `{id}` was approved by `{by}`, but not made before {at}"),
+                None => format!("the approval `{id}` expired at {at} without an answer; nobody denied it"),
+            };
+            return Err(CliError::new(what).hint("you are asked when the agent makes the call again"));
         }
         (ApprovalStatus::Pending, _) => {
             return Err(CliError::new(format!("the approval `{id}` could not be decided")).hint("try again"));
         }
     })
+}
+
+/// Whether it is a denial that refuses the same call without a question.
+pub(crate) fn stands(approval: &Approval) -> bool {
+    approval.status == ApprovalStatus::Denied && approval.expires_at > jiff::Timestamp::now().as_microsecond()
+}
+
+/// Why a denial that was to be taken back does not stand.
+pub(crate) fn not_denied(approval: &Approval) -> CliError {
+    let id = &approval.id;
+    match approval.status {
+        ApprovalStatus::Denied => {
+            let end = time::display(approval.expires_at);
+            CliError::new(format!("the denial of `{id}` ended at {end} already"))
+                .hint("you are asked when the agent makes the call again")
+        }
+        ApprovalStatus::Pending => {
+            CliError::new(format!("the call `{id}` was not denied; it waits for an answer"))
+                .hint(format!("`embody approvals approve {id}` approves it"))
+        }
+        _ => CliError::new(format!("the call `{id}` was not denied: {}", outcome(approval)))
+            .hint("`embody approvals list --all` shows what became of each call"),
+    }
+}
+
+/// What became of an approval, in words.
+pub(crate) fn outcome(approval: &Approval) -> String {
+    let by = approval.decided_by.as_deref();
+    let by_whom = by.map(|by| format!(" by {by}")).unwrap_or_default();
+    match (approval.status, by) {
+        (ApprovalStatus::Expired, Some(_)) => format!("approved{by_whom}, but not made in time"),
+        (ApprovalStatus::Expired, None) => "expired without an answer".to_owned(),
+        (ApprovalStatus::Used, _) => format!("approved{by_whom}, and made"),
+        (status, _) => format!("{}{by_whom}", status.name()),
+    }
 }
 
 pub(crate) fn not_found(id: &str) -> CliError {
@@ -117,10 +168,12 @@ pub(crate) struct ApprovalJson<'a> {
     created_at: String,
     expires_at: String,
     text: Option<String>,
+    /// Only of an open one: what is approved now does not count.
+    rules_changed: bool,
 }
 
 impl<'a> ApprovalJson<'a> {
-    pub(crate) fn new(approval: &'a Approval) -> Self {
+    pub(crate) fn new(approval: &'a Approval, config: &Config) -> Self {
         Self {
             id: &approval.id,
             user: &approval.user,
@@ -138,6 +191,7 @@ impl<'a> ApprovalJson<'a> {
             created_at: time::rfc3339(approval.created_at),
             expires_at: time::rfc3339(approval.expires_at),
             text: approval_text(&ApprovalView::from(approval)).ok(),
+            rules_changed: have_rules_changed(approval, config),
         }
     }
 }

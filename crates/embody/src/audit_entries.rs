@@ -19,8 +19,13 @@ const OUTCOME_WAIT_US: i64 = 24 * 3600 * 1_000_000;
 /// The outcome of a write whose outcome is not recorded.
 pub(crate) const OPEN: &str = "open";
 /// Every outcome of an entry.
-pub(crate) const OUTCOMES: [&str; 10] =
-    ["done", "failed", "denied", "unknown", OPEN, "pending", "bounce", "held", "blocked", "timeout"];
+pub(crate) const OUTCOMES: [&str; 11] =
+    ["done", "failed", "denied", EXPIRED, "unknown", OPEN, "pending", "bounce", "held", "blocked", "timeout"];
+/// The outcome of a call whose approval expired, with or without an answer.
+pub(crate) const EXPIRED: &str = "expired";
+/// How the broker's reasons for it begin.
+const EXPIRED_REASONS: [&str; 2] =
+    ["the approval expired", "the owner approved it, but the approval expired"];
 
 /// A record; of a write, with the record of its outcome.
 #[derive(Clone)]
@@ -43,7 +48,14 @@ impl AuditEntry {
 
     /// What the call came to; `None` for a record that is not about a call.
     pub(crate) fn outcome(&self) -> Option<String> {
-        let own = || self.text("outcome").or_else(|| self.text("decision"));
+        let is_expired = || {
+            let reason = self.text("reason").unwrap_or_default();
+            EXPIRED_REASONS.iter().any(|begin| reason.starts_with(begin))
+        };
+        let own = || match self.text("outcome").or_else(|| self.text("decision")) {
+            Some("timeout") if self.record.event == "decision" && is_expired() => Some(EXPIRED),
+            own => own,
+        };
         let outcome = match &self.end {
             Some(end) => end.text("outcome"),
             None if self.record.event == "intent" => Some(OPEN.to_owned()),

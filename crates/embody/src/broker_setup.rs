@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use embody_body::server::BodyHandler;
 use embody_broker::catalogue::CatalogueCache;
 use embody_broker::meter::Meter;
 use embody_broker::policy::{Condition, Glob, Policy, Rule, WrongCondition};
@@ -65,8 +64,9 @@ pub(crate) fn build(
 ) -> Result<(BrokerConfig, SettingsBuilder), CliError> {
     let settings = prompts.settings();
     let reaper = reaper();
+    let channels = embedded::channels(&settings.config);
     let builder = SettingsBuilder {
-        embedded: embedded_body(embedded::body(&store, prompts, agent)),
+        embedded: embedded_body(&store, prompts, agent, channels),
         reaper: Arc::clone(&reaper),
         store: store.clone(),
         last: Mutex::default(),
@@ -165,7 +165,7 @@ fn rule(rule: &settings::Rule) -> Result<Rule, WrongCondition> {
     })
 }
 
-fn policy_version(policy: &settings::Policy) -> String {
+pub(crate) fn policy_version(policy: &settings::Policy) -> String {
     let rules: Vec<_> = policy
         .rules
         .iter()
@@ -216,19 +216,26 @@ fn mind_spec(route: Route, tools: Option<Arc<[RawTool]>>) -> Spec {
         call_timeout: CALL_TIMEOUT,
         idle_shutdown: IdleShutdown::default(),
         tools,
+        check: None,
         era: EraCache::default(),
     }
 }
 
-/// The embedded body, with one connection per session.
-pub(crate) fn embedded_body(service: Arc<embody_mcp::Server<BodyHandler>>) -> UpstreamFactory {
+/// The embedded body with these channels to other people, with one connection per session.
+pub(crate) fn embedded_body(
+    store: &Store,
+    prompts: &Arc<PromptService>,
+    agent: &str,
+    channels: Vec<String>,
+) -> UpstreamFactory {
     let admit = |Principal { scope, channel, thread, shared_conversation, .. }: &Principal| Principal {
         thread: thread.clone(),
         shared_conversation: shared_conversation.clone(),
         is_broker: true,
         ..Principal::of(scope.clone(), channel)
     };
-    let tools = embedded::tools(embody_body::server::tools());
+    let tools = embedded::tools(embody_body::server::tools(&channels));
+    let service = embedded::body(store, prompts, agent, channels);
     embedded::upstream(service, Availability::new(), admit, move |route| Spec {
         name: BODY.to_owned(),
         role: embedded_role(),
@@ -239,6 +246,7 @@ pub(crate) fn embedded_body(service: Arc<embody_mcp::Server<BodyHandler>>) -> Up
         call_timeout: CALL_TIMEOUT,
         idle_shutdown: IdleShutdown::default(),
         tools: tools.clone(),
+        check: None,
         era: EraCache::default(),
     })
 }
@@ -278,6 +286,7 @@ pub(crate) fn body_spec(
             idle_stop: (body.idle_stop_s > 0).then(|| Duration::from_secs(body.idle_stop_s.into())),
         },
         tools: None,
+        check: None,
         era,
     })
 }

@@ -11,6 +11,7 @@ use embody_wire::server::CancellationToken;
 use embody_wire::{Secret, Url};
 use tokio::task::JoinSet;
 
+use crate::broker_setup;
 use crate::config::Config;
 use crate::config::env::non_empty;
 use crate::error::{CliError, ErrorContext};
@@ -36,6 +37,9 @@ impl Channels {
         let scheduler = Scheduler::new(store.clone(), agent_job(agent), SchedulerSettings::default());
         tasks.spawn(scheduler.run(ending.clone()));
         if let Some(bot) = bot {
+            let prompts = Arc::clone(&web.prompts);
+            let version = move || broker_setup::policy_version(&prompts.settings().config.policy);
+            let bot = bot.with_policy_version(version);
             tasks.spawn(telegram::run(bot, agent.clone().into(), store.clone(), ending.clone()));
         }
         Self(tasks)

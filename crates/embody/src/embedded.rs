@@ -7,11 +7,12 @@ use embody_agent::schedule::first_due;
 use embody_body::server::{BodyHandler, BodyServer};
 use embody_body::{Body, BodyConfig, Caller, NotifyUser, Urgency};
 use embody_broker::UpstreamFactory;
-use embody_broker::upstream::{RawTool, Spec};
+use embody_broker::upstream::{CallCheck, RawTool, Spec};
+use embody_mcp::{CallToolParams, ServerHandler};
 use embody_mind::server::{MindHandler, MindServer};
 use embody_prompt::Audience;
 use embody_store::{Principal, Scope, Store};
-use embody_wire::server::{CancellationToken, Service};
+use embody_wire::server::CancellationToken;
 use embody_wire::upstream::{InProcessServer, Route};
 use embody_workspace::AgentName;
 
@@ -31,16 +32,8 @@ pub(crate) fn mind(
     MindServer::new(store.clone(), prompts.contract_source(), agent.to_owned(), clock).service()
 }
 
-pub(crate) fn body(
-    store: &Store,
-    prompts: &Arc<PromptService>,
-    agent: &str,
-) -> Arc<embody_mcp::Server<BodyHandler>> {
-    body_with_channels(store, prompts, agent, channels(&prompts.settings().config))
-}
-
 /// The body with these channels to other people.
-pub(crate) fn body_with_channels(
+pub(crate) fn body(
     store: &Store,
     prompts: &Arc<PromptService>,
     agent: &str,
@@ -113,7 +106,7 @@ fn read_skill(prompts: &PromptService, caller: &Caller, name: &str) -> Result<St
 }
 
 /// The configured channels to other people.
-fn channels(config: &Config) -> Vec<String> {
+pub(crate) fn channels(config: &Config) -> Vec<String> {
     let has_telegram = non_empty(&config.telegram.token_env).is_some();
     has_telegram.then(|| "telegram".to_owned()).into_iter().collect()
 }
@@ -153,16 +146,23 @@ impl Availability {
 }
 
 /// An embedded server as an upstream. `admit` maps the caller.
-pub(crate) fn upstream<S: Service<Principal = Principal>>(
-    service: Arc<S>,
+pub(crate) fn upstream<H: ServerHandler<Principal = Principal>>(
+    service: Arc<embody_mcp::Server<H>>,
     availability: Availability,
     admit: impl Fn(&Principal) -> Principal + Send + Sync + 'static,
     spec: impl Fn(Route) -> Spec + Send + Sync + 'static,
 ) -> UpstreamFactory {
     UpstreamFactory::new(move |principal: &Principal| {
         let (principal, availability) = (admit(principal), availability.clone());
+        let check = {
+            let (service, principal) = (Arc::clone(&service), principal.clone());
+            CallCheck::new(move |name, arguments| {
+                let (service, principal) = (Arc::clone(&service), principal.clone());
+                async move { service.check(&principal, CallToolParams { name, arguments }).await }
+            })
+        };
         let server =
             InProcessServer::new(Arc::clone(&service), move || (principal.clone(), availability.ending()));
-        Arc::new(spec(Route::InProcess(server)))
+        Arc::new(Spec { check: Some(check), ..spec(Route::InProcess(server)) })
     })
 }

@@ -46,7 +46,7 @@ pub(crate) async fn known_catalogue(
     user: &str,
     owner: &str,
 ) -> Result<Catalogue, CliError> {
-    let mut servers = vec![mind(config, store).await?, embedded_body()];
+    let mut servers = vec![mind(config, store).await?, embedded_body(config)];
     for body in broker_setup::usable_bodies(config, user, owner) {
         servers.push(ToolServer {
             name: body.name.clone(),
@@ -115,12 +115,12 @@ async fn mind(config: &Config, store: Option<&Store>) -> Result<ToolServer, CliE
     })
 }
 
-fn embedded_body() -> ToolServer {
+fn embedded_body(config: &Config) -> ToolServer {
     ToolServer {
         name: broker_setup::BODY.to_owned(),
         role: broker_setup::embedded_role(),
         is_embedded: true,
-        tools: embedded::tools(embody_body::server::tools()).unwrap_or_default(),
+        tools: embedded::tools(embody_body::server::tools(&embedded::channels(config))).unwrap_or_default(),
     }
 }
 

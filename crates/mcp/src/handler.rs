@@ -25,6 +25,16 @@ pub trait ServerHandler: Send + Sync + 'static {
         std::future::ready(vec![true; bearers.len()])
     }
 
+    /// The error with which this call is certain to end, if any: it is asked before a person approves the call. It must change
+    /// nothing.
+    fn check(
+        &self,
+        _principal: &Self::Principal,
+        _call: CallToolParams,
+    ) -> impl Future<Output = Option<String>> + Send {
+        std::future::ready(None)
+    }
+
     /// Returns the `result` of the method, without the members that the era adds.
     fn handle(
         &self,

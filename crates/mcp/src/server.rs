@@ -24,6 +24,11 @@ impl<H: ServerHandler> Server<H> {
         Self { handler, changes }
     }
 
+    /// See [`ServerHandler::check`].
+    pub async fn check(&self, principal: &H::Principal, call: CallToolParams) -> Option<String> {
+        self.handler.check(principal, call).await
+    }
+
     async fn dispatch(&self, call: Call<H::Principal>) -> Result<Map<String, Value>, RequestError> {
         let era = call.host.era();
         let params = match &call.request.params {

@@ -95,13 +95,18 @@ impl Approval {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalFilter {
     Pending,
+    /// Denied, and the denial stands: the same call is refused without a question.
+    Denied,
     All,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApprovalCounts {
     pub asked: i64,
+    /// Expired without an answer.
     pub expired: i64,
+    /// Approved, but not used before they expired.
+    pub unused: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -129,6 +134,9 @@ pub struct AskResult {
     pub asked: AskOutcome,
     /// An earlier approval of the same call that this request found expired; `expire` does not return it again.
     pub expired: Option<Approval>,
+    /// The policies of other questions about the same call that are open, or answered and not used: they are for other calls
+    /// than this one. Only with a new approval.
+    pub other_policies: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -204,19 +212,18 @@ macro_rules! columns {
 
 const ONE: &str = concat!("SELECT ", columns!(), " FROM approvals WHERE user_id = $1 AND id = $2");
 const ANYONES: &str = concat!("SELECT ", columns!(), " FROM approvals WHERE id = $1");
-const LIST: &str =
-    concat!("SELECT ", columns!(), " FROM approvals WHERE user_id = $1 ORDER BY id DESC LIMIT +$2");
-const LIST_PENDING: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM approvals WHERE user_id = $1 AND status = 'pending' AND expires_at > $3 ORDER BY id DESC LIMIT +$2"
-);
-const LIST_ALL: &str = concat!("SELECT ", columns!(), " FROM approvals ORDER BY id DESC LIMIT +$1");
-const LIST_ALL_PENDING: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM approvals WHERE status = 'pending' AND expires_at > $2 ORDER BY id DESC LIMIT +$1"
-);
+/// `$1` limits the number.
+macro_rules! listed {
+    ($which:literal) => {
+        concat!("SELECT ", columns!(), " FROM approvals WHERE ", $which, " ORDER BY id DESC LIMIT +$1")
+    };
+}
+const LIST: &str = listed!("user_id = $2");
+const LIST_PENDING: &str = listed!("user_id = $2 AND status = 'pending' AND expires_at > $3");
+const LIST_DENIED: &str = listed!("user_id = $2 AND status = 'denied' AND expires_at > $3");
+const LIST_ALL: &str = listed!("true");
+const LIST_ALL_PENDING: &str = listed!("status = 'pending' AND expires_at > $2");
+const LIST_ALL_DENIED: &str = listed!("status = 'denied' AND expires_at > $2");
 const ASK: &str = concat!(
     "INSERT INTO approvals AS this (user_id, id, agent, session, channel, body, tool, class, args, digest, pin, policy, \
      reason, flags, status, created_at, expires_at) \
@@ -231,6 +238,9 @@ const DENIED: &str = concat!(
     " FROM approvals WHERE user_id = $1 AND agent = $2 AND digest = $3 AND body = $4 AND tool = $5 AND pin = $6 \
      AND policy = $7 AND status = 'denied' AND expires_at > $8 ORDER BY id DESC LIMIT 1"
 );
+const OTHER_POLICIES: &str = "SELECT policy FROM approvals WHERE user_id = $1 AND agent = $2 AND digest = $3 \
+     AND body = $4 AND tool = $5 AND policy <> $6 AND status IN ('pending', 'approved') AND expires_at > $7 \
+     ORDER BY id DESC LIMIT 8";
 const TAKE_EXPIRED: &str = concat!(
     "UPDATE approvals SET status = 'expired', told_at = $8 WHERE user_id = $1 AND agent = $2 AND digest = $3 \
      AND body = $4 AND tool = $5 AND pin = $6 AND policy = $7 AND told_at IS NULL \
@@ -248,12 +258,18 @@ const DECIDE: &str = concat!(
      WHERE user_id = $1 AND id = $2 AND status = 'pending' AND expires_at > $4 RETURNING ",
     columns!()
 );
+const ASK_AGAIN: &str = concat!(
+    "UPDATE approvals SET expires_at = $3 WHERE user_id = $1 AND id = $2 AND status = 'denied' AND expires_at > $3 RETURNING ",
+    columns!()
+);
 const USE: &str = "UPDATE approvals SET status = 'used', used_at = $8 \
      WHERE user_id = $1 AND id = $2 AND body = $3 AND tool = $4 AND digest = $5 AND pin = $6 AND policy = $7 \
      AND status = 'approved' AND expires_at > $8";
 const COUNTS: &str = "SELECT count(CASE WHEN created_at >= $2 AND created_at < $3 THEN 1 END), \
      count(CASE WHEN expires_at >= $2 AND expires_at < $3 AND expires_at <= $4 \
-     AND status IN ('pending', 'approved', 'expired') THEN 1 END) FROM approvals WHERE user_id = $1";
+     AND status IN ('pending', 'approved', 'expired') AND decided_at IS NULL THEN 1 END), \
+     count(CASE WHEN expires_at >= $2 AND expires_at < $3 AND expires_at <= $4 \
+     AND status IN ('approved', 'expired') AND decided_at IS NOT NULL THEN 1 END) FROM approvals WHERE user_id = $1";
 const EXPIRE: Sql = claim_sql!(
     "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM approvals \
      WHERE status IN ('pending', 'approved') AND expires_at <= $1 ORDER BY expires_at LIMIT +$2",
@@ -277,8 +293,9 @@ impl Approvals<'_> {
         let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
         let found: Vec<Approval> = match filter {
-            ApprovalFilter::Pending => conn.fetch_all(LIST_PENDING, args![user, limit, now]).await?,
-            ApprovalFilter::All => conn.fetch_all(LIST, args![user, limit]).await?,
+            ApprovalFilter::Pending => conn.fetch_all(LIST_PENDING, args![limit, user, now]).await?,
+            ApprovalFilter::Denied => conn.fetch_all(LIST_DENIED, args![limit, user, now]).await?,
+            ApprovalFilter::All => conn.fetch_all(LIST, args![limit, user]).await?,
         };
         Ok(found.into_iter().map(|approval| approval.shown_at(now)).collect())
     }
@@ -288,8 +305,8 @@ impl Approvals<'_> {
     pub async fn count_between(self, user: &str, since: i64, until: i64) -> Result<ApprovalCounts> {
         let mut conn = self.store.reader().await?;
         let now = clock(&mut conn).await?;
-        let (asked, expired) = conn.fetch_one(COUNTS, args![user, since, until, now]).await?;
-        Ok(ApprovalCounts { asked, expired })
+        let (asked, expired, unused) = conn.fetch_one(COUNTS, args![user, since, until, now]).await?;
+        Ok(ApprovalCounts { asked, expired, unused })
     }
 
     /// The approval of this id, of any user. For the operator.
@@ -306,6 +323,7 @@ impl Approvals<'_> {
         let now = clock(&mut conn).await?;
         let found: Vec<Approval> = match filter {
             ApprovalFilter::Pending => conn.fetch_all(LIST_ALL_PENDING, args![limit, now]).await?,
+            ApprovalFilter::Denied => conn.fetch_all(LIST_ALL_DENIED, args![limit, now]).await?,
             ApprovalFilter::All => conn.fetch_all(LIST_ALL, args![limit]).await?,
         };
         Ok(found.into_iter().map(|approval| approval.shown_at(now)).collect())
@@ -371,6 +389,22 @@ impl Approvals<'_> {
                 tx.operation(&approval.user, action, &approval.id, approval.decided_by.as_deref())?;
             }
             Ok(decided)
+        })
+    }
+
+    /// Takes a denial back, with an audit record in the same commit: the same call then asks again. `None` if no denial with
+    /// this id stands. The caller checks who may decide.
+    pub async fn ask_again(self, user: &str, id: &str, by: &str) -> Result<Option<Approval>> {
+        check_name("person who decides", by)?;
+        let (user, id, by) = (user.to_owned(), id.to_owned(), by.to_owned());
+        audited!(self.store, |tx| {
+            let now = clock(&mut tx.conn).await?;
+            let ended: Option<Approval> = tx.conn.fetch_optional(ASK_AGAIN, args![&user, &id, now]).await?;
+            if ended.is_some() {
+                tx.conn.notify(Topic::Approvals).await?;
+                tx.operation(&user, Action::DenialWithdrawn, &id, Some(&by))?;
+            }
+            Ok(ended)
         })
     }
 
@@ -443,10 +477,15 @@ async fn ask(conn: &mut Conn, ask: &ApprovalRequest, digest: &str) -> Result<Ask
         let id = new_id();
         let found: Approval = conn.fetch_one(ASK, row(ask, digest, &id, now)).await?;
         if found.id == id {
-            return Ok(AskResult { asked: unless_denied(conn, found, now).await?, expired });
+            let asked = unless_denied(conn, found, now).await?;
+            let other_policies = match &asked {
+                AskOutcome::New(new) => other_policies(conn, new, now).await?,
+                _ => Vec::new(),
+            };
+            return Ok(AskResult { asked, expired, other_policies });
         }
         if found.expires_at > now {
-            return Ok(AskResult { asked: AskOutcome::Same(found), expired });
+            return Ok(AskResult { asked: AskOutcome::Same(found), expired, other_policies: Vec::new() });
         }
         expired = Some(conn.fetch_one(EXPIRE_ONE, args![&found.user, &found.id, now]).await?);
     }
@@ -488,6 +527,13 @@ async fn unless_denied(conn: &mut Conn, new: Approval, now: i64) -> Result<AskOu
     };
     conn.execute("DELETE FROM approvals WHERE user_id = $1 AND id = $2", args![user, &new.id]).await?;
     Ok(outcome)
+}
+
+async fn other_policies(conn: &mut Conn, new: &Approval, now: i64) -> Result<Vec<String>> {
+    let Approval { user, agent, digest, body, tool, policy, .. } = new;
+    let found: Vec<(String,)> =
+        conn.fetch_all(OTHER_POLICIES, args![user, agent, digest, body, tool, policy, now]).await?;
+    Ok(found.into_iter().map(|(policy,)| policy).collect())
 }
 
 async fn count_pending(conn: &mut Conn, user: &str, now: i64) -> Result<i64> {

@@ -107,7 +107,7 @@ impl State {
             }
             "sendMessage" => self.send(params),
             "editMessageText" => self.edit(params),
-            "editMessageReplyMarkup" | "answerCallbackQuery" | "sendChatAction" => {
+            "editMessageReplyMarkup" | "deleteMessage" | "answerCallbackQuery" | "sendChatAction" => {
                 let mut kept = params.clone();
                 kept["method"] = method.into();
                 self.sent.push(kept);

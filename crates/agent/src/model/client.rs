@@ -125,7 +125,8 @@ impl Inner {
             let after = retry::wait(&failed, state, &self.settings.times, dice);
             self.log_failure(attempts, after, &failed.error);
             let Some(after) = after else { return Err(failed.error) };
-            on(TurnEvent::Waiting { after, reason: failed.error.to_string() });
+            let most = self.settings.times.attempts.map(|most| most.saturating_sub(1));
+            on(TurnEvent::Waiting { after, retry: attempts, most, reason: failed.error.to_string() });
             sleep(after).await;
         }
     }

@@ -98,11 +98,7 @@ impl Api {
             let reply = json!({ "message_id": message, "allow_sending_without_reply": true });
             set(&mut params, "reply_parameters", reply);
         }
-        if !new.buttons.is_empty() {
-            let button = |(label, data): &(&str, String)| json!({ "text": label, "callback_data": data });
-            let row: Vec<Value> = new.buttons.iter().map(button).collect();
-            set(&mut params, "reply_markup", json!({ "inline_keyboard": [row] }));
-        }
+        set_buttons(&mut params, new.buttons);
         let sent = self.call("sendMessage", &params, CALL_TIMEOUT).await?;
         Ok(sent.get("message_id").and_then(Value::as_i64).unwrap_or_default())
     }
@@ -116,11 +112,23 @@ impl Api {
         self.call("sendChatAction", &params, CALL_TIMEOUT).await.map(drop)
     }
 
-    /// Replaces the text of a message, and removes its buttons.
-    pub(super) async fn edit(&self, chat_ref: ChatRef, message: i64, text: &str) -> Result<(), ApiError> {
+    /// Replaces the text of a message, and its buttons.
+    pub(super) async fn edit(
+        &self,
+        chat_ref: ChatRef,
+        message: i64,
+        text: &str,
+        buttons: &[(&str, String)],
+    ) -> Result<(), ApiError> {
         let mut params = text_params(chat_ref, text, false);
         set(&mut params, "message_id", message.into());
+        set_buttons(&mut params, buttons);
         self.call("editMessageText", &params, CALL_TIMEOUT).await.map(drop)
+    }
+
+    pub(super) async fn delete(&self, chat_ref: ChatRef, message: i64) -> Result<(), ApiError> {
+        let params = json!({ "chat_id": chat_ref.chat, "message_id": message });
+        self.call("deleteMessage", &params, CALL_TIMEOUT).await.map(drop)
     }
 
     pub(super) async fn remove_buttons(&self, chat_ref: ChatRef, message: i64) -> Result<(), ApiError> {
@@ -191,6 +199,14 @@ impl Api {
             return Err(ApiError::Lost(format!("it answered {status}: {description}")));
         }
         Err(ApiError::Refused { status, description, retry_after: retry_after.map(Duration::from_secs) })
+    }
+}
+
+fn set_buttons(params: &mut Value, buttons: &[(&str, String)]) {
+    if !buttons.is_empty() {
+        let button = |(label, data): &(&str, String)| json!({ "text": label, "callback_data": data });
+        let row: Vec<Value> = buttons.iter().map(button).collect();
+        set(params, "reply_markup", json!({ "inline_keyboard": [row] }));
     }
 }
 

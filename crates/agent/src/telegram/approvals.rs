@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use embody_broker::approval::{ApprovalView, approval_text, bound_channels};
+use embody_broker::approval::{ApprovalView, approval_text, bound_channels, bound_version};
 use embody_broker::policy::Via;
 use embody_store::approvals::{
     Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, DecideOutcome,
@@ -169,18 +169,18 @@ async fn close_decided(channel: &Channel) {
         if approval.as_ref().is_some_and(|approval| approval.status == ApprovalStatus::Pending) {
             continue;
         }
-        let outcome = approval.as_ref().map_or_else(|| "This approval no longer exists.".to_owned(), outcome);
+        let outcome = approval.as_ref().map_or_else(Outcome::missing, Outcome::of);
         for sent in channel.shown.take(&id) {
             close(channel, (sent.chat_ref, sent.message, &sent.text), &outcome).await;
         }
     }
 }
 
-/// Removes the buttons and shows the outcome.
-async fn close(channel: &Channel, (chat_ref, message, text): (ChatRef, i64, &str), outcome: &str) {
-    let text = format!("{}\n\n{outcome}", text.trim_end());
+/// Shows the outcome, with its button in place of those that asked.
+async fn close(channel: &Channel, (chat_ref, message, text): (ChatRef, i64, &str), outcome: &Outcome) {
+    let text = format!("{}\n\n{}", text.trim_end(), outcome.text);
     let closed = if text.encode_utf16().count() <= PART_UNITS {
-        channel.bot.api.edit(chat_ref, message, &text).await
+        channel.bot.api.edit(chat_ref, message, &text, outcome.button.as_slice()).await
     } else {
         channel.bot.api.remove_buttons(chat_ref, message).await
     };
@@ -192,39 +192,62 @@ async fn close(channel: &Channel, (chat_ref, message, text): (ChatRef, i64, &str
     }
 }
 
-fn outcome(approval: &Approval) -> String {
-    let by = approval.decided_by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
-    match approval.status {
-        ApprovalStatus::Pending => "It waits.".to_owned(),
-        ApprovalStatus::Approved => format!("✅ Approved{by}."),
-        ApprovalStatus::Used => format!("✅ Approved{by}, and done."),
-        ApprovalStatus::Denied => format!("⛔ Denied{by}."),
-        ApprovalStatus::Expired => "⌛ Expired without an answer, which counts as denied.".to_owned(),
+/// What became of an approval, as its message shows it.
+struct Outcome {
+    text: String,
+    button: Option<(&'static str, String)>,
+}
+
+impl Outcome {
+    fn of(approval: &Approval) -> Self {
+        let by = approval.decided_by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
+        let text = match approval.status {
+            ApprovalStatus::Pending => "It waits.".to_owned(),
+            ApprovalStatus::Approved => format!("✅ Approved{by}."),
+            ApprovalStatus::Used => format!("✅ Approved{by}, and done."),
+            ApprovalStatus::Denied => format!("⛔ Denied{by}."),
+            ApprovalStatus::Expired if approval.decided_by.is_some() => {
+                format!("⌛ Approved{by}, but not made in time.")
+            }
+            ApprovalStatus::Expired => "⌛ Expired without an answer.".to_owned(),
+        };
+        let is_denied = approval.status == ApprovalStatus::Denied;
+        Self { text, button: is_denied.then(|| ("↩ Ask me again", format!("again:{}", approval.id))) }
+    }
+
+    fn taken_back() -> Self {
+        let text = "↩ Taken back: you are asked when the agent makes the call again.".to_owned();
+        Self { text, button: None }
+    }
+
+    fn missing() -> Self {
+        Self { text: MISSING.to_owned(), button: None }
     }
 }
 
 pub(super) async fn handle_press(channel: &Channel, press: &Press) -> Result<()> {
-    let (text, closes) = match decide(channel, press).await? {
-        Ok(approval) => {
-            channel.shown.take(&approval.id);
-            (outcome(&approval), true)
-        }
-        Err(why) => (why.to_owned(), false),
-    };
-    if let Err(error) = channel.bot.api.answer_press(&press.id, &text).await {
+    let outcome = decide(channel, press).await?;
+    let text = outcome.as_ref().map_or_else(|why| *why, |outcome| &outcome.text);
+    if let Err(error) = channel.bot.api.answer_press(&press.id, text).await {
         tracing::debug!(reason = %error, "the answer to a pressed button could not be sent");
     }
-    if let Some((chat_ref, message, shown)) = press.message.as_ref().filter(|_| closes) {
-        close(channel, (*chat_ref, *message, shown), &text).await;
+    if let (Ok(outcome), Some((chat_ref, message, shown))) = (&outcome, &press.message) {
+        close(channel, (*chat_ref, *message, shown), outcome).await;
     }
     Ok(())
 }
 
+const MISSING: &str = "This approval no longer exists.";
+const NOT_DENIED: &str = "No denial stands any more: you are asked when the agent makes the call again.";
+const RULES_CHANGED: &str = "Asked under rules that have changed since; approve the new question instead.";
+
 /// Applies a press; the inner error says why it has no effect.
-async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<Approval, &'static str>> {
+async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<Outcome, &'static str>> {
+    // Without an answer, a denial is taken back.
     let answer = match press.data.split_once(':') {
-        Some(("approve", id)) => Some((Answer::Approve, id)),
-        Some(("deny", id)) => Some((Answer::Deny, id)),
+        Some(("approve", id)) => Some((Some(Answer::Approve), id)),
+        Some(("deny", id)) => Some((Some(Answer::Deny), id)),
+        Some(("again", id)) => Some((None, id)),
         _ => None,
     };
     let is_private =
@@ -233,20 +256,34 @@ async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<
         return Ok(Err("You cannot decide about this call."));
     };
     let Some(approval) = channel.store.approvals().find(id).await? else {
-        return Ok(Err("This approval no longer exists."));
+        return Ok(Err(MISSING));
     };
     if !channel.bot.allowlist.deciders().contains(&press.from) {
         return Ok(Err("You cannot decide about this call."));
+    }
+    let by = format!("{}:{}", Via::Telegram.name(), press.from);
+    let Some(answer) = answer else {
+        let ended = channel.store.approvals().ask_again(&approval.user, &approval.id, &by).await?;
+        return Ok(ended.map(|_| Outcome::taken_back()).ok_or(NOT_DENIED));
+    };
+    let is_pending = approval.status == ApprovalStatus::Pending;
+    if answer == Answer::Approve
+        && is_pending
+        && !channel.bot.policy.has_version(bound_version(&approval.policy))
+    {
+        return Ok(Err(RULES_CHANGED));
     }
     let may_be_approved =
         bound_channels(&approval.policy).contains(&Via::Telegram) && full_text(&approval).is_some();
     if answer == Answer::Approve && !may_be_approved {
         return Ok(Err("This call cannot be approved here."));
     }
-    let by = format!("{}:{}", Via::Telegram.name(), press.from);
     let decision = DecideApproval { user: approval.user, id: approval.id, answer, by };
     Ok(match channel.store.approvals().decide(decision).await? {
-        DecideOutcome::Decided(approval) | DecideOutcome::NotPending(approval) => Ok(approval),
-        DecideOutcome::Missing => Err("This approval no longer exists."),
+        DecideOutcome::Decided(approval) | DecideOutcome::NotPending(approval) => {
+            channel.shown.take(&approval.id);
+            Ok(Outcome::of(&approval))
+        }
+        DecideOutcome::Missing => Err(MISSING),
     })
 }

@@ -30,6 +30,7 @@ mod update;
 mod worker;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,7 @@ use embody_prompt::Audience;
 use embody_store::outgoing::NewOutgoing;
 use embody_store::{Scope, Store};
 use embody_wire::{Proxies, Secret, Url};
+use tokio::sync::watch;
 
 use self::api::{Api, Me};
 use crate::AsyncCallback;
@@ -100,6 +102,23 @@ pub struct Bot {
     agent: String,
     clock: fn() -> i64,
     times: BotTimes,
+    policy: CurrentPolicy,
+}
+
+/// The version of the policy in force, which may change while the bot runs; without one, every version counts as current.
+#[derive(Clone, Default)]
+struct CurrentPolicy(Option<Arc<dyn Fn() -> String + Send + Sync>>);
+
+impl CurrentPolicy {
+    fn has_version(&self, version: &str) -> bool {
+        self.0.as_ref().is_none_or(|current| current() == version)
+    }
+}
+
+impl fmt::Debug for CurrentPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CurrentPolicy")
+    }
 }
 
 impl Bot {
@@ -111,7 +130,14 @@ impl Bot {
             agent: settings.agent.clone(),
             clock: settings.clock,
             times: settings.times.clone(),
+            policy: CurrentPolicy::default(),
         })
+    }
+
+    /// Approvals that were asked under another version of the policy cannot be approved.
+    #[must_use]
+    pub fn with_policy_version(self, version: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self { policy: CurrentPolicy(Some(Arc::new(version))), ..self }
     }
 
     /// The bot's user name, for `doctor`.
@@ -122,18 +148,23 @@ impl Bot {
 
 /// The reply of a turn, if any, or a text that says why it failed.
 pub type TurnReply = Result<Option<String>, String>;
+/// What a turn waits for, as one line that later ones replace; empty for none.
+pub type TurnStatus = watch::Sender<String>;
 /// Runs the turn of a message. Dropping the future interrupts the turn.
-pub type TurnHandler = AsyncCallback<TurnInput, TurnReply>;
+pub type TurnHandler = AsyncCallback<(TurnInput, TurnStatus), TurnReply>;
 
 impl From<Agent> for TurnHandler {
     fn from(agent: Agent) -> Self {
-        Self::new(move |input| {
+        Self::new(move |(input, status): (TurnInput, TurnStatus)| {
             let agent = agent.clone();
             async move {
                 // Others in the chat must not learn which servers the owner has.
                 let is_told = input.prompt.audience == Audience::Owner;
                 let mut missing = Vec::new();
                 let mut on = |event: TurnEvent| {
+                    if let Some(line) = event.retry_line() {
+                        status.send_replace(format!("{line} …"));
+                    }
                     if let (true, TurnEvent::Missing { servers }) = (is_told, event) {
                         missing = servers.into_iter().map(|server| format!("`{}`", server.name)).collect();
                     }
@@ -144,7 +175,8 @@ impl From<Agent> for TurnHandler {
                     Err(error) => {
                         let hint =
                             error.hint().map(|hint| format!("\n\n{}", fenced(&hint))).unwrap_or_default();
-                        Err(format!("{error}{hint}"))
+                        let retry = if error.is_kept() { "\n\n/retry tries again." } else { "" };
+                        Err(format!("{error}{hint}{retry}"))
                     }
                 }
             }

@@ -9,22 +9,24 @@ use embody_store::incoming::{Cursor, FinishIncoming, Incoming, IncomingClaim, In
 use embody_store::threads::{NewThread, Thread};
 use embody_store::{LeaseStatus, Result, Scope, Store, Topic};
 use embody_wire::server::CancellationToken;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use super::api::NewText;
 use super::inbound_message::{Content, InboundMessage};
 use super::leader::MIN_BACKOFF;
 use super::update::ChatRef;
 use super::{CHANNEL, Channel, message, poller};
-use crate::turn::{PromptRequest, TurnInput, thread_title};
+use crate::turn::{PromptRequest, TurnFailure, TurnInput, thread_title};
 
 const MAX_CONCURRENT: usize = 8;
 /// How often recording the end of a turn is tried; with the backoff, over about half a minute.
 const MAX_RECORD_ATTEMPTS: u32 = 6;
 
-const HELLO: &str =
-    "Hello! Write to me as you would to a person.\n\n- /new starts a new conversation\n- /help shows this";
+const HELLO: &str = "Hello! Write to me as you would to a person.\n\n- /new starts a new conversation\n- /retry tries again what failed\n- /help shows this";
 const NEW: &str = "This is a new conversation.";
+const DID_NOT_FAIL: &str = "Your last message did not fail.";
 const NO_TEXT: &str = "I can only read text.";
 pub(super) const INTERRUPTED: &str = "I was interrupted while I was working on your last message. I do not know which parts of it were done. Send it again if it still matters.";
 
@@ -162,6 +164,14 @@ async fn reply(
     let scope = channel.scope(&incoming.user).map_err(stored)?;
     let inbound_message = match inbound_message.command() {
         Some((name, "")) if name == "start" || name == "help" => return Ok(Some(HELLO.to_owned())),
+        Some((name, "")) if name == "retry" => {
+            let thread = current_thread(&channel.store, &scope, chat_ref, None).await.map_err(stored)?;
+            if TurnFailure::last_in(&channel.store, &scope, &thread.id).await.map_err(stored)?.is_none() {
+                return Ok(Some(DID_NOT_FAIL.to_owned()));
+            }
+            let again = (thread.id, String::new(), inbound_message.language);
+            return run_turn(channel, incoming, chat_ref, again).await;
+        }
         Some((name, rest)) if name == "new" => {
             start_new_thread(&channel.store, &scope, chat_ref).await.map_err(stored)?;
             if rest.is_empty() {
@@ -214,10 +224,47 @@ async fn run_turn(
         ..PromptRequest::new(scope)
     };
     let input = TurnInput { prompt, thread, text };
-    tokio::select! {
-        replied = channel.turns.call(input) => replied,
+    let (sender, status) = watch::channel(String::new());
+    let mut shown = None;
+    let replied = tokio::select! {
+        replied = channel.turns.call((input, sender)) => replied,
         () = show_typing(channel, chat_ref) => Ok(None),
+        () = show_status(channel, chat_ref, status, &mut shown) => Ok(None),
+    };
+    if let Some(message) = shown
+        && let Err(error) = channel.bot.api.delete(chat_ref, message).await
+    {
+        tracing::debug!(reason = %error, "the status of a turn could not be removed");
     }
+    replied
+}
+
+/// Shows what the turn waits for in one message, which it edits, until it is dropped. `shown` is that message.
+async fn show_status(
+    channel: &Channel,
+    chat_ref: ChatRef,
+    mut status: watch::Receiver<String>,
+    shown: &mut Option<i64>,
+) {
+    let api = &channel.bot.api;
+    while status.changed().await.is_ok() {
+        let text = status.borrow_and_update().clone();
+        let sent = match *shown {
+            Some(message) => api.edit(chat_ref, message, &text, &[]).await.map(|()| message),
+            None => {
+                api.send(NewText { chat_ref, text: &text, is_html: false, reply_to: None, buttons: &[] })
+                    .await
+            }
+        };
+        match sent {
+            Ok(message) => *shown = Some(message),
+            Err(error) => {
+                tracing::debug!(reason = %error, "the status of a turn could not be shown");
+                sleep(error.retry_after().unwrap_or_default()).await;
+            }
+        }
+    }
+    std::future::pending().await
 }
 
 /// Shows the typing indicator until it is dropped.

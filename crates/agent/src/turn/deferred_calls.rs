@@ -227,7 +227,9 @@ impl Agent {
                 if !self.store().calls_awaiting_approval().claim(&user, &approval).await? {
                     return Ok(None);
                 }
-                format!("[embody: the owner denied the waiting call of {name}. Do not make it again.]")
+                format!(
+                    "[embody: the owner denied the waiting call of {name}. Do not make it again unless they ask for it.]"
+                )
             }
             ApprovalStatus::Pending => return Ok(None),
             // The call was made elsewhere, or the approval has expired.

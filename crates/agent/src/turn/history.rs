@@ -14,6 +14,8 @@ use crate::model::{ChatMessage, ToolRequest};
 const MAX_LOADED_MESSAGES: u32 = 400;
 /// The role of a message that summarizes those before it.
 const SUMMARY: &str = "summary";
+/// The role of a message that says why a turn failed. Models do not see it.
+const FAILURE: &str = "failure";
 const EXCERPT_BYTES: usize = 500;
 const KEPT_AT_END: usize = 2;
 
@@ -25,6 +27,42 @@ struct Summary {
     text: String,
     /// The last message that it covers.
     through: i64,
+}
+
+/// Why a turn failed, as its thread stores it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnFailure {
+    /// The reason, for the user.
+    pub message: String,
+    /// What the user can do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl TurnFailure {
+    pub(super) fn of(error: &TurnError) -> Self {
+        Self { message: error.to_string(), hint: error.hint() }
+    }
+
+    /// `None` if the message is not about a failure.
+    pub fn read(stored: &NewMessage) -> Option<Self> {
+        (stored.role == FAILURE).then(|| serde_json::from_str(&stored.content).ok()).flatten()
+    }
+
+    /// The failure that this thread ends with: its last turn can be tried again.
+    pub async fn last_in(
+        store: &Store,
+        scope: &Scope,
+        thread: &str,
+    ) -> Result<Option<Self>, embody_store::Error> {
+        let last = store.threads().last_messages(scope.user(), thread, 1).await?.pop();
+        Ok(last.and_then(|last| Self::read(&last.message)))
+    }
+
+    pub(super) fn to_stored(&self) -> NewMessage {
+        let content = serde_json::to_string(self).unwrap_or_default();
+        NewMessage { role: FAILURE.to_owned(), content }
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -82,6 +120,10 @@ impl History {
         let mut history = Self { entries };
         history.repair();
         history
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     pub(super) fn messages(&self) -> Vec<ChatMessage> {

@@ -26,7 +26,7 @@ use crate::event::TurnEvent;
 use crate::model::{ChatMessage, ChatModel, ModelError, ToolSpec, Usage};
 use crate::usage::{Budget, BudgetState, MeteredModel, Price, UsageContext};
 
-pub use self::history::{CallDecision, thread_title, to_stored};
+pub use self::history::{CallDecision, TurnFailure, thread_title, to_stored};
 
 /// The longest message of a user, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
@@ -72,10 +72,15 @@ pub struct TurnInput {
     /// Its session is the thread.
     pub prompt: PromptRequest,
     pub thread: String,
+    /// Empty to try the last turn of the thread again: it continues where that failed.
     pub text: String,
 }
 
 impl TurnInput {
+    pub fn is_retry(&self) -> bool {
+        self.text.is_empty()
+    }
+
     pub fn scope(&self) -> &Scope {
         &self.prompt.scope
     }
@@ -148,39 +153,62 @@ impl Agent {
     }
 
     /// Runs one turn. Dropping the future interrupts it: messages and results stored by then stay in the thread. An
-    /// error means that there is no reply; the user's message is in the thread unless the store failed.
+    /// error means that there is no reply; the user's message and the reason are in the thread unless the store failed.
     pub async fn run_turn(&self, input: TurnInput, on: OnEvent<'_>) -> Result<TurnResult, TurnError> {
-        let Inner { store, prompt_source, usage, thread_locks, .. } = &*self.0;
+        let Inner { store, thread_locks, .. } = &*self.0;
         let settings = self.settings();
         let model = settings.model.as_ref().ok_or(TurnError::NoModel)?;
         if input.text.len() > MAX_MESSAGE_BYTES {
             return Err(TurnError::TooLong { bytes: input.text.len(), most: MAX_MESSAGE_BYTES });
         }
         let _lock = thread_locks.lock(&input.thread).await;
+        // The user's message, until it is stored.
+        let unstored =
+            Mutex::new((!input.is_retry()).then(|| ChatMessage::User { text: input.text.clone() }));
+        let result = self.run_in_thread(&settings, model, &input, &unstored, on).await;
+        if let Err(error) = &result {
+            let unstored = unstored.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let failure = TurnFailure::of(error).to_stored();
+            let messages = unstored.iter().map(to_stored).chain([failure]).collect();
+            let stored = store.threads().append(input.scope().user(), &input.thread, messages).await;
+            if let Err(error) = stored {
+                tracing::warn!(thread = input.thread, reason = %error, "the reason of a failed turn is not stored");
+            }
+        }
+        result
+    }
+
+    async fn run_in_thread(
+        &self,
+        settings: &AgentSettings,
+        model: &ChatModel,
+        input: &TurnInput,
+        unstored: &Mutex<Option<ChatMessage>>,
+        on: OnEvent<'_>,
+    ) -> Result<TurnResult, TurnError> {
+        let Inner { store, prompt_source, usage, .. } = &*self.0;
+        let message = unstored.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let loading = History::load(store, input.scope(), &input.thread);
         let (PreparedTurn { session, tools, prompt }, mut history) =
-            tokio::try_join!(self.prepare(&input, on), loading)?;
+            tokio::try_join!(self.prepare(input, on), loading)?;
         let Some(local) = session.client() else { return Err(TurnError::Empty) };
-        let message = ChatMessage::User { text: input.text.clone() };
-        history.push(message.clone());
+        message.iter().for_each(|message| history.push(message.clone()));
+        if history.is_empty() {
+            return Err(TurnError::NothingToRetry);
+        }
         let receipt = prompt.receipt_with(&history.messages());
         let store_input = async {
+            let messages = message.iter().map(to_stored).collect();
             let (receipt, _) = tokio::try_join!(
                 store.receipts().insert(input.scope(), receipt),
-                store.threads().append(input.scope().user(), &input.thread, vec![to_stored(&message)])
+                store.threads().append(input.scope().user(), &input.thread, messages)
             )?;
+            unstored.lock().unwrap_or_else(PoisonError::into_inner).take();
             Ok(receipt)
         };
-        let model = MeteredModel { model, settings: &settings, store, usage, input: &input };
-        let tool_loop = tool_loop::ToolLoop {
-            store,
-            prompt_source,
-            model,
-            local,
-            input: &input,
-            prompt: &prompt,
-            tools: &tools,
-        };
+        let model = MeteredModel { model, settings, store, usage, input };
+        let tool_loop =
+            tool_loop::ToolLoop { store, prompt_source, model, local, input, prompt: &prompt, tools: &tools };
         tool_loop.run(history, store_input, on).await
     }
 
@@ -266,6 +294,8 @@ pub enum TurnError {
     Endless { rounds: u32 },
     #[error("the message has {bytes} bytes; the limit is {most}")]
     TooLong { bytes: usize, most: usize },
+    #[error("this conversation has no message that could be answered")]
+    NothingToRetry,
     #[error("the prompt cannot be built: {0}")]
     Compose(String),
     #[error("the tools cannot be reached")]
@@ -286,6 +316,11 @@ impl TurnError {
         }
     }
 
+    /// Whether the thread keeps it, with the user's message, so that the turn can be tried again.
+    pub fn is_kept(&self) -> bool {
+        !matches!(self, Self::NoModel | Self::TooLong { .. })
+    }
+
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoModel => Some(format!(
@@ -293,6 +328,7 @@ impl TurnError {
             )),
             Self::Model(error) => error.hint(),
             Self::Budget { state, .. } => Some(state.hint()),
+            Self::NothingToRetry => Some("send a message".to_owned()),
             Self::Empty => Some("try again; if it happens often, use another model".to_owned()),
             Self::Endless { .. } => Some("ask for smaller steps".to_owned()),
             Self::TooLong { .. } => {

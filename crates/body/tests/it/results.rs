@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use embody_body::server::{BodyServer, tools};
+use embody_body::server::{BodyServer, definition};
 use embody_body::{
     HeardOn, Identity, MessageEntry, Messages, QueuedMessage, ScheduledRun, SkillText, StepEntry, StepState,
     TaskEntry, TaskList, Tool,
@@ -100,7 +100,7 @@ fn matches<R>(tool: Tool, results: impl Strategy<Value = R>)
 where
     R: Debug + Serialize + JsonSchema,
 {
-    let listed = tools().into_iter().find(|one| one.name == tool.name()).unwrap();
+    let listed = definition(tool);
     let schema = listed.output_schema.unwrap_or_else(output_schema::<R>);
     let checked = TestRunner::default().run(&results, |result| {
         let data = serde_json::to_value(result).unwrap();
@@ -127,14 +127,14 @@ fn every_possible_result_matches_the_schema_of_its_tool() {
 #[test]
 fn the_tools_that_read_have_an_output_schema() {
     for tool in Tool::ALL {
-        let listed = tools().into_iter().find(|one| one.name == tool.name()).unwrap();
+        let listed = definition(tool);
         assert_eq!(listed.output_schema.is_some(), tool.is_read_only(), "{}", tool.name());
     }
 }
 
 #[test]
 fn no_schema_has_a_format_that_json_schema_does_not_know() {
-    let listed = json!(tools()).to_string();
+    let listed = json!(Tool::ALL.map(definition)).to_string();
     assert!(!listed.contains("\"format\""), "{listed}");
 }
 

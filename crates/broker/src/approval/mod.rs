@@ -59,6 +59,8 @@ pub enum Answer {
         id: String,
         /// Where it can still be answered; empty if only in a form, which a repeated call shows again.
         channels: Vec<Via>,
+        /// Whether the call was asked about before, under rules that have changed since.
+        after_other_rules: bool,
     },
     /// Expired without an answer. Reported once; then a repeated call asks again.
     TimedOut {

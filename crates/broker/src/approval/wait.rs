@@ -10,14 +10,14 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use embody_store::approvals::{
-    Answer as StoredAnswer, Approval, ApprovalRequest, ApprovalStatus, AskOutcome, DecideApproval,
+    Answer as StoredAnswer, Approval, ApprovalRequest, ApprovalStatus, AskOutcome, AskResult, DecideApproval,
 };
 use embody_store::{Error, Topic};
 use embody_wire::server::HostResponse;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Answer, ApprovalPrompt, Approvals, covers, form};
+use super::{Answer, ApprovalPrompt, Approvals, bound_version, covers, form};
 
 /// How often the store is polled, because an expiry sends no notification.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -56,10 +56,13 @@ impl Approvals {
             form_deadline: now + self.ask_wait,
             asking: pin!(elicited(elicit, message)),
         };
-        let pending = |id| Answer::Pending { id, channels: channels.clone() };
-        let mut last = None;
+        let (mut last, mut after_other_rules) = (None, false);
         for _ in 0..ROUNDS_MAX {
-            let approval = match self.store.approvals().ask(ask.clone()).await?.asked {
+            let AskResult { asked, other_policies, .. } = self.store.approvals().ask(ask.clone()).await?;
+            let version = bound_version(&ask.policy);
+            after_other_rules |= other_policies.iter().any(|policy| bound_version(policy) != version);
+            let pending = |id| Answer::Pending { id, channels: channels.clone(), after_other_rules };
+            let approval = match asked {
                 AskOutcome::New(approval) => approval,
                 AskOutcome::Same(approval) if covers(&approval.flags, &ask.flags) => approval,
                 // The mind flags more than the owner was shown: that approval does not cover this call.
@@ -81,7 +84,7 @@ impl Approvals {
                 Waited::UsedElsewhere => last = Some(approval.id),
             }
         }
-        Ok(last.map_or(Answer::Full, pending))
+        Ok(last.map_or(Answer::Full, |id| Answer::Pending { id, channels, after_other_rules }))
     }
 
     async fn wait<A>(

@@ -18,10 +18,25 @@ use crate::approval::{Answer, ApprovalPrompt, Approvals, bound_policy, flag_text
 use crate::catalogue::Texts;
 use crate::meter::trace;
 use crate::policy::Via;
-use crate::upstream::Health;
+use crate::upstream::{Health, missing_arguments};
 
 /// The reason for denying a call that only a form can approve.
 const NO_RIGHT: &str = "the rules allow approval only in a form of the host, and answers in this host do not count as the owner's";
+
+/// Refuses a call that would fail whatever the owner answers.
+pub(super) async fn refuse_certain_failure(call: &ToolCall<'_>) -> Result<(), CallRefusal> {
+    let Some(arguments) = call.arguments.value().as_object().filter(|_| call.is_tool_call()) else {
+        return Ok(());
+    };
+    let error = match &call.upstream.spec().check {
+        Some(check) => check.error(&call.tool.tool, arguments).await,
+        None => missing_arguments(&call.tool.definition, arguments),
+    };
+    match error {
+        Some(error) => Err(CallRefusal::certain_failure(&error)),
+        None => Ok(()),
+    }
+}
 
 pub(super) async fn ask_and_decide(
     broker: &Broker,
@@ -36,14 +51,14 @@ pub(super) async fn ask_and_decide(
         () = call.request.until_cancelled_or_shutdown() => return Err(CallRefusal::cancelled()),
         answer = call.timing.exclude_wait(ask(broker, call, reason, view)) => answer?,
     };
-    let mut asked_on = Vec::new();
+    let (mut asked_on, mut have_rules_changed) = (Vec::new(), false);
     let (approval, id) = match answer {
         Answer::Approved { id } => (ApprovalCheck::Given, id),
         Answer::Denied { id, by } => return Err(CallRefusal::denied(&by).approval(id)),
         Answer::TimedOut { id } => return Err(CallRefusal::expired().approval(id)),
         Answer::Lapsed { id, .. } => return Err(CallRefusal::lapsed().approval(id)),
-        Answer::Pending { id, channels } => {
-            asked_on = channels;
+        Answer::Pending { id, channels, after_other_rules } => {
+            (asked_on, have_rules_changed) = (channels, after_other_rules);
             (ApprovalCheck::Pending, id)
         }
         Answer::Full => return Err(CallRefusal::too_many_approvals()),
@@ -65,7 +80,10 @@ pub(super) async fn ask_and_decide(
     }
     match gate::decide(&situation) {
         Decision::Permit(permit) => Ok((permit, id)),
-        decision => Err(respond::refusal(broker, call, &decision, view, &asked_on).await.approval(id)),
+        decision => {
+            let refusal = respond::refusal(broker, call, &decision, view, &asked_on).await.approval(id);
+            Err(if have_rules_changed { refusal.after_other_rules() } else { refusal })
+        }
     }
 }
 

@@ -226,6 +226,7 @@ async fn authorize_and_send(
     let (permit, approval) = match gate::decide(&situation) {
         gate::Decision::Permit(permit) => (permit, None),
         gate::Decision::Ask(reason) => {
+            approve::refuse_certain_failure(call).await?;
             let decided = Box::pin(approve::ask_and_decide(broker, call, view, situation, reason)).await;
             let (permit, id) = decided.map_err(|refusal| refusal.after_reading(call.lasting.as_ref()))?;
             (permit, Some(id))

@@ -259,6 +259,12 @@ impl CallRefusal {
         self
     }
 
+    /// Says that an earlier question about the same call does not count.
+    pub(super) fn after_other_rules(mut self) -> Self {
+        self.reason += "; an earlier question about it was asked under rules that have changed since, and does not count";
+        self
+    }
+
     /// Adds what the agent had read, if that caused the request for approval.
     pub(super) fn after_reading(self, lasting: Option<&LastingWrite>) -> Self {
         match lasting {
@@ -388,7 +394,13 @@ impl CallRefusal {
             _ => "denied it",
         };
         Self::new(DecisionKind::Deny, format!("the owner {answer}"))
-            .next("tell the user that it was denied; do not repeat it and do not look for another way")
+            .next("tell the user that it was denied and that they can take the denial back; do not repeat it unless they ask for it, and do not look for another way")
+    }
+
+    /// The error is that of the tool, or of its schema.
+    pub(crate) fn certain_failure(error: &str) -> Self {
+        Self::new(DecisionKind::Blocked, format!("it would fail, so the owner was not asked: {error}"))
+            .next("repeat the call with other arguments, or tell the user why it cannot be made")
     }
 
     pub(crate) fn unshowable(reason: impl Into<String>) -> Self {
@@ -407,8 +419,11 @@ impl CallRefusal {
     }
 
     pub(crate) fn expired() -> Self {
-        Self::new(DecisionKind::Timeout, "the approval expired before the owner answered")
-            .next("tell the user that it was not approved in time; repeat the call only if they ask for it")
+        Self::new(
+            DecisionKind::Timeout,
+            "the approval expired before the owner answered, so it was not denied",
+        )
+        .next("tell the user that it was not answered in time; repeat the call only if they ask for it")
     }
 
     /// The call was approved but not repeated in time.

@@ -2,6 +2,7 @@
 //! restarts; refuses a server that is the broker itself.
 //!
 //! - `backoff`: intervals and limits of the supervisor
+//! - `call_check`: finds calls that are certain to fail, before the owner is asked
 //! - `check`: one contact outside any session, for the operator
 //! - `connection_lease`: counts the users of a connection
 //! - `idle_shutdown`: lazy start and shutdown of unused servers
@@ -12,6 +13,7 @@
 //! - `supervisor`: connects, maintains and reconnects
 
 mod backoff;
+mod call_check;
 mod check;
 mod connection_lease;
 mod idle_shutdown;
@@ -36,6 +38,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 pub use self::backoff::Backoff;
+pub use self::call_check::CallCheck;
+pub(crate) use self::call_check::missing_arguments;
 pub use self::check::{CheckError, CheckErrorKind, CheckedServer, check};
 pub use self::connection_lease::ConnectionLease;
 use self::connection_lease::{ConnectionUse, ConnectionUses};
@@ -72,6 +76,8 @@ pub struct Spec {
     pub idle_shutdown: IdleShutdown,
     /// The tools of a server that is part of this program: they cannot change and are not listed.
     pub tools: Option<Arc<[RawTool]>>,
+    /// Finds calls of such a server that are certain to fail.
+    pub check: Option<CallCheck>,
     /// The server's era, once known; shared by all sessions, so that only the first one probes.
     pub era: EraCache,
 }

@@ -234,7 +234,9 @@ async fn a_form_that_was_dismissed_leaves_the_approval_open_and_the_call_returns
             let wanted = || ApprovalPrompt { is_suspended, ..call.prompt() };
             let approvals = world.approvals(LONG);
             let answer = soon(approvals.ask(wanted(), Some(async |_| answered_with.clone()))).await.unwrap();
-            let Answer::Pending { id, channels } = &answer else { panic!("{answered_with:?}: {answer:?}") };
+            let Answer::Pending { id, channels, .. } = &answer else {
+                panic!("{answered_with:?}: {answer:?}")
+            };
             assert_eq!(channels, &[Via::Console, Via::Cli, Via::Telegram]);
             assert_eq!(status(&world.other, id).await, ApprovalStatus::Pending);
             // Another channel may still answer, and a repeated call finds the answer without another form.

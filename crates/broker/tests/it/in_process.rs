@@ -423,6 +423,7 @@ fn process(name: &str, role: Role, command: &[&str]) -> Arc<Spec> {
         call_timeout,
         idle_shutdown: embody_broker::upstream::IdleShutdown::default(),
         tools: None,
+        check: None,
         era: EraCache::default(),
     })
 }

@@ -251,6 +251,7 @@ impl Server {
             call_timeout: self.call_timeout,
             idle_shutdown: IdleShutdown::default(),
             tools: None,
+            check: None,
             era: EraCache::default(),
         })
     }

@@ -99,7 +99,9 @@ pub(crate) fn mind(args: &ServeArgs, context: Context) -> Result<ExitCode, CliEr
 }
 
 pub(crate) fn body(args: &ServeArgs, context: Context) -> Result<ExitCode, CliError> {
-    serve(args, context, embedded::body)
+    serve(args, context, |store, prompts, agent| {
+        embedded::body(store, prompts, agent, embedded::channels(&prompts.settings().config))
+    })
 }
 
 /// Serves until a signal or the end of input. On standard streams it serves one host, as the user and agent of `args`.

@@ -343,7 +343,7 @@ fn no_body(name: &str, context: &Context) -> CliError {
 fn owner<'a>(tool: &str, pins: &'a [ToolPin], context: &'a Context) -> Option<&'a str> {
     match (pins, context.config.bodies.as_slice()) {
         ([only], _) => Some(&only.body),
-        ([], _) if is_listed(&embody_body::server::tools(), tool) => Some(broker_setup::BODY),
+        ([], _) if embody_body::Tool::from_name(tool).is_some() => Some(broker_setup::BODY),
         ([], _) if is_listed(&embody_mind::server::tools(), tool) => Some(broker_setup::MIND),
         (_, [only]) => Some(&only.name),
         _ => None,
@@ -376,7 +376,8 @@ fn tool_facts(body: &str, tool: &str, pins: &[ToolPin], context: &Context) -> To
 
 /// The annotations of the embedded body, which are trusted.
 fn embedded(tool: &str) -> ToolFacts {
-    let listed = embody_body::server::tools().into_iter().find(|listed| listed.name == tool);
+    // Rules may name a tool that is not offered without a channel.
+    let listed = embody_body::Tool::from_name(tool).map(embody_body::server::definition);
     let annotations = listed.as_ref().and_then(|listed| listed.annotations.as_ref());
     let annotations = annotations.map(|hints| Annotations {
         read_only_hint: Some(hints.read_only_hint),

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use clap::Args;
 use embody_agent::event::TurnEvent;
 use embody_agent::model::FailureLog;
-use embody_agent::turn::{PromptRequest, TurnInput, TurnResult, thread_title};
+use embody_agent::turn::{PromptRequest, TurnError, TurnFailure, TurnInput, TurnResult, thread_title};
 use embody_broker::MissingServer;
 use embody_store::threads::NewThread;
 use embody_store::{IdSet, Scope, Store};
+use rustix::termios::tcgetwinsize;
 use serde_json::json;
 
 use super::args::{SCHEDULED, read_text};
@@ -22,14 +23,22 @@ use crate::{output, serve, store};
 const EXAMPLES: &str = "Examples:
   embody run 'What did I promise Ann?'          one turn in a new thread
   embody run --thread ID 'And by when?'         continue that thread
+  embody run --thread ID --retry                try its last turn again, which failed
   embody run --channel scheduled 'Write the digest.'
   git log -5 | embody run -                     the text from stdin";
+
+/// Of a terminal that does not say how many it has.
+const DEFAULT_COLUMNS: u16 = 80;
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
     /// The message to the agent; `-` reads it from stdin
-    text: String,
+    #[arg(required_unless_present = "retry")]
+    text: Option<String>,
+    /// Try the last turn of the thread again, which failed; it continues where that failed
+    #[arg(long, requires = "thread", conflicts_with = "text")]
+    retry: bool,
     /// The channel that the turn is treated as
     #[arg(long, value_parser = ["web", "telegram", "scheduled"], default_value = "web")]
     channel: String,
@@ -44,8 +53,8 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn run(args: &RunArgs, context: Context) -> Result<ExitCode, CliError> {
-    let text = read_text(&args.text)?;
-    if text.trim().is_empty() {
+    let text = args.text.as_deref().map(read_text).transpose()?.unwrap_or_default();
+    if text.trim().is_empty() && !args.retry {
         return Err(CliError::usage("the message is empty").hint("embody run 'What did I promise Ann?'"));
     }
     let scope = args.scope.resolve()?;
@@ -98,6 +107,8 @@ struct TerminalView {
     shows_text: bool,
     shows_calls: bool,
     is_in_line: bool,
+    /// Whether the line that counts retries is shown, which the next one replaces.
+    is_retrying: bool,
     /// Whether text was shown since the last call: the reply, if the turn ends here.
     has_reply: bool,
 }
@@ -105,10 +116,20 @@ struct TerminalView {
 impl TerminalView {
     fn new(json: bool) -> Self {
         let shows_text = stdout().is_terminal() && !json;
-        Self { shows_text, shows_calls: stderr().is_terminal(), is_in_line: false, has_reply: false }
+        Self {
+            shows_text,
+            shows_calls: stderr().is_terminal(),
+            is_in_line: false,
+            is_retrying: false,
+            has_reply: false,
+        }
     }
 
     fn show(&mut self, event: &TurnEvent) -> Result<(), CliError> {
+        if let (Some(line), true) = (event.retry_line(), self.shows_calls) {
+            return self.show_retry(&line, event);
+        }
+        self.clear_retry();
         match event {
             TurnEvent::Text(text) if self.shows_text && !text.is_empty() => {
                 (self.is_in_line, self.has_reply) = (!text.ends_with('\n'), true);
@@ -126,7 +147,29 @@ impl TerminalView {
         Ok(())
     }
 
+    /// One line, so that it must not wrap.
+    fn show_retry(&mut self, line: &str, event: &TurnEvent) -> Result<(), CliError> {
+        let TurnEvent::Waiting { after, reason, .. } = event else { return Ok(()) };
+        if !self.is_retrying {
+            self.end_line()?;
+        }
+        let line = format!("· {line} in {} s: {}", after.as_secs_f64().ceil(), one_line(reason));
+        let columns = tcgetwinsize(stderr()).map_or(0, |size| size.ws_col);
+        let columns = if columns == 0 { DEFAULT_COLUMNS } else { columns };
+        let line: String = printable(&line).chars().take(usize::from(columns).saturating_sub(1)).collect();
+        let _ = write!(stderr(), "\r\x1b[2K{line}");
+        self.is_retrying = true;
+        Ok(())
+    }
+
+    fn clear_retry(&mut self) {
+        if std::mem::take(&mut self.is_retrying) {
+            let _ = write!(stderr(), "\r\x1b[2K");
+        }
+    }
+
     fn end_line(&mut self) -> Result<(), CliError> {
+        self.clear_retry();
         if std::mem::take(&mut self.is_in_line) { output::plain("\n") } else { Ok(()) }
     }
 }
@@ -143,6 +186,10 @@ async fn turn(
         return Err(app::no_model_error(&app.prompts.settings().config));
     }
     let thread = thread(&app.store, args, scope, &text).await?;
+    if args.retry && TurnFailure::last_in(&app.store, scope, &thread).await?.is_none() {
+        return Err(CliError::new(format!("the last turn of thread `{thread}` did not fail"))
+            .hint(format!("pass a message: embody run --thread {thread} 'And by when?'")));
+    }
     let prompt = PromptRequest {
         channel: Some(args.channel.clone()),
         background: args.channel == SCHEDULED,
@@ -152,8 +199,12 @@ async fn turn(
     let input = TurnInput { prompt, thread: thread.clone(), text };
     // The turn continues without a reader; its messages are stored.
     let mut on = |event: TurnEvent| drop(view.show(&event));
-    let turned = app.agent.run_turn(input, &mut on).await?;
-    Ok((thread, turned))
+    let turned = app.agent.run_turn(input, &mut on).await;
+    if turned.as_ref().is_err_and(TurnError::is_kept) {
+        view.end_line()?;
+        output::stderr_line(&format!("`embody run --thread {thread} --retry` tries this turn again"));
+    }
+    Ok((thread, turned?))
 }
 
 async fn thread(store: &Store, args: &RunArgs, scope: &Scope, text: &str) -> Result<String, CliError> {
@@ -180,16 +231,23 @@ fn line(event: &TurnEvent) -> Option<String> {
         TurnEvent::Tool { name, .. } => Some(format!("· {}", printable(name))),
         TurnEvent::ToolDone { name, decision: Some(decision), approval, .. } => {
             let id = approval.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
+            let decision = match (&**decision, approval) {
+                ("deny", Some(_)) => "denied by the owner",
+                ("deny", None) => "denied by the rules",
+                ("timeout", Some(_)) => "the approval expired",
+                (decision, _) => decision,
+            };
             Some(format!("· {}: {decision}{id}", printable(name)))
         }
         TurnEvent::Starting { servers } => {
             Some(format!("· waiting for {} to start", printable(&servers.join(", "))))
         }
         TurnEvent::Missing { servers } => Some(missing_line(servers)),
-        TurnEvent::Waiting { after, reason } => {
-            Some(format!("· retry in {} s: {}", after.as_secs(), printable(reason)))
-        }
-        TurnEvent::Started { .. } | TurnEvent::Text(_) | TurnEvent::ToolDone { .. } => None,
+        // The retries have a line of their own.
+        TurnEvent::Waiting { .. }
+        | TurnEvent::Started { .. }
+        | TurnEvent::Text(_)
+        | TurnEvent::ToolDone { .. } => None,
     }
 }
 

@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::{Context, ScopeArgs};
-use crate::audit_entries::{AuditEntry, EntryFilter, OPEN, read};
+use crate::audit_entries::{AuditEntry, EXPIRED, EntryFilter, OPEN, read};
 use crate::error::CliError;
 use crate::output::{self, pluralize, printable};
 use crate::status::is_waiting;
@@ -57,9 +57,14 @@ struct Day {
     /// Denied by the rules, not by a person.
     against_rules: usize,
     asked: i64,
+    /// Expired without an answer.
     expired: i64,
+    /// Approved, but not made in time.
+    unused: i64,
     approved: usize,
     denied: usize,
+    /// Denials that were taken back.
+    taken_back: usize,
     /// Changes that the operator made, by action.
     changes: BTreeMap<String, usize>,
     is_cut: bool,
@@ -101,7 +106,7 @@ async fn count(store: &Store, user: &str, from: &Zoned, to: &Zoned) -> Result<Da
         day.add(entry);
     }
     let counts = store.approvals().count_between(user, since, until).await?;
-    (day.asked, day.expired) = (counts.asked, counts.expired);
+    (day.asked, day.expired, day.unused) = (counts.asked, counts.expired, counts.unused);
     Ok(day)
 }
 
@@ -118,18 +123,19 @@ impl Day {
                 let outcomes = self.writes.entry((name("body"), name("tool"))).or_default();
                 *outcomes.entry(outcome).or_default() += 1;
             }
-            // A call that bounced or that asked comes again.
+            // A call that bounced or that asked comes again; what expired is counted by its approval.
             // The person's own answer is counted where it was given.
             "decision" if outcome == "denied" => {
                 let is_own = entry.text("reason").is_some_and(|reason| reason.starts_with(OWNER));
                 self.against_rules += usize::from(!is_own);
             }
-            "decision" if !matches!(&*outcome, "bounce" | "pending" | "held" | "permit") => {
+            "decision" if !matches!(&*outcome, "bounce" | "pending" | "held" | "permit" | EXPIRED) => {
                 *self.refused.entry(outcome).or_default() += 1;
             }
             "operator" => match entry.text("action").unwrap_or_default() {
                 "approval_granted" => self.approved += 1,
                 "approval_denied" => self.denied += 1,
+                "denial_withdrawn" => self.taken_back += 1,
                 action => *self.changes.entry(action.to_owned()).or_default() += 1,
             },
             _ => {}
@@ -163,6 +169,8 @@ fn as_json(date: Date, day: &Day, waiting: &Waiting) -> Value {
         "approved": day.approved,
         "denied": day.denied,
         "expired": day.expired,
+        "unused": day.unused,
+        "taken_back": day.taken_back,
         "changes": day.changes,
         "waiting": {
             "approvals": waiting.approvals, "definitions": waiting.definitions, "proposals": waiting.proposals,
@@ -227,15 +235,17 @@ fn tell_decisions(day: &Day, say: &mut dyn FnMut(String)) {
     if day.asked > 0 {
         say(format!("You were asked about {}.", pluralize(day.asked, "call")));
     }
-    let expired = usize::try_from(day.expired).unwrap_or_default();
+    let [expired, unused] = [day.expired, day.unused].map(|count| usize::try_from(count).unwrap_or_default());
     for (count, text) in [
         (day.approved, "approved by you"),
         (day.denied, "denied by you"),
-        (expired, "not answered or not used in time, which counts as denied"),
+        (day.taken_back, "denied by you, and the denial taken back"),
+        (expired, "not answered by you in time, and expired"),
+        (unused, "approved by you, but not made in time"),
         (day.against_rules, "denied by the rules"),
         (
             day.refused.get("blocked").copied().unwrap_or_default(),
-            "blocked because a needed part was unavailable",
+            "blocked: a needed part was unavailable, or the call was certain to fail",
         ),
         (day.refused.get("timeout").copied().unwrap_or_default(), "given up because the time was over"),
     ] {

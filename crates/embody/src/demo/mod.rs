@@ -108,8 +108,7 @@ impl DemoRuntime {
         let mind = Availability::new();
         setup.mind = broker_setup::embedded_mind(embedded::mind(&store, &prompts, AGENT), mind.clone());
         let channels = vec![CHANNEL.to_owned()];
-        let body =
-            broker_setup::embedded_body(embedded::body_with_channels(&store, &prompts, AGENT, channels));
+        let body = broker_setup::embedded_body(&store, &prompts, AGENT, channels);
         setup.settings.edit(|settings| settings.bodies = vec![body]);
         prompts.load_zone(AGENT).await?;
         Ok(Self { store, broker: Arc::new(Broker::start(setup)), mind, prompts })

@@ -42,9 +42,12 @@ struct DecideRequest {
 enum Decision {
     Approve,
     Deny,
+    /// Takes a denial back.
+    #[serde(rename = "ask_again")]
+    AskAgain,
 }
 
-/// The pending approvals, newest first; with `?all=true` also the decided ones.
+/// The pending approvals, newest first; with `?all=true` also the decided ones. Apart from them, those whose denial stands.
 pub(super) async fn list(
     State(web): State<Arc<WebState>>,
     caller: ApiCaller,
@@ -52,10 +55,16 @@ pub(super) async fn list(
 ) -> Result<Json<Value>, ApiError> {
     let filter = if query.all { ApprovalFilter::All } else { ApprovalFilter::Pending };
     let found = visible_approvals(&web, &caller, filter).await?;
-    Ok(Json(json!({ "approvals": found.iter().map(ApprovalJson::new).collect::<Vec<_>>() })))
+    let denied = visible_approvals(&web, &caller, ApprovalFilter::Denied).await?;
+    let config = &web.prompts.settings().config;
+    let list = |found: &[Approval]| -> Vec<Value> {
+        found.iter().map(|approval| json!(ApprovalJson::new(approval, config))).collect()
+    };
+    Ok(Json(json!({ "approvals": list(&found), "denied": list(&denied) })))
 }
 
-/// The approvals that a caller may see, newest first. The owner sees all of their own, and the pending ones of other users.
+/// The approvals that a caller may see, newest first. The owner sees all of their own, and of other users those that are pending
+/// or whose denial stands.
 async fn visible_approvals(
     web: &WebState,
     caller: &ApiCaller,
@@ -64,7 +73,11 @@ async fn visible_approvals(
     let user = caller.require_operator()?;
     let mut found = web.store.approvals().list(user, filter, LIMIT).await?;
     if caller.is_owner {
-        let all = web.store.approvals().list_all(ApprovalFilter::Pending, ALL_USERS_LIMIT).await?;
+        let of_others = match filter {
+            ApprovalFilter::Denied => ApprovalFilter::Denied,
+            ApprovalFilter::Pending | ApprovalFilter::All => ApprovalFilter::Pending,
+        };
+        let all = web.store.approvals().list_all(of_others, ALL_USERS_LIMIT).await?;
         let others =
             all.into_iter().filter(|approval| approval.user != user && console_may_approve(approval));
         found.extend(others.take(usize::try_from(LIMIT).unwrap_or(usize::MAX)));
@@ -95,22 +108,29 @@ pub(super) async fn decide(
 ) -> Result<Json<Value>, ApiError> {
     caller.require_operator()?;
     let DecideRequest { id, decision } = auth::json(request).await?;
+    let not_found = || api_error(StatusCode::NOT_FOUND)(approvals::not_found(&id));
+    let approval = find(&web, &caller, &id).await?.ok_or_else(not_found)?;
+    let config = &web.prompts.settings().config;
     let answer = match decision {
         Decision::Approve => Answer::Approve,
         Decision::Deny => Answer::Deny,
+        Decision::AskAgain => {
+            let Approval { user, id, .. } = &approval;
+            let ended = web.store.approvals().ask_again(user, id, Via::Console.name()).await?;
+            let ended =
+                ended.ok_or_else(|| api_error(StatusCode::CONFLICT)(approvals::not_denied(&approval)))?;
+            return Ok(Json(json!(ApprovalJson::new(&ended, config))));
+        }
     };
-    let not_found = || api_error(StatusCode::NOT_FOUND)(approvals::not_found(&id));
-    let approval = find(&web, &caller, &id).await?.ok_or_else(not_found)?;
     if approval.status == ApprovalStatus::Pending && answer == Answer::Approve {
-        check_approvable(&approval, &web.prompts.settings().config, Via::Console)
-            .map_err(api_error(StatusCode::FORBIDDEN))?;
+        check_approvable(&approval, config, Via::Console).map_err(api_error(StatusCode::FORBIDDEN))?;
     }
     let by = Via::Console.name().to_owned();
     let decision = DecideApproval { user: approval.user, id: approval.id, answer, by };
     match web.store.approvals().decide(decision).await? {
         DecideOutcome::Decided(approval) | DecideOutcome::NotPending(approval) => {
             check_decision(&approval, answer).map_err(api_error(StatusCode::CONFLICT))?;
-            Ok(Json(json!(ApprovalJson::new(&approval))))
+            Ok(Json(json!(ApprovalJson::new(&approval, config))))
         }
         DecideOutcome::Missing => Err(not_found()),
     }

@@ -101,7 +101,13 @@ pub(super) async fn prompt(
     if let Some(layout) = query.layout.as_deref().filter(|layout| !known.contains(layout)) {
         return Err(ApiError::bad_request(format!("unknown layout `{layout}`")).hint(known.join(", ")));
     }
+    let now = query.now.as_deref().map(str::parse).transpose().map_err(|_| {
+        let now = query.now.as_deref().unwrap_or_default();
+        ApiError::bad_request(format!("invalid time `{now}` in `now`"))
+            .hint("use RFC 3339, such as 2026-11-17T09:00:00Z")
+    })?;
     let request = PromptRequest {
+        now,
         layout: query.layout.as_deref().and_then(Layout::from_name),
         channel: query.channel.or_else(|| Some(WEB.to_owned())),
         task: query.task,

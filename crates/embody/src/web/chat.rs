@@ -13,11 +13,11 @@ use axum::response::{IntoResponse, Response};
 use embody_agent::event::{End, SseEvent, TurnEvent};
 use embody_agent::model::ChatMessage;
 use embody_agent::turn::{
-    MAX_MESSAGE_BYTES, PromptRequest, TurnError, TurnInput, TurnResult, thread_title, to_stored,
+    MAX_MESSAGE_BYTES, PromptRequest, TurnError, TurnFailure, TurnInput, TurnResult, thread_title, to_stored,
 };
 use embody_agent::web_turns::{Busy, EventSender, Reader, Turn};
 use embody_prompt::{Audience, RequestFacts};
-use embody_store::threads::{NewThread, Thread};
+use embody_store::threads::{NewMessage, NewThread, Thread};
 use embody_store::{Scope, Store};
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
@@ -43,7 +43,11 @@ const TURN_MESSAGES: u32 = 500;
 #[serde(deny_unknown_fields)]
 struct ChatRequest {
     thread: Option<String>,
+    #[serde(default)]
     text: String,
+    /// Tries the last turn of the thread again, which failed; without a text.
+    #[serde(default)]
+    retry: bool,
     task: Option<String>,
     location: Option<String>,
 }
@@ -62,9 +66,13 @@ pub(super) async fn begin(
 ) -> Result<Response, ApiError> {
     let scope = caller.chat_scope(&web)?;
     let mut facts = request_facts(&web, request.headers(), peer);
-    let ChatRequest { thread, text, task, location } = auth::json(request).await?;
+    let ChatRequest { thread, text, retry, task, location } = auth::json(request).await?;
     facts.location = location.as_deref().and_then(fact);
-    check_text(&text)?;
+    match (retry, &thread) {
+        (false, _) => check_text(&text)?,
+        (true, Some(_)) if text.is_empty() => {}
+        (true, _) => return Err(ApiError::bad_request("`retry` needs a `thread` and no `text`")),
+    }
     // Without a model no thread is created.
     if !web.agent.has_model() {
         return Ok(ended(&no_model(&web, &scope), None));
@@ -75,6 +83,9 @@ pub(super) async fn begin(
             if thread.external.is_some() {
                 // A client of `/v1` does not know the message that follows, so it must not continue this thread.
                 web.store.threads().clear_external(scope.user(), &thread.id).await?;
+            }
+            if retry && TurnFailure::last_in(&web.store, &scope, &thread.id).await?.is_none() {
+                return Err(ApiError::conflict("the last turn of this conversation did not fail"));
             }
             thread
         }
@@ -210,16 +221,26 @@ pub(super) fn parse_turn_id(id: &str) -> Option<(&str, i64)> {
 
 async fn stored_end(store: &Store, scope: &Scope, thread: &str, first: i64) -> Result<Option<End>, ApiError> {
     let messages = store.threads().messages(scope.user(), thread, first - 1, TURN_MESSAGES).await?;
-    let mut messages =
-        messages.iter().filter_map(|message| serde_json::from_str(&message.message.content).ok());
-    if !matches!(messages.next(), Some(ChatMessage::User { .. })) {
+    let mut messages = messages.iter().map(|message| &message.message);
+    let read = |message: &NewMessage| serde_json::from_str::<ChatMessage>(&message.content).ok();
+    // A turn that tries another one again begins at its failure.
+    let begins = |message: &NewMessage| {
+        TurnFailure::read(message).is_some() || matches!(read(message), Some(ChatMessage::User { .. }))
+    };
+    if !messages.next().is_some_and(begins) {
         return Ok(None);
     }
-    // Text without a call ends a turn. Calls that were approved later may follow.
-    let mut rest = messages.take_while(|message| !matches!(message, ChatMessage::User { .. }));
-    let reply =
-        rest.find(|message| matches!(message, ChatMessage::Assistant { calls, .. } if calls.is_empty()));
-    Ok(Some(match reply {
+    // Text without a call ends a turn, and a failure does. Calls that were approved later may follow.
+    let mut rest = messages.take_while(|message| !matches!(read(message), Some(ChatMessage::User { .. })));
+    let is_end = |message: &&NewMessage| {
+        TurnFailure::read(message).is_some()
+            || matches!(read(message), Some(ChatMessage::Assistant { calls, .. }) if calls.is_empty())
+    };
+    let end = rest.find(is_end);
+    if let Some(TurnFailure { message, hint }) = end.and_then(TurnFailure::read) {
+        return Ok(Some(End::Failed { message, hint }));
+    }
+    Ok(Some(match end.and_then(read) {
         Some(ChatMessage::Assistant { text, .. }) if text.ends_with(STOPPED) => End::Cancelled,
         Some(ChatMessage::Assistant { text, .. }) => {
             let reply = Some(text).filter(|text| !text.trim().is_empty());
@@ -316,7 +337,9 @@ pub(super) fn turn_input(
 impl WebState {
     /// Starts a turn, which continues without readers.
     fn start_turn(&self, thread: &Thread, salt: &str, input: TurnInput) -> Result<Arc<Turn>, Busy> {
-        let id = format!("{}.{}.{salt}", thread.id, thread.messages + 1);
+        // A retry stores no message of the user: it begins at the failure, the last message.
+        let first = thread.messages + i64::from(!input.is_retry());
+        let id = format!("{}.{first}.{salt}", thread.id);
         let at = (input.scope().user().to_owned(), thread.id.clone());
         let (agent, store, (user, thread)) = (self.agent.clone(), self.store.clone(), at.clone());
         let partial_reply = Arc::<PartialReply>::default();

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use embody_agent::model::{ChatMessage, ToolRequest};
-use embody_agent::turn::CallDecision;
+use embody_agent::turn::{CallDecision, TurnFailure};
 use embody_broker::approval;
 use embody_broker::visible::{is_hidden, push_code};
-use embody_store::approvals::ApprovalFilter;
+use embody_store::approvals::{Approval, ApprovalFilter, ApprovalStatus};
 use embody_store::threads::{Message, Thread};
 use embody_store::{Scope, Store};
 use embody_text::truncate;
@@ -29,6 +29,7 @@ const MAX_WAITING: u32 = 50;
 const MAX_LOOKUPS: usize = 50;
 /// The state of an approval that is no longer stored, or not looked up. It may have been used.
 const UNKNOWN: &str = "unknown";
+const UNUSED: &str = "unused";
 /// The longest excerpt of a call's arguments or result, in characters.
 const EXCERPT_CHARS: usize = 2000;
 
@@ -41,8 +42,12 @@ pub(super) struct ShowQuery {
 struct ParsedMessage {
     seq: i64,
     at: String,
-    message: ChatMessage,
-    decided: CallDecision,
+    content: Content,
+}
+
+enum Content {
+    Said { message: ChatMessage, decided: CallDecision },
+    Failed(TurnFailure),
 }
 
 /// The latest conversations with this agent, and their calls that await approval.
@@ -115,34 +120,55 @@ async fn approval_states(
     for id in messages.iter().rev().filter_map(ParsedMessage::waited_for).take(MAX_LOOKUPS) {
         if !states.contains_key(id) {
             let found = store.approvals().get(scope.user(), id).await?;
-            states.insert(id.to_owned(), found.map_or(UNKNOWN, |found| found.status.name()));
+            states.insert(id.to_owned(), found.as_ref().map_or(UNKNOWN, settled));
         }
     }
     Ok(states)
+}
+
+/// The state of an approval; `unused` if it was given, but expired before the call was made.
+fn settled(approval: &Approval) -> &'static str {
+    match approval.status {
+        ApprovalStatus::Expired if approval.decided_by.is_some() => UNUSED,
+        status => status.name(),
+    }
 }
 
 impl ParsedMessage {
     /// `None` for messages that are not part of the conversation, such as a summary.
     fn read(stored: &Message) -> Option<Self> {
         #[derive(Deserialize)]
-        struct Content {
+        struct Said {
             #[serde(flatten)]
             message: ChatMessage,
             #[serde(flatten)]
             decided: CallDecision,
         }
-        let Content { message, decided } = serde_json::from_str(&stored.message.content).ok()?;
-        Some(Self { seq: stored.seq, at: rfc3339(stored.created_at), message, decided })
+        let content = match TurnFailure::read(&stored.message) {
+            Some(failure) => Content::Failed(failure),
+            None => {
+                let Said { message, decided } = serde_json::from_str(&stored.message.content).ok()?;
+                Content::Said { message, decided }
+            }
+        };
+        Some(Self { seq: stored.seq, at: rfc3339(stored.created_at), content })
     }
 
-    /// The approval that a call waited for when its turn ended.
+    /// The approval that a call waited for when its turn ended, or that expired before.
     fn waited_for(&self) -> Option<&str> {
-        let waited = matches!(self.decided.decision.as_deref(), Some("pending" | "held"));
-        self.decided.approval.as_deref().filter(|_| waited)
+        let Content::Said { decided, .. } = &self.content else { return None };
+        let waited = matches!(decided.decision.as_deref(), Some("pending" | "held" | "timeout"));
+        decided.approval.as_deref().filter(|_| waited)
     }
 
     fn as_json(&self, states: &HashMap<String, &'static str>) -> Value {
-        let Self { seq, at, message, decided: CallDecision { decision, approval } } = self;
+        let Self { seq, at, content } = self;
+        let (message, CallDecision { decision, approval }) = match content {
+            Content::Said { message, decided } => (message, decided),
+            Content::Failed(TurnFailure { message, hint }) => {
+                return json!({"seq": seq, "at": at, "role": "failure", "text": message, "hint": hint});
+            }
+        };
         match message {
             ChatMessage::User { text } => json!({"seq": seq, "at": at, "role": "user", "text": text}),
             ChatMessage::Assistant { text, calls } => {

@@ -288,3 +288,29 @@ fn a_call_approved_after_a_crash_is_made_and_the_conversation_continues() {
     eventually("word of it", || house.thread(thread).contains("It is on its way.").then_some(()));
     made_once(house);
 }
+
+#[test]
+fn retries_are_one_message_on_telegram_and_a_failed_turn_is_tried_again() {
+    let rules = json!([
+        {"when": {"user": "hello"}, "reply": {"status": 503, "retry_after": 0}, "times": 8},
+        rule("hello", 0, says("Good morning.")),
+    ]);
+    let mut house = App::open(&rules, "");
+    house.telegram.say(OWNER, 1, "hello");
+    let texts = house.telegram.seen(OWNER, 2);
+    let (line, failed) = (&texts[0], &texts[1]);
+    assert!(line.starts_with("The model does not answer; retry ") && line.ends_with(" of 7 …"), "{texts:?}");
+    assert!(
+        failed.starts_with("I cannot answer: ") && failed.ends_with("\n\n/retry tries again."),
+        "{texts:?}"
+    );
+    let mut retry = private(OWNER, 2, "/retry");
+    retry["message"]["entities"] = json!([{"type": "bot_command", "offset": 0, "length": 6}]);
+    house.telegram.updates(&[retry.clone()]);
+    assert_eq!(house.telegram.seen(OWNER, 3)[2], "Good morning.");
+    retry["message"]["message_id"] = json!(3);
+    house.telegram.updates(&[retry]);
+    assert_eq!(house.telegram.seen(OWNER, 4)[3], "Your last message did not fail.");
+    assert_eq!(house.model.last().conversation().matches("hello").count(), 1, "it was not said twice");
+    house.close();
+}

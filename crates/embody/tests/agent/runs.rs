@@ -233,3 +233,62 @@ fn human_visible_writes_wait_for_the_owner() {
     let result = model.last().conversation();
     assert!(!result.contains("was not made") && result.contains("waiting"), "{result}");
 }
+
+#[test]
+fn a_turn_that_failed_keeps_its_reason_and_is_tried_again() {
+    let stored = StoreFixture::workspace();
+    let rules = json!([
+        rule("look", 0, calls("whoami", json!({}))),
+        {"when": {"user": "look", "results": 1}, "reply": {"status": 503, "retry_after": 0}, "times": 8},
+        rule("look", 1, says("I looked.")),
+    ]);
+    let model = Model::start(&stored.world, WireFormat::OpenAi, &rules);
+    let failed = stored.run(&["run", "look"]).ended(1);
+    let retry = failed.stderr.lines().find(|line| line.ends_with("tries this turn again")).unwrap();
+    let thread = retry.split(' ').nth(3).unwrap().to_owned();
+    assert_eq!(retry, format!("`embody run --thread {thread} --retry` tries this turn again"));
+    let roles = || {
+        let messages =
+            stored.directly(async |store| store.threads().messages("owner", &thread, 0, 100).await.unwrap());
+        messages
+            .into_iter()
+            .map(|message| (message.message.role, message.message.content))
+            .collect::<Vec<_>>()
+    };
+    let kept = roles();
+    let names: Vec<&str> = kept.iter().map(|(role, _)| role.as_str()).collect();
+    assert_eq!(names, ["user", "assistant", "tool", "failure"]);
+    assert!(kept[3].1.contains("503"), "{kept:?}");
+    let asked = model.requests().len();
+    assert_eq!(stored.run(&["run", "--thread", &thread, "--retry"]).ok().stdout, "I looked.\n");
+    // It goes on behind the call, which is not made again; the model does not see the failure.
+    assert_eq!(model.requests().len(), asked + 1);
+    let sent = model.last().conversation();
+    assert_eq!((sent.matches("look").count() > 0, sent.contains("503")), (true, false), "{sent}");
+    let names: Vec<String> = roles().into_iter().map(|(role, _)| role).collect();
+    assert_eq!(names, ["user", "assistant", "tool", "failure", "assistant"]);
+    stored
+        .run(&["run", "--thread", &thread, "--retry"])
+        .ended(1)
+        .says(&["did not fail", "hint: pass a message"]);
+    stored.run(&["run", "--retry"]).ended(2);
+    stored.run(&["run", "--thread", &thread, "--retry", "text"]).ended(2);
+}
+
+#[test]
+fn retries_are_counted_in_one_line_of_a_terminal() {
+    let world = World::new();
+    let rules = json!([
+        {"when": {"user": "hello"}, "reply": {"status": 503, "retry_after": 0}, "times": 3},
+        rule("hello", 0, says("Good morning.")),
+    ]);
+    let _model = Model::start(&world, WireFormat::OpenAi, &rules);
+    let shown = world.run_all_in_terminal(&["run", "hello"]);
+    let lines: Vec<&str> = shown.split('\n').filter(|line| line.contains("does not answer")).collect();
+    assert_eq!(lines.len(), 1, "one line, which is replaced: {shown:?}");
+    for retry in 1..=3 {
+        let counted = format!("\r\u{1b}[2K· The model does not answer; retry {retry} of 7 in 1 s: ");
+        assert_eq!(shown.matches(&counted).count(), 1, "{counted:?}: {shown:?}");
+    }
+    assert!(shown.contains("\r\u{1b}[2KGood morning."), "the line is gone when the model answers: {shown:?}");
+}

@@ -153,9 +153,8 @@ fn a_used_up_budget_refuses_the_next_request_and_says_how_to_go_on(stored: &Stor
 }
 
 fn notices(stored: &StoreFixture) -> Vec<String> {
-    let all = stored.directly(async |store| {
-        store.notices().list("owner", NoticeFilter::Unread, 10).await.unwrap()
-    });
+    let all =
+        stored.directly(async |store| store.notices().list("owner", NoticeFilter::Unread, 10).await.unwrap());
     assert!(all.iter().all(|notice| notice.origin.channel == "budget" && notice.urgency == "high"));
     all.into_iter().map(|notice| notice.text).collect()
 }

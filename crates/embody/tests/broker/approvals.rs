@@ -405,3 +405,152 @@ fn an_unanswered_form_can_be_decided_on_the_command_line() {
     assert!(is_done(&host.call("look", &json!({})), "look"));
     assert_eq!(scene.desk.calls("send_note").len(), 1);
 }
+
+// spec: N-10
+#[test]
+fn a_call_without_a_required_argument_is_refused_before_the_owner_is_asked() {
+    let definition = json!([{
+        "name": "send_letter", "description": "Sends a letter.",
+        "inputSchema": {"type": "object", "properties": {"to": {}, "text": {}}, "required": ["to", "text"]},
+    }]);
+    let scene = super::pins::scene(&definition.to_string());
+    let config = std::fs::read_to_string(scene.world.path("embody.toml")).unwrap();
+    scene.world.file("embody.toml", config.replace("gate = \"allow\"", "gate = \"ask\""));
+    let mut host = scene.plain_host();
+    let refused = host.call("send_letter", &json!({"text": "hello"}));
+    assert_eq!(decision(&refused), "blocked", "{refused}");
+    let words = refused["content"][0]["text"].as_str().unwrap();
+    assert!(
+        words.contains("the required argument `to` is missing.\nNext: repeat the call with other"),
+        "{words}"
+    );
+    assert!(approvals(&scene).is_empty());
+}
+
+// spec: N-10
+#[test]
+fn a_denial_that_is_taken_back_asks_again() {
+    let scene = Scene::new("", &[SHORT_WAIT]);
+    let mut host = scene.plain_host();
+    let arguments = json!({"text": "hello"});
+    let first = pending(&mut host, "send_note", &arguments);
+    scene.world.run(&["approvals", "deny", &first]).ok();
+    for _ in 0..2 {
+        let denied = host.call("send_note", &arguments);
+        assert_eq!(decision(&denied), "deny", "{denied}");
+        let words = denied["content"][0]["text"].as_str().unwrap();
+        assert!(words.contains("the owner denied it on the command line"), "{words}");
+        assert!(words.contains("they can take the denial back"), "{words}");
+    }
+    assert!(approvals(&scene).is_empty(), "a denial stands: nobody is asked");
+    let listed = scene.world.run(&["approvals", "list", "--all"]).ok().stdout;
+    assert!(listed.contains("denied by cli; the same call is refused until 2"), "{listed}");
+    scene
+        .world
+        .run(&["approvals", "approve", &first])
+        .ended(1)
+        .says(&["already denied by `cli`", &format!("`embody approvals ask-again {first}`")]);
+    let again = scene.world.run(&["approvals", "ask-again", &first]).ok().stdout;
+    assert_eq!(again, format!("taken back {first}; you are asked when the agent makes the call again\n"));
+    scene.world.run(&["approvals", "ask-again", &first]).ended(1).says(&[
+        "the denial",
+        "ended at 2",
+        "already",
+    ]);
+    let second = pending(&mut host, "send_note", &arguments);
+    assert_ne!(first, second);
+    scene.world.run(&["approvals", "ask-again", &second]).ended(1).says(&["was not denied; it waits"]);
+    scene.world.run(&["approvals", "approve", &second]).ok();
+    assert!(is_done(&host.call("send_note", &arguments), "send_note"));
+    scene
+        .world
+        .run(&["approvals", "ask-again", &second])
+        .ended(1)
+        .says(&["was not denied: approved by cli, and made"]);
+    let today = scene.world.run(&["today"]).ok().stdout;
+    for sentence in [
+        "1 call was denied by you.",
+        "1 call was denied by you, and the denial taken back.",
+        "1 call was approved by you.",
+    ] {
+        assert!(today.lines().any(|line| line == sentence), "{sentence}: {today}");
+    }
+    let tail = scene.world.run(&["audit", "tail"]).ok().stdout;
+    assert!(tail.lines().any(|line| line.contains("denial_withdrawn") && line.contains("cli")), "{tail}");
+}
+
+// spec: N-10
+#[test]
+fn what_expired_is_told_apart_from_what_was_denied() {
+    let scene = Scene::new("", &["[policy]\nask_wait_s = 0\nask_timeout_s = 1\n"]);
+    let mut host = scene.plain_host();
+    let unanswered = pending(&mut host, "send_note", &json!({"text": "one"}));
+    let unused = pending(&mut host, "send_note", &json!({"text": "two"}));
+    scene.world.run(&["approvals", "approve", &unused]).ok();
+    let listed = |wanted: usize| {
+        let all = scene.world.run(&["approvals", "list", "--all"]).ok().stdout;
+        let is_over = |text: &str| all.contains("  expired without an answer\n") && all.contains(text);
+        (is_over("  approved by cli, but not made in time\n") && wanted == 2).then_some(all)
+    };
+    let deadline = Instant::now() + super::host::SOON;
+    while listed(2).is_none() {
+        assert!(Instant::now() < deadline, "they do not expire");
+    }
+    for (text, reason) in [
+        ("one", "the approval expired before the owner answered, so it was not denied"),
+        ("two", "the owner approved it, but the approval expired before the call was repeated"),
+    ] {
+        let result = host.call("send_note", &json!({ "text": text }));
+        assert_eq!(decision(&result), "timeout", "{result}");
+        assert!(result["content"][0]["text"].as_str().unwrap().contains(reason), "{result}");
+    }
+    for (id, words) in [
+        (&unanswered, "without an answer; nobody denied it"),
+        (&unused, "was approved by `cli`, but not made"),
+    ] {
+        scene.world.run(&["approvals", "deny", id]).ended(1).says(&[words]);
+    }
+    let today = scene.world.run(&["today"]).ok().stdout;
+    for sentence in [
+        "1 call was not answered by you in time, and expired.",
+        "1 call was approved by you, but not made in time.",
+    ] {
+        assert!(today.lines().any(|line| line == sentence), "{sentence}: {today}");
+    }
+    assert!(!today.contains("denied") && !today.contains("given up"), "{today}");
+    let expired = scene.world.run(&["audit", "tail", "--outcome", "expired", "--json"]).ok().json();
+    assert_eq!(expired["records"].as_array().unwrap().len(), 2, "{expired}");
+}
+
+// spec: N-10
+#[test]
+fn an_approval_under_old_rules_says_so() {
+    let scene = Scene::new("", &[SHORT_WAIT]);
+    let mut before = scene.plain_host();
+    let arguments = json!({"text": "hello"});
+    let old = pending(&mut before, "send_note", &arguments);
+    scene.world.run(&["approvals", "approve", &old]).ok();
+    let config = std::fs::read_to_string(scene.world.path("embody.toml")).unwrap();
+    scene.world.file("embody.toml", config.replace("ask_timeout_s = 300", "ask_timeout_s = 299"));
+    // The approval was given under the old rules; with the new ones the owner is asked anew, and the model reads why.
+    let mut after = scene.plain_host();
+    let result = after.call("send_note", &arguments);
+    assert_eq!(decision(&result), "pending");
+    let words = result["content"][0]["text"].as_str().unwrap();
+    assert!(words.contains("asked under rules that have changed since, and does not count"), "{words}");
+    assert!(scene.desk.calls("send_note").is_empty());
+    let changed = |filter: &[&str]| -> Vec<(Value, Value)> {
+        let mut command = vec!["approvals", "list", "--json"];
+        command.extend(filter);
+        let listed = scene.world.run(&command).ok().json();
+        let listed = listed["approvals"].as_array().unwrap().iter();
+        listed.map(|one| (one["id"].clone(), one["rules_changed"].clone())).collect()
+    };
+    let new = result["_meta"]["embody/decision"]["approval_id"].clone();
+    assert_eq!(changed(&["--all"]), [(new, json!(false)), (json!(old), json!(true))]);
+    let other = pending(&mut before, "send_note", &json!({"text": "other"}));
+    let shown = scene.world.run(&["approvals", "list"]).ok().stdout;
+    let says = "asked under rules that have changed since; approve the new question instead";
+    assert_eq!(shown.matches(says).count(), 1, "{shown}");
+    scene.world.run(&["approvals", "approve", &other]).ended(1).says(&[says]);
+}

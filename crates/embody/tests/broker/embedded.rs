@@ -13,10 +13,10 @@ const INTERNAL: [&str; 5] = ["bootstrap_session", "observe", "reflect", "recall"
 /// Characters of the definitions (name, description, input schema) of our own tools.
 const DEFINITIONS_MAX: usize = 8_300;
 
-const TOOLS: [&str; 9] = [
+/// Those that work without a channel to other people.
+const TOOLS: [&str; 8] = [
     "whoami",
     "read_messages",
-    "send_message",
     "notify_user",
     "list_tasks",
     "create_task",
@@ -143,8 +143,7 @@ fn skills_are_read_by_those_who_see_them() {
 // spec: N-09, N-10
 #[test]
 fn human_visible_writes_wait_for_the_owner() {
-    let world = World::new();
-    world.file("embody.toml", "[policy]\nask_wait_s = 0\n");
+    let world = reaching_others();
     let mut host = host(&world, &json!({}), nothing);
     let message = json!({"channel": "telegram", "to": "42", "text": "hi"});
     assert_eq!(decision(&host.call("send_message", &message)), "pending");
@@ -152,10 +151,82 @@ fn human_visible_writes_wait_for_the_owner() {
     let waiting = &waiting["approvals"][0];
     assert_eq!((&waiting["body"], &waiting["class"]), (&json!("embody"), &json!("human_visible_write")));
     world.run(&["approvals", "approve", waiting["id"].as_str().unwrap()]).ok();
-    let refused = host.call("send_message", &message);
-    assert_eq!(refused["isError"], true, "{refused}");
-    let words = refused["content"][0]["text"].as_str().unwrap();
-    assert!(words.contains("no channel to other people is configured"), "{words}");
+    let sent = host.call("send_message", &message);
+    assert_eq!(data_of_text(&sent)["state"], "waiting", "{sent}");
+}
+
+/// A result without a schema has its data as text.
+fn data_of_text(result: &Value) -> Value {
+    assert_eq!(result["isError"], false, "{result}");
+    serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
+}
+
+/// A channel to other people is configured, and the owner is asked without waiting.
+fn reaching_others() -> World {
+    let world = World::new().env("TELEGRAM_BOT_TOKEN", "1:unused");
+    world.file("embody.toml", "[policy]\nask_wait_s = 0\n");
+    world
+}
+
+// spec: N-09
+#[test]
+fn a_tool_that_cannot_work_is_neither_listed_nor_in_prompts() {
+    let without = World::new();
+    let mut host = host(&without, &json!({}), nothing);
+    assert!(!names(&mut host).iter().any(|name| name == "send_message"));
+    let found = host.call("find_tools", &json!({"query": "send a message"}));
+    assert!(!found.to_string().contains("send_message"), "{found}");
+    let message = json!({"channel": "telegram", "to": "42", "text": "hi"});
+    let answer = host.ask("tools/call", &json!({"name": "send_message", "arguments": message}).to_string());
+    assert_eq!(answer.error()["message"], "Unknown tool: send_message");
+    let shown = |world: &World| world.show(&["--layout", "full", "--native-tools", "false"]);
+    assert!(!shown(&without).contains("- send_message: "));
+    let with = reaching_others();
+    let mut host = super::setup::host(&with, &json!({}), nothing);
+    assert!(names(&mut host).iter().any(|name| name == "send_message"));
+    assert!(shown(&with).contains("- send_message: "));
+}
+
+// spec: N-10
+#[test]
+fn the_owner_is_not_asked_about_a_call_that_is_certain_to_fail() {
+    let world = reaching_others();
+    let rule = "[[policy.rule]]\ntools = [\"embody/*\", \"mind/*\"]\ngate = \"ask\"\nreason = \"a test\"\n";
+    world.file("embody.toml", format!("[policy]\nask_wait_s = 0\n{rule}"));
+    let mut host = host(&world, &json!({}), nothing);
+    for (tool, arguments, error) in [
+        (
+            "send_message",
+            json!({"channel": "mail", "to": "42", "text": "hi"}),
+            "no other person can be reached over channel `mail`; configured: `telegram`; notify_user reaches the user",
+        ),
+        ("send_message", json!({"channel": "telegram", "to": "@bob", "text": "hi"}), "`to` is `@bob`"),
+        ("send_message", json!({"channel": "telegram", "to": "42", "text": " "}), "`text` is empty"),
+        ("send_message", json!({"channel": "telegram", "text": "hi"}), "`to` is missing"),
+        ("notify_user", json!({"text": ""}), "`text` is empty"),
+        ("schedule_run", json!({"cron": "61 * * * *", "text": "look"}), "invalid minute `61`"),
+        ("schedule_run", json!({"at": "soon", "text": "look"}), "invalid date or time `soon`"),
+        ("schedule_run", json!({"text": "look"}), "give either `cron` or `at`"),
+        ("create_task", json!({"titel": "rest"}), "unknown argument `titel`"),
+        ("update_task", json!({"id": "99", "status": "done"}), "unknown task `99`"),
+        ("read_skill", json!({}), "`name` is missing"),
+        ("save_memory", json!({"txet": "Ann likes tea."}), "`text` is missing"),
+    ] {
+        let refused = host.call(tool, &arguments);
+        assert_eq!(decision(&refused), "blocked", "{tool}: {refused}");
+        let words = refused["content"][0]["text"].as_str().unwrap();
+        assert!(words.contains("it would fail, so the owner was not asked: "), "{words}");
+        assert!(words.contains(error), "{tool}: {error}: {words}");
+    }
+    let asked = world.run(&["approvals", "list", "--all", "--json"]).ok().json();
+    assert_eq!(asked["approvals"], json!([]));
+    assert_eq!(host.call("list_tasks", &json!({}))["_meta"]["embody/decision"]["decision"], "pending");
+    // What was refused is on record, and changed nothing.
+    let tail =
+        world.run(&["audit", "tail", "--outcome", "blocked", "--tool", "embody/create_task"]).ok().stdout;
+    assert!(tail.contains("it would fail"), "{tail}");
+    let listed = world.run(&["schedule", "list", "--json"]).ok().json();
+    assert_eq!(listed["schedules"], json!([]), "{listed}");
 }
 
 // spec: N-05
@@ -169,7 +240,7 @@ fn a_configured_body_replaces_tools_of_the_embedded_one_also_in_prompts() {
     assert!(!before.contains("Who has the desk."), "nobody has seen it yet");
     let mut host = scene.plain_host();
     let listed = names(&mut host);
-    for name in ["whoami", "embody__whoami", "look", "send_message"] {
+    for name in ["whoami", "embody__whoami", "look", "notify_user"] {
         assert_eq!(listed.iter().filter(|other| *other == name).count(), 1, "{name}: {listed:?}");
     }
     assert_eq!(host.call("whoami", &json!({}))["content"][0]["text"], "whoami is done");
@@ -281,7 +352,6 @@ fn what_our_own_tools_return_behind_the_broker_matches_their_schemas() {
         ("list_memory_files", json!({})),
         ("whoami", json!({})),
         ("read_messages", json!({})),
-        ("send_message", json!({"channel": "telegram", "to": "1", "text": "hi"})),
         ("notify_user", json!({"text": "hi"})),
         ("create_task", json!({"title": "rest"})),
         ("update_task", json!({"id": "1", "status": "done"})),
@@ -303,7 +373,7 @@ fn what_our_own_tools_return_behind_the_broker_matches_their_schemas() {
             (Some(_), None) => assert_eq!(result["isError"], true, "{name}: {result}"),
             (None, _) => {}
         }
-        let may_be_refused = ["forget_memory", "send_message"].contains(&name);
+        let may_be_refused = name == "forget_memory";
         assert!(may_be_refused || result["isError"] == false, "{name}: {result}");
     }
 }

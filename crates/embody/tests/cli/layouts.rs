@@ -312,7 +312,7 @@ fn native_tools_are_a_line_each_and_others_come_with_schema_and_format() {
     assert_eq!(native, full(&world, &[]), "native is the default");
     let tools = below(&native, "Available Tools");
     assert!(tools.lines().all(|line| line.starts_with("- ") && line.contains(": ")), "{tools}");
-    assert!(tools.contains("- read_memory: ") && tools.contains("- send_message: "), "{tools}");
+    assert!(tools.contains("- read_memory: ") && tools.contains("- notify_user: "), "{tools}");
     assert!(!native.contains("tool_call") && !native.contains("\"properties\""));
     // spec: P-08
     assert!(below(&native, "Memory").contains("read_memory"));

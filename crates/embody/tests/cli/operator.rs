@@ -135,6 +135,12 @@ fn an_approval_is_denied(stored: &StoreFixture) {
     stored.run(&["approvals", "deny", &approval.id]).ok();
     stored.run(&["approvals", "approve", &approval.id]).ended(1).says(&["was already denied by `cli`"]);
     assert_eq!(status(stored, &approval.id).0, ApprovalStatus::Denied);
+    // Taken back, it is still shown as denied; the same call asks again.
+    let ended = stored.run(&["--json", "approvals", "ask-again", &approval.id]).ok().json();
+    assert_eq!((&ended["status"], &ended["decided_by"]), (&json!("denied"), &json!("cli")));
+    stored.run(&["approvals", "ask-again", &approval.id]).ended(1).says(&["ended at 2"]);
+    stored.run(&["approvals", "ask-again", "nothing"]).ended(1).says(&["unknown approval `nothing`"]);
+    assert_ne!(asked(stored, ask()).id, approval.id);
 }
 
 // spec: N-10
@@ -146,7 +152,10 @@ fn expired_approvals_are_rejected(stored: &StoreFixture) {
     let brief = asked(stored, ApprovalRequest { timeout: Duration::from_millis(1), ..ask() });
     while status(stored, &brief.id).0 != ApprovalStatus::Expired {}
     for word in ["approve", "deny"] {
-        stored.run(&["approvals", word, &brief.id]).ended(1).says(&["expired at 2", "counts as denied"]);
+        stored
+            .run(&["approvals", word, &brief.id])
+            .ended(1)
+            .says(&["expired at 2", "without an answer; nobody denied it"]);
     }
     stored.run(&["approvals"]).ended(2);
 }
@@ -194,10 +203,10 @@ fn the_rules_determine_the_approval_channels(stored: &StoreFixture) {
     stored.run(&["approvals", "deny", &approval.id]).ok();
     // Under another policy the approval channels are unknown.
     let other = asked(stored, ApprovalRequest { policy: "another/write/cli".into(), ..ask() });
-    stored
-        .run(&["approvals", "approve", &other.id])
-        .ended(1)
-        .says(&["under a different policy", "hint: use the configuration of the broker"]);
+    stored.run(&["approvals", "approve", &other.id]).ended(1).says(&[
+        "asked under rules that have changed since; approve the new question instead",
+        "restart embody",
+    ]);
     assert_eq!(status(stored, &other.id).0, ApprovalStatus::Pending);
     stored.run(&["approvals", "deny", &other.id]).ok();
 }

@@ -104,7 +104,9 @@ fn api() {
 
     client.get("/api/prompt?layout=body", &operate);
     client.get("/api/prompt?layout=none", &operate);
-    client.get("/api/prompt", &ann);
+    // The length of a prompt depends on the name of the day.
+    client.get("/api/prompt?now=2026-11-17T09:00:00Z", &ann);
+    client.get("/api/prompt?now=noon", &operate);
     client.get("/api/prompt?layuot=body", &operate);
     client.record.snapshot("api_prompt");
 

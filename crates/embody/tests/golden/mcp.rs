@@ -251,7 +251,7 @@ fn mind(host: &mut Host) {
 fn embedded_body(host: &mut Host) {
     host.call(1, "who", "whoami", "{}");
     host.call(1, "messages", "read_messages", "{}");
-    host.call(1, "a message", "send_message", r#"{"to":"owner","text":"Hello."}"#);
+    host.call(0, "a message, but no channel for it", "send_message", r#"{"to":"owner","text":"Hello."}"#);
     host.call(2, "a word to the user", "notify_user", r#"{"text":"Tea is ready."}"#);
     host.call(
         2,

@@ -110,9 +110,18 @@ impl World {
 
     /// Runs `embody --workspace … ARGUMENTS` with a terminal as its stdout; what that is sent.
     pub(crate) fn run_in_terminal(&self, arguments: &[&str]) -> String {
+        self.in_terminal(arguments, "2>/dev/null")
+    }
+
+    /// The same with its stderr on the terminal, too.
+    pub(crate) fn run_all_in_terminal(&self, arguments: &[&str]) -> String {
+        self.in_terminal(arguments, "")
+    }
+
+    fn in_terminal(&self, arguments: &[&str], stderr: &str) -> String {
         let alone = self.command();
         let line = format!(
-            "'{}' --workspace '{}' {} 2>/dev/null",
+            "'{}' --workspace '{}' {} {stderr}",
             alone.get_program().display(),
             self.workspace().display(),
             arguments.join(" ")

@@ -241,7 +241,7 @@ fn a_call_waits_for_approval_at_the_console() {
     assert_eq!((&approval["tool"], &approval["args"]), (&json!("send_message"), &send));
     assert!(approval["text"].as_str().unwrap().contains("See you at noon."));
     let word = |decision: &str| json!({"id": approval["id"], "decision": decision});
-    assert_eq!(served.get("/api/approvals", &ann).json(), json!({"approvals": []}));
+    assert_eq!(served.get("/api/approvals", &ann).json(), json!({"approvals": [], "denied": []}));
     served.post("/api/approvals", &ann, &word("approve")).refused(404, "unknown approval");
     served.post("/api/approvals", &operate, &word("perhaps")).refused(400, "unknown variant `perhaps`");
     let decided = served.post("/api/approvals", &operate, &word("approve")).json();
@@ -291,7 +291,8 @@ fn the_owner_decides_about_everybodys_calls_that_are_left_to_the_console() {
     // A token is one user's: another operator's, and the owner's own.
     let word = |id: &Value| json!({"id": id, "decision": "deny"});
     for token in [&carl, &owners] {
-        assert_eq!(served.get("/api/approvals?all=true", token).json(), json!({"approvals": []}));
+        let none = json!({"approvals": [], "denied": []});
+        assert_eq!(served.get("/api/approvals?all=true", token).json(), none);
         served.post("/api/approvals", token, &word(&bobs)).refused(404, "unknown approval");
     }
     // The owner sees the user of each approval, but none that the rules leave to other channels.
@@ -306,7 +307,15 @@ fn the_owner_decides_about_everybodys_calls_that_are_left_to_the_console() {
     decides(&eves).refused(404, "unknown approval");
     assert_eq!(decides(&bobs).json()["status"], "denied");
     assert_eq!((&result()["decision"], &result()["settled"]), (&json!("pending"), &json!("denied")));
-    assert_eq!(seen(), json!({"approvals": []}));
+    let now = seen();
+    assert_eq!((&now["approvals"], &now["denied"][0]["id"]), (&json!([]), &bobs));
+    // What was denied can be taken back, by those who can decide.
+    let again = json!({"id": bobs, "decision": "ask_again"});
+    served.post("/api/approvals", &owners, &again).refused(404, "unknown approval");
+    let ask_again = || served.ask("POST /api/approvals", &headers, Some(&again));
+    assert_eq!(ask_again().json()["status"], "denied");
+    ask_again().refused(409, "ended at 2");
+    assert_eq!(seen(), json!({"approvals": [], "denied": []}));
 }
 
 // spec: N-10
@@ -400,6 +409,83 @@ fn a_call_does_not_wait_for_ever_when_its_approval_is_forgotten() {
         runtime.block_on(store.approvals().expire(100)).unwrap();
         runtime.block_on(store.approvals().prune(i64::MAX, 100)).unwrap();
     });
+}
+
+#[test]
+fn a_failed_turn_is_kept_with_its_reason_and_tried_again() {
+    let world = World::new();
+    let rules = json!([
+        {"when": {"user": "hello"}, "reply": {"status": 503, "retry_after": 0}, "times": 8},
+        rule("hello", 0, says("Good morning.")),
+    ]);
+    let _model = Model::start(&world, WireFormat::OpenAi, &rules);
+    let chat = token(&world, "owner", "chat");
+    let served = Served::start(&world);
+    let events = served.begin_post("/api/chat", &chat, &json!({"text": "hello"})).events();
+    let counted: Vec<_> = events.iter().filter(|event| event.name == "waiting").collect();
+    let numbers: Vec<(u64, u64)> = counted
+        .iter()
+        .map(|event| (event.data["retry"].as_u64().unwrap(), event.data["most"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(numbers, (1..=7).map(|retry| (retry, 7)).collect::<Vec<_>>());
+    let failed = events.last().unwrap().clone();
+    assert_eq!(failed.name, "failed");
+    let (first, thread) = (turn(&events[0]), events[0].data["thread"].as_str().unwrap());
+    let messages = || served.get(&format!("/api/threads/{thread}"), &chat).json()["messages"].take();
+    let kept = messages();
+    assert_eq!(
+        (&kept[1]["role"], &kept[1]["text"], &kept[1]["hint"]),
+        (&json!("failure"), &failed.data["message"], &failed.data["hint"])
+    );
+    for (body, words) in [
+        (json!({"retry": true}), "`retry` needs a `thread`"),
+        (json!({"retry": true, "thread": thread, "text": "hello"}), "`retry` needs a `thread`"),
+        (json!({ "thread": thread }), "`text` is empty"),
+    ] {
+        served.post("/api/chat", &chat, &body).refused(400, words);
+    }
+    let retry = json!({"thread": thread, "retry": true});
+    let events = served.begin_post("/api/chat", &chat, &retry).events();
+    let second = turn(&events[0]);
+    assert_eq!(events.last().unwrap().data["reply"], "Good morning.");
+    let kept = messages();
+    let roles: Vec<&str> = kept.as_array().unwrap().iter().map(|one| one["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "failure", "assistant"]);
+    served.post("/api/chat", &chat, &retry).refused(409, "did not fail");
+    // Both turns are replayed from the thread when they are no longer in memory.
+    drop(served);
+    let served = Served::start(&world);
+    let end = |turn: &str| {
+        let headers = [("authorization", &*bearer(&chat))];
+        served.begin(&format!("GET /api/chat/{turn}"), &headers, None).events().pop().unwrap()
+    };
+    assert_eq!(end(&first).data, failed.data);
+    assert_eq!(end(&second).data["reply"], "Good morning.");
+}
+
+// spec: N-10
+#[test]
+fn the_console_does_not_approve_under_old_rules() {
+    let world = reaching_others();
+    let send = json!({"channel": "telegram", "to": "4711", "text": "x"});
+    let rules = json!([rule("tell", 0, calls("send_message", send)), rule("tell", 1, says("It waits."))]);
+    let model = Model::alone(&world, &rules);
+    let config =
+        |wait: &str| model.config(WireFormat::OpenAi) + NOBODY + "[policy]\nask_wait_s = " + wait + "\n";
+    world.file("embody.toml", config("0"));
+    let (chat, operate) = (token(&world, "owner", "chat"), token(&world, "owner", "operate"));
+    let served = Served::start(&world);
+    let events = served.begin_post("/api/chat", &chat, &json!({"text": "tell"})).events();
+    let id = events.iter().find(|event| event.name == "tool_done").unwrap().data["approval"].clone();
+    assert_eq!(served.get("/api/approvals", &operate).json()["approvals"][0]["rules_changed"], false);
+    drop(served);
+    world.file("embody.toml", config("1"));
+    let served = Served::start(&world);
+    assert_eq!(served.get("/api/approvals", &operate).json()["approvals"][0]["rules_changed"], true);
+    let words = "asked under rules that have changed since; approve the new question instead";
+    served.post("/api/approvals", &operate, &json!({"id": id, "decision": "approve"})).refused(403, words);
+    let denied = served.post("/api/approvals", &operate, &json!({"id": id, "decision": "deny"})).json();
+    assert_eq!(denied["status"], "denied");
 }
 
 /// What became of the calls that this approval was used for.

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use super::{MindHandler, RpcResult};
 use crate::{
-    Caller, Confirmation, Error, Observe, Tool, UpdateInstructions, UpdateOutcome, UpdatedInstructions,
-    ZonedNow, json_text,
+    BootstrapSession, Caller, Confirmation, Error, ForgetMemory, GetContext, GetSystemPrompt,
+    ListMemoryFiles, Observe, ReadMemory, Recall, Reflect, SaveMemory, Tool, UpdateInstructions,
+    UpdateOutcome, UpdatedInstructions, ZonedNow, json_text,
 };
 
 /// The key of the owner's answer from a host of the stateless era.
@@ -197,13 +198,35 @@ fn success_result(value: &impl Serialize) -> ToolResult {
     }
 }
 
-fn error_result(error: &Error) -> ToolResult {
-    let mut text = error.to_string();
-    if let Some(advice) = error.advice() {
-        text.push_str("; ");
-        text.push_str(advice);
+/// The error of a call whose arguments cannot be read.
+pub(super) fn argument_error(tool: Tool, given: &Value) -> Option<String> {
+    fn error<T: DeserializeOwned + JsonSchema>(tool: Tool, given: &Value) -> Option<String> {
+        read_arguments::<T>(tool.name(), given).err().map(|error| error_text(&error.into()))
     }
-    let refused = ToolResult::error(text);
+    match tool {
+        Tool::BootstrapSession => error::<BootstrapSession>(tool, given),
+        Tool::SaveMemory => error::<SaveMemory>(tool, given),
+        Tool::ReadMemory => error::<ReadMemory>(tool, given),
+        Tool::ForgetMemory => error::<ForgetMemory>(tool, given),
+        Tool::Recall => error::<Recall>(tool, given),
+        Tool::ListMemoryFiles => error::<ListMemoryFiles>(tool, given),
+        Tool::GetSystemPrompt => error::<GetSystemPrompt>(tool, given),
+        Tool::UpdateInstructions => error::<UpdateInstructions>(tool, given),
+        Tool::Observe => error::<Observe>(tool, given),
+        Tool::Reflect => error::<Reflect>(tool, given),
+        Tool::Context => error::<GetContext>(tool, given),
+    }
+}
+
+fn error_text(error: &Error) -> String {
+    match error.advice() {
+        Some(advice) => format!("{error}; {advice}"),
+        None => error.to_string(),
+    }
+}
+
+fn error_result(error: &Error) -> ToolResult {
+    let refused = ToolResult::error(error_text(error));
     match error.details() {
         Some(details) => refused.with(details),
         None => refused,

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_mcp::{
-    AuthError, Capabilities, Change, ChangeNotifier, ClientRequest, Credentials, RequestContext,
-    RequestError, Secret, Server, ServerHandler, ServerInfo,
+    AuthError, CallToolParams, Capabilities, Change, ChangeNotifier, ClientRequest, Credentials,
+    RequestContext, RequestError, Secret, Server, ServerHandler, ServerInfo,
 };
 use embody_store::{Principal, Scope, Store};
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::consolidate::{self, ConsolidationPolicy};
-use crate::{Caller, ContractSource, Error, Mind, Trust, ZonedNow, observe, tools};
+use crate::{Caller, ContractSource, Error, Mind, Tool, Trust, ZonedNow, observe, tools};
 
 pub use crate::tools::tools;
 
@@ -93,6 +93,10 @@ impl ServerHandler for MindHandler {
     async fn are_valid(&self, bearers: &[Secret]) -> Vec<bool> {
         let secrets: Vec<&str> = bearers.iter().map(Secret::expose).collect();
         self.mind.store().tokens().are_valid(&secrets).await
+    }
+
+    async fn check(&self, _: &Principal, call: CallToolParams) -> Option<String> {
+        call::argument_error(Tool::from_name(&call.name)?, &Value::Object(call.arguments))
     }
 
     async fn handle(&self, request: ClientRequest, context: &RequestContext<Principal>) -> RpcResult {

@@ -271,6 +271,8 @@ pub enum Action {
     UserLetIn,
     ApprovalGranted,
     ApprovalDenied,
+    /// The same call asks again.
+    DenialWithdrawn,
     PinAccepted,
     InstructionsSet,
     InstructionsReverted,

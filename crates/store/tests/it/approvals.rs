@@ -18,6 +18,8 @@ contract!(
     is_used_once,
     covers_only_the_call_that_was_shown,
     a_denial_stands_while_its_time_lasts,
+    a_denial_can_be_taken_back_once,
+    a_question_under_other_rules_is_reported,
     too_late_is_denied,
     a_call_is_told_once_that_its_time_is_over,
     a_call_is_told_also_when_others_ended_it,
@@ -239,6 +241,50 @@ async fn a_denial_stands_while_its_time_lasts(world: World) {
 }
 
 // spec: N-10
+async fn a_denial_can_be_taken_back_once(world: World) {
+    let approvals = world.store.approvals();
+    let denied = asked(&world.store, ask()).await;
+    assert_eq!(approvals.ask_again("ann", &denied.id, "cli").await.unwrap(), None, "it is not denied");
+    approvals.decide(decide(&denied, Answer::Deny)).await.unwrap();
+    let ids = async |filter| {
+        let (own, all) = (approvals.list("ann", filter, 10).await, approvals.list_all(filter, 10).await);
+        let (own, all) = (own.unwrap(), all.unwrap());
+        assert_eq!(own, all);
+        own.into_iter().map(|one| one.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(ApprovalFilter::Denied).await, std::slice::from_ref(&denied.id));
+    assert_eq!(approvals.ask_again("bob", &denied.id, "cli").await.unwrap(), None, "it is ann's");
+    let ended = approvals.ask_again("ann", &denied.id, "cli").await.unwrap().unwrap();
+    assert_eq!((ended.status, ended.decided_by.as_deref()), (ApprovalStatus::Denied, Some("owner")));
+    assert_eq!(approvals.ask_again("ann", &denied.id, "cli").await.unwrap(), None, "once");
+    assert_eq!(ids(ApprovalFilter::Denied).await, [""; 0]);
+    let records = world.store.audit().tail(1, None).await.unwrap();
+    let detail: serde_json::Value = serde_json::from_str(&records[0].detail).unwrap();
+    let expected = serde_json::json!({"action": "denial_withdrawn", "subject": denied.id, "note": "cli"});
+    assert_eq!(detail, expected);
+    let next = asked(&world.store, ask()).await;
+    assert_ne!(next.id, denied.id);
+    assert_eq!(ids(ApprovalFilter::Pending).await, [next.id]);
+}
+
+// spec: N-10
+async fn a_question_under_other_rules_is_reported(world: World) {
+    let ask_under = async |policy: &str| {
+        let ask = ApprovalRequest { policy: policy.into(), ..ask() };
+        world.store.approvals().ask(ask).await.unwrap().other_policies
+    };
+    assert_eq!(ask_under("v1").await, [""; 0]);
+    assert_eq!(ask_under("v2").await, ["v1"]);
+    assert_eq!(ask_under("v2").await, [""; 0], "only with a new one");
+    let other = ApprovalRequest { policy: "v3".into(), args: "{}".into(), ..ask() };
+    assert_eq!(world.store.approvals().ask(other).await.unwrap().other_policies, [""; 0]);
+    for approval in world.store.approvals().list("ann", ApprovalFilter::Pending, 10).await.unwrap() {
+        world.store.approvals().withdraw("ann", &approval.id).await.unwrap();
+    }
+    assert_eq!(ask_under("v3").await, [""; 0], "the others are over");
+}
+
+// spec: N-10
 async fn too_late_is_denied(world: World) {
     let second = world.second().await;
     let brief = ApprovalRequest { timeout: Duration::from_millis(1), ..ask() };
@@ -257,7 +303,7 @@ async fn too_late_is_denied(world: World) {
     let next = asked(&world.store, brief.clone()).await;
     // Nobody has written down that this one is over; asking again does, and hands it out.
     let (last, expired) = eventually("the place to be free", async || {
-        let AskResult { asked, expired } = world.store.approvals().ask(brief.clone()).await.unwrap();
+        let AskResult { asked, expired, .. } = world.store.approvals().ask(brief.clone()).await.unwrap();
         match asked {
             AskOutcome::New(approval) => Some((approval, expired.expect("the one before is over"))),
             AskOutcome::Same(same) => {
@@ -355,7 +401,7 @@ async fn nobody_is_asked_too_much(world: World) {
         pending.push(asked(&world.store, nth(number)).await);
     }
     let full = world.store.approvals().ask(nth(100)).await.unwrap();
-    assert_eq!(full, AskResult { asked: AskOutcome::Full, expired: None });
+    assert_eq!(full, AskResult { asked: AskOutcome::Full, expired: None, other_policies: vec![] });
     let full = world.store.approvals().ask(brief).await.unwrap();
     assert_eq!(full.asked, AskOutcome::Full);
     assert_eq!(full.expired.map(|approval| approval.id), Some(old.id));
@@ -439,7 +485,7 @@ async fn those_of_a_time_are_counted(world: World) {
     let before = approvals.count_between(user, 0, from).await.unwrap();
     assert_eq!((before.asked, before.expired), (0, 0));
     let later = approvals.count_between(user, brief.created_at + 1, i64::MAX).await.unwrap();
-    assert_eq!((later.asked, later.expired), (0, 1));
+    assert_eq!((later.asked, later.expired, later.unused), (0, 1, 0));
     assert_eq!(approvals.count_between("nobody", 0, i64::MAX).await.unwrap().asked, 0);
 }
 
@@ -460,6 +506,8 @@ async fn an_answer_that_nobody_used_expires(world: World) {
     if let Some(records) = world.count("SELECT count(*) FROM audit WHERE event = 'intent'").await {
         assert_eq!(records, 0);
     }
+    let counts = world.store.approvals().count_between("ann", 0, i64::MAX).await.unwrap();
+    assert_eq!(counts.unused, 1, "{counts:?}");
 }
 
 // spec: N-10

@@ -77,6 +77,9 @@ async fn what_passes_is_asked_again_and_told() {
     let waits = waits(&told);
     assert_eq!(waits.len(), 2);
     assert_eq!(waits[0], Duration::from_secs(1), "as long as the provider asks for");
+    let lines: Vec<String> = told.iter().filter_map(TurnEvent::retry_line).collect();
+    let line = |retry| format!("The model does not answer; retry {retry} of 7");
+    assert_eq!(lines, [line(1), line(2)]);
     assert_eq!(server.log().len(), 3);
 }
 
@@ -101,6 +104,14 @@ async fn a_dead_provider_is_given_up_within_the_patience() {
     assert!(matches!(&error, ModelError::Unavailable { why, .. } if why.contains("refused")), "{error:?}");
     let waits = waits(&told);
     assert!(!waits.is_empty() && waits.iter().sum::<Duration>() <= Duration::from_millis(1200), "{waits:?}");
+    let retries: Vec<u32> = told
+        .iter()
+        .map(|event| match event {
+            TurnEvent::Waiting { retry, most: Some(7), .. } => *retry,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(retries, (1..=u32::try_from(waits.len()).unwrap()).collect::<Vec<_>>());
 }
 
 #[tokio::test]

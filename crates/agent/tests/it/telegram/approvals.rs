@@ -11,6 +11,10 @@ use serde_json::{Value, json};
 use super::world::{ANN, GROUP, OWNER, STRANGER, World, eventually};
 
 async fn ask(world: &World, user: &str, via: &str, args: &Value) -> Approval {
+    ask_within(world, user, via, args, Duration::from_secs(300)).await
+}
+
+async fn ask_within(world: &World, user: &str, via: &str, args: &Value, timeout: Duration) -> Approval {
     let asked = world
         .store
         .approvals()
@@ -26,7 +30,7 @@ async fn ask(world: &World, user: &str, via: &str, args: &Value) -> Approval {
             policy: format!("v1/human_visible_write/{via}"),
             reason: "mail leaves the building".to_owned(),
             flags: Vec::new(),
-            timeout: Duration::from_secs(300),
+            timeout,
         })
         .await
         .unwrap();
@@ -212,5 +216,75 @@ async fn a_call_that_cannot_be_asked_about_keeps_no_other_from_it() {
     // They are not forgotten either.
     world.sql("DROP TRIGGER full").await;
     world.seen(OWNER, 3).await;
+    bot.stop().await;
+}
+
+// spec: N-10
+#[tokio::test]
+async fn a_denial_is_taken_back_with_a_button_and_old_rules_are_told() {
+    let world = World::new().await;
+    let bot = world.echo();
+    let approval = ask(&world, "owner", "telegram", &json!({"to": "bob@example.com"})).await;
+    let text = world.seen(OWNER, 1).await.remove(0);
+    let press_owner = |data: String| press(OWNER, OWNER, &data, &text);
+    world.updates(json!([press_owner(format!("deny:{}", approval.id))])).await;
+    assert_eq!(answers(&world, 1).await, ["⛔ Denied by telegram:11."]);
+    let edited = eventually(async || world.sent("editMessageText").await.pop()).await;
+    let button = &edited["reply_markup"]["inline_keyboard"][0][0];
+    let again = button["callback_data"].as_str().unwrap().to_owned();
+    assert_eq!((&button["text"], &*again), (&json!("↩ Ask me again"), &*format!("again:{}", approval.id)));
+    world
+        .updates(json!([
+            press(ANN, ANN, &again, &text),
+            press(OWNER, GROUP, &again, &text),
+            press_owner(again.clone()),
+            press_owner(again),
+        ]))
+        .await;
+    let not_yours = "You cannot decide about this call.";
+    let taken_back = "↩ Taken back: you are asked when the agent makes the call again.";
+    let over = "No denial stands any more: you are asked when the agent makes the call again.";
+    assert_eq!(answers(&world, 5).await[1..], [not_yours, not_yours, taken_back, over]);
+    let next = ask(&world, "owner", "telegram", &json!({"to": "bob@example.com"})).await;
+    world.seen(OWNER, 2).await;
+    assert_ne!(next.id, approval.id);
+    bot.stop().await;
+    // The rules are another version now.
+    let bot = world.bot_with(world.new_bot().with_policy_version(|| "v2".to_owned()));
+    world.updates(json!([press_owner(format!("approve:{}", next.id))])).await;
+    let told = answers(&world, 6).await;
+    assert_eq!(told[5], "Asked under rules that have changed since; approve the new question instead.");
+    assert_eq!(status(&world, &next).await.0, ApprovalStatus::Pending);
+    world.updates(json!([press_owner(format!("deny:{}", next.id))])).await;
+    answers(&world, 7).await;
+    assert_eq!(status(&world, &next).await.0, ApprovalStatus::Denied);
+    bot.stop().await;
+}
+
+// spec: N-10
+#[tokio::test]
+async fn a_message_says_whether_its_call_expired_without_an_answer_or_unused() {
+    let world = World::new().await;
+    let bot = world.echo();
+    let brief = |to: &str| json!({ "to": to });
+    let unanswered = ask_within(&world, "owner", "telegram", &brief("x"), Duration::from_secs(3)).await;
+    let unused = ask_within(&world, "owner", "telegram", &brief("y"), Duration::from_secs(3)).await;
+    world.seen(OWNER, 2).await;
+    let approve = DecideApproval {
+        user: "owner".to_owned(),
+        id: unused.id.clone(),
+        answer: Answer::Approve,
+        by: "cli".to_owned(),
+    };
+    world.store.approvals().decide(approve).await.unwrap();
+    let ends = eventually(async || {
+        let edited = world.sent("editMessageText").await;
+        (edited.len() >= 2).then_some(edited)
+    })
+    .await;
+    let ends: Vec<&str> =
+        ends.iter().map(|one| one["visible"].as_str().unwrap().lines().last().unwrap()).collect();
+    assert_eq!(ends, ["✅ Approved by cli.", "⌛ Expired without an answer."]);
+    assert_eq!(status(&world, &unanswered).await.1, None);
     bot.stop().await;
 }

@@ -1,5 +1,7 @@
 //! Outgoing messages arrive whole and once, whatever Telegram does.
 
+use std::sync::Arc;
+
 use embody_store::Scope;
 use embody_store::outgoing::{NewOutgoing, Outgoing, OutgoingState};
 use serde_json::{Value, json};
@@ -207,4 +209,22 @@ async fn who_was_killed_between_two_parts_goes_on_with_the_next() {
     bot.stop().await;
     assert_eq!(world.texts(OWNER).await.concat().trim_end(), long.trim_end());
     assert_eq!(world.store.outgoing().list("owner", 1).await.unwrap()[0].state, OutgoingState::Sent);
+}
+
+#[tokio::test]
+async fn what_a_turn_waits_for_is_one_message_that_is_edited_and_removed() {
+    let world = World::new().await;
+    let next = Arc::new(tokio::sync::Notify::new());
+    let bot = world.bot_that_waits(&["retry 1 of 7 …", "retry 2 of 7 …"], Arc::clone(&next));
+    world.updates(json!([private(OWNER, 1, "hello")])).await;
+    assert_eq!(world.seen(OWNER, 1).await, ["retry 1 of 7 …"]);
+    next.notify_one();
+    let edited = eventually(async || world.sent("editMessageText").await.pop()).await;
+    assert_eq!(edited["visible"], "retry 2 of 7 …");
+    next.notify_one();
+    assert_eq!(world.seen(OWNER, 2).await, ["retry 1 of 7 …", "At last."]);
+    let removed = world.sent("deleteMessage").await;
+    assert_eq!(removed.len(), 1, "{removed:?}");
+    assert_eq!(removed[0]["message_id"], edited["message_id"]);
+    bot.stop().await;
 }

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use embody_agent::telegram::{Bot, BotSettings, BotTimes, TurnHandler, TurnReply, run};
+use embody_agent::telegram::{Bot, BotSettings, BotTimes, TurnHandler, TurnReply, TurnStatus, run};
 use embody_agent::turn::TurnInput;
 use embody_store::{DatabaseUrl, Store};
 use embody_wire::server::CancellationToken;
@@ -16,6 +16,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 /// The people of these tests: the owner, a person on the allowlist, and one who is not.
@@ -109,15 +110,36 @@ impl World {
         F: Future<Output = TurnReply> + Send + 'static,
     {
         let asked = Arc::clone(&self.asked);
-        let turns = TurnHandler::new(move |input: TurnInput| {
+        let turns = TurnHandler::new(move |(input, _): (TurnInput, TurnStatus)| {
             let text = input.text.clone();
             asked.lock().unwrap().push(input);
             reply(text)
         });
-        let bot = Bot::new(&self.settings()).unwrap();
-        let ending = CancellationToken::new();
-        let switch = ending.clone();
-        Running { task: tokio::spawn(run(bot, turns, store, ending)), switch }
+        run_bot(self.new_bot(), turns, store)
+    }
+
+    pub(crate) fn new_bot(&self) -> Bot {
+        Bot::new(&self.settings()).unwrap()
+    }
+
+    /// This bot, whose agent says nothing.
+    pub(crate) fn bot_with(&self, bot: Bot) -> Running {
+        run_bot(bot, TurnHandler::new(|_| async { Ok(None) }), self.store.clone())
+    }
+
+    /// A bot whose agent reports these states of its turn, each once `next` is notified, and then answers.
+    pub(crate) fn bot_that_waits(&self, states: &'static [&'static str], next: Arc<Notify>) -> Running {
+        let turns = TurnHandler::new(move |(_, status): (TurnInput, TurnStatus)| {
+            let next = Arc::clone(&next);
+            async move {
+                for state in states {
+                    status.send_replace((*state).to_owned());
+                    next.notified().await;
+                }
+                Ok(Some("At last.".to_owned()))
+            }
+        });
+        run_bot(self.new_bot(), turns, self.store.clone())
     }
 
     fn settings(&self) -> BotSettings {
@@ -202,6 +224,12 @@ impl World {
         })
         .await;
     }
+}
+
+fn run_bot(bot: Bot, turns: TurnHandler, store: Store) -> Running {
+    let ending = CancellationToken::new();
+    let switch = ending.clone();
+    Running { task: tokio::spawn(run(bot, turns, store, ending)), switch }
 }
 
 async fn open(folder: &Path) -> Store {

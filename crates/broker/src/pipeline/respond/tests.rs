@@ -72,6 +72,10 @@ fn situations() -> Vec<(&'static str, CallRefusal)> {
         ("bounce of another call", CallRefusal::bounce_again()),
         ("pending", CallRefusal::pending(DecisionKind::Pending, place)),
         ("pending, form closed", CallRefusal::pending_in_a_form(DecisionKind::Pending)),
+        (
+            "pending, and the rules have changed",
+            CallRefusal::pending(DecisionKind::Pending, place).after_other_rules(),
+        ),
         ("held by the mind", CallRefusal::pending(DecisionKind::Held, place)),
         (
             "quarantined tool",
@@ -81,6 +85,7 @@ fn situations() -> Vec<(&'static str, CallRefusal)> {
         ("denied elsewhere", CallRefusal::denied("cli")),
         ("denied by a rule", CallRefusal::forbidden("mail leaves the building")),
         ("not showable", CallRefusal::unshowable("its text is longer than an approval can show")),
+        ("certain to fail", CallRefusal::certain_failure("the required argument `to` is missing")),
         ("in a conversation that others read", CallRefusal::in_a_shared_conversation()),
         ("expired", CallRefusal::expired()),
         ("approved, then expired", CallRefusal::lapsed()),

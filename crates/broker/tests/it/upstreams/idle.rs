@@ -31,6 +31,7 @@ fn spec(route: &Route, idle_shutdown: IdleShutdown) -> Arc<Spec> {
         call_timeout: SOON,
         idle_shutdown,
         tools: None,
+        check: None,
         era: EraCache::default(),
     })
 }

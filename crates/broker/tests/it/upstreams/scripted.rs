@@ -135,6 +135,7 @@ pub(crate) fn start(
         call_timeout: SOON,
         idle_shutdown: IdleShutdown::default(),
         tools: None,
+        check: None,
         era: EraCache::default(),
     };
     (Upstream::start_with_backoff(pace, Arc::new(spec), InitializeParams::default(), sender), events)

@@ -21,7 +21,11 @@ use rustix::termios::{QueueSelector, tcflush};
 use serde_json::json;
 
 use super::{Context, ids, terminal};
-use crate::approvals::{ApprovalJson, check_approvable, check_decision, not_found};
+use crate::approvals::{
+    ApprovalJson, RULES_CHANGED, check_approvable, check_decision, have_rules_changed, not_denied, not_found,
+    outcome, stands,
+};
+use crate::config::Config;
 use crate::error::{CliError, ErrorContext};
 use crate::output::{self, printable};
 use crate::{store, time};
@@ -31,6 +35,7 @@ const EXAMPLES: &str = "Examples:
   embody approvals approve 019a8b3e       approve this call, once
   embody approvals approve --last         show the newest call, ask, and approve it
   embody approvals deny 019a8b3e          deny it
+  embody approvals ask-again 019a8b3e     take the denial back: you are asked about this call again
   embody approvals watch                  decide about each call as it comes";
 
 const BY: &str = Via::Cli.name();
@@ -45,6 +50,8 @@ pub(crate) enum ApprovalsCommand {
     Approve(DecideArgs),
     /// Deny a call and print it
     Deny(DecideArgs),
+    /// Take a denial back: the same call asks again
+    AskAgain(AskAgainArgs),
     /// Show each call as it comes and decide with one key; needs a terminal
     Watch {
         /// Only calls of this user
@@ -61,6 +68,12 @@ pub(crate) struct DecideArgs {
     /// The newest call that waits for approval; needs a terminal
     #[arg(long, conflicts_with = "id")]
     last: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AskAgainArgs {
+    /// The denied approval's id, or its end
+    id: String,
 }
 
 #[derive(Args, Debug)]
@@ -81,6 +94,7 @@ pub(crate) fn run(command: &ApprovalsCommand, context: &Context) -> Result<ExitC
         ApprovalsCommand::List(args) => list(args, context),
         ApprovalsCommand::Approve(args) => decide(args, Answer::Approve, context),
         ApprovalsCommand::Deny(args) => decide(args, Answer::Deny, context),
+        ApprovalsCommand::AskAgain(args) => ask_again(&args.id, context),
         ApprovalsCommand::Watch { user } => {
             watch::watch(user.as_deref(), context)?;
             Ok(ExitCode::SUCCESS)
@@ -99,12 +113,13 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
         Ok((ids::shorten(context, store, IdSet::Approvals, ids).await?, found))
     })?;
     let (short, found) = found.unwrap_or_default();
-    let approvals: Vec<_> = found.iter().map(ApprovalJson::new).collect();
+    let config = &context.config;
+    let approvals: Vec<_> = found.iter().map(|approval| ApprovalJson::new(approval, config)).collect();
     context.print(&json!({ "approvals": approvals }), || match found.as_slice() {
         [] => "No call waits for approval.\n".to_owned(),
         found => found
             .iter()
-            .map(|approval| as_text(approval, short.of(&approval.id)))
+            .map(|approval| as_text(approval, short.of(&approval.id), config))
             .collect::<Vec<_>>()
             .join("\n"),
     })
@@ -123,7 +138,7 @@ fn decide(args: &DecideArgs, answer: Answer, context: &Context) -> Result<ExitCo
     }
     // The decision is about what is shown: only the status of an approval can change.
     if !context.json {
-        output::styled(&as_text(&approval, &approval.id))?;
+        output::styled(&as_text(&approval, &approval.id, &context.config))?;
     }
     // Another call may have come after the one that the person read.
     if args.id.is_none() && answer == Answer::Approve && !confirm("Approve this call? [y/N] ")? {
@@ -168,6 +183,17 @@ fn confirm(question: &str) -> Result<bool, CliError> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
+fn ask_again(id: &str, context: &Context) -> Result<ExitCode, CliError> {
+    let approval = with_id(id, context)?;
+    let ended = store::with_existing(context, async |store| {
+        Ok(store.approvals().ask_again(&approval.user, &approval.id, BY).await?)
+    })?;
+    let Some(approval) = ended.flatten() else { return Err(not_denied(&approval)) };
+    context.print_plain(&ApprovalJson::new(&approval, &context.config), || {
+        format!("taken back {}; you are asked when the agent makes the call again\n", approval.id)
+    })
+}
+
 fn with_id(id: &str, context: &Context) -> Result<Approval, CliError> {
     let approval = store::with_existing(context, async |store| {
         let id = ids::resolve(store, IdSet::Approvals, id, not_found).await?;
@@ -180,19 +206,23 @@ fn with_id(id: &str, context: &Context) -> Result<Approval, CliError> {
 /// Deciding the same twice is not an error.
 fn print_decision(approval: &Approval, wanted: Answer, context: &Context) -> Result<ExitCode, CliError> {
     let done = check_decision(approval, wanted)?;
-    context.print_plain(&ApprovalJson::new(approval), || format!("{done} {}\n", approval.id))
+    context.print_plain(&ApprovalJson::new(approval, &context.config), || format!("{done} {}\n", approval.id))
 }
 
 /// `id` may be the short form.
-fn as_text(approval: &Approval, id: &str) -> String {
+fn as_text(approval: &Approval, id: &str, config: &Config) -> String {
     let end = time::display(approval.expires_at);
-    let mut out = match approval.status {
-        ApprovalStatus::Pending => format!("{DIM}{id}  until {end}{DIM:#}\n"),
-        status => {
-            let by = approval.decided_by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
-            format!("{DIM}{id}  {}{}{DIM:#}\n", status.name(), printable(&by))
+    let state = match approval.status {
+        ApprovalStatus::Pending => format!("until {end}"),
+        _ if stands(approval) => {
+            format!("{}; the same call is refused until {end}, or until `ask-again`", outcome(approval))
         }
+        _ => outcome(approval),
     };
+    let mut out = format!("{DIM}{id}  {}{DIM:#}\n", printable(&state));
+    if have_rules_changed(approval, config) {
+        let _ = writeln!(out, "  {RULES_CHANGED}");
+    }
     match approval_text(&ApprovalView::from(approval)) {
         Ok(text) => text.lines().for_each(|line| {
             let indent = if line.is_empty() { "" } else { "  " };

@@ -4,9 +4,7 @@ use std::io::{Read, stdin};
 use std::time::Duration;
 
 use embody_broker::policy::Via;
-use embody_store::approvals::{
-    Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, DecideOutcome,
-};
+use embody_store::approvals::{Answer, Approval, ApprovalFilter, DecideApproval, DecideOutcome};
 use embody_store::{IdSet, Store, Topic};
 use embody_wire::server::CancellationToken;
 use rustix::termios::{LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios};
@@ -15,7 +13,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::Instant;
 
 use super::{BY, as_text, summary};
-use crate::approvals::{check_approvable, check_decision};
+use crate::approvals::{check_approvable, check_decision, outcome};
 use crate::cli::{Context, terminal};
 use crate::error::{CliError, ErrorContext};
 use crate::output::{self, printable};
@@ -108,7 +106,7 @@ impl Watch<'_> {
         let id = short.of(&approval.id);
         let text = match summary(&approval, BRIEF_LINES).filter(|_| !is_whole) {
             Some(brief) => format!("{id}\n{brief}  … press d to see all of it\n"),
-            None => as_text(&approval, id),
+            None => as_text(&approval, id, &self.context.config),
         };
         // Keys that were pressed before this was shown are not about it.
         let _ = tcflush(stdin(), QueueSelector::IFlush);
@@ -163,11 +161,8 @@ impl Watch<'_> {
 /// What became of a call that was decided or ended elsewhere.
 fn ended(approval: Option<&Approval>) -> String {
     match approval {
-        Some(approval) if approval.status != ApprovalStatus::Expired => {
-            let by = approval.decided_by.as_deref().unwrap_or("unknown");
-            format!("{} by {}", approval.status.name(), printable(by))
-        }
-        _ => "expired, which counts as denied".to_owned(),
+        Some(approval) => printable(&outcome(approval)).into_owned(),
+        None => "the approval no longer exists".to_owned(),
     }
 }
 

@@ -286,7 +286,6 @@ fn own_tools(sdk: Sdk) {
     ];
     // Errors, which must reach the model too.
     let failing = vec![
-        ("send_message", json!({"channel": "telegram", "to": "1", "text": "hello"})),
         ("update_task", json!({"id": "unknown", "status": "done"})),
         ("forget_memory", json!({"id": "unknown"})),
         ("read_skill", json!({"name": "unknown"})),
