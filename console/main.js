@@ -22,7 +22,7 @@ let me = null;
 /** @type {HTMLFormElement | null} while there is no model */
 let form = null;
 const chat = new Chat({ changed: () => look(), lost: (refusal) => signIn(refusal.message) });
-/** Pages of one browser have one session: when somebody signs in or out, or there is a model, all begin anew. */
+/** Pages of one browser have one session: when somebody signs in or out, all begin anew. */
 const others = new BroadcastChannel("embody");
 
 start();
@@ -226,11 +226,9 @@ function empty(waiting = 0) {
 
 /** The owner has set a model up. */
 async function hasModel() {
-  others.postMessage("model");
-  me = await api.me();
   form = null;
   chat.clear();
-  empty();
+  await refreshMe();
   byId("text").focus();
 }
 

@@ -145,7 +145,10 @@ fn ok_text(at: &str, tested: &TestedModel, saved: Option<&str>) -> String {
         out.push_str("      It takes no tools in its own format: `native_tools = false` explains them in the prompt.\n");
     }
     if let Some(file) = saved {
-        let _ = writeln!(out, "saved to {file}\nNext: embody run 'Hello', or embody up");
+        let _ = writeln!(
+            out,
+            "saved to {file}\nNext: embody run 'Hello', or embody up; one that runs uses it from the next turn"
+        );
     }
     out
 }

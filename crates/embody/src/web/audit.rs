@@ -40,6 +40,8 @@ pub(super) struct AuditQuery {
 
 #[derive(Deserialize)]
 pub(super) struct PromptQuery {
+    /// In RFC 3339.
+    now: Option<String>,
     layout: Option<String>,
     channel: Option<String>,
     task: Option<String>,

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use crate::support::model::{Model, WireFormat};
-use crate::support::served::{Answer, Served, token};
+use crate::support::served::{Answer, Served, text, token};
 use crate::support::world::World;
 
 const KEY: &str = "sk-proj-a1B2c3D4e5F6g7H8i9J0k1L2";
@@ -51,6 +51,13 @@ fn a_model_that_answers_is_saved_with_its_key_in_a_file() {
     let mode = |name: &str| fs::metadata(world.path(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("model.key"), mode("embody.toml")), (0o600, 0o600));
     assert_eq!(model.requests().len(), 1);
+    // The agent uses it without a restart.
+    assert_eq!(set["applied"], true);
+    let operate = token(&world, "owner", "operate");
+    assert_eq!(served.get("/api/model", &operate).json()["configured"], true);
+    let chat = token(&world, "owner", "chat");
+    let events = served.begin_post("/api/chat", &chat, &json!({ "text": "Hello" })).events();
+    assert_eq!(text(&events), "ok");
 
     // A file that others could read is replaced by one that they cannot.
     fs::set_permissions(world.path("model.key"), fs::Permissions::from_mode(0o644)).unwrap();
@@ -63,7 +70,7 @@ fn a_model_that_answers_is_saved_with_its_key_in_a_file() {
     // Another command uses it, and nothing shows it.
     assert_eq!(world.run(&["run", "Hello"]).ok().stdout, "ok\n");
     let sent = fs::read_to_string(world.outside("model.jsonl")).unwrap();
-    assert_eq!(sent.lines().count(), 3);
+    assert_eq!(sent.lines().count(), 4);
     let logged = fs::read_to_string(world.path("logs/embody.jsonl")).unwrap();
     assert!(!logged.contains(KEY) && !config(&world).contains(KEY));
 }
