@@ -58,6 +58,17 @@ export const setModel = async (model) => (await post("/api/model", model)).json(
 /** @param {string} turn */
 export const cancel = async (turn) => { await ask(`/api/chat/${encodeURIComponent(turn)}`, { method: "DELETE" }); };
 
+/** @returns {Promise<{ notices: import("./notices.js").Notice[], unread: number }>} */
+export const notices = async () => (await ask("/api/notices")).json();
+/** @param {string[]} ids @returns {Promise<{ read: number, unread: number }>} */
+export const readNotices = async (ids) => (await post("/api/notices/read", { ids })).json();
+/** @param {AbortSignal} signal */
+export const noticeEvents = (signal) => ask("/api/notices/events", { signal });
+/** @param {AbortSignal} signal */
+export const tour = (signal) => post("/api/tour", {}, signal);
+/** @param {string} tour @param {boolean} approve */
+export const answerTour = async (tour, approve) => { await post("/api/tour/answer", { tour, approve }); };
+
 /** What ends a turn. */
 export const LAST = new Set(["done", "failed", "cancelled"]);
 

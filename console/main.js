@@ -6,7 +6,9 @@ import { Chat } from "./chat.js";
 import { mayDecide, watchScroll } from "./drawing.js";
 import { modelForm } from "./model.js";
 import { byId, node, prose, sentence } from "./nodes.js";
+import { followNotices, forgetNotices } from "./notices.js";
 import { named, place, showThreads } from "./threads.js";
+import { offerTour } from "./tour.js";
 
 /** @typedef {import("./api.js").Me} Me */
 
@@ -99,6 +101,7 @@ function anew() {
 function signIn(problem) {
   me = null;
   forgetApprovals();
+  forgetNotices();
   byId("app").hidden = true;
   byId("signin").hidden = false;
   byId("signin-error").hidden = !problem;
@@ -113,6 +116,7 @@ function enter() {
   byId("who").textContent = me.user === "owner" ? me.agent : `${me.user} · ${me.agent}`;
   byId("new").hidden = byId("composer").hidden = byId("hint").hidden = !me.may_chat;
   listen();
+  followNotices((refusal) => signIn(refusal.message));
   // On a phone the keyboard would cover the page.
   if (me.may_chat && matchMedia("(pointer: fine)").matches) byId("text").focus();
   show();
@@ -201,6 +205,7 @@ function grow(field) {
 function empty(waiting = 0) {
   const room = byId("empty");
   room.hidden = false;
+  offerTour(me);
   if (!me?.may_chat) {
     byId("title").textContent = "Approvals";
     return room.replaceChildren(waiting ? card("Pending approvals", "They are shown below. This token can decide about calls; it cannot talk to the agent.")

@@ -105,7 +105,10 @@ test("the whole first hour", async () => {
 
   // A schedule, and the notice that its run leaves.
   shell.run(["schedule", "add", "--in", "1s", "Remind me of tea"]);
-  await page.getByText("The tea is ready.").waitFor();
+  await page.locator("#notices-unread").getByText("1", { exact: true }).waitFor();
+  await page.locator("#notices-open").click();
+  await page.locator("#notices-list").getByText("The tea is ready.").waitFor();
+  await page.locator("#notices-close").click();
 
   // What it cost, and what happened.
   assert.ok(shell.json("usage").total.requests >= 7);

@@ -6,13 +6,11 @@
 //! | [`model`] | the chat model client: two wire formats, one interface |
 //! | [`event`] | what happens in a turn, from the model to the page |
 //! | [`turn`] | one turn, the same for every channel |
-//! | [`delivery`] | outgoing messages of the web channel |
 //! | [`telegram`] | the Telegram channel |
 //! | [`schedule`] | timetables, and the scheduler that runs due jobs |
 //! | [`usage`] | the requests to a model: budgets, tokens on record, prices |
 //! | [`web_turns`] | web turns that continue when the page that started them closes |
 
-pub mod delivery;
 pub mod event;
 pub mod model;
 pub mod schedule;

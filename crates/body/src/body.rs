@@ -15,6 +15,8 @@ use crate::{Error, Result, Tool};
 pub struct Caller {
     pub scope: Scope,
     pub channel: String,
+    /// The thread of a conversation with embody's own agent.
+    pub thread: Option<String>,
     /// The conversation, if others read it.
     pub shared_conversation: Option<String>,
     pub is_approved: bool,

@@ -10,6 +10,7 @@
 //! | `check` | finds out before a call whether it is certain to fail |
 //! | `tools` | the tools by name, with descriptions and classes |
 //! | `messages` | reads conversations |
+//! | `notify` | stores notices to the user |
 //! | `outgoing` | queues messages |
 //! | `tasks` | tasks with steps |
 //! | `schedule` | later and repeated runs |
@@ -20,6 +21,7 @@ mod body;
 mod check;
 mod error;
 mod messages;
+mod notify;
 mod outgoing;
 mod schedule;
 pub mod server;
@@ -31,7 +33,8 @@ pub use self::body::{Body, BodyConfig, Caller, HeardOn, Identity, Whoami};
 pub(crate) use self::body::{excerpt, format_timestamp};
 pub use self::error::{Error, Result};
 pub use self::messages::{MessageEntry, Messages, ReadMessages};
-pub use self::outgoing::{NotifyUser, QueuedMessage, SendMessage, Urgency};
+pub use self::notify::{NotifyUser, StoredNotice, Urgency};
+pub use self::outgoing::{QueuedMessage, SendMessage};
 pub use self::schedule::{ScheduleRun, ScheduledRun};
 pub use self::skill::{ReadSkill, SkillText};
 pub use self::tasks::{CreateTask, ListTasks, StepEntry, StepState, TaskEntry, TaskList, UpdateTask};

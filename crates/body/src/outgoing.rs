@@ -1,9 +1,8 @@
-//! Messages to the user or to others: rows that the owner of the channel delivers.
+//! Messages to other people: rows that the owner of the channel delivers.
 
 use std::fmt;
 use std::str::FromStr;
 
-use embody_store::Scope;
 use embody_store::outgoing::{NewOutgoing, Outgoing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,11 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Body, Caller, Error, Result, Tool, excerpt};
 
 const MAX_MESSAGE_BYTES: usize = 64 * 1024;
-/// How many conversations are searched for a private one, newest first.
-const MAX_THREADS: u32 = 200;
-/// The channel that reaches every user: a message waits there.
-const WEB: &str = "web";
-const TELEGRAM: &str = "telegram";
+pub(crate) const TELEGRAM: &str = "telegram";
 
 /// The arguments of `send_message`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -28,42 +23,6 @@ pub struct SendMessage {
     /// The message.
     #[schemars(description = "")]
     pub text: String,
-}
-
-/// How soon the user should look.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Urgency {
-    /// Whenever they like.
-    Low,
-    /// Today.
-    #[default]
-    Normal,
-    /// Now.
-    High,
-}
-
-impl Urgency {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Normal => "normal",
-            Self::High => "high",
-        }
-    }
-}
-
-/// The arguments of `notify_user`.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NotifyUser {
-    /// The notice.
-    #[schemars(description = "")]
-    pub text: String,
-    /// low, normal (default) or high.
-    #[serde(default)]
-    #[schemars(with = "Option<String>")]
-    pub urgency: Option<Urgency>,
 }
 
 /// A message that is on its way.
@@ -80,7 +39,17 @@ pub struct QueuedMessage {
 impl Body {
     pub async fn send_message(&self, caller: &Caller, args: SendMessage) -> Result<QueuedMessage> {
         self.check_message(&args)?;
-        self.queue(caller, "message", (args.channel, args.to), args.text, Urgency::Normal).await
+        let new = NewOutgoing {
+            scope: caller.scope.clone(),
+            channel: args.channel,
+            to: args.to,
+            text: args.text,
+            kind: "message".to_owned(),
+            urgency: "normal".to_owned(),
+            about: None,
+        };
+        let Outgoing { id, channel, .. } = self.store.outgoing().enqueue(new).await?;
+        Ok(QueuedMessage { id, channel, state: "waiting".to_owned() })
     }
 
     pub(crate) fn check_message(&self, args: &SendMessage) -> Result<()> {
@@ -91,62 +60,6 @@ impl Body {
         check_recipient(&args.channel, &args.to)?;
         check_text(Tool::SendMessage, &args.text)
     }
-
-    /// Queues a notice to the user, on the channel that they last used.
-    pub async fn notify_user(&self, caller: &Caller, args: NotifyUser) -> Result<QueuedMessage> {
-        check_text(Tool::NotifyUser, &args.text)?;
-        let target = self.notification_target(&caller.scope).await?;
-        self.queue(caller, "notice", target, args.text, args.urgency.unwrap_or_default()).await
-    }
-
-    async fn queue(
-        &self,
-        caller: &Caller,
-        kind: &str,
-        (channel, to): (String, String),
-        text: String,
-        urgency: Urgency,
-    ) -> Result<QueuedMessage> {
-        let new = NewOutgoing {
-            scope: caller.scope.clone(),
-            channel,
-            to,
-            text,
-            kind: kind.to_owned(),
-            urgency: urgency.name().to_owned(),
-            about: None,
-        };
-        let Outgoing { id, channel, .. } = self.store.outgoing().enqueue(new).await?;
-        Ok(QueuedMessage { id, channel, state: "waiting".to_owned() })
-    }
-
-    /// The conversation that the user last used, unless others read it; else one that only the user reads.
-    async fn notification_target(&self, scope: &Scope) -> Result<(String, String)> {
-        let web = (WEB.to_owned(), scope.user().to_owned());
-        let Some(last) = self.store.incoming().last_seen_channel(scope.user(), scope.agent()).await? else {
-            return Ok(web);
-        };
-        if !self.config.channels.contains(&last.channel) {
-            return Ok(web);
-        }
-        if let Some(to) = private(&last.channel, &last.conversation) {
-            return Ok((last.channel, to));
-        }
-        let threads = self.store.threads().list(scope, MAX_THREADS).await?;
-        let recipient = threads.into_iter().find_map(|thread| {
-            let conversation = thread.external.filter(|_| thread.channel == last.channel)?;
-            private(&last.channel, &conversation)
-        });
-        Ok(recipient.map_or(web, |to| (last.channel, to)))
-    }
-}
-
-/// The recipient of a conversation that only the user and the agent read.
-fn private(channel: &str, conversation: &str) -> Option<String> {
-    if channel == TELEGRAM {
-        return Chat::of(conversation).filter(|chat| chat.is_private()).map(|chat| chat.to_string());
-    }
-    Some(conversation.to_owned())
 }
 
 /// Rules match a recipient literally, so each has one spelling.
@@ -178,20 +91,20 @@ pub(crate) fn check_text(tool: Tool, text: &str) -> Result<()> {
 /// A chat of Telegram as a recipient: `CHAT`, or `CHAT/TOPIC` for a topic in it. Rules match this name literally, so any other
 /// spelling is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Chat {
+pub(crate) struct Chat {
     chat: i64,
     topic: Option<i64>,
 }
 
 impl Chat {
     /// The chat of a conversation: `/new` starts another one in the same chat, `CHAT#NUMBER`.
-    fn of(conversation: &str) -> Option<Self> {
+    pub(crate) fn of(conversation: &str) -> Option<Self> {
         let (chat, _) = conversation.split_once('#').unwrap_or((conversation, ""));
         chat.parse().ok()
     }
 
     /// Groups have negative numbers.
-    fn is_private(self) -> bool {
+    pub(crate) fn is_private(self) -> bool {
         self.chat > 0
     }
 }
@@ -206,7 +119,7 @@ impl fmt::Display for Chat {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct InvalidChat;
+pub(crate) struct InvalidChat;
 
 impl FromStr for Chat {
     type Err = InvalidChat;

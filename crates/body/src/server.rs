@@ -86,23 +86,24 @@ impl ServerHandler for BodyHandler {
         request: ClientRequest,
         context: &RequestContext<Principal>,
     ) -> Result<Map<String, Value>, RequestError> {
-        let Principal { scope, channel, shared_conversation, is_broker, .. } = context.principal().clone();
+        let Principal { scope, channel, thread, shared_conversation, is_broker, .. } =
+            context.principal().clone();
         let is_approved = is_broker && context.meta(APPROVED).is_some();
         match request {
             ClientRequest::Tools { cursor } => {
                 single_page(cursor, "tools", json!(tools(&self.body.config.channels)))
             }
             ClientRequest::Tool(call) => {
-                call_tool(&self.body, &Caller { scope, channel, shared_conversation, is_approved }, call)
-                    .await
+                let caller = Caller { scope, channel, thread, shared_conversation, is_approved };
+                call_tool(&self.body, &caller, call).await
             }
             _ => Err(RequestError::MethodNotFound),
         }
     }
 
     async fn check(&self, principal: &Principal, call: CallToolParams) -> Option<String> {
-        let Principal { scope, channel, shared_conversation, .. } = principal.clone();
-        let caller = Caller { scope, channel, shared_conversation, is_approved: false };
+        let Principal { scope, channel, thread, shared_conversation, .. } = principal.clone();
+        let caller = Caller { scope, channel, thread, shared_conversation, is_approved: false };
         let tool = Tool::from_name(&call.name)?;
         let checked = self.body.check(&caller, tool, &Value::Object(call.arguments)).await;
         checked.err().map(|error| error_text(&error))

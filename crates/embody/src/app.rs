@@ -82,7 +82,11 @@ fn usage_context(
         let prompts = Arc::clone(prompts);
         move || prompts.owner_zone()
     };
-    UsageContext { zone: Box::new(zone), meter, notify: embedded::owner_notice(store, prompts, owner, agent) }
+    UsageContext {
+        zone: Box::new(zone),
+        meter,
+        notify: embedded::budget_notice(store, prompts, owner, agent),
+    }
 }
 
 /// The timeouts of a model where a person waits on a terminal.

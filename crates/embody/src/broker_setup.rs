@@ -228,7 +228,8 @@ pub(crate) fn embedded_body(
     agent: &str,
     channels: Vec<String>,
 ) -> UpstreamFactory {
-    let admit = |Principal { scope, channel, shared_conversation, .. }: &Principal| Principal {
+    let admit = |Principal { scope, channel, thread, shared_conversation, .. }: &Principal| Principal {
+        thread: thread.clone(),
         shared_conversation: shared_conversation.clone(),
         is_broker: true,
         ..Principal::of(scope.clone(), channel)

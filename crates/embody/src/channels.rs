@@ -1,9 +1,8 @@
-//! The background tasks of `embody up`: schedules, Telegram, delivery of messages, calls that were approved after their turn.
+//! The background tasks of `embody up`: schedules, Telegram, calls that were approved after their turn.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_agent::delivery::deliver_to_web;
 use embody_agent::schedule::{Scheduler, SchedulerSettings, agent_job};
 use embody_agent::telegram::{self, Bot, BotSettings, BotTimes};
 use embody_agent::turn::TurnInput;
@@ -33,8 +32,6 @@ impl Channels {
     pub(crate) fn start(web: &Arc<WebState>, bot: Option<Bot>, ending: &CancellationToken) -> Self {
         let (store, agent) = (&web.store, &web.agent);
         let mut tasks = JoinSet::new();
-        let owner = format!("up {}", std::process::id());
-        tasks.spawn(deliver_to_web(store.clone(), owner, ending.clone()));
         tasks.spawn(resume_deferred_calls(Arc::clone(web), ending.clone()));
         tasks.spawn(prune(store.clone(), ending.clone()));
         let scheduler = Scheduler::new(store.clone(), agent_job(agent), SchedulerSettings::default());

@@ -42,8 +42,11 @@ pub(crate) fn body(
     BodyServer::new(store.clone(), agent.to_owned(), body_config(prompts, channels)).service()
 }
 
-/// Sends a notice to the owner, as the tool `notify_user` does.
-pub(crate) fn owner_notice(
+/// The origin of a notice about a budget, which no agent writes.
+const BUDGET: &str = "budget";
+
+/// Sends a notice about a budget to the owner, as the tool `notify_user` does.
+pub(crate) fn budget_notice(
     store: &Store,
     prompts: &Arc<PromptService>,
     owner: &str,
@@ -55,8 +58,13 @@ pub(crate) fn owner_notice(
         let (body, scope) = (Arc::clone(&body), Scope::new(&owner, &agent));
         async move {
             let scope = scope.map_err(|error| error.to_string())?;
-            let caller =
-                Caller { scope, channel: String::new(), shared_conversation: None, is_approved: false };
+            let caller = Caller {
+                scope,
+                channel: BUDGET.to_owned(),
+                thread: None,
+                shared_conversation: None,
+                is_approved: false,
+            };
             let notice = NotifyUser { text, urgency: Some(Urgency::High) };
             body.notify_user(&caller, notice).await.map(drop).map_err(|error| error.to_string())
         }

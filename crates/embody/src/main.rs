@@ -3,10 +3,12 @@
 mod app;
 mod approvals;
 mod audit_entries;
+mod audit_report;
 mod broker_setup;
 mod channels;
 mod cli;
 mod config;
+mod demo;
 mod embedded;
 mod era_cache;
 mod error;
@@ -14,6 +16,7 @@ mod log;
 mod memory;
 mod model_check;
 mod model_key;
+mod notices;
 mod output;
 mod persona;
 mod pidfile;
@@ -33,6 +36,7 @@ mod time;
 mod token_cache;
 mod usage;
 mod web;
+mod workspace_files;
 
 use std::process::ExitCode;
 

@@ -35,6 +35,7 @@ areas! {
     memories: Memories,
     memory_rules: MemoryRuleScans,
     mind_log: MindLog,
+    notices: Notices,
     outbox: Outbox,
     outgoing: OutgoingQueue,
     pins: Pins,

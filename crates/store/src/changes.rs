@@ -32,17 +32,20 @@ pub enum Topic {
     Incoming,
     /// A message is ready to send, or the one before it was sent.
     Outgoing,
+    /// A notice was added, or some were read.
+    Notices,
     ReplicaMessages,
 }
 
 impl Topic {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Approvals,
         Self::Pins,
         Self::Instructions,
         Self::Schedules,
         Self::Incoming,
         Self::Outgoing,
+        Self::Notices,
         Self::ReplicaMessages,
     ];
 
@@ -54,6 +57,7 @@ impl Topic {
             Self::Schedules => "schedules",
             Self::Incoming => "incoming",
             Self::Outgoing => "outgoing",
+            Self::Notices => "notices",
             Self::ReplicaMessages => "letters",
         }
     }
@@ -113,6 +117,7 @@ struct Hub {
     schedules: latest::Sender<u64>,
     incoming: latest::Sender<u64>,
     outgoing: latest::Sender<u64>,
+    notices: latest::Sender<u64>,
     replica_messages: latest::Sender<u64>,
     subscribed: Notify,
 }
@@ -126,6 +131,7 @@ impl Hub {
             Topic::Schedules => &self.schedules,
             Topic::Incoming => &self.incoming,
             Topic::Outgoing => &self.outgoing,
+            Topic::Notices => &self.notices,
             Topic::ReplicaMessages => &self.replica_messages,
         }
     }

@@ -21,6 +21,8 @@ pub enum IdSet<'a> {
     Commitments(&'a Scope),
     Consolidations(&'a Scope),
     Memories(&'a Scope),
+    /// Of a user.
+    Notices(&'a str),
     Proposals(&'a Scope),
     /// Of a user.
     Receipts(&'a str),
@@ -74,6 +76,7 @@ const APPROVALS: Statements = statements!("approvals", "$1 = '' AND $2 = ''");
 const COMMITMENTS: Statements = statements!("commitments", "user_id = $1 AND agent = $2");
 const CONSOLIDATIONS: Statements = statements!("consolidations", "user_id = $1 AND agent = $2");
 const MEMORIES: Statements = statements!("agent_long_term_memory", "user_id = $1 AND agent = $2");
+const NOTICES: Statements = statements!("notices", "user_id = $1 AND $2 = ''");
 const PROPOSALS: Statements = statements!("instruction_proposals", "user_id = $1 AND agent = $2");
 const RECEIPTS: Statements = statements!("prompt_receipts", "user_id = $1 AND $2 = ''");
 const SCHEDULES: Statements = statements!("schedules", "user_id = $1 AND $2 = ''");
@@ -88,6 +91,7 @@ impl<'a> IdSet<'a> {
             Self::Commitments(scope) => (COMMITMENTS, scope.user(), scope.agent()),
             Self::Consolidations(scope) => (CONSOLIDATIONS, scope.user(), scope.agent()),
             Self::Memories(scope) => (MEMORIES, scope.user(), scope.agent()),
+            Self::Notices(user) => (NOTICES, user, ""),
             Self::Proposals(scope) => (PROPOSALS, scope.user(), scope.agent()),
             Self::Receipts(user) => (RECEIPTS, user, ""),
             Self::Schedules(user) => (SCHEDULES, user, ""),

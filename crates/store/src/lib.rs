@@ -13,6 +13,7 @@ pub mod legacy;
 pub mod memories;
 pub mod memory_rules;
 pub mod mind_log;
+pub mod notices;
 pub mod outbox;
 pub mod outgoing;
 pub mod pins;

@@ -11,7 +11,6 @@ use crate::leases::{
     self, Lease, LeaseStatus, LeasedRow, check_duration, claim_sql, clock, finish_sql, prune_sql, renew_sql,
 };
 use crate::store::{Scope, check_name, check_text, new_id};
-use crate::threads::{self, NewMessage};
 
 const TEXT_LIMIT: usize = 256 * 1024;
 /// A reason is truncated to this length.
@@ -196,19 +195,7 @@ impl OutgoingQueue<'_> {
     /// Queues a message. When 10,000 of the user wait already, the error is of the kind `Full`.
     pub async fn enqueue(self, new: NewOutgoing) -> Result<Outgoing> {
         check(&new)?;
-        transaction!(self.store, |conn| {
-            let user = new.scope.user().to_owned();
-            lock_order(conn, "out", std::iter::once((new.channel.as_str(), new.to.as_str()))).await?;
-            if is_full(conn, &user).await? {
-                let message = format!("{OPEN_LIMIT} messages of `{user}` wait to be sent");
-                return Err(Error::new(ErrorKind::Full, message)
-                    .hint("see the log for why the channel does not send them"));
-            }
-            let outgoing = waiting(new, clock(conn).await?);
-            insert(conn, &outgoing).await?;
-            conn.notify(Topic::Outgoing).await?;
-            Ok(outgoing)
-        })
+        transaction!(self.store, |conn| enqueue(conn, new).await)
     }
 
     /// The user's messages, newest first. One whose lease ran out is shown as it will be when it has expired.
@@ -278,26 +265,6 @@ impl OutgoingQueue<'_> {
         transaction!(self.store, |conn| finish(conn, &claim, &end).await)
     }
 
-    /// Records that it was sent, together with the message that it becomes in a thread of its user: a crash leaves both or
-    /// neither.
-    pub async fn finish_in_thread(
-        self,
-        claim: &OutgoingClaim,
-        thread: &str,
-        message: NewMessage,
-    ) -> Result<LeaseStatus> {
-        let messages = vec![message];
-        threads::check(&messages)?;
-        let (claim, thread) = (claim.clone(), thread.to_owned());
-        transaction!(self.store, |conn| {
-            let status = finish(conn, &claim, &OutgoingEnd::Sent).await?;
-            if status == LeaseStatus::Kept {
-                threads::append(conn, &claim.outgoing.user, &thread, messages).await?;
-            }
-            Ok(status)
-        })
-    }
-
     /// Expires up to `limit` messages of this channel whose lease ran out, and returns them, each once, to one caller. A
     /// message with a part on its way ends as `unknown`; any other waits again. Of all users; for the sender.
     pub async fn expire(self, channel: &str, limit: u32) -> Result<Vec<Outgoing>> {
@@ -322,6 +289,22 @@ impl OutgoingQueue<'_> {
     pub async fn prune(self, age: Duration, limit: u32) -> Result<u64> {
         transaction!(self.store, |conn| leases::prune(conn, PRUNE, age, limit).await)
     }
+}
+
+/// Queues a message that was checked inside the caller's transaction.
+pub(crate) async fn enqueue(conn: &mut Conn, new: NewOutgoing) -> Result<Outgoing> {
+    let user = new.scope.user().to_owned();
+    lock_order(conn, "out", std::iter::once((new.channel.as_str(), new.to.as_str()))).await?;
+    if is_full(conn, &user).await? {
+        let message = format!("{OPEN_LIMIT} messages of `{user}` wait to be sent");
+        return Err(
+            Error::new(ErrorKind::Full, message).hint("see the log for why the channel does not send them")
+        );
+    }
+    let outgoing = waiting(new, clock(conn).await?);
+    insert(conn, &outgoing).await?;
+    conn.notify(Topic::Outgoing).await?;
+    Ok(outgoing)
 }
 
 async fn finish(conn: &mut Conn, claim: &OutgoingClaim, end: &OutgoingEnd) -> Result<LeaseStatus> {

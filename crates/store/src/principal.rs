@@ -7,6 +7,8 @@ use crate::store::Scope;
 pub struct Principal {
     pub scope: Scope,
     pub channel: String,
+    /// The thread of a conversation with embody's own agent.
+    pub thread: Option<String>,
     /// The conversation, if other people read it: private data of the user is not shown there.
     pub shared_conversation: Option<String>,
     /// Whether the host's answer to a form counts as the owner's.
@@ -33,6 +35,7 @@ impl Principal {
         Self {
             scope,
             channel: channel.to_owned(),
+            thread: None,
             shared_conversation: None,
             may_approve: false,
             token: None,

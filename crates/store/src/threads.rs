@@ -161,7 +161,7 @@ impl Threads<'_> {
     }
 }
 
-pub(crate) fn check(messages: &[NewMessage]) -> Result<()> {
+fn check(messages: &[NewMessage]) -> Result<()> {
     if messages.len() > APPEND_LIMIT {
         let count = messages.len();
         return Err(Error::invalid(format!("{count} messages at once; {APPEND_LIMIT} are allowed")));
@@ -179,7 +179,7 @@ pub(crate) fn check(messages: &[NewMessage]) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn append(
+async fn append(
     conn: &mut Conn,
     user: &str,
     thread: &str,

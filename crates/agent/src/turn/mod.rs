@@ -215,7 +215,10 @@ impl Agent {
     /// Opens the session of the conversation and builds a prompt that applies to the calls of this turn.
     async fn prepare(&self, input: &TurnInput, on: OnEvent<'_>) -> Result<PreparedTurn<'_>, TurnError> {
         let Inner { broker, prompt_source, sessions, .. } = &*self.0;
-        let principal = Principal::of(input.scope().clone(), input.channel());
+        let principal = Principal {
+            thread: Some(input.thread.clone()),
+            ..Principal::of(input.scope().clone(), input.channel())
+        };
         let principal = match input.prompt.audience {
             Audience::Owner | Audience::User => principal,
             Audience::Group | Audience::Public => principal.in_shared_conversation(&input.thread),

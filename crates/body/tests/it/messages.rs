@@ -1,8 +1,10 @@
 //! What was said, and what is to be said.
 
-use embody_body::{NotifyUser, ReadMessages, SendMessage, Urgency, Whoami};
+use embody_body::{Caller, NotifyUser, ReadMessages, SendMessage, Urgency, Whoami};
 use embody_store::Scope;
+use embody_store::notices::NoticeFilter;
 use embody_store::outgoing::NewOutgoing;
+use embody_store::schedules::{AddScheduleOutcome, NewSchedule, ScheduleOrigin};
 use embody_store::threads::NewMessage;
 
 use crate::world::{World, caller, in_shared_conversation};
@@ -133,9 +135,16 @@ async fn what_cannot_leave_is_refused_at_once() {
 }
 
 async fn notified(world: &World) -> (String, String) {
-    let queued = world.body.notify_user(&caller("ann"), notify_args("tea is ready")).await.unwrap();
-    let rows = world.store.outgoing().list("ann", 1).await.unwrap();
-    assert_eq!((&*rows[0].kind, &rows[0].id), ("notice", &queued.id));
+    let before = world.store.outgoing().list("ann", 100).await.unwrap().len();
+    let stored = world.body.notify_user(&caller("ann"), notify_args("tea is ready")).await.unwrap();
+    let notices = world.store.notices().list("ann", NoticeFilter::Unread, 1).await.unwrap();
+    assert_eq!((&*notices[0].text, &notices[0].id), ("tea is ready", &stored.id));
+    assert_eq!(stored.state, "unread");
+    let rows = world.store.outgoing().list("ann", 100).await.unwrap();
+    if rows.len() == before {
+        return (stored.channel, String::new());
+    }
+    assert_eq!((&*rows[0].kind, &rows[0].channel, rows.len()), ("notice", &stored.channel, before + 1));
     (rows[0].channel.clone(), rows[0].to.clone())
 }
 
@@ -143,12 +152,13 @@ async fn notified(world: &World) -> (String, String) {
 async fn the_user_is_notified_in_the_last_private_conversation() {
     let world = World::new().await;
     let place = |channel: &str, to: &str| (channel.to_owned(), to.to_owned());
+    let console = || place("web", "");
     let ann = Scope::new("ann", "assistant").unwrap();
-    assert_eq!(notified(&world).await, place("web", "ann"), "nobody has heard them yet");
+    assert_eq!(notified(&world).await, console(), "nobody has heard them yet");
     world.store.incoming().set_last_seen_channel(&ann, "telegram", "42").await.unwrap();
     assert_eq!(notified(&world).await, place("telegram", "42"));
     world.store.incoming().set_last_seen_channel(&ann, "telegram", "-100").await.unwrap();
-    assert_eq!(notified(&world).await, place("web", "ann"), "a group is not the user");
+    assert_eq!(notified(&world).await, console(), "a group is not the user");
     world.says("ann", "telegram", "42#3", "user", "hello").await;
     world.says("ann", "telegram", "-100#4", "user", "hello all").await;
     world.says("ann", "telegram", "019a8c6e-1f2b-7c3d-8e4f-5a6b7c8d9e0f", "user", "no chat").await;
@@ -161,18 +171,82 @@ async fn the_user_is_notified_in_the_last_private_conversation() {
         .unwrap();
     assert_eq!(notified(&world).await, place("telegram", "42"), "that is no chat");
     world.store.incoming().set_last_seen_channel(&ann, "web", "some thread").await.unwrap();
-    assert_eq!(notified(&world).await, place("web", "ann"));
+    assert_eq!(notified(&world).await, console());
     world
         .store
         .incoming()
         .set_last_seen_channel(&Scope::new("bob", "assistant").unwrap(), "telegram", "7")
         .await
         .unwrap();
-    assert_eq!(notified(&world).await, place("web", "ann"), "where Bob is says nothing of Ann");
+    assert_eq!(notified(&world).await, console(), "where Bob is says nothing of Ann");
 
     let gone = World::reaching(&[]).await;
     gone.store.incoming().set_last_seen_channel(&ann, "telegram", "42").await.unwrap();
-    assert_eq!(notified(&gone).await, place("web", "ann"), "there is no such channel any more");
+    assert_eq!(notified(&gone).await, console(), "there is no such channel any more");
+}
+
+// spec: S-11
+#[tokio::test]
+async fn a_notice_is_no_line_of_a_conversation() {
+    let world = World::new().await;
+    let thread = world.says("ann", "web", "w1", "user", "hello").await;
+    let ann = Scope::new("ann", "assistant").unwrap();
+    world.store.incoming().set_last_seen_channel(&ann, "web", &thread).await.unwrap();
+    world.body.notify_user(&caller("ann"), notify_args("tea is ready")).await.unwrap();
+    assert_eq!(world.store.threads().list(&ann, 10).await.unwrap().len(), 1);
+    assert_eq!(world.store.threads().messages("ann", &thread, 0, 10).await.unwrap().len(), 1);
+    assert!(world.store.outgoing().list("ann", 10).await.unwrap().is_empty());
+    assert!(world.store.notices().list("bob", NoticeFilter::All, 10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_notice_has_the_origin_and_the_date_of_its_writer() {
+    let world = World::new().await;
+    let ann = Scope::new("ann", "assistant").unwrap();
+    world.store.incoming().set_last_seen_channel(&ann, "telegram", "42").await.unwrap();
+    let new = NewSchedule {
+        scope: ann.clone(),
+        cron: "@daily".into(),
+        timezone: "UTC".into(),
+        channel: "scheduled".into(),
+        prompt: "Look.".into(),
+        misfire: "once".into(),
+        next_at: None,
+        origin: ScheduleOrigin::Owner,
+        origins: Vec::new(),
+        quarantined: false,
+    };
+    let AddScheduleOutcome::Added(schedule) = world.store.schedules().add(new).await.unwrap() else {
+        panic!("there is room")
+    };
+    let run = world.says("ann", "scheduled", &schedule.id, "user", "Look.").await;
+    let chat = world.says("ann", "telegram", "42", "user", "hello").await;
+    for (channel, thread) in [("scheduled", Some(&run)), ("telegram", Some(&chat)), ("mcp", None)] {
+        let writer = Caller { channel: channel.into(), thread: thread.cloned(), ..caller("ann") };
+        world.body.notify_user(&writer, notify_args("**tea**")).await.unwrap();
+    }
+    let mut notices = world.store.notices().list("ann", NoticeFilter::All, 10).await.unwrap();
+    notices.reverse();
+    let origins: Vec<_> = notices
+        .iter()
+        .map(|one| (&*one.origin.channel, one.origin.thread.as_ref(), one.origin.schedule.as_ref()))
+        .collect();
+    assert_eq!(
+        origins,
+        [("scheduled", Some(&run), Some(&schedule.id)), ("telegram", Some(&chat), None), ("mcp", None, None)]
+    );
+    // The time of the test's clock in the user's time zone.
+    let mut sent = world.store.outgoing().list("ann", 10).await.unwrap();
+    sent.reverse();
+    let texts: Vec<&str> = sent.iter().map(|one| one.text.as_str()).collect();
+    assert_eq!(
+        texts,
+        [
+            "Notice · 31 Jan 09:00 · scheduled run\n\n**tea**",
+            "Notice · 31 Jan 09:00\n\n**tea**",
+            "Notice · 31 Jan 09:00\n\n**tea**"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -180,7 +254,8 @@ async fn urgency_goes_with_it_and_whoami_knows_the_places() {
     let world = World::new().await;
     let args = NotifyUser { text: "fire".to_owned(), urgency: Some(Urgency::High) };
     world.body.notify_user(&caller("ann"), args).await.unwrap();
-    assert_eq!(world.store.outgoing().list("ann", 1).await.unwrap()[0].urgency, "high");
+    let notices = world.store.notices().list("ann", NoticeFilter::All, 1).await.unwrap();
+    assert_eq!(notices[0].urgency, "high");
     let other = NewOutgoing {
         scope: Scope::new("bob", "assistant").unwrap(),
         channel: "web".to_owned(),

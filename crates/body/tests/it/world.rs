@@ -71,6 +71,7 @@ pub(crate) fn caller(user: &str) -> Caller {
     Caller {
         scope: Scope::new(user, "assistant").unwrap(),
         channel: "web".to_owned(),
+        thread: None,
         shared_conversation: None,
         is_approved: false,
     }

@@ -14,6 +14,7 @@ mod man;
 mod mcp;
 mod memory;
 mod model;
+mod notices;
 mod open;
 mod pins;
 mod policy;
@@ -178,6 +179,9 @@ enum Command {
     /// Add, list, run and remove schedules
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
+    /// List the notices of agents to their user, and mark them as read
+    #[command(subcommand)]
+    Notices(notices::NoticesCommand),
     /// Serve the broker as an MCP server: the command for a host's server list
     #[command(after_help = mcp::MCP_EXAMPLES)]
     Mcp(mcp::ServeArgs),
@@ -411,6 +415,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Open(args) => open::run(&args, &Context::open(global)?),
         Command::Run(args) => run::run(&args, Context::open(global)?),
         Command::Schedule(command) => schedule::run(&command, Context::open(global)?),
+        Command::Notices(command) => notices::run(&command, &Context::open(global)?),
         Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
         Command::Status(args) => status::run(&args, &Context::open(global)?),
         Command::Usage(args) => usage::run(&args, &Context::open(global)?),

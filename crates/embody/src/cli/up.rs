@@ -19,7 +19,7 @@ use crate::error::CliError;
 use crate::pidfile::{UpLock, UpProcess};
 use crate::reload::Reloader;
 use crate::serve::{self, BoundListener, ListenArgs};
-use crate::web::{self, LoginCookie, WebState};
+use crate::web::{self, LoginCookie, Tour, WebState};
 use crate::{output, store};
 
 const EXAMPLES: &str = "Examples:
@@ -77,6 +77,8 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, CliError>
             turns: Turns::new(TurnLimits::default()),
             cookie: LoginCookie::new(listening.address.port(), listening.origin_guard.is_behind_tls),
             since: Instant::now(),
+            ending: ending.clone(),
+            tour: Tour::new(),
         });
         let served = serve(listening, &web, &mut lock, bot, ending).await;
         watching.abort();
@@ -121,7 +123,7 @@ async fn serve(
     let serving = async {
         tokio::join!(http::serve(listener, router, &limits, ending), async {
             end.cancelled().await;
-            web.turns.shutdown(SHUTDOWN_GRACE).await;
+            tokio::join!(web.turns.shutdown(SHUTDOWN_GRACE), web.tour.shutdown(SHUTDOWN_GRACE));
         })
     };
     let broken = async {

@@ -8,8 +8,10 @@ mod error;
 mod login;
 mod model;
 mod monitoring;
+mod notices;
 mod openai;
 mod threads;
+mod tour;
 mod usage;
 
 use std::sync::Arc;
@@ -29,12 +31,14 @@ use embody_agent::turn::Agent;
 use embody_agent::web_turns::Turns;
 use embody_broker::Broker;
 use embody_store::{Scope, Store};
+use embody_wire::server::CancellationToken;
 use embody_wire::server::http::OriginGuard;
 
 pub(crate) use self::chat::WEB;
 use self::error::ApiError;
 pub(crate) use self::login::{LoginCookie, sign_in_link};
 pub(crate) use self::monitoring::standalone as standalone_metrics;
+pub(crate) use self::tour::Tour;
 use crate::prompt_service::PromptService;
 use crate::reload::Reloader;
 
@@ -54,6 +58,9 @@ pub(crate) struct WebState {
     pub(crate) turns: Turns,
     pub(crate) cookie: LoginCookie,
     pub(crate) since: Instant,
+    /// The shutdown of the process: it ends streams that have no end of their own.
+    pub(crate) ending: CancellationToken,
+    pub(crate) tour: Tour,
 }
 
 pub(crate) fn router(web: Arc<WebState>) -> Router {
@@ -70,6 +77,11 @@ pub(crate) fn router(web: Arc<WebState>) -> Router {
         .route("/api/threads", get(threads::list))
         .route("/api/threads/{id}", get(threads::show))
         .route("/api/approvals", get(approvals::list).post(approvals::decide))
+        .route("/api/notices", get(notices::list))
+        .route("/api/notices/read", post(notices::read))
+        .route("/api/notices/events", get(notices::events))
+        .route("/api/tour", post(tour::begin))
+        .route("/api/tour/answer", post(tour::answer))
         .route("/api/status", get(monitoring::status))
         .route("/api/memories", get(audit::memories))
         .route("/api/audit", get(audit::audit))
@@ -137,7 +149,9 @@ const FILES: &[(&str, &str, &str)] = files![
     "/console/markdown.js" = "markdown.js", JS;
     "/console/model.js" = "model.js", JS;
     "/console/nodes.js" = "nodes.js", JS;
+    "/console/notices.js" = "notices.js", JS;
     "/console/threads.js" = "threads.js", JS;
+    "/console/tour.js" = "tour.js", JS;
 ];
 
 /// The routes of the static files of the console, which are embedded in the binary.

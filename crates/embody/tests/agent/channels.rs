@@ -167,10 +167,22 @@ fn a_reminder_is_sent_to_the_last_used_channel() {
     assert_eq!(house.telegram.seen(OWNER, 1), ["When?"]);
     let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(5);
     house.telegram.say(OWNER, 2, &format!("{soon:.0}"));
-    let reported = ["When?", "I will.", "The tea is ready."];
-    assert_eq!(house.telegram.seen(OWNER, 3), reported);
+    let seen = house.telegram.seen(OWNER, 3);
+    assert_eq!(seen[..2], ["When?", "I will."]);
+    let (mark, text) = seen[2].split_once("\n\n").expect("a mark");
+    assert!(mark.starts_with("Notice · ") && mark.ends_with(" · scheduled run"), "{mark}");
+    assert_eq!(text, "The tea is ready.");
+    // It is an entry of the console too, with what wrote it.
+    let notices = house.world.run(&["notices", "list", "--json"]).ok().json();
+    assert_eq!(
+        (&notices["unread"], &notices["notices"][0]["text"]),
+        (&json!(1), &json!("The tea is ready."))
+    );
+    let origin = &notices["notices"][0]["origin"];
+    assert_eq!((&origin["agent"], &origin["channel"]), (&json!("assistant"), &json!("scheduled")));
+    assert!(origin["schedule"].is_string() && origin["thread"].is_string(), "{origin}");
     house.close();
-    assert_eq!(house.telegram.texts(OWNER), reported, "once, and the silence after it is no message");
+    assert_eq!(house.telegram.texts(OWNER), seen, "once, and the silence after it is no message");
     for requests in house.model.requests() {
         let first = requests.0["messages"][1]["content"].as_str().unwrap_or_default();
         let is_run =
@@ -179,6 +191,38 @@ fn a_reminder_is_sent_to_the_last_used_channel() {
     }
     assert_eq!(house.outcomes("schedule_run"), ["done"]);
     assert_eq!(house.outcomes("notify_user"), ["done"]);
+}
+
+// spec: S-11
+#[test]
+fn a_notice_is_in_no_conversation_that_a_model_reads() {
+    let rules = json!([
+        rule("hello", 0, says("Hello.")),
+        rule("how are you", 0, says("Well.")),
+        rule("Tell the owner", 0, calls("notify_user", json!({"text": "The tea is ready."}))),
+        rule("Tell the owner", 1, says("Told.")),
+    ]);
+    let mut house = App::open(&rules, "");
+    let thread = house.web("hello")[0].data["thread"].as_str().unwrap().to_owned();
+    house.schedule("Tell the owner about the tea.");
+    let unread = || house.world.run(&["notices", "list", "--json"]).ok().json()["unread"].take();
+    eventually("the notice", || (unread() == 1).then_some(()));
+    // On the web, where the owner was last active, no message of a conversation comes of it.
+    assert!(!house.thread(&thread).contains("The tea is ready."));
+    assert_eq!(house.telegram.texts(OWNER), [""; 0]);
+    let events = house.web_in(&thread, "how are you");
+    assert_eq!(events.last().unwrap().data["reply"], "Well.");
+    let said = house.model.last().conversation();
+    assert!(said.contains("Hello.") && !said.contains("tea"), "{said}");
+    house.close();
+    // The run's own thread has the call.
+    let run = house
+        .model
+        .requests()
+        .into_iter()
+        .rev()
+        .find(|request| request.conversation().contains("Tell the owner"));
+    assert!(run.unwrap().conversation().contains("The tea is ready."));
 }
 
 fn waiting() -> App {

@@ -1,6 +1,6 @@
 //! `embody usage`, prices and budgets: what a person sees of what the model took, and what happens at a limit.
 
-use embody_store::outgoing::Outgoing;
+use embody_store::notices::NoticeFilter;
 use serde_json::{Value, json};
 
 use crate::support::model::{Model, WireFormat, calls, rule, says};
@@ -153,9 +153,10 @@ fn a_used_up_budget_refuses_the_next_request_and_says_how_to_go_on(stored: &Stor
 }
 
 fn notices(stored: &StoreFixture) -> Vec<String> {
-    let all = stored.directly(async |store| store.outgoing().list("owner", 10).await.unwrap());
-    let text = |message: Outgoing| format!("{}: {}", message.kind, message.text);
-    all.into_iter().map(text).collect()
+    let all =
+        stored.directly(async |store| store.notices().list("owner", NoticeFilter::Unread, 10).await.unwrap());
+    assert!(all.iter().all(|notice| notice.origin.channel == "budget" && notice.urgency == "high"));
+    all.into_iter().map(|notice| notice.text).collect()
 }
 
 fn the_owner_is_told_once_that_a_budget_counts_nothing(stored: &StoreFixture) {
@@ -171,7 +172,7 @@ fn the_owner_is_told_once_that_a_budget_counts_nothing(stored: &StoreFixture) {
     stored.run(&["run", "hello"]).ok();
     let told = notices(stored);
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with(&format!("notice: {expected}. `embody usage` shows")), "{told:?}");
+    assert!(told[0].starts_with(&format!("{expected}. `embody usage` shows")), "{told:?}");
 }
 
 fn the_owner_is_told_once_at_each_level(stored: &StoreFixture) {
@@ -185,7 +186,7 @@ fn the_owner_is_told_once_at_each_level(stored: &StoreFixture) {
     assert!(second.stderr.contains("the daily budget is nearly used up"), "{}", second.stderr);
     let told = notices();
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("notice: the daily budget is nearly used up: "), "{told:?}");
+    assert!(told[0].starts_with("the daily budget is nearly used up: "), "{told:?}");
     assert!(told[0].contains("raise `daily_tokens` below `[budget]`"), "{told:?}");
     stored.run(&["run", "hello"]).ok();
     assert_eq!(notices().len(), 2, "it is used up now");

@@ -60,7 +60,7 @@ fn a_host_with_nothing_configured_has_a_body() {
     let listed = host.call("list_tasks", &json!({}));
     assert_eq!(data(&listed)["tasks"][0]["title"], "water the plants");
     let reported = host.call("notify_user", &json!({"text": "they are thirsty"}));
-    assert_eq!((&data(&reported)["channel"], &data(&reported)["state"]), (&json!("web"), &json!("waiting")));
+    assert_eq!((&data(&reported)["channel"], &data(&reported)["state"]), (&json!("web"), &json!("unread")));
     let planned = host.call("schedule_run", &json!({"cron": "0 9 * * *", "timezone": "UTC", "text": "look"}));
     assert!(data(&planned)["next_at"].as_str().unwrap().ends_with("T09:00:00Z"), "{planned}");
     let wrong = host.call("schedule_run", &json!({"cron": "61 * * * *", "text": "look"}));

@@ -22,6 +22,7 @@ mod legacy;
 mod memories;
 mod models;
 mod notices;
+mod notify;
 mod operator;
 mod persona;
 mod policy;

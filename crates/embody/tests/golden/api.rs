@@ -86,6 +86,15 @@ fn api() {
     conversations(&mut client, &chat);
     client.record.snapshot("api_chat_and_threads");
 
+    client.get("/api/notices", &chat);
+    client.get("/api/notices?unread=true", &ann);
+    client.get("/api/notices", &mcp);
+    client.post("/api/notices/read", &operate, r#"{"all":true}"#);
+    client.post("/api/notices/read", &operate, "{}");
+    client.post("/api/tour", &operate, "{}");
+    client.post("/api/tour/answer", &chat, r#"{"tour":"x","approve":true}"#);
+    client.record.snapshot("api_notices_and_tour");
+
     client.get("/api/usage?by=channel", &operate);
     client.get("/api/usage?by=week", &operate);
     client.get("/api/usage?since=soon", &operate);

@@ -52,6 +52,7 @@ fn an_empty_workspace() {
             &["token", "list"],
             &["user", "list"],
             &["schedule", "list"],
+            &["notices", "list"],
             &["agent", "list"],
             &["store", "status"],
             &["audit", "tail"],
@@ -66,6 +67,28 @@ fn an_empty_workspace() {
     both(&mut record, &world, &[&["init"], &["init"], &["init", "other"]]);
     each(&mut record, &world, &[&["config", "check"], &["config", "show"], &["prompt", "lint"]]);
     record.snapshot("cli_init");
+}
+
+#[test]
+fn the_demo() {
+    let world = scene::empty_world();
+    let mut record = Record::of(&world);
+    let mut done = world.run(&["demo", "--yes"]);
+    done.stdout = done.stdout.lines().map(without_measures).collect();
+    record.ran(&["demo", "--yes"], &done);
+    record.snapshot("cli_demo");
+}
+
+/// A line without numbers that differ from run to run: lengths of texts with the date, and durations.
+fn without_measures(line: &str) -> String {
+    let mut words: Vec<&str> = line.split(' ').collect();
+    for index in 1..words.len() {
+        let unit = words[index].trim_end_matches(['.', ',', ':']);
+        if ["bytes", "ms", "s"].contains(&unit) && words[index - 1].parse::<f64>().is_ok() {
+            words[index - 1] = "N";
+        }
+    }
+    format!("{}\n", words.join(" "))
 }
 
 #[test]

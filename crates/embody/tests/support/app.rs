@@ -60,6 +60,11 @@ impl App {
         self.up.begin("POST /api/chat", &headers, Some(&json!({ "text": text }))).events()
     }
 
+    /// Says something on the web in this conversation, and waits for the end of the turn.
+    pub(crate) fn web_in(&self, thread: &str, text: &str) -> Vec<Event> {
+        self.up.begin_post("/api/chat", &self.chat, &json!({ "text": text, "thread": thread })).events()
+    }
+
     /// The messages of a conversation on the web.
     pub(crate) fn thread(&self, id: &str) -> String {
         self.up.get(&format!("/api/threads/{id}"), &self.chat).json()["messages"].to_string()

@@ -5,10 +5,11 @@ use serde_json::json;
 use crate::support::served::{Served, token};
 use crate::support::world::World;
 
-const GUARDED: [&str; 8] = [
+const GUARDED: [&str; 9] = [
     "/api/me",
     "/api/threads",
     "/api/approvals",
+    "/api/notices",
     "/api/status",
     "/api/memories",
     "/api/audit",

@@ -12,8 +12,10 @@ mod access;
 mod chat;
 mod limits;
 mod model;
+mod notices;
 mod openai;
 mod page;
 mod records;
 #[path = "../support/mod.rs"]
 mod support;
+mod tour;

@@ -27,6 +27,11 @@ fn conversations_are_drawn_in_a_browser() {
 }
 
 #[test]
+fn notices_and_the_guided_tour_are_shown_in_a_browser() {
+    passes("notices");
+}
+
+#[test]
 fn a_model_is_set_in_a_browser() {
     passes("model");
 }
@@ -50,7 +55,8 @@ fn no_test_of_the_page_is_forgotten() {
     assert_eq!(
         found,
         BTreeSet::from(
-            ["page", "signin", "calls", "drawn", "markdown", "model", "first_hour"].map(str::to_owned)
+            ["page", "signin", "calls", "drawn", "notices", "markdown", "model", "first_hour"]
+                .map(str::to_owned)
         )
     );
 }

@@ -22,6 +22,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0014_sign_in", include_str!("../../migrations/0014_sign_in.sql")),
     ("0015_model_requests", include_str!("../../migrations/0015_model_requests.sql")),
     ("0016_server_health", include_str!("../../migrations/0016_server_health.sql")),
+    ("0017_notices", include_str!("../../migrations/0017_notices.sql")),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS embody_migrations \

@@ -12,7 +12,7 @@ use sqlx::{Connection, PgConnection};
 
 use crate::postgres_server::server_url;
 use crate::world::{World, contract, database, eventually, scope, short};
-use crate::{approvals, incoming, outgoing, pins, schedules};
+use crate::{approvals, incoming, notices, outgoing, pins, schedules};
 
 contract!(sees_every_change_of_another_process, wakes_at_once_in_the_same_process, ends_with_the_store);
 
@@ -66,6 +66,7 @@ struct Waiting {
     schedules: Changes,
     incoming: Changes,
     outgoing: Changes,
+    notices: Changes,
     letters: Changes,
 }
 
@@ -78,6 +79,7 @@ impl Waiting {
             schedules: store.changes(Topic::Schedules),
             incoming: store.changes(Topic::Incoming),
             outgoing: store.changes(Topic::Outgoing),
+            notices: store.changes(Topic::Notices),
             letters: store.changes(Topic::ReplicaMessages),
         }
     }
@@ -90,6 +92,7 @@ impl Waiting {
             Topic::Schedules => &mut self.schedules,
             Topic::Incoming => &mut self.incoming,
             Topic::Outgoing => &mut self.outgoing,
+            Topic::Notices => &mut self.notices,
             Topic::ReplicaMessages => &mut self.letters,
         }
     }
@@ -124,6 +127,11 @@ async fn make_changes(store: &Store, mut made: impl AsyncFnMut(Topic, &str)) {
     made(Topic::Pins, "another definition").await;
     store.pins().accept(pins::accept("two")).await.unwrap();
     made(Topic::Pins, "accepting").await;
+
+    let id = store.notices().add(notices::new("ann", "tea"), None).await.unwrap();
+    made(Topic::Notices, "a notice").await;
+    store.notices().mark_read("ann", vec![id]).await.unwrap();
+    made(Topic::Notices, "reading it").await;
 
     let letter = NewReplicaMessage { sender: "one".into(), recipient: None, content: "hello".into() };
     store.replica_messages().send(letter).await.unwrap();

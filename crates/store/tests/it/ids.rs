@@ -75,6 +75,7 @@ async fn ids_of_every_kind_are_found(world: World) {
         IdSet::Approvals,
         IdSet::Commitments(&ann),
         IdSet::Consolidations(&ann),
+        IdSet::Notices("ann"),
         IdSet::Proposals(&ann),
         IdSet::Receipts("ann"),
         IdSet::Schedules("ann"),

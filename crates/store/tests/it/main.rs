@@ -26,6 +26,7 @@ mod memory;
 mod memory_rules;
 mod memory_transfer;
 mod migrations;
+mod notices;
 mod outbox;
 mod outgoing;
 mod pins;

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use embody_store::incoming::FinishIncoming;
 use embody_store::outgoing::{NewOutgoing, Outgoing, OutgoingClaim, OutgoingEnd, OutgoingState};
-use embody_store::threads::{NewMessage, NewThread};
 use embody_store::{ErrorKind, LeaseStatus, Store};
 
 use sqlx::Connection;
@@ -24,7 +23,6 @@ contract!(
     a_slow_sender_is_refused,
     ends_are_kept_with_their_reasons,
     old_ones_are_forgotten,
-    one_that_becomes_a_message_of_a_thread_is_there_once,
 );
 
 pub(crate) fn reply(to: &str, text: &str, about: &str) -> NewOutgoing {
@@ -271,32 +269,6 @@ async fn ends_are_kept_with_their_reasons(world: World) {
     let huge = new("ann", "7", &"x".repeat(256 * 1024 + 1));
     let error = world.store.outgoing().enqueue(huge).await.unwrap_err();
     assert_eq!(error.to_string(), "the outgoing message has 262145 bytes; 262144 are allowed");
-}
-
-async fn one_that_becomes_a_message_of_a_thread_is_there_once(world: World) {
-    let new = NewThread { channel: "web".into(), external: None, title: None };
-    let thread = world.store.threads().open(&scope("ann", "assistant"), new).await.unwrap().id;
-    let said = || NewMessage { role: "assistant".into(), content: r#"{"text":"hi"}"#.into() };
-    add(&world.store, "7", "hi").await;
-    let slow = world.store.outgoing().claim("telegram", &short("slow"), 1).await.unwrap().remove(0);
-    assert_eq!(settled(&world.store).await[0].state, OutgoingState::Waiting, "nothing of it is anywhere");
-    let quick = claim(&world.store, 1).await.remove(0);
-    assert_eq!(
-        world.store.outgoing().finish_in_thread(&slow, &thread, said()).await.unwrap(),
-        LeaseStatus::Lost
-    );
-    let error = world.store.outgoing().finish_in_thread(&quick, "none", said()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert_eq!(
-        only(&world.store).await.state,
-        OutgoingState::Sending,
-        "without its message it has not ended"
-    );
-    for fenced in [LeaseStatus::Kept, LeaseStatus::Lost] {
-        assert_eq!(world.store.outgoing().finish_in_thread(&quick, &thread, said()).await.unwrap(), fenced);
-    }
-    assert_eq!(world.store.threads().messages("ann", &thread, 0, 10).await.unwrap().len(), 1);
-    assert_eq!(only(&world.store).await.state, OutgoingState::Sent);
 }
 
 async fn old_ones_are_forgotten(world: World) {

@@ -9,10 +9,11 @@ use embody_store::{Lease, LeaseStatus};
 use embody_text::truncate;
 use serde_json::{Value, json};
 
-use super::host::{Answer, AnswerSource, Approver, Host};
+use super::approver::{Answer, Approver};
+use super::host::Host;
 use super::transcript::Transcript;
 use super::{CHANNEL, DemoRuntime, TASK, USER};
-use crate::cli::audit::report_text;
+use crate::audit_report::report_text;
 use crate::error::CliError;
 
 /// How long a change may take to show in the status, and how often it is polled.
@@ -20,14 +21,6 @@ const STATUS_TIMEOUT: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const EXCERPT_LINES: usize = 2;
 const QUOTE_CHARS: usize = 90;
-
-pub(super) const WELCOME: &str = "\
-This demo runs the real broker, mind and body. Only the host is scripted: it takes the place of your
-coding agent or chat program, without a model. The mind stores persona and memory, the body sends
-messages, and the broker decides about every call. All files are in a temporary folder that is
-removed at the end. Nothing leaves this machine.
-
-  →  what the host calls      ←  what it gets      │  quoted";
 
 /// Steps 1 and 2.
 pub(super) async fn introduce(runtime: &DemoRuntime, transcript: &mut Transcript) -> Result<(), CliError> {
@@ -136,17 +129,6 @@ pub(super) async fn verify(
     Ok(report)
 }
 
-pub(super) fn closing_text(took: Duration) -> String {
-    format!(
-        "\nDone in {:.1} s. Each step was checked while it ran. The temporary folder is removed.\n\n\
-         Next steps:\n  \
-         embody init    create a workspace: rules, identity, soul, configuration\n  \
-         embody mcp     the MCP server for your host, with your other servers behind it\n  \
-         embody up      the agent in the browser\n",
-        took.as_secs_f64()
-    )
-}
-
 /// The structured content of a result.
 fn data(mut result: Value) -> Value {
     result.get_mut("structuredContent").map(Value::take).unwrap_or(result)
@@ -230,12 +212,12 @@ fn message() -> Value {
 pub(super) async fn send(
     runtime: &DemoRuntime,
     transcript: &mut Transcript,
-    source: AnswerSource,
+    approver: &mut Approver,
 ) -> Result<(Host, Answer), CliError> {
     let host = Host::connect(&runtime.broker).await?;
     bounce(runtime, transcript, &host).await?;
     let before = view(transcript, &host).await?;
-    let (result, answer) = ask(transcript, &host, source).await?;
+    let (result, answer) = ask(transcript, &host, approver).await?;
     match answer {
         Answer::Yes => sent(runtime, transcript, result).await?,
         Answer::No => denied(runtime, transcript, &result).await?,
@@ -269,15 +251,14 @@ async fn bounce(runtime: &DemoRuntime, transcript: &mut Transcript, host: &Host)
 async fn ask(
     transcript: &mut Transcript,
     host: &Host,
-    source: AnswerSource,
+    approver: &mut Approver,
 ) -> Result<(Value, Answer), CliError> {
     transcript.step("The same call again needs approval")?;
     transcript.sent(TOOL, &message())?;
     transcript.narrate(
         "Other people will see this message, so the owner must approve it. The host shows this form:",
     )?;
-    let mut approver = Approver { source, transcript };
-    let (result, answer) = host.call_with_approval(TOOL, &message(), &mut approver).await?;
+    let (result, answer) = host.call_with_approval(TOOL, &message(), approver, transcript).await?;
     match answer {
         Some(answer) => Ok((result, answer)),
         None => {

@@ -1,7 +1,5 @@
-//! The scripted host: a client of the broker with support for elicitation; the person at the terminal, or the script with
-//! `--yes`, answers. The steps decide what it calls.
+//! The scripted host: a client of the broker with support for elicitation, which the approver answers. The steps decide what it calls.
 
-use std::io::stdin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::approver::{Answer, Approver};
 use super::transcript::Transcript;
 use super::{AGENT, USER};
 use crate::error::{CliError, ErrorContext};
@@ -64,11 +63,12 @@ impl Host {
         &self,
         tool: &str,
         arguments: &Value,
-        approver: &mut Approver<'_>,
+        approver: &mut Approver,
+        transcript: &mut Transcript,
     ) -> Result<(Value, Option<Answer>), CliError> {
         let mut given = None;
         let call = self.send_call(tool, arguments, async |question: &str| {
-            let answer = approver.ask(question).await?;
+            let answer = approver.ask(transcript, question).await?;
             given = Some(answer);
             Ok(answer)
         });
@@ -134,103 +134,4 @@ fn answer_response(request: Request, answer: Answer) -> Response {
 
 fn parse_result(result: &RawValue) -> Result<Value, CliError> {
     serde_json::from_str(result.get()).context("the broker's result cannot be read")
-}
-
-/// A missing answer after this time counts as a denial.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
-const MAX_ANSWER_BYTES: usize = 4096;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    Yes,
-    No,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AnswerSource {
-    Terminal,
-    /// `--yes`.
-    Script,
-}
-
-pub(super) struct Approver<'a> {
-    pub(super) source: AnswerSource,
-    pub(super) transcript: &'a mut Transcript,
-}
-
-impl Approver<'_> {
-    pub(super) async fn ask(&mut self, question: &str) -> Result<Answer, CliError> {
-        self.transcript.quote(question)?;
-        match self.source {
-            AnswerSource::Script => {
-                self.transcript.narrate("You passed `--yes`, so the script approves for you.")?;
-                Ok(Answer::Yes)
-            }
-            AnswerSource::Terminal => {
-                self.transcript.narrate("You are the owner. The demo continues with either answer.")?;
-                self.wait().await
-            }
-        }
-    }
-
-    async fn wait(&mut self) -> Result<Answer, CliError> {
-        loop {
-            self.transcript.prompt("May it be sent? [y/N] ")?;
-            // On its own thread: the exit of the program does not wait for input.
-            let line = timeout(ANSWER_TIMEOUT, tokio::task::spawn_blocking(read_line)).await;
-            let Ok(read) = line else {
-                self.transcript.line("")?;
-                self.transcript.narrate("No answer within ten minutes counts as no.")?;
-                return Ok(Answer::No);
-            };
-            let read = read.context("the terminal cannot be read")?;
-            match read? {
-                None => {
-                    self.transcript.line("")?;
-                    return Ok(Answer::No);
-                }
-                Some(text) => match parse_answer(&text) {
-                    Some(answer) => return Ok(answer),
-                    None => self.transcript.narrate("Please answer y or n.")?,
-                },
-            }
-        }
-    }
-}
-
-/// The next line; `None` at the end of input.
-fn read_line() -> Result<Option<String>, CliError> {
-    let mut text = String::new();
-    let read = stdin().read_line(&mut text).context("the terminal cannot be read")?;
-    text.truncate(text.floor_char_boundary(MAX_ANSWER_BYTES));
-    Ok((read > 0).then_some(text))
-}
-
-/// An empty line is a denial.
-fn parse_answer(text: &str) -> Option<Answer> {
-    match text.trim().to_lowercase().as_str() {
-        "y" | "yes" => Some(Answer::Yes),
-        "" | "n" | "no" => Some(Answer::No),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_yes_is_a_yes() {
-        for (text, answer) in [
-            ("y\n", Some(Answer::Yes)),
-            (" Yes \r\n", Some(Answer::Yes)),
-            ("n\n", Some(Answer::No)),
-            ("NO", Some(Answer::No)),
-            ("\n", Some(Answer::No)),
-            ("yeah\n", None),
-            ("y n\n", None),
-        ] {
-            assert_eq!(parse_answer(text), answer, "{text:?}");
-        }
-    }
 }

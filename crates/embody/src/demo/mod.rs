@@ -1,50 +1,40 @@
-//! `embody demo`: a guided run without a model or a host.
+//! A guided run without a model or a host: `embody demo`, and the guided tour of the console.
 //!
 //! A scripted MCP host calls the broker; mind, body, gate and audit are those of `embody mcp`, with two differences: the mind can
 //! be disconnected, and the only channel delivers to no recipient. It runs in a temporary folder, and each claim is checked
-//! before it is printed.
+//! before it is shown.
 //!
-//! - `host`: the scripted host, and the person or script that answers its approvals
+//! - `host`: the scripted host
+//! - `approver`: the person or script that answers its approvals
 //! - `transcript`: the output
 //! - `steps`: the steps
 
+mod approver;
 mod host;
 mod steps;
 mod transcript;
 
 use std::fs::{self, DirBuilder};
-use std::io::{ErrorKind, IsTerminal, stdin, stdout};
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
 
-use clap::Args;
 use embody_broker::Broker;
 use embody_broker::meter::Meter;
 use embody_store::audit::AuditReport;
 use embody_store::memories::NewMemory;
 use embody_store::tasks::TaskContent;
 use embody_store::{Scope, Store};
-use serde_json::json;
-use tracing::level_filters::LevelFilter;
 
-use self::host::{Answer, AnswerSource};
-use self::transcript::Transcript;
-use super::{Global, init};
+pub(crate) use self::approver::{Answer, Approver};
+pub(crate) use self::transcript::{DemoEvent, Destination, Transcript};
 use crate::config::{Config, Inputs};
 use crate::embedded::{self, Availability};
 use crate::error::{CliError, ErrorContext};
 use crate::prompt_service::PromptService;
 use crate::settings::Settings;
-use crate::{broker_setup, log, output, serve, store};
-
-const EXAMPLES: &str = "Examples:
-  embody demo          asks you for one approval
-  embody demo --yes    approves by itself
-
-The demo uses its own workspace in a temporary folder and removes it. It does not read or write your workspace.";
+use crate::{broker_setup, store, workspace_files};
 
 const USER: &str = "owner";
 const AGENT: &str = "assistant";
@@ -56,80 +46,35 @@ const MEMORY: &str = "Ann runs the workshop.";
 const CONFIG: &str = "[mind]\nobserve_timeout_ms = 5000\n\n[policy]\nask_wait_s = 660\nask_timeout_s = 660\ncontract_delay_ms = 0\n\n\
                       [[policy.rule]]\ntools = [\"*\"]\nvia = [\"elicitation\"]\n";
 
-#[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct DemoArgs {
-    /// Answer the question with yes instead of asking
-    #[arg(long)]
-    yes: bool,
+pub(crate) struct Outcome {
+    pub(crate) answer: Answer,
+    pub(crate) report: AuditReport,
 }
 
-struct Outcome {
-    answer: Answer,
-    report: AuditReport,
-}
-
-pub(crate) fn run(args: &DemoArgs, global: Global) -> Result<ExitCode, CliError> {
-    let source = answer_source(args, &global)?;
-    let started = Instant::now();
-    let is_json = global.json;
-    let folder = Folder::new()?;
-    // An unavailable mind is part of the demo, so warnings are off.
-    let level = super::log_flag(&global).unwrap_or(LevelFilter::ERROR);
-    log::start(folder.path(), level, level);
-    let mut transcript = Transcript::new(is_json);
-    let outcome = store::block_on_multi_thread(async {
-        let ending = serve::shutdown_signal()?;
-        let runtime = DemoRuntime::open(folder.path()).await?;
-        let result = tokio::select! {
-            result = run_steps(&runtime, &mut transcript, source) => result,
-            () = ending.cancelled() => {
-                // The error starts on a new line after a question.
-                output::stderr_line("");
-                Err(CliError::new("the demo was interrupted"))
-            }
-        };
-        runtime.close().await;
-        result
-    })?;
-    folder.remove()?;
-    let took = started.elapsed();
-    if is_json {
-        output::json(&json!({
-            "steps": transcript.into_steps(),
-            "approved": outcome.answer == Answer::Yes,
-            "audit": outcome.report.chains,
-            "took_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        }))?;
-    } else {
-        output::styled(&steps::closing_text(took))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Fails without a terminal, because the demo needs an answer.
-fn answer_source(args: &DemoArgs, global: &Global) -> Result<AnswerSource, CliError> {
-    if args.yes {
-        return Ok(AnswerSource::Script);
-    }
-    let hint = "`embody demo --yes` approves by itself";
-    if global.json {
-        return Err(CliError::usage("the demo asks for an approval, which `--json` cannot show").hint(hint));
-    }
-    if !stdin().is_terminal() || !stdout().is_terminal() {
-        return Err(CliError::usage("the demo asks for an approval, and there is no terminal").hint(hint));
-    }
-    Ok(AnswerSource::Terminal)
+/// Runs every step in a new workspace in this folder, unless `interruption` comes first; its error is the result then. Returns once
+/// everything that it started has ended.
+pub(crate) async fn run(
+    folder: &Path,
+    transcript: &mut Transcript,
+    mut approver: Approver,
+    interruption: impl Future<Output = CliError>,
+) -> Result<Outcome, CliError> {
+    let runtime = DemoRuntime::open(folder).await?;
+    let result = tokio::select! {
+        result = run_steps(&runtime, transcript, &mut approver) => result,
+        error = interruption => Err(error),
+    };
+    runtime.close().await;
+    result
 }
 
 async fn run_steps(
     runtime: &DemoRuntime,
     transcript: &mut Transcript,
-    source: AnswerSource,
+    approver: &mut Approver,
 ) -> Result<Outcome, CliError> {
-    transcript.line(steps::WELCOME)?;
     steps::introduce(runtime, transcript).await?;
-    let (host, answer) = steps::send(runtime, transcript, source).await?;
+    let (host, answer) = steps::send(runtime, transcript, approver).await?;
     steps::mind_outage(runtime, transcript, &host).await?;
     host.close().await;
     let report = steps::verify(runtime, transcript).await?;
@@ -179,7 +124,7 @@ impl DemoRuntime {
 
 /// The files of `embody init`, with the configuration of the demo.
 fn write_workspace(folder: &Path) -> Result<(), CliError> {
-    init::write(folder)?;
+    workspace_files::write(folder)?;
     let path = folder.join("embody.toml");
     fs::write(&path, CONFIG).context(format!("`{}` could not be written", path.display()))
 }
@@ -199,10 +144,10 @@ async fn add_content(store: &Store, scope: &Scope) -> Result<(), CliError> {
 }
 
 /// A new folder of the owner that is removed on drop.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Result<Self, CliError> {
+    pub(crate) fn new() -> Result<Self, CliError> {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).map_err(|_| CliError::new("the system returned no random bytes"))?;
         let path = std::env::temp_dir().join(format!("embody-demo-{:016x}", u64::from_ne_bytes(bytes)));
@@ -215,12 +160,12 @@ impl Folder {
         Ok(Self(path))
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
     /// Removes the folder and reports an error, which drop cannot.
-    fn remove(self) -> Result<(), CliError> {
+    pub(crate) fn remove(self) -> Result<(), CliError> {
         match fs::remove_dir_all(&self.0) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 Err(CliError::new(format!("the folder `{}` could not be removed", self.0.display()))

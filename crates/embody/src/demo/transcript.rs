@@ -1,9 +1,11 @@
-//! The output of the demo: steps with text, calls and results. Printed as it happens, or as JSON at the end.
+//! The output of the demo: steps with text, calls and results. Printed as it happens, sent to the console's page, or kept for JSON
+//! at the end.
 
 use anstyle::{AnsiColor, Style};
 use embody_text::truncate;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::error::CliError;
 use crate::output::{self, printable};
@@ -18,50 +20,96 @@ const SENT: Style = AnsiColor::Cyan.on_default();
 const GOT: Style = AnsiColor::Yellow.on_default();
 const DIM: Style = Style::new().dimmed();
 
+/// Where the transcript goes while the demo runs.
+pub(crate) enum Destination {
+    Terminal,
+    /// Nowhere: [`Transcript::into_steps`] has all of it.
+    Nowhere,
+    /// The console's page.
+    Page(UnboundedSender<DemoEvent>),
+}
+
+pub(crate) enum DemoEvent {
+    Step {
+        number: usize,
+        title: &'static str,
+    },
+    Line {
+        kind: LineKind,
+        text: String,
+    },
+    /// The person must approve or deny what was quoted last.
+    Ask,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LineKind {
+    /// An explanation.
+    Narration,
+    /// What the host sends.
+    Sent,
+    /// What comes back.
+    Received,
+    Quote,
+}
+
+impl LineKind {
+    /// What precedes the first line and the others, and the style of that.
+    const fn frame(self) -> (&'static str, &'static str, Style) {
+        match self {
+            Self::Narration => (INDENT, INDENT, Style::new()),
+            Self::Sent => ("   → ", "     ", SENT),
+            Self::Received => ("   ← ", "     ", GOT),
+            Self::Quote => ("     │ ", "     │ ", DIM),
+        }
+    }
+}
+
 #[derive(Serialize)]
-pub(super) struct Step {
+pub(crate) struct Step {
     number: usize,
     title: &'static str,
     text: String,
 }
 
-pub(super) struct Transcript {
-    is_quiet: bool,
+pub(crate) struct Transcript {
+    destination: Destination,
     steps: Vec<Step>,
 }
 
 impl Transcript {
-    /// Prints for a person, or only records if `is_quiet`.
-    pub(super) fn new(is_quiet: bool) -> Self {
-        Self { is_quiet, steps: Vec::new() }
+    pub(crate) fn new(destination: Destination) -> Self {
+        Self { destination, steps: Vec::new() }
     }
 
     pub(super) fn step(&mut self, title: &'static str) -> Result<(), CliError> {
         let number = self.steps.len() + 1;
         self.steps.push(Step { number, title, text: String::new() });
+        self.send(DemoEvent::Step { number, title });
         self.show(&format!("\n{HEAD}{number}  {title}{HEAD:#}\n"))
     }
 
     pub(super) fn narrate(&mut self, text: &str) -> Result<(), CliError> {
-        self.block(text, INDENT, INDENT, None)
+        self.block(LineKind::Narration, text)
     }
 
     pub(super) fn sent(&mut self, tool: &str, arguments: &Value) -> Result<(), CliError> {
-        self.block(&format!("{tool} {arguments}"), "   → ", "     ", Some(SENT))
+        self.block(LineKind::Sent, &format!("{tool} {arguments}"))
     }
 
     pub(super) fn received(&mut self, text: &str) -> Result<(), CliError> {
-        self.block(text, "   ← ", "     ", Some(GOT))
+        self.block(LineKind::Received, text)
     }
 
     pub(super) fn quote(&mut self, text: &str) -> Result<(), CliError> {
         for line in text.lines() {
-            self.block(line, "     │ ", "     │ ", Some(DIM))?;
+            self.block(LineKind::Quote, line)?;
         }
         Ok(())
     }
 
-    pub(super) fn line(&mut self, text: &str) -> Result<(), CliError> {
+    pub(crate) fn line(&mut self, text: &str) -> Result<(), CliError> {
         self.record(text);
         self.show(&format!("{text}\n"))
     }
@@ -69,6 +117,11 @@ impl Transcript {
     pub(super) fn prompt(&mut self, text: &str) -> Result<(), CliError> {
         self.record(text);
         self.show(&format!("{INDENT}{HEAD}{text}{HEAD:#}"))
+    }
+
+    /// Lets the page ask the person.
+    pub(super) fn ask(&self) {
+        self.send(DemoEvent::Ask);
     }
 
     /// Fails with `claim` unless the condition holds.
@@ -83,13 +136,14 @@ impl Transcript {
             .hint("`embody demo --yes --log debug` says more; a report of this is welcome"))
     }
 
-    pub(super) fn into_steps(self) -> Vec<Step> {
+    pub(crate) fn into_steps(self) -> Vec<Step> {
         self.steps
     }
 
-    fn block(&mut self, text: &str, first: &str, rest: &str, mark: Option<Style>) -> Result<(), CliError> {
+    fn block(&mut self, kind: LineKind, text: &str) -> Result<(), CliError> {
         let text = printable(text);
-        let style = mark.unwrap_or_default();
+        self.send(DemoEvent::Line { kind, text: text.clone().into_owned() });
+        let (first, rest, style) = kind.frame();
         let mut out = String::new();
         for (index, line) in wrapped(&text, WIDTH - first.chars().count()).into_iter().enumerate() {
             let lead = if index == 0 { first } else { rest };
@@ -110,7 +164,17 @@ impl Transcript {
     }
 
     fn show(&self, text: &str) -> Result<(), CliError> {
-        if self.is_quiet { Ok(()) } else { output::styled(text) }
+        match self.destination {
+            Destination::Terminal => output::styled(text),
+            Destination::Nowhere | Destination::Page(_) => Ok(()),
+        }
+    }
+
+    /// A page that is gone ends the demo elsewhere.
+    fn send(&self, event: DemoEvent) {
+        if let Destination::Page(page) = &self.destination {
+            let _ = page.send(event);
+        }
     }
 }
 
@@ -144,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_failed_check_reports_the_result() {
-        let mut transcript = Transcript::new(true);
+        let mut transcript = Transcript::new(Destination::Nowhere);
         transcript.step("A step").unwrap();
         transcript.narrate("It goes well.").unwrap();
         assert!(transcript.check(true, "it does not", &Value::Null).is_ok());
