@@ -74,6 +74,7 @@ test("the whole first hour", async () => {
   const page = await house.page();
   await page.locator("#no-model").waitFor();
   await setModel(page, house.modelUrl);
+  await page.getByRole("heading", { name: "Talk to assistant" }).waitFor();
   await say(page, "good morning");
   await page.getByText("Good morning to you.").waitFor();
 
