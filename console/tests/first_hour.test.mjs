@@ -113,7 +113,7 @@ test("the whole first hour", async () => {
   // What it cost, and what happened.
   assert.ok(shell.json("usage").total.requests >= 7);
   const today = shell.run(["today"]);
-  assert.match(today, /write_file/);
+  assert.match(today, /Wrote 2 files \(files\)/);
   assert.match(shell.run(["thread", "list"]), /good morning/);
 
   // A backup, and the way to PostgreSQL and back.
