@@ -22,8 +22,8 @@ export function offerTour(me) {
   offered = true;
   const button = node("button", { type: "button", id: "tour" }, "Guided tour");
   button.addEventListener("click", begin);
-  room.replaceChildren(node("div", { class: "card" }, node("h2", null, "See it work without a model"),
-    node("p", null, "A scripted host calls the real broker in a temporary folder: rules, an approval that you give or deny, the record of it. It takes half a minute and leaves nothing behind."), button));
+  room.replaceChildren(node("div", { class: "card" },
+    node("p", null, "See it work without a model: a scripted host, the real broker, and an approval that you give or deny."), button));
   const panel = byId("tour-panel");
   // Whoever closes it ends it.
   panel.addEventListener("close", () => running?.abort());
