@@ -41,9 +41,9 @@ test("without a model the note says what to do, and then", async () => {
   await say(page, "Hello?");
   const note = page.locator(".note");
   await note.waitFor();
-  assert.match(await note.innerText(), /start embody up again/);
+  assert.match(await note.innerText(), /add these lines to embody.toml/);
   assert.doesNotMatch(await note.innerText(), /`/);
-  assert.ok((await note.locator("p code").allInnerTexts()).includes("embody up"));
+  assert.ok((await note.locator("p code").allInnerTexts()).includes("embody model test"));
 });
 
 test("tables keep their words whole, bullets are bullets, and tasks have boxes", async () => {
