@@ -278,6 +278,8 @@ pub enum Action {
     AgentRemoved,
     KeyMade,
     MemorySaved,
+    MemoryEdited,
+    MemoryErased,
     MemoryForgotten,
     MemoryReleased,
     MemoriesImported,
@@ -288,6 +290,9 @@ pub enum Action {
     SchedulePaused,
     ScheduleResumed,
     ScheduleRemoved,
+    ThreadRenamed,
+    ThreadDeleted,
+    SoulEdited,
     /// The note says what.
     Other,
 }
