@@ -7,6 +7,7 @@ mod broker_setup;
 mod channels;
 mod cli;
 mod config;
+mod conversation;
 mod embedded;
 mod era_cache;
 mod error;

@@ -12,7 +12,6 @@ use toml_edit::{Array, Document, DocumentMut, InlineTable, Item, Table, TableLik
 const SECTION: &str = "body";
 /// Beside the file.
 const LOCK: &str = ".embody.toml.lock";
-const TEMPORARY: &str = ".embody.toml.new";
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EditError {
@@ -191,11 +190,12 @@ pub(crate) fn lock(path: &Path) -> io::Result<File> {
     Ok(lock)
 }
 
-/// Creates a file or replaces its content, under its [`lock`]. Keeps its mode; a link stays a link, and a crash leaves the old file
+/// Creates a file or replaces its content; a configuration under its [`lock`]. Keeps its mode; a link stays a link, and a crash leaves the old file
 /// or the new one.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = target(path)?;
-    let temporary = path.with_file_name(TEMPORARY);
+    let name = path.file_name().unwrap_or_default().display();
+    let temporary = path.with_file_name(format!(".{name}.new"));
     let written = write(&temporary, text, &path).and_then(|()| fs::rename(&temporary, &path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);

@@ -10,7 +10,7 @@ use embody_agent::turn::CallDecision;
 use embody_broker::approval;
 use embody_broker::visible::{is_hidden, push_code};
 use embody_store::approvals::ApprovalFilter;
-use embody_store::threads::{Message, Thread};
+use embody_store::threads::Thread;
 use embody_store::{Scope, Store};
 use embody_text::truncate;
 use serde::Deserialize;
@@ -20,6 +20,7 @@ use super::WebState;
 use super::auth::ApiCaller;
 use super::chat;
 use super::error::ApiError;
+use crate::conversation::ParsedMessage;
 use crate::time::rfc3339;
 
 const MAX_THREADS: u32 = 200;
@@ -36,13 +37,6 @@ const EXCERPT_CHARS: usize = 2000;
 pub(super) struct ShowQuery {
     /// Only messages before this one.
     before: Option<i64>,
-}
-
-struct ParsedMessage {
-    seq: i64,
-    at: String,
-    message: ChatMessage,
-    decided: CallDecision,
 }
 
 /// The latest conversations with this agent, and their calls that await approval.
@@ -122,19 +116,6 @@ async fn approval_states(
 }
 
 impl ParsedMessage {
-    /// `None` for messages that are not part of the conversation, such as a summary.
-    fn read(stored: &Message) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Content {
-            #[serde(flatten)]
-            message: ChatMessage,
-            #[serde(flatten)]
-            decided: CallDecision,
-        }
-        let Content { message, decided } = serde_json::from_str(&stored.message.content).ok()?;
-        Some(Self { seq: stored.seq, at: rfc3339(stored.created_at), message, decided })
-    }
-
     /// The approval that a call waited for when its turn ended.
     fn waited_for(&self) -> Option<&str> {
         let waited = matches!(self.decided.decision.as_deref(), Some("pending" | "held"));
@@ -143,6 +124,7 @@ impl ParsedMessage {
 
     fn as_json(&self, states: &HashMap<String, &'static str>) -> Value {
         let Self { seq, at, message, decided: CallDecision { decision, approval } } = self;
+        let at = rfc3339(*at);
         match message {
             ChatMessage::User { text } => json!({"seq": seq, "at": at, "role": "user", "text": text}),
             ChatMessage::Assistant { text, calls } => {
