@@ -8,6 +8,7 @@ mod broker_setup;
 mod channels;
 mod cli;
 mod config;
+mod conversation;
 mod demo;
 mod embedded;
 mod era_cache;

@@ -27,6 +27,9 @@ pub(crate) struct UpProcess {
     /// The store, without its password.
     #[serde(default)]
     pub(crate) store: String,
+    /// Empty if it is older than this field.
+    #[serde(default)]
+    pub(crate) version: String,
 }
 
 /// The lock of this process, until it is dropped.
@@ -108,7 +111,13 @@ mod tests {
     use super::*;
 
     fn up(address: &str) -> UpProcess {
-        UpProcess { address: address.to_owned(), pid: 7, user: "owner".to_owned(), store: String::new() }
+        UpProcess {
+            address: address.to_owned(),
+            pid: 7,
+            user: "owner".to_owned(),
+            store: String::new(),
+            version: String::new(),
+        }
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub enum IdSet<'a> {
     Proposals(&'a Scope),
     /// Of a user.
     Receipts(&'a str),
+    /// Of a user, also of removed schedules that have runs.
+    ScheduleRuns(&'a str),
     /// Of a user.
     Schedules(&'a str),
     /// Of a user.
@@ -79,6 +81,10 @@ const MEMORIES: Statements = statements!("agent_long_term_memory", "user_id = $1
 const NOTICES: Statements = statements!("notices", "user_id = $1 AND $2 = ''");
 const PROPOSALS: Statements = statements!("instruction_proposals", "user_id = $1 AND agent = $2");
 const RECEIPTS: Statements = statements!("prompt_receipts", "user_id = $1 AND $2 = ''");
+const SCHEDULE_RUNS: Statements = statements!(
+    "(SELECT user_id, id FROM schedules UNION SELECT user_id, schedule_id FROM schedule_runs) AS known",
+    "user_id = $1 AND $2 = ''"
+);
 const SCHEDULES: Statements = statements!("schedules", "user_id = $1 AND $2 = ''");
 const THREADS: Statements = statements!("threads", "user_id = $1 AND $2 = ''");
 const TOKENS: Statements = statements!("tokens", "$1 = '' AND $2 = ''");
@@ -94,6 +100,7 @@ impl<'a> IdSet<'a> {
             Self::Notices(user) => (NOTICES, user, ""),
             Self::Proposals(scope) => (PROPOSALS, scope.user(), scope.agent()),
             Self::Receipts(user) => (RECEIPTS, user, ""),
+            Self::ScheduleRuns(user) => (SCHEDULE_RUNS, user, ""),
             Self::Schedules(user) => (SCHEDULES, user, ""),
             Self::Threads(user) => (THREADS, user, ""),
             Self::Tokens => (TOKENS, "", ""),

@@ -30,6 +30,7 @@ pub mod threads;
 pub mod tokens;
 pub mod transfer;
 pub mod untrusted_reads;
+pub mod upgrade;
 pub mod usage;
 pub mod users;
 
@@ -38,6 +39,7 @@ mod areas;
 mod calls_awaiting_approval;
 mod changes;
 mod db;
+mod erase;
 mod error;
 mod ids;
 mod leases;

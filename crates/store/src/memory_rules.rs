@@ -68,7 +68,7 @@ const KEEP: &str = "INSERT INTO mind_cautions (user_id, agent, seq, lane, judged
      SELECT user_id, agent, seq, \
      CASE WHEN status <> 'active' THEN 0 WHEN trust = 'owner' THEN 2 ELSE 1 END, \
      CASE WHEN version = $4 THEN 1 ELSE 0 END, id, version, occurred_at, trust, substr(text, 1, 4096) \
-     FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 AND seq = $3 AND status <> 'forgotten' \
+     FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 AND seq = $3 AND status NOT IN ('forgotten', 'erased') \
      ON CONFLICT (user_id, agent, seq) DO UPDATE SET lane = excluded.lane, judged = excluded.judged, \
      version = excluded.version, trust = excluded.trust, beginning = excluded.beginning";
 const REMOVE: &str =
@@ -186,15 +186,10 @@ impl MemoryRuleScans<'_> {
     }
 }
 
-/// Follows a change of a memory's status: one that becomes active is scanned again.
-pub(crate) async fn on_status_changed(
-    conn: &mut Conn,
-    scope: &Scope,
-    seq: i64,
-    after: &Memory,
-) -> Result<()> {
+/// Follows a change of a memory: one that is active is scanned again.
+pub(crate) async fn on_changed(conn: &mut Conn, scope: &Scope, seq: i64, after: &Memory) -> Result<()> {
     let lane = match after.status {
-        MemoryStatus::Forgotten => {
+        MemoryStatus::Forgotten | MemoryStatus::Erased => {
             let sql = "DELETE FROM mind_cautions WHERE user_id = $1 AND agent = $2 AND seq = $3";
             return conn.execute(sql, args![scope.user(), scope.agent(), seq]).await.map(drop);
         }

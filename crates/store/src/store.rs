@@ -194,6 +194,12 @@ impl Store {
         }
     }
 
+    /// Writes a SQLite file anew, so that it and its journal have no bytes of what was removed. On PostgreSQL `VACUUM` does that
+    /// in time.
+    pub(crate) async fn compact(&self) -> Result<()> {
+        self.db().compact().await
+    }
+
     /// The clock that schedules and leases go by, in microseconds since 1970: the server's on PostgreSQL, else this
     /// process's.
     pub async fn clock(&self) -> Result<i64> {
@@ -248,7 +254,7 @@ impl Store {
         &self.inner.db
     }
 
-    pub(crate) fn chain(&self) -> &Chain {
+    pub(crate) fn chain(&self) -> &Arc<Chain> {
         &self.inner.chain
     }
 

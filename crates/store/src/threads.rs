@@ -1,9 +1,10 @@
 //! Threads of conversation and their messages, in order. A message is stored as the JSON text that was received.
 
 use crate::areas::Threads;
-use crate::db::{Conn, args, from_row, transaction};
+use crate::audit::Action;
+use crate::db::{Conn, args, audited, from_row, transaction};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{Scope, check_name, check_text, new_id, now};
+use crate::store::{Scope, check_controls, check_name, check_text, new_id, now};
 
 const TITLE_LIMIT: usize = 1024;
 const CONTENT_LIMIT: usize = 4 * 1024 * 1024;
@@ -84,6 +85,9 @@ const LIST: &str = concat!(
     columns!(),
     " FROM threads WHERE user_id = $1 AND agent = $2 ORDER BY changed_at DESC, id DESC LIMIT +$3"
 );
+const RENAME: &str =
+    concat!("UPDATE threads SET title = $3 WHERE user_id = $1 AND id = $2 RETURNING ", columns!());
+const DELETE: &str = concat!("DELETE FROM threads WHERE user_id = $1 AND id = $2 RETURNING ", columns!());
 const MESSAGES: &str = "SELECT id, seq, role, content, created_at FROM messages \
      WHERE user_id = $1 AND thread_id = $2 AND seq > $3 ORDER BY seq LIMIT +$4";
 const LAST_MESSAGES: &str = "SELECT id, seq, role, content, created_at FROM messages \
@@ -141,6 +145,41 @@ impl Threads<'_> {
         self.store.fetch_all(LIST, args![scope.user(), scope.agent(), limit]).await
     }
 
+    /// Gives a thread a title. For operators.
+    pub async fn rename(self, user: &str, id: &str, title: &str) -> Result<Thread> {
+        let title = title.trim();
+        if title.is_empty() {
+            return Err(Error::invalid("the title is empty"));
+        }
+        check_text("title", title, TITLE_LIMIT)?;
+        check_controls("title", title)?;
+        let (user, id, title) = (user.to_owned(), id.to_owned(), title.to_owned());
+        audited!(self.store, |tx| {
+            let renamed: Option<Thread> = tx.conn.fetch_optional(RENAME, args![&user, &id, title]).await?;
+            let renamed = renamed.ok_or_else(|| missing(&id))?;
+            tx.operation(&user, Action::ThreadRenamed, &id, Some(&renamed.agent))?;
+            Ok(renamed)
+        })
+    }
+
+    /// Deletes a thread with its messages and its calls that wait for approval; returns what it was. For operators.
+    pub async fn delete(self, user: &str, id: &str) -> Result<Thread> {
+        let (user, id) = (user.to_owned(), id.to_owned());
+        audited!(self.store, |tx| {
+            let thread: Option<Thread> = tx.conn.fetch_optional(DELETE, args![&user, &id]).await?;
+            let thread = thread.ok_or_else(|| missing(&id))?;
+            for sql in [
+                "DELETE FROM messages WHERE user_id = $1 AND thread_id = $2",
+                "DELETE FROM held_calls WHERE user_id = $1 AND thread = $2",
+            ] {
+                tx.conn.execute(sql, args![&user, &id]).await?;
+            }
+            let note = format!("{}, {} messages", thread.agent, thread.messages);
+            tx.operation(&user, Action::ThreadDeleted, &id, Some(&note))?;
+            Ok(thread)
+        })
+    }
+
     /// Appends messages, all or none, in this order. At most 1000 of 4 MiB each, and 16 MiB in all.
     pub async fn append(self, user: &str, thread: &str, messages: Vec<NewMessage>) -> Result<Vec<Message>> {
         check(&messages)?;
@@ -161,7 +200,12 @@ impl Threads<'_> {
     }
 }
 
-fn check(messages: &[NewMessage]) -> Result<()> {
+fn missing(id: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("unknown thread `{id}`"))
+        .hint("`embody thread list` shows the ids; `--user` and `--agent` select the user and the agent")
+}
+
+pub(crate) fn check(messages: &[NewMessage]) -> Result<()> {
     if messages.len() > APPEND_LIMIT {
         let count = messages.len();
         return Err(Error::invalid(format!("{count} messages at once; {APPEND_LIMIT} are allowed")));
@@ -190,8 +234,7 @@ async fn append(
     let sql = "UPDATE threads SET messages = messages + $3, changed_at = $4 WHERE user_id = $1 AND id = $2 \
          RETURNING messages";
     let last: Option<(i64,)> = conn.fetch_optional(sql, args![user, thread, count, at]).await?;
-    let (last,) =
-        last.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("unknown thread `{thread}`")))?;
+    let (last,) = last.ok_or_else(|| missing(thread))?;
     let messages: Vec<Message> = messages
         .into_iter()
         .zip(last - count + 1..)

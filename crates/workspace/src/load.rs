@@ -159,6 +159,18 @@ fn known_tasks(known: &[String]) -> String {
     format!("tasks.json has {}{more}", shown.join(", "))
 }
 
+/// The soul that prompts of the agent have, if it has one: that of its folder, the stored one, or that of the workspace.
+pub fn read_soul(
+    workspace: &Path,
+    agent: &AgentName,
+    stored: Option<&(String, Source)>,
+) -> Option<(String, Source)> {
+    let mut notes = Vec::new();
+    let workspace = Folder::new(workspace, "");
+    let own = workspace.folder(&format!("agents/{}", agent.as_str()), &mut notes);
+    persona_files::soul(own.as_ref(), stored, &workspace, &mut notes)
+}
+
 pub fn load(request: &LoadRequest) -> Result<LoadedWorkspace, Error> {
     let mut notes = Vec::new();
     let audiences = &request.audiences_for_user();
@@ -191,8 +203,8 @@ pub fn load(request: &LoadRequest) -> Result<LoadedWorkspace, Error> {
         audiences.identity,
         &mut notes,
     );
-    input.soul =
-        persona_files::soul(own.as_ref(), stored.soul.as_ref(), &workspace, audiences.soul, &mut notes);
+    let soul = persona_files::soul(own.as_ref(), stored.soul.as_ref(), &workspace, &mut notes);
+    input.soul = soul.map(|(text, source)| Value::new(text, source, audiences.soul));
     input.host = host_facts(request, audiences, (clock.zone, zone_source), &user);
     input.user = user.profile;
     input.project =

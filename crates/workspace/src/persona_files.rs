@@ -83,15 +83,13 @@ pub(crate) fn soul(
     own: Option<&Folder>,
     stored: Option<&(String, Source)>,
     workspace: &Folder,
-    audience: Audience,
     notes: &mut Vec<Note>,
-) -> Option<Value<String>> {
+) -> Option<(String, Source)> {
     let file = |folder: &Folder, notes: &mut Vec<Note>| {
         Some((folder.text("SOUL.md", notes)?, folder.source("SOUL.md")))
     };
     let stored = || stored.filter(|(text, _)| !text.trim().is_empty()).cloned();
-    let found = own.and_then(|folder| file(folder, notes)).or_else(stored).or_else(|| file(workspace, notes));
-    found.map(|(text, source)| Value::new(text, source, audience))
+    own.and_then(|folder| file(folder, notes)).or_else(stored).or_else(|| file(workspace, notes))
 }
 
 pub(crate) fn user(folders: &[Folder], audience: Audience, notes: &mut Vec<Note>) -> User {

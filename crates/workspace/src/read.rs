@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use embody_prompt::{Note, NoteKind, Source};
 
-pub(crate) const FILE_LIMIT: u64 = 256 * 1024;
+pub const FILE_LIMIT: u64 = 256 * 1024;
 /// How often a file that keeps changing is read again.
 const ATTEMPTS: usize = 8;
 /// A younger file may still be being written. Longer than a writer is usually suspended, and than the coarsest clock of file

@@ -31,15 +31,21 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) enum AgentCommand {
     /// List the agents in the store
+    #[command(after_help = "Examples:\n  embody agent list")]
     List,
     /// Show one agent
+    #[command(after_help = "Examples:\n  embody agent show coach\n  embody agent show coach --json")]
     Show {
         /// The agent's name
         name: String,
     },
     /// Set an agent's soul and identity; a part that is not given is unchanged, also of the identity
+    #[command(
+        after_help = "Examples:\n  embody agent set coach --soul soul.md\n  embody agent set coach --identity '{\"vibe\": \"brisk\"}'"
+    )]
     Set(SetArgs),
     /// Remove an agent's soul and identity from the store
+    #[command(after_help = "Examples:\n  embody agent remove coach")]
     Remove {
         /// The agent's name
         name: String,

@@ -79,10 +79,10 @@ pub(crate) fn check((workspace, config): Loaded, json: bool) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-const SHOW_EXAMPLE: &str = "Example:\n  EMBODY_PROMPT__LAYOUT=full embody config show\n\n\
+const SHOW_EXAMPLE: &str = "Examples:\n  EMBODY_PROMPT__LAYOUT=full embody config show\n\n\
     Passwords and queries in URLs and the values of `env` are hidden.";
-const CHECK_EXAMPLE: &str = "Example:\n  embody --config ./embody.toml config check --json";
-const SCHEMA_EXAMPLE: &str = "Example:\n  embody config schema > embody.schema.json";
+const CHECK_EXAMPLE: &str = "Examples:\n  embody --config ./embody.toml config check --json";
+const SCHEMA_EXAMPLE: &str = "Examples:\n  embody config schema > embody.schema.json";
 
 fn listing(config: &Config) -> String {
     let rows: Vec<(String, &Setting)> =

@@ -40,14 +40,14 @@ pub(super) const EXAMPLES: &str = "Examples:\n  embody doctor\n  embody doctor -
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+pub(super) enum State {
     Ok,
     Warn,
     Fail,
 }
 
 #[derive(Debug, Serialize)]
-struct Check {
+pub(super) struct Check {
     name: &'static str,
     state: State,
     message: String,
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode, CliE
     Ok(output::exit_code(is_ok))
 }
 
-fn has_failure(checks: &[Check]) -> bool {
+pub(super) fn has_failure(checks: &[Check]) -> bool {
     checks.iter().any(|check| check.state == State::Fail)
 }
 
@@ -119,15 +119,15 @@ fn unused_file(unused: &UnusedFile) -> Check {
     Check { state, ..warn("unused", format!("{file}: {reason}"), hint) }
 }
 
-fn ok(name: &'static str, message: impl Into<String>) -> Check {
+pub(super) fn ok(name: &'static str, message: impl Into<String>) -> Check {
     Check { name, state: State::Ok, message: message.into(), hint: None }
 }
 
-fn warn(name: &'static str, message: impl Into<String>, hint: &str) -> Check {
+pub(super) fn warn(name: &'static str, message: impl Into<String>, hint: &str) -> Check {
     Check { name, state: State::Warn, message: message.into(), hint: Some(hint.to_owned()) }
 }
 
-fn fail(name: &'static str, message: impl Into<String>, hint: &str) -> Check {
+pub(super) fn fail(name: &'static str, message: impl Into<String>, hint: &str) -> Check {
     Check { state: State::Fail, ..warn(name, message, hint) }
 }
 
@@ -242,7 +242,7 @@ fn contract_size(contract: &str, context: &Context) -> Check {
     }
 }
 
-fn as_text(checks: &[Check]) -> String {
+pub(super) fn as_text(checks: &[Check]) -> String {
     const HINT: Style = AnsiColor::Cyan.on_default();
     let mut out = String::new();
     for check in checks {
@@ -282,7 +282,7 @@ fn connection_checks(context: &Context) -> Vec<Check> {
     checks.unwrap_or_else(|error| vec![fail_with("model", &error)])
 }
 
-fn fail_with(name: &'static str, error: &CliError) -> Check {
+pub(super) fn fail_with(name: &'static str, error: &CliError) -> Check {
     let (message, hint) = error.summary();
     fail(name, message, &hint)
 }

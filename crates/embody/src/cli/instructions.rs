@@ -16,18 +16,21 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::args::read_text;
-use super::{Context, ScopeArgs, ids};
+use super::{Context, ScopeArgs, editor, ids};
 use crate::error::CliError;
 use crate::output::{self, printable};
 use crate::{store, time};
 
 const OPERATOR: &str = "operator";
+/// The store's limit.
+const TEXT_LIMIT: usize = 64 * 1024;
 const ADDED: Style = AnsiColor::Green.on_default();
 const DIM: Style = Style::new().dimmed();
 const REMOVED: Style = AnsiColor::Red.on_default();
 const EXAMPLES: &str = "Examples:
   embody instructions set 'Answer in bullet points.'
   embody instructions set - < instructions.md
+  embody instructions edit                      in $VISUAL, $EDITOR or vi
   embody instructions history --diff
   embody instructions revert 3
   embody instructions proposals";
@@ -36,18 +39,36 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) enum InstructionsCommand {
     /// Print the text
+    #[command(
+        after_help = "Examples:\n  embody instructions show\n  embody instructions show --user ann --json"
+    )]
     Show(ScopeArgs),
     /// Replace the text; an empty text clears it
+    #[command(
+        after_help = "Examples:\n  embody instructions set 'Answer in bullet points.'\n  embody instructions set - < instructions.md\n  embody instructions set '' --expected-version 4"
+    )]
     Set(SetArgs),
+    /// Change the text in your editor; a change that someone else makes meanwhile is not lost
+    #[command(
+        after_help = "Examples:\n  embody instructions edit\n  EDITOR='code --wait' embody instructions edit --agent coach"
+    )]
+    Edit(ScopeArgs),
     /// List the versions, newest first
+    #[command(after_help = "Examples:\n  embody instructions history --diff")]
     History(HistoryArgs),
     /// Restore the text of an old version as a new version
+    #[command(after_help = "Examples:\n  embody instructions revert 3")]
     Revert(RevertArgs),
     /// List proposed changes that wait for your decision
+    #[command(after_help = "Examples:\n  embody instructions proposals")]
     Proposals(ScopeArgs),
     /// Accept a proposal: it becomes part of the instructions
+    #[command(
+        after_help = "Examples:\n  embody instructions proposals\n  embody instructions accept 8f21c0de"
+    )]
     Accept(ProposalArgs),
     /// Dismiss a proposal
+    #[command(after_help = "Examples:\n  embody instructions dismiss 8f21c0de")]
     Dismiss(ProposalArgs),
 }
 
@@ -94,6 +115,7 @@ pub(crate) fn run(command: &InstructionsCommand, context: &Context) -> Result<Ex
     match command {
         InstructionsCommand::Show(args) => show(args, context),
         InstructionsCommand::Set(args) => set(args, context),
+        InstructionsCommand::Edit(args) => edit(args, context),
         InstructionsCommand::History(args) => history(args, context),
         InstructionsCommand::Revert(args) => revert(args, context),
         InstructionsCommand::Proposals(args) => list_proposals(args, context),
@@ -103,9 +125,7 @@ pub(crate) fn run(command: &InstructionsCommand, context: &Context) -> Result<Ex
 }
 
 fn show(scope: &ScopeArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let scope = scope.resolve()?;
-    let found = store::with_existing(context, async |store| Ok(store.instructions().get(&scope).await?))?;
-    let found = found.unwrap_or(Instructions { text: String::new(), version: 0, changed_at: 0 });
+    let found = current(&scope.resolve()?, context)?;
     if context.json {
         output::json(&as_json(&found))?;
     } else {
@@ -114,19 +134,46 @@ fn show(scope: &ScopeArgs, context: &Context) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn current(scope: &Scope, context: &Context) -> Result<Instructions, CliError> {
+    let found = store::with_existing(context, async |store| Ok(store.instructions().get(scope).await?))?;
+    Ok(found.unwrap_or(Instructions { text: String::new(), version: 0, changed_at: 0 }))
+}
+
 fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, CliError> {
     let scope = args.scope.resolve()?;
     let text = read_text(&args.text)?;
     let change =
         InstructionsChange { text, writer: OPERATOR.to_owned(), expected_version: args.expected_version };
-    let outcome = store::with(context, async |store| Ok(store.instructions().set(&scope, change).await?))?;
-    match outcome {
-        InstructionsOutcome::Written(now) => print_version(&now, context),
+    let now = write(&scope, change, context)?;
+    print_version(&now, context)
+}
+
+fn write(scope: &Scope, change: InstructionsChange, context: &Context) -> Result<Instructions, CliError> {
+    match store::with(context, async |store| Ok(store.instructions().set(scope, change).await?))? {
+        InstructionsOutcome::Written(now) => Ok(now),
         InstructionsOutcome::Stale(now) => Err(CliError::new(format!(
             "the instructions are now at version `{}`; nothing was changed",
             now.version
         ))
         .hint("read `embody instructions show`, then set them again with that version")),
+    }
+}
+
+fn edit(scope: &ScopeArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = scope.resolve()?;
+    let before = current(&scope, context)?;
+    let Some(edited) = editor::edit("instructions", &before.text, TEXT_LIMIT)? else {
+        let unchanged = json!({ "version": before.version, "changed": false });
+        return context.print_plain(&unchanged, || format!("unchanged, still version {}\n", before.version));
+    };
+    let change = InstructionsChange {
+        text: edited.text.clone(),
+        writer: OPERATOR.to_owned(),
+        expected_version: Some(before.version),
+    };
+    match write(&scope, change, context) {
+        Ok(now) => print_version(&now, context),
+        Err(error) => Err(edited.keep(error)),
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, CliError> {
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  embody completions bash > ~/.local/share/bash-completion/completions/embody"
+    after_help = "Examples:\n  embody completions bash > ~/.local/share/bash-completion/completions/embody"
 )]
 pub(crate) struct CompletionsArgs {
     /// The shell

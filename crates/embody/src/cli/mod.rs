@@ -7,6 +7,7 @@ mod audit;
 mod config;
 mod demo;
 mod doctor;
+mod editor;
 mod ids;
 mod init;
 mod instructions;
@@ -23,13 +24,16 @@ mod reload;
 mod run;
 mod schedule;
 mod server;
+mod soul;
 mod status;
 mod store;
 mod terminal;
+mod thread;
 mod today;
 mod token;
 mod unused_files;
 mod up;
+mod upgrade_check;
 mod usage;
 mod user;
 
@@ -128,12 +132,15 @@ enum Command {
     /// Show, explain, compare and check prompts
     #[command(subcommand)]
     Prompt(prompt::PromptCommand),
-    /// Save, search, list, forget, export and import memories; list commitments
+    /// Save, search, show, edit, forget, erase, export and import memories; list commitments
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
-    /// Show, set and revert standing instructions; accept or dismiss proposals
+    /// Show, set, edit and revert standing instructions; accept or dismiss proposals
     #[command(subcommand)]
     Instructions(instructions::InstructionsCommand),
+    /// Show an agent's soul, and change SOUL.md in your editor
+    #[command(subcommand)]
+    Soul(soul::SoulCommand),
     /// Set souls and identities in the store
     #[command(subcommand)]
     Agent(agent::AgentCommand),
@@ -176,6 +183,9 @@ enum Command {
     Reload,
     /// Run one turn of the agent and print its reply
     Run(run::RunArgs),
+    /// List, show, rename, delete and export conversations
+    #[command(subcommand)]
+    Thread(thread::ThreadCommand),
     /// Add, list, run and remove schedules
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
@@ -204,6 +214,9 @@ enum Command {
     /// Check the workspace and the configured connections
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(prompt::PromptArgs),
+    /// Check whether this version can open the store and the configuration, without changing anything
+    #[command(after_help = upgrade_check::EXAMPLES)]
+    UpgradeCheck,
     /// Show and check the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -407,6 +420,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Audit(command) => audit::run(&command, &Context::open(global)?),
         Command::Today(args) => today::run(&args, &Context::open(global)?),
         Command::Instructions(command) => instructions::run(&command, &Context::open(global)?),
+        Command::Soul(command) => soul::run(&command, &Context::open(global)?),
+        Command::Thread(command) => thread::run(&command, &Context::open(global)?),
+        Command::UpgradeCheck => upgrade_check::run(global),
         Command::Agent(command) => agent::run(&command, &Context::open(global)?),
         Command::Token(command) => token::run(&command, &Context::open(global)?),
         Command::User(command) => user::run(&command, &Context::open(global)?),

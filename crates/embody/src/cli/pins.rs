@@ -42,8 +42,12 @@ const SHORTEST_HASH: usize = 4;
 #[command(after_help = EXAMPLES)]
 pub(crate) enum PinsCommand {
     /// List quarantined and changed definitions, and why
+    #[command(after_help = "Examples:\n  embody pins list\n  embody pins list --all --json")]
     List(ListArgs),
     /// Show the current definition of a tool and accept it
+    #[command(
+        after_help = "Examples:\n  embody pins accept mail/send_email\n  embody pins accept 'mail/*'\n  embody pins accept mail/send_email --hash 5f0c2a91"
+    )]
     Accept(AcceptArgs),
 }
 

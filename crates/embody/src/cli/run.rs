@@ -42,10 +42,10 @@ pub(crate) struct RunArgs {
     /// The channel that the turn is treated as
     #[arg(long, value_parser = ["web", "telegram", "scheduled"], default_value = "web")]
     channel: String,
-    /// Continue this thread
+    /// Continue the conversation with this id, or its end
     #[arg(long, value_name = "ID")]
     thread: Option<String>,
-    /// The id of the task that the message is about
+    /// The number of the task that the message is about
     #[arg(long, value_name = "ID")]
     task: Option<String>,
     #[command(flatten)]

@@ -46,18 +46,27 @@ const NEXT_TIMES: usize = 3;
 #[command(after_help = EXAMPLES)]
 pub(crate) enum ScheduleCommand {
     /// Add a schedule and print its next times
+    #[command(
+        after_help = "Examples:\n  embody schedule add --cron '0 8 * * mon-fri' 'Write the digest.'\n  embody schedule add --in 20m 'Remind me of the tea.'"
+    )]
     Add(AddArgs),
     /// List schedules with the next due time and the outcome of the last run
+    #[command(after_help = "Examples:\n  embody schedule list\n  embody schedule list --json")]
     List(ListArgs),
     /// List the runs of a schedule, newest first
+    #[command(after_help = "Examples:\n  embody schedule runs 8f21c0de")]
     Runs(RunsArgs),
     /// Run a schedule now and print its output; its due times do not change
+    #[command(after_help = "Examples:\n  embody schedule run 8f21c0de")]
     Run(OneArgs),
     /// Pause a schedule
+    #[command(after_help = "Examples:\n  embody schedule pause 8f21c0de")]
     Pause(OneArgs),
     /// Resume a paused or quarantined schedule from now on
+    #[command(after_help = "Examples:\n  embody schedule resume 8f21c0de")]
     Resume(OneArgs),
     /// Remove a schedule; a run in progress may finish
+    #[command(after_help = "Examples:\n  embody schedule remove 8f21c0de")]
     Remove(OneArgs),
 }
 
@@ -109,7 +118,7 @@ pub(crate) struct ListArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct RunsArgs {
-    /// The schedule's id, or its end; of a removed schedule the whole id
+    /// The schedule's id, or its end; also of a removed schedule
     id: String,
     /// The maximum number of runs
     #[arg(long, short = 'n', default_value_t = 10)]
@@ -400,7 +409,8 @@ fn runs(args: &RunsArgs, context: &Context) -> Result<ExitCode, CliError> {
     let user = args.scope.user();
     let found = store::with_existing(context, async |store| {
         // Runs outlive their schedule.
-        let id = full_id(store, &user, &args.id).await?;
+        let set = IdSet::ScheduleRuns(&user);
+        let id = ids::resolve(store, set, &args.id, |id| not_found(id, &user)).await?;
         let schedule = store.schedules().get(&user, &id).await?;
         Ok((schedule, store.schedules().runs(&user, &id, args.count).await?))
     })?;

@@ -26,7 +26,7 @@ const NOTE: Style = AnsiColor::Yellow.on_default();
 )]
 pub(crate) enum StoreCommand {
     /// Show the store's location, schema and size
-    #[command(after_help = "Example:\n  embody --store postgres://me@db.example/embody store status --json")]
+    #[command(after_help = "Examples:\n  embody --store postgres://me@db.example/embody store status --json")]
     Status,
     /// Write everything in the store into one SQLite file, also while embody runs
     #[command(after_help = BACKUP_HELP)]

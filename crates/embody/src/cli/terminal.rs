@@ -1,11 +1,11 @@
 //! Whether a person sits at the terminal. A host's shell tool runs commands without one, and must not act as its owner.
 
-use std::io::{IsTerminal, stdin, stdout};
+use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 
 use rustix::process::{getpgrp, getsid};
-use rustix::termios::{tcgetpgrp, tcgetsid};
+use rustix::termios::{QueueSelector, tcflush, tcgetpgrp, tcgetsid};
 
-use crate::error::CliError;
+use crate::error::{CliError, ErrorContext};
 
 /// Fails unless stdin is the controlling terminal of this process, and the process is in its foreground.
 pub(super) fn require_terminal(command: &str) -> Result<(), CliError> {
@@ -24,6 +24,15 @@ pub(super) fn require_terminal_output(command: &str) -> Result<(), CliError> {
     }
     Err(CliError::new(format!("`{command}` needs a terminal as its output"))
         .hint("run it without a pipe or a file behind it"))
+}
+
+/// Asks on the terminal. What was typed before the question is not an answer.
+pub(super) fn confirm(question: &str) -> Result<bool, CliError> {
+    let _ = tcflush(stdin(), QueueSelector::IFlush);
+    let _ = write!(stderr(), "{question}");
+    let mut answer = String::new();
+    stdin().read_line(&mut answer).context("the answer cannot be read")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn is_controlling() -> bool {

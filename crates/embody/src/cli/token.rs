@@ -27,11 +27,16 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) enum TokenCommand {
     /// Create a token and print its secret, once
+    #[command(
+        after_help = "Examples:\n  embody token add --user ann --scope mcp --label laptop\n  embody token add --user owner --scope owner --expires 30d"
+    )]
     Add(AddArgs),
     /// List tokens, and browsers that are signed in to the console; secrets are not stored
+    #[command(after_help = "Examples:\n  embody token list")]
     List,
     /// Revoke a token, or sign a browser out (takes effect within 100 ms; its sessions, streams and waiting calls end
     /// within a second)
+    #[command(after_help = "Examples:\n  embody token revoke 8f21c0de")]
     Revoke {
         /// The token's id, or its end, see `token list`
         id: String,

@@ -109,6 +109,7 @@ async fn serve(
         pid: std::process::id(),
         user: owner.to_owned(),
         store: web.store.url().to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
     });
     output::plain(&format!("{}\n", web::sign_in_link(&web.store, owner, &base).await?))?;
     output::stderr_line(&format!(

@@ -22,10 +22,13 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) enum UserCommand {
     /// List the users that have tokens or are stored
+    #[command(after_help = "Examples:\n  embody user list")]
     List,
     /// Disable a user: all their tokens are rejected
+    #[command(after_help = "Examples:\n  embody user disable ann")]
     Disable(UserArgs),
     /// Enable a user again
+    #[command(after_help = "Examples:\n  embody user enable ann")]
     Enable(UserArgs),
 }
 

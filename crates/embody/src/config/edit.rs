@@ -312,7 +312,7 @@ pub(crate) fn lock(path: &Path) -> io::Result<File> {
     Ok(lock)
 }
 
-/// Creates a file or replaces its content, under its [`lock`]. Keeps its mode; a link stays a link, and a crash leaves the old file
+/// Creates a file or replaces its content; a configuration under its [`lock`]. Keeps its mode; a link stays a link, and a crash leaves the old file
 /// or the new one.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = target(path)?;
@@ -330,7 +330,7 @@ pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
 }
 
 fn replace_with(path: &Path, text: &str, mode: Option<Permissions>) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = path.file_name().unwrap_or_default().display();
     let temporary = path.with_file_name(format!(".{name}.new"));
     let written = write(&temporary, text, mode).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {

@@ -10,7 +10,7 @@ use embody_agent::turn::{CallDecision, TurnFailure};
 use embody_broker::approval;
 use embody_broker::visible::{is_hidden, push_code};
 use embody_store::approvals::{Approval, ApprovalFilter, ApprovalStatus};
-use embody_store::threads::{Message, Thread};
+use embody_store::threads::Thread;
 use embody_store::{Scope, Store};
 use embody_text::truncate;
 use serde::Deserialize;
@@ -20,6 +20,7 @@ use super::WebState;
 use super::auth::ApiCaller;
 use super::chat;
 use super::error::ApiError;
+use crate::conversation::{Content, ParsedMessage};
 use crate::time::rfc3339;
 
 const MAX_THREADS: u32 = 200;
@@ -37,17 +38,6 @@ const EXCERPT_CHARS: usize = 2000;
 pub(super) struct ShowQuery {
     /// Only messages before this one.
     before: Option<i64>,
-}
-
-struct ParsedMessage {
-    seq: i64,
-    at: String,
-    content: Content,
-}
-
-enum Content {
-    Said { message: ChatMessage, decided: CallDecision },
-    Failed(TurnFailure),
 }
 
 /// The latest conversations with this agent, and their calls that await approval.
@@ -135,37 +125,19 @@ fn settled(approval: &Approval) -> &'static str {
 }
 
 impl ParsedMessage {
-    /// `None` for messages that are not part of the conversation, such as a summary.
-    fn read(stored: &Message) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Said {
-            #[serde(flatten)]
-            message: ChatMessage,
-            #[serde(flatten)]
-            decided: CallDecision,
-        }
-        let content = match TurnFailure::read(&stored.message) {
-            Some(failure) => Content::Failed(failure),
-            None => {
-                let Said { message, decided } = serde_json::from_str(&stored.message.content).ok()?;
-                Content::Said { message, decided }
-            }
-        };
-        Some(Self { seq: stored.seq, at: rfc3339(stored.created_at), content })
-    }
-
     /// The approval that a call waited for when its turn ended, or that expired before.
     fn waited_for(&self) -> Option<&str> {
-        let Content::Said { decided, .. } = &self.content else { return None };
+        let Content::Message { decided, .. } = &self.content else { return None };
         let waited = matches!(decided.decision.as_deref(), Some("pending" | "held" | "timeout"));
         decided.approval.as_deref().filter(|_| waited)
     }
 
     fn as_json(&self, states: &HashMap<String, &'static str>) -> Value {
         let Self { seq, at, content } = self;
+        let at = rfc3339(*at);
         let (message, CallDecision { decision, approval }) = match content {
-            Content::Said { message, decided } => (message, decided),
-            Content::Failed(TurnFailure { message, hint }) => {
+            Content::Message { message, decided } => (message, decided),
+            Content::Failure(TurnFailure { message, hint }) => {
                 return json!({"seq": seq, "at": at, "role": "failure", "text": message, "hint": hint});
             }
         };

@@ -10,12 +10,16 @@
 
 mod body;
 mod config;
+mod conversations;
 mod demo;
 mod docs;
 mod documented_commands;
+mod editing;
+mod erase;
 mod everyday;
 mod getting_in;
 mod hardening;
+mod help;
 mod json;
 mod layouts;
 mod legacy;
@@ -38,4 +42,5 @@ mod tools;
 mod transfer;
 mod unknown_outcomes;
 mod unused_files;
+mod upgrade_check;
 mod usage;

@@ -320,6 +320,52 @@ fn memories(record: &mut Record, world: &World) {
     record.snapshot("cli_memory");
 }
 
+/// One memory from its text to its tombstone, conversations, the soul.
+#[test]
+fn everyday_commands() {
+    let world = scene::empty_world();
+    let mut record = Record::of(&world);
+    let record = &mut record;
+    each(record, &world, &[&["thread", "list"], &["soul", "show"], &["memory", "show", "nope"]]);
+    let text = "Ann keeps \"the key\" under the mat.";
+    let add = ["memory", "add", text, "--occurred-at", "2020-01-01T08:00:00Z"];
+    let key = named(record, &world, &add, "/id", "key");
+    both(
+        record,
+        &world,
+        &[
+            &["memory", "show", &key],
+            &["memory", "edit", &key, "--text", "Ann keeps the key at Bob's house."],
+            &["memory", "edit", &key, "--text", "Ann keeps the key at Bob's house."],
+            &["memory", "show", &key],
+            &["memory", "erase", &key],
+            &["memory", "erase", &key, "--yes"],
+            &["memory", "show", &key],
+            &["memory", "list", "--status", "erased"],
+            &["memory", "edit", &key, "--text", "Again."],
+        ],
+    );
+    let thread = scene::conversation(&world);
+    record.normalizer.name(&thread, "thread");
+    both(
+        record,
+        &world,
+        &[
+            &["thread", "list"],
+            &["thread", "show", &thread],
+            &["thread", "show", &thread, "--last", "1"],
+            &["thread", "rename", &thread, "The key"],
+            &["thread", "export", &thread],
+            &["thread", "show", &thread, "--agent", "coach"],
+            &["thread", "delete", &thread],
+            &["thread", "delete", &thread, "--yes"],
+            &["thread", "delete", &thread, "--yes"],
+            &["audit", "tail"],
+        ],
+    );
+    record.snapshot("cli_everyday");
+}
+
 fn exported_memories(record: &mut Record, world: &World) {
     let exported = record.run(world, &["memory", "export"]).ok().stdout;
     world.file_outside("memories.jsonl", exported);

@@ -4,6 +4,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use embody_store::threads::{NewMessage, NewThread};
+use embody_store::{DatabaseUrl, Scope, Store};
 use serde_json::{Value, json};
 
 use super::database;
@@ -193,4 +195,28 @@ pub(super) fn session(world: &World, record: &mut Record) -> [String; 3] {
     database::settle(world, before + 7);
     host.close();
     asked
+}
+
+/// A conversation of the owner with a call of a tool; returns its id.
+pub(super) fn conversation(world: &World) -> String {
+    let call = json!({"id": "c1", "name": "look", "arguments": "{\"where\":\"mat\"}"});
+    let messages = [
+        ("user", json!({"role": "user", "text": "Where is the key?"})),
+        ("assistant", json!({"role": "assistant", "text": "", "calls": [call]})),
+        ("tool", json!({"role": "tool", "call_id": "c1", "name": "look", "text": "Nothing\nthere."})),
+        ("assistant", json!({"role": "assistant", "text": "Not under the mat."})),
+    ];
+    let message =
+        |(role, content): (&str, Value)| NewMessage { role: role.into(), content: content.to_string() };
+    let messages = messages.map(message).to_vec();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Store::open(DatabaseUrl::File(world.path("embody.db"))).await.unwrap();
+        let scope = Scope::new("owner", "assistant").unwrap();
+        let new = NewThread { channel: "web".into(), external: None, title: None };
+        let thread = store.threads().open(&scope, new).await.unwrap();
+        store.threads().append("owner", &thread.id, messages).await.unwrap();
+        store.close().await;
+        thread.id
+    })
 }

@@ -72,7 +72,7 @@ impl Chain {
         Self { key: key.records, name: key.name, head, committed: AtomicI64::new(0) }
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 

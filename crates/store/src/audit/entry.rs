@@ -280,6 +280,8 @@ pub enum Action {
     AgentRemoved,
     KeyMade,
     MemorySaved,
+    MemoryEdited,
+    MemoryErased,
     MemoryForgotten,
     MemoryReleased,
     MemoriesImported,
@@ -290,6 +292,9 @@ pub enum Action {
     SchedulePaused,
     ScheduleResumed,
     ScheduleRemoved,
+    ThreadRenamed,
+    ThreadDeleted,
+    SoulEdited,
     /// The note says what.
     Other,
 }

@@ -1,9 +1,10 @@
 //! The audit chain: what was decided and done, append-only, each record bound to the one before by a keyed hash.
 //!
-//! Texts are redacted first. No record is ever changed or removed.
+//! Texts are redacted first. No record is ever removed. A record is changed only by `erase`, which the chain itself records.
 
 mod chain;
 mod entry;
+pub(crate) mod erase;
 mod head;
 mod journal;
 mod key;

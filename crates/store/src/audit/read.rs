@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::chain::RecordFields;
 use crate::areas::Audit;
-use crate::db::{Sql, args, dialect};
+use crate::db::{Conn, Sql, args, dialect};
 use crate::error::{Error, Result};
 use crate::store::{Store, check_name, hex};
 
@@ -39,6 +39,8 @@ macro_rules! records {
 }
 
 const RECORDS_AFTER: Sql = records!("audit a WHERE a.chain = $1 AND a.seq > $2 ORDER BY a.seq LIMIT +$3");
+const OF_USER_AFTER: Sql =
+    records!("audit a WHERE a.chain = $1 AND a.seq > $2 AND a.user_id = $4 ORDER BY a.seq LIMIT +$3");
 const NEWEST: Sql = records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
 const NEWEST_OF_USER: Sql =
     records!("audit a WHERE a.user_id = $2 ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
@@ -254,9 +256,24 @@ impl Audit<'_> {
 
     /// All chains with records or a counter.
     pub(super) async fn chains(self) -> Result<Vec<String>> {
-        let rows: Vec<(Text,)> = self.store.fetch_all(dialect!(AUDIT_CHAINS), Vec::new()).await?;
-        Ok(rows.into_iter().map(|(chain,)| String::from_utf8_lossy(&chain).into_owned()).collect())
+        chains(&mut self.store.reader().await?).await
     }
+}
+
+pub(super) async fn chains(conn: &mut Conn) -> Result<Vec<String>> {
+    let rows: Vec<(Text,)> = conn.fetch_all(dialect!(AUDIT_CHAINS), Vec::new()).await?;
+    Ok(rows.into_iter().map(|(chain,)| String::from_utf8_lossy(&chain).into_owned()).collect())
+}
+
+/// The next records of a user in a chain.
+pub(super) async fn page_of_user(
+    conn: &mut Conn,
+    chain: &str,
+    user: &str,
+    after: i64,
+) -> Result<Vec<StoredRecord>> {
+    let rows: Vec<Row> = conn.fetch_all(OF_USER_AFTER, args![chain, after, PAGE, user]).await?;
+    Ok(rows.into_iter().map(StoredRecord).collect())
 }
 
 type Text = Vec<u8>;

@@ -61,9 +61,14 @@ impl RedactedArguments {
     }
 }
 
+/// A text without secrets.
+pub(super) fn scrubbed(text: &str) -> String {
+    in_string(text, 0)
+}
+
 /// A text without secrets that takes at most `limit` bytes as JSON.
 pub(super) fn redact_text(text: &str, limit: usize) -> String {
-    clipped(&in_string(text, 0), limit)
+    clipped(&scrubbed(text), limit)
 }
 
 fn redacted(value: Value, depth: usize) -> Value {

@@ -1,10 +1,12 @@
 //! Verifying a chain from its first record to its head, page by page; reports the first fault.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::Serialize;
 
 use super::chain::{Chain, GAP, ORIGIN};
+use super::erase;
 use super::head::HeadState;
 use super::read::StoredRecord;
 use crate::areas::Audit;
@@ -162,6 +164,7 @@ impl Audit<'_> {
                 scan.step(chain, row);
             }
         }
+        scan.settle_erased();
         if let Some(suspect) = scan.suspect.take()
             && let (Some(belongs_at), Some(found)) =
                 (self.place_of(chain, &suspect).await?, scan.broken.as_mut())
@@ -245,6 +248,10 @@ struct Scan<'a> {
     broken: Option<Break>,
     /// A record that does not fit here; it may belong elsewhere.
     suspect: Option<StoredRecord>,
+    /// Records that say that a text was erased from them, with their seals, until a later record confirms it.
+    claims: Vec<(StoredRecord, [u8; 32])>,
+    /// What records of this chain say about erased ones; the last one counts.
+    confirmed: HashMap<i64, [u8; 32]>,
 }
 
 impl<'a> Scan<'a> {
@@ -258,6 +265,8 @@ impl<'a> Scan<'a> {
             last_at: None,
             broken: None,
             suspect: None,
+            claims: Vec::new(),
+            confirmed: HashMap::new(),
         }
     }
 
@@ -274,8 +283,15 @@ impl<'a> Scan<'a> {
             self.broken = Some(Break { seq: self.expected, id: None, fault: Fault::Missing });
             return;
         }
-        let mac = chain.mac(&self.mac, &row.mac_fields(seq));
-        let genuine = mac == row.mac();
+        let mut mac = chain.mac(&self.mac, &row.mac_fields(seq));
+        let mut genuine = mac == row.mac();
+        if genuine && row.mac_fields(seq).event == erase::EVENT.as_bytes() {
+            self.confirmed.extend(erase::listed(row.mac_fields(seq).detail));
+        }
+        let claim = (!genuine && seq == self.expected).then(|| erase::claim(chain, &row)).flatten();
+        if let Some((kept, _)) = claim {
+            (mac, genuine) = (kept, true);
+        }
         let head_differs = matches!(self.known, HeadState::Head(head) if head.seq == seq && head.mac != mac);
         let fault = if seq < self.expected {
             Some(Fault::Extra)
@@ -290,6 +306,7 @@ impl<'a> Scan<'a> {
             None => {
                 self.mac = mac;
                 self.expected += 1;
+                self.claims.extend(claim.map(|(_, seal)| (row, seal)));
             }
             Some(fault) => {
                 let id = String::from_utf8_lossy(row.mac_fields(seq).id).into_owned();
@@ -297,6 +314,18 @@ impl<'a> Scan<'a> {
                 self.broken = Some(Break { seq, id: Some(id), fault });
             }
         }
+    }
+
+    /// The first record from which the chain did not erase a text was changed by someone else.
+    fn settle_erased(&mut self) {
+        let is_open = |(row, seal): &(StoredRecord, [u8; 32])| self.confirmed.get(&row.seq()) != Some(seal);
+        // After a fault, the record that would confirm a claim was not read.
+        let open = self.claims.iter().position(is_open).filter(|_| self.broken.is_none());
+        let Some(open) = open else { return };
+        let (row, _) = self.claims.swap_remove(open);
+        let id = String::from_utf8_lossy(row.mac_fields(row.seq()).id).into_owned();
+        self.broken = Some(Break { seq: row.seq(), id: Some(id), fault: Fault::Changed });
+        self.suspect = Some(row);
     }
 
     /// The fault at the end of a chain whose records are right.

@@ -90,14 +90,45 @@ pub(crate) fn tables() -> impl Iterator<Item = &'static str> {
     created.filter_map(|rest| rest.strip_prefix("IF NOT EXISTS ").unwrap_or(rest).split_whitespace().next())
 }
 
+/// The names of this version's migrations, in order.
+pub(crate) fn names() -> Vec<&'static str> {
+    MIGRATIONS.iter().map(|(name, _)| *name).collect()
+}
+
+/// The migrations of a store beside those of this version.
+pub(crate) struct Comparison {
+    /// The number and the name of the last one of the store.
+    pub(crate) last: (usize, String),
+    pub(crate) pending: Vec<&'static str>,
+    pub(crate) unknown: Vec<String>,
+    /// Applied in another form than this version's.
+    pub(crate) changed: Vec<String>,
+}
+
+pub(crate) async fn compare(conn: &mut Conn) -> Result<Comparison> {
+    let postgres = conn.is_postgres();
+    let rows = recorded(conn).await?;
+    let is_changed =
+        |(row, ours): &(&(String, String), &(&str, &str))| checksum(&rendered(ours.1, postgres)) != row.1;
+    Ok(Comparison {
+        last: (rows.len(), rows.last().map(|(name, _)| name.clone()).unwrap_or_default()),
+        pending: names().into_iter().skip(rows.len()).collect(),
+        unknown: rows.iter().skip(MIGRATIONS.len()).map(|(name, _)| name.clone()).collect(),
+        changed: rows.iter().zip(MIGRATIONS).filter(is_changed).map(|(row, _)| row.0.clone()).collect(),
+    })
+}
+
+async fn recorded(conn: &mut Conn) -> Result<Vec<(String, String)>> {
+    conn.fetch_all("SELECT name, checksum FROM embody_migrations ORDER BY version", Vec::new()).await
+}
+
 /// Number of applied migrations; all of them must be ours.
 async fn applied(conn: &mut Conn) -> Result<usize> {
     if !is_ours(conn).await? {
         refuse_legacy(conn).await?;
         return Ok(0);
     }
-    let rows: Vec<(String, String)> =
-        conn.fetch_all("SELECT name, checksum FROM embody_migrations ORDER BY version", Vec::new()).await?;
+    let rows = recorded(conn).await?;
     for (index, (name, sum)) in rows.iter().enumerate() {
         match MIGRATIONS.get(index) {
             None => {
@@ -180,4 +211,30 @@ fn rendered(text: &str, postgres: bool) -> String {
 
 fn checksum(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
+}
+
+/// The text columns of all tables with a user.
+#[cfg(test)]
+pub(crate) fn text_columns_of_users() -> Vec<(String, String)> {
+    let mut columns: Vec<(String, String)> = Vec::new();
+    let mut table = String::new();
+    for line in MIGRATIONS.iter().flat_map(|(_, text)| text.lines()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["CREATE", "TABLE", "IF", "NOT", "EXISTS", name, ..] | ["CREATE", "TABLE", name, ..] => {
+                table = (*name).to_owned();
+            }
+            ["ALTER", "TABLE", name, "ADD", "COLUMN", column, kind, ..] if kind.starts_with("{text}") => {
+                columns.push(((*name).to_owned(), (*column).to_owned()));
+            }
+            [column, kind, ..] if line.starts_with("  ") && kind.starts_with("{text}") => {
+                columns.push((table.clone(), (*column).to_owned()));
+            }
+            _ => {}
+        }
+    }
+    let of_users: Vec<String> =
+        columns.iter().filter(|(_, column)| column == "user_id").map(|(table, _)| table.clone()).collect();
+    columns.retain(|(table, _)| of_users.contains(table));
+    columns
 }

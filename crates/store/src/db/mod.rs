@@ -127,6 +127,37 @@ impl Db {
         }
     }
 
+    /// Rewrites a SQLite file, and empties its journal. Other processes wait meanwhile.
+    pub(crate) async fn compact(&self) -> Result<()> {
+        let Self::Sqlite { shared, .. } = self else { return Ok(()) };
+        let mut conn = Conn::from(Backend::Sqlite(Arc::clone(shared).lock_owned().await));
+        // The copy of a large file belongs on the disk.
+        conn.execute("PRAGMA temp_store = FILE", Vec::new()).await?;
+        let written = conn.execute("VACUUM", Vec::new()).await;
+        conn.execute("PRAGMA temp_store = MEMORY", Vec::new()).await?;
+        written?;
+        let deadline = tokio::time::Instant::now() + sqlite::BUSY_LIMIT;
+        loop {
+            let state: Option<(i64, i64, i64)> =
+                conn.fetch_optional("PRAGMA wal_checkpoint(TRUNCATE)", Vec::new()).await?;
+            match state {
+                Some((busy, ..)) if busy != 0 && tokio::time::Instant::now() < deadline => {
+                    tokio::time::sleep(sqlite::BUSY_PAUSE).await;
+                }
+                Some((busy, ..)) if busy != 0 => {
+                    return Err(Error::new(
+                        ErrorKind::Busy,
+                        "another process keeps the journal of the database open",
+                    )
+                    .hint(
+                        "the text is removed; its bytes may stay in the journal until you run this again",
+                    ));
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
     /// Waits for the queue and closes the connections, so that a SQLite file is complete when this returns.
     pub(crate) async fn close(self, queue: tokio::task::JoinHandle<()>) {
         match self {

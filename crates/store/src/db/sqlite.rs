@@ -17,8 +17,8 @@ use super::Begin;
 use crate::error::{Error, ErrorKind, Result};
 
 /// How long to wait for the write lock of another process.
-const BUSY_LIMIT: Duration = Duration::from_secs(20);
-const BUSY_PAUSE: Duration = Duration::from_millis(20);
+pub(super) const BUSY_LIMIT: Duration = Duration::from_secs(20);
+pub(super) const BUSY_PAUSE: Duration = Duration::from_millis(20);
 /// Reading connections beside the writing one.
 const READERS: u32 = 4;
 
@@ -61,15 +61,28 @@ pub(crate) async fn open_file(path: &Path) -> Result<Sqlite> {
 
 /// Whether the file is a store, or was one in an older shape. Does not change it.
 pub(crate) async fn is_ours(path: &Path) -> Result<bool> {
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .read_only(true)
-        .busy_timeout(BUSY_LIMIT)
-        .disable_statement_logging();
-    let begin = Begin::sqlite(connect(&options).await?);
+    let begin = open_to_read(path, false).await?;
     let ours = super::migrate::is_known(&mut begin.read().await?).await;
     begin.close().await;
     ours
+}
+
+/// Opens an existing file without changing it. One that is immutable for a moment gets no files beside it: nothing may write it.
+pub(crate) async fn open_to_read(path: &Path, immutable: bool) -> Result<Begin> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .immutable(immutable)
+        .busy_timeout(BUSY_LIMIT)
+        .disable_statement_logging();
+    Ok(Begin::sqlite(connect(&options).await?))
+}
+
+/// Whether a process has the file open, or ended without closing it.
+pub(crate) fn has_journal(path: &Path) -> bool {
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-wal");
+    Path::new(&journal).exists()
 }
 
 /// Opens an existing file to upgrade it, without changing its journal mode.

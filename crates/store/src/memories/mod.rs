@@ -6,6 +6,7 @@
 pub(crate) mod alike;
 mod analyze;
 mod change;
+mod erase;
 mod index;
 mod lookup;
 mod postings;
@@ -21,9 +22,11 @@ use serde::{Deserialize, Serialize};
 
 pub use self::alike::{Merge, NumberedMemory};
 pub use self::analyze::{TextTerm, text_terms};
-pub use self::change::ForgetOutcome;
+pub use self::change::{EditOutcome, ForgetOutcome, MemoryEdit};
+pub use self::erase::EraseReport;
 pub use self::transfer::MemoryImport;
 use crate::db::names;
+pub use crate::erase::ErasedPlace;
 use crate::error::{Error, Result};
 use crate::store::{check_name, check_text};
 
@@ -42,13 +45,19 @@ pub enum MemoryStatus {
     Quarantined,
     /// Only its history stays.
     Forgotten,
+    /// Only its id and its times stay; the text is gone from the store.
+    Erased,
 }
 
 impl MemoryStatus {
-    pub const ALL: [Self; 3] = [Self::Active, Self::Quarantined, Self::Forgotten];
+    pub const ALL: [Self; 4] = [Self::Active, Self::Quarantined, Self::Forgotten, Self::Erased];
 }
 
-names! { pub MemoryStatus { Active = "active", Quarantined = "quarantined", Forgotten = "forgotten" } }
+names! {
+    pub MemoryStatus {
+        Active = "active", Quarantined = "quarantined", Forgotten = "forgotten", Erased = "erased",
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMemory {

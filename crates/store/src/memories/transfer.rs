@@ -9,12 +9,12 @@ use crate::areas::Memories;
 use crate::audit::Action;
 use crate::db::{Conn, Sql, args, audited, listed};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memories::Memory;
 use crate::memories::change::read_state;
 use crate::memories::index::Ledger;
 use crate::memories::rows::{self, SAVED_AFTER};
 use crate::memories::save::PIECE;
 use crate::memories::save::{self, Entry, json};
+use crate::memories::{Memory, MemoryStatus};
 use crate::store::Scope;
 
 const PAGE: u32 = 500;
@@ -40,7 +40,7 @@ struct Line {
 }
 
 impl Memories<'_> {
-    /// Writes every memory of the scope as a line of JSON, in the order of saving; returns how many.
+    /// Writes every memory of the scope that is not erased as a line of JSON, in the order of saving; returns how many.
     pub async fn export(self, scope: &Scope, into: &mut (dyn Write + Send)) -> Result<u64> {
         let failed =
             |error| Error::new(ErrorKind::Other, "the exported memories cannot be written").because(error);
@@ -57,7 +57,7 @@ impl Memories<'_> {
             last = i64::from(newest.seq);
             let ids = page.iter().map(|kept| kept.memory.id.clone()).collect();
             let mut histories = histories(&mut conn, scope, ids).await?;
-            for kept in page {
+            for kept in page.into_iter().filter(|kept| kept.memory.status != MemoryStatus::Erased) {
                 let mut history = histories.remove(&kept.memory.id).unwrap_or_default();
                 // It may have changed since the page was read.
                 history.retain(|past| past.version < kept.memory.version);
@@ -138,6 +138,7 @@ async fn import(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<Mem
             match there.get(id) {
                 None => fresh.push(entry.clone()),
                 Some(memory) if *memory == entry.memory && history == entry.history => done.unchanged += 1,
+                Some(memory) if memory.status == MemoryStatus::Erased => return Err(erased(id)),
                 Some(_) => return Err(differs(id)),
             }
         }
@@ -146,6 +147,11 @@ async fn import(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<Mem
     }
     ledger.write(conn, scope).await?;
     Ok(done)
+}
+
+fn erased(id: &str) -> Error {
+    Error::new(ErrorKind::Conflict, format!("the memory `{id}` was erased here"))
+        .hint("nothing was imported; leave out the line")
 }
 
 fn differs(id: &str) -> Error {

@@ -15,6 +15,7 @@ mod calls_awaiting_approval;
 mod changes;
 mod consolidations;
 mod crash;
+mod erase;
 mod faults;
 mod hammer;
 mod ids;

@@ -6,7 +6,6 @@
 mod watch;
 
 use std::fmt::Write;
-use std::io::{Write as _, stderr, stdin};
 use std::process::ExitCode;
 
 use anstyle::Style;
@@ -17,7 +16,6 @@ use embody_store::IdSet;
 use embody_store::approvals::{
     Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, DecideOutcome,
 };
-use rustix::termios::{QueueSelector, tcflush};
 use serde_json::json;
 
 use super::{Context, ids, terminal};
@@ -26,7 +24,7 @@ use crate::approvals::{
     outcome, stands,
 };
 use crate::config::Config;
-use crate::error::{CliError, ErrorContext};
+use crate::error::CliError;
 use crate::output::{self, printable};
 use crate::{store, time};
 
@@ -45,14 +43,22 @@ const DIM: Style = Style::new().dimmed();
 #[command(after_help = EXAMPLES)]
 pub(crate) enum ApprovalsCommand {
     /// List the calls that wait for approval, newest first
+    #[command(
+        after_help = "Examples:\n  embody approvals list\n  embody approvals list --all --user ann --json"
+    )]
     List(ListArgs),
     /// Approve a call, once, and print it
+    #[command(
+        after_help = "Examples:\n  embody approvals approve 8f21c0de\n  embody approvals approve --last"
+    )]
     Approve(DecideArgs),
     /// Deny a call and print it
+    #[command(after_help = "Examples:\n  embody approvals deny 8f21c0de\n  embody approvals deny --last")]
     Deny(DecideArgs),
     /// Take a denial back: the same call asks again
     AskAgain(AskAgainArgs),
     /// Show each call as it comes and decide with one key; needs a terminal
+    #[command(after_help = "Examples:\n  embody approvals watch")]
     Watch {
         /// Only calls of this user
         #[arg(long)]
@@ -141,7 +147,7 @@ fn decide(args: &DecideArgs, answer: Answer, context: &Context) -> Result<ExitCo
         output::styled(&as_text(&approval, &approval.id, &context.config))?;
     }
     // Another call may have come after the one that the person read.
-    if args.id.is_none() && answer == Answer::Approve && !confirm("Approve this call? [y/N] ")? {
+    if args.id.is_none() && answer == Answer::Approve && !terminal::confirm("Approve this call? [y/N] ")? {
         return Err(
             CliError::new("not approved; the call still waits").hint("`embody approvals list` shows it")
         );
@@ -172,15 +178,6 @@ fn newest(answer: Answer, context: &Context) -> Result<Approval, CliError> {
         CliError::new("no call waits for approval")
             .hint("`embody approvals list --all` lists those that were decided or expired")
     })
-}
-
-/// Asks on the terminal. What was typed before the question is not an answer.
-fn confirm(question: &str) -> Result<bool, CliError> {
-    let _ = tcflush(stdin(), QueueSelector::IFlush);
-    let _ = write!(stderr(), "{question}");
-    let mut answer = String::new();
-    stdin().read_line(&mut answer).context("the answer cannot be read")?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn ask_again(id: &str, context: &Context) -> Result<ExitCode, CliError> {

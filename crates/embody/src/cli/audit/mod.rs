@@ -26,10 +26,15 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) enum AuditCommand {
     /// Print one line per call with its outcome, and per change of the operator; the newest last
+    #[command(
+        after_help = "Examples:\n  embody audit tail --count 50\n  embody audit tail --since yesterday --tool 'send_*' --outcome denied\n  embody audit tail --since 2h --follow"
+    )]
     Tail(tail::TailArgs),
     /// Verify every record; exit with 1 at the first invalid one
+    #[command(after_help = "Examples:\n  embody audit verify\n  embody audit verify --json")]
     Verify,
     /// Print every record as JSON Lines
+    #[command(after_help = "Examples:\n  embody audit export > audit.jsonl")]
     Export,
 }
 

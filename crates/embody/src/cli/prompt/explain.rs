@@ -37,7 +37,7 @@ const NOTE: Style = AnsiColor::Yellow.on_default();
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     prompt: PromptArgs,
-    /// Explain a request that was sent, by the id of its receipt
+    /// Explain a request that was sent, by the id of its receipt, or its end
     #[arg(long, value_name = "ID")]
     receipt: Option<String>,
     /// Write a self-contained page that shows the prompt coloured by section

@@ -1,5 +1,8 @@
 //! `embody memory …`: the memories of an agent about a user, open commitments, and what the mind consolidated.
 
+mod mind;
+mod one;
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,14 +10,12 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
 use embody_store::ErrorKind;
-use embody_store::commitments::{Commitment, CommitmentStatus};
-use embody_store::consolidations::{ConsolidationRun, UndoResult};
 use embody_store::memories::{FoundMemory, Memory, MemoryList, MemorySearch, MemoryStatus, NewMemory};
-use embody_store::mind_log::LogEntry;
 use embody_store::{IdSet, Scope, ShortIds, Store};
 use jiff::Timestamp;
 use serde_json::json;
 
+use self::one::{EditArgs, EraseArgs};
 use super::args::{read_file, read_text};
 use super::{Context, ScopeArgs, ids};
 use crate::error::CliError;
@@ -31,6 +32,9 @@ const EXAMPLES: &str = "Examples:
   embody memory add 'Ann is on leave until 3 May.' --actor Ann --session standup
   embody memory search 'when is Ann back?'
   embody memory list --status quarantined
+  embody memory show 8f21c0de
+  embody memory edit 8f21c0de
+  embody memory erase 8f21c0de              remove its text from everything that is stored
   embody memory held
   embody memory export > memories.jsonl
   embody memory import memories.jsonl --user ann
@@ -40,30 +44,64 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) enum MemoryCommand {
     /// Save a memory
+    #[command(
+        after_help = "Examples:\n  embody memory add 'Ann is on leave until 3 May.' --actor Ann\n  git log -1 --format=%B | embody memory add - --kind commit"
+    )]
     Add(AddArgs),
     /// Search memories, best match first
+    #[command(
+        after_help = "Examples:\n  embody memory search 'when is Ann back?'\n  embody memory search '' --since 2026-11-01T00:00:00Z --json"
+    )]
     Search(SearchArgs),
     /// List memories, newest first
+    #[command(
+        after_help = "Examples:\n  embody memory list\n  embody memory list --status quarantined --limit 100"
+    )]
     List(ListArgs),
+    /// Show one memory: its text, where it comes from, its versions
+    #[command(after_help = "Examples:\n  embody memory show 8f21c0de\n  embody memory show 8f21c0de --json")]
+    Show(IdArgs),
+    /// Change the text of a memory, in your editor or with --text; the version before stays in its history
+    Edit(EditArgs),
     /// Remove a memory from search; its history is kept
+    #[command(after_help = "Examples:\n  embody memory forget 8f21c0de")]
     Forget(IdArgs),
+    /// Remove the text of a memory from everything that is stored; only its id and the time stay
+    Erase(EraseArgs),
     /// Release a quarantined memory, so that searches find it
+    #[command(
+        after_help = "Examples:\n  embody memory list --status quarantined\n  embody memory release 8f21c0de"
+    )]
     Release(IdArgs),
     /// Show every version of a memory, the current one first
+    #[command(after_help = "Examples:\n  embody memory history 8f21c0de")]
     History(IdArgs),
     /// Print every memory with its history as JSON Lines
+    #[command(
+        after_help = "Examples:\n  embody memory export > memories.jsonl\n  embody memory export --user ann --agent coach > ann.jsonl"
+    )]
     Export(ScopeArgs),
     /// Import the output of `export`, all of it or nothing
+    #[command(after_help = "Examples:\n  embody memory import memories.jsonl --user ann")]
     Import(ImportArgs),
     /// List statements given to `reflect` that are withheld because they read like orders, newest first
+    #[command(after_help = "Examples:\n  embody memory held")]
     Held(HeldArgs),
     /// List open commitments
+    #[command(
+        after_help = "Examples:\n  embody memory commitments\n  embody memory commitments --all --json"
+    )]
     Commitments(CommitmentsArgs),
     /// Mark a commitment as done, dropped or open again
+    #[command(
+        after_help = "Examples:\n  embody memory settle 8f21c0de\n  embody memory settle 8f21c0de --as dropped"
+    )]
     Settle(SettleArgs),
     /// List the mind's consolidation runs, newest first
+    #[command(after_help = "Examples:\n  embody memory consolidations")]
     Consolidations(ConsolidationsArgs),
     /// Undo a consolidation run; what changed since then stays
+    #[command(after_help = "Examples:\n  embody memory consolidations\n  embody memory undo 8f21c0de")]
     Undo(UndoArgs),
 }
 
@@ -115,14 +153,14 @@ pub(crate) struct ListArgs {
     /// The maximum number of results
     #[arg(long, default_value_t = 20)]
     limit: u32,
-    /// Start after the memory with this id
+    /// Start after the memory with this id, or its end
     #[arg(long, value_name = "ID")]
     after: Option<String>,
     /// Only memories of this kind
     #[arg(long)]
     kind: Option<String>,
-    /// The status: active, quarantined or forgotten
-    #[arg(long, default_value = "active", value_parser = ["active", "quarantined", "forgotten"])]
+    /// The status: active, quarantined, forgotten or erased
+    #[arg(long, default_value = "active", value_parser = ["active", "quarantined", "forgotten", "erased"])]
     status: String,
     #[command(flatten)]
     scope: ScopeArgs,
@@ -198,16 +236,19 @@ pub(crate) fn run(command: &MemoryCommand, context: &Context) -> Result<ExitCode
         MemoryCommand::Add(args) => add(args, context),
         MemoryCommand::Search(args) => search(args, context),
         MemoryCommand::List(args) => list(args, context),
+        MemoryCommand::Show(args) => one::show(args, context),
+        MemoryCommand::Edit(args) => one::edit(args, context),
+        MemoryCommand::Erase(args) => one::erase(args, context),
         MemoryCommand::Forget(args) => forget(args, context),
         MemoryCommand::Release(args) => release(args, context),
         MemoryCommand::History(args) => history(args, context),
         MemoryCommand::Export(args) => export(args, context),
         MemoryCommand::Import(args) => import(args, context),
-        MemoryCommand::Held(args) => list_held(args, context),
-        MemoryCommand::Commitments(args) => list_commitments(args, context),
-        MemoryCommand::Settle(args) => settle(args, context),
-        MemoryCommand::Consolidations(args) => list_consolidations(args, context),
-        MemoryCommand::Undo(args) => undo(args, context),
+        MemoryCommand::Held(args) => mind::list_held(args, context),
+        MemoryCommand::Commitments(args) => mind::list_commitments(args, context),
+        MemoryCommand::Settle(args) => mind::settle(args, context),
+        MemoryCommand::Consolidations(args) => mind::list_consolidations(args, context),
+        MemoryCommand::Undo(args) => mind::undo(args, context),
     }
 }
 
@@ -408,177 +449,4 @@ fn import_error(file: &Path, error: embody_store::Error) -> CliError {
     CliError::new(format!("{name} cannot be imported"))
         .caused_by(&error)
         .hint("the file must be the output of `embody memory export`")
-}
-
-fn list_held(args: &HeldArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let scope = args.scope.resolve()?;
-    let found = store::with_existing(context, async |store| {
-        Ok(store.mind_log().list_held(&scope, args.limit).await?)
-    })?;
-    context.print_list("held", &found.unwrap_or_default(), held_json, held_text)
-}
-
-fn held_text(found: &[LogEntry]) -> String {
-    if found.is_empty() {
-        return "No withheld statements.\n".to_owned();
-    }
-    let mut out = String::new();
-    for LogEntry { seq, entry } in found {
-        let (when, kind, writer) =
-            (time::display(entry.at), printable(&entry.kind), printable(&entry.writer));
-        let _ = writeln!(out, "{DIM}{seq}  {when}  {kind}  {writer} ({}){DIM:#}", printable(&entry.trust));
-        push_indented(&mut out, &entry.text);
-    }
-    out
-}
-
-fn held_json(LogEntry { seq, entry }: &LogEntry) -> serde_json::Value {
-    json!({
-        "number": seq,
-        "at": time::rfc3339(entry.at),
-        "session": entry.session,
-        "kind": entry.kind,
-        "writer": entry.writer,
-        "trust": entry.trust,
-        "text": entry.text,
-    })
-}
-
-fn list_commitments(args: &CommitmentsArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let scope = args.scope.resolve()?;
-    let statuses = if args.all { &CommitmentStatus::ALL[..] } else { &[CommitmentStatus::Open] };
-    let found = store::with_existing(context, async |store| {
-        let mut found = Vec::new();
-        for status in statuses {
-            found.extend(store.commitments().list(&scope, *status, args.limit).await?);
-        }
-        let ids = found.iter().map(|commitment| &commitment.id);
-        Ok((ids::shorten(context, store, IdSet::Commitments(&scope), ids).await?, found))
-    })?;
-    let (short, found) = found.unwrap_or_default();
-    context.print_list("commitments", &found, commitment_json, |found| commitments_text(found, &short))
-}
-
-fn settle(args: &SettleArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let scope = args.scope.resolve()?;
-    let status = CommitmentStatus::from_name(&args.status).unwrap_or(CommitmentStatus::Done);
-    let now = Timestamp::now().as_microsecond();
-    let settled = store::with_existing(context, async |store| {
-        let id = ids::resolve(store, IdSet::Commitments(&scope), &args.id, commitment_not_found).await?;
-        Ok(store.commitments().set_status(&scope, &id, status, now).await?)
-    })?;
-    let settled = settled.ok_or_else(|| commitment_not_found(&args.id))?;
-    let (id, status) = (&settled.id, settled.status.name());
-    context.print_plain(&json!({ "id": id, "status": status }), || format!("{id} is {status}\n"))
-}
-
-fn commitment_not_found(id: &str) -> CliError {
-    CliError::new(format!("unknown commitment `{id}`"))
-        .hint("`embody memory commitments` lists them; `--user` and `--agent` select the user and the agent")
-}
-
-fn commitments_text(found: &[Commitment], short: &ShortIds) -> String {
-    if found.is_empty() {
-        return "No commitments.\n".to_owned();
-    }
-    let now = Timestamp::now().as_microsecond();
-    let mut out = String::new();
-    for Commitment { id, status, said: commitment, .. } in found {
-        let due = commitment.due_at.map_or(String::new(), |due_at| {
-            let verb = if due_at < now { "was due" } else { "due" };
-            format!("  {verb} {}", time::display(due_at))
-        });
-        let (status, who) = (status.name(), printable(&commitment.who));
-        let _ = writeln!(out, "{DIM}{}  {status}  {who}{due}{DIM:#}", short.of(id));
-        push_indented(&mut out, &commitment.text);
-    }
-    out
-}
-
-fn commitment_json(commitment: &Commitment) -> serde_json::Value {
-    let said = &commitment.said;
-    json!({
-        "id": commitment.id,
-        "status": commitment.status.name(),
-        "who": said.who,
-        "text": said.text,
-        "due_at": said.due_at.map(time::rfc3339),
-        "sentence": said.sentence,
-        "session": commitment.session,
-        "writer": commitment.writer,
-        "trust": commitment.trust,
-        "created_at": time::rfc3339(commitment.created_at),
-        "changed_at": time::rfc3339(commitment.changed_at),
-    })
-}
-
-fn list_consolidations(args: &ConsolidationsArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let scope = args.scope.resolve()?;
-    let runs = store::with_existing(context, async |store| {
-        let runs = store.consolidations().list(&scope, args.limit).await?;
-        let ids = runs.iter().map(|run| &run.id);
-        Ok((ids::shorten(context, store, IdSet::Consolidations(&scope), ids).await?, runs))
-    })?;
-    let (short, runs) = runs.unwrap_or_default();
-    context.print_list("consolidations", &runs, consolidation_json, |runs| consolidations_text(runs, &short))
-}
-
-fn undo(args: &UndoArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let scope = args.scope.resolve()?;
-    let now = Timestamp::now().as_microsecond();
-    let undone = store::with_existing(context, async |store| {
-        let run = ids::resolve(store, IdSet::Consolidations(&scope), &args.run, run_not_found).await?;
-        Ok(store.consolidations().undo(&scope, &run, now).await?)
-    })?;
-    let UndoResult { memories, commitments, entries, left } =
-        undone.ok_or_else(|| run_not_found(&args.run))?;
-    if context.json {
-        output::json(
-            &json!({ "memories": memories, "commitments": commitments, "log_entries": entries, "left": left }),
-        )?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    output::plain(&format!(
-        "restored: memories {memories}, commitments {commitments}, log entries {entries}\n"
-    ))?;
-    if left > 0 {
-        output::stderr_line(&format!(
-            "not restored, because they changed since then or were removed: {left}"
-        ));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn run_not_found(id: &str) -> CliError {
-    CliError::new(format!("unknown consolidation `{id}`")).hint(
-        "`embody memory consolidations` lists them; `--user` and `--agent` select the user and the agent",
-    )
-}
-
-fn consolidations_text(runs: &[ConsolidationRun], short: &ShortIds) -> String {
-    if runs.is_empty() {
-        return "No consolidation runs yet.\n".to_owned();
-    }
-    let mut out = format!(
-        "{HEAD}{:13}  {:20}  {:>8}  {:>6}  {:>6}{HEAD:#}\n",
-        "run", "when", "memories", "lapsed", "log"
-    );
-    for ConsolidationRun { id, at, merged, lapsed, pruned, undone_at } in runs {
-        let back = undone_at
-            .map_or(String::new(), |undone_at| format!("  {DIM}undone {}{DIM:#}", time::display(undone_at)));
-        let when = time::display(*at);
-        let _ = writeln!(out, "{:13}  {when:20}  {merged:>8}  {lapsed:>6}  {pruned:>6}{back}", short.of(id));
-    }
-    out
-}
-
-fn consolidation_json(run: &ConsolidationRun) -> serde_json::Value {
-    json!({
-        "id": run.id,
-        "at": time::rfc3339(run.at),
-        "merged": run.merged,
-        "lapsed": run.lapsed,
-        "pruned": run.pruned,
-        "undone_at": run.undone_at.map(time::rfc3339),
-    })
 }
