@@ -56,6 +56,7 @@ pub(crate) enum ApprovalsCommand {
     #[command(after_help = "Examples:\n  embody approvals deny 8f21c0de\n  embody approvals deny --last")]
     Deny(DecideArgs),
     /// Take a denial back: the same call asks again
+    #[command(after_help = "Examples:\n  embody approvals ask-again 8f21c0de")]
     AskAgain(AskAgainArgs),
     /// Show each call as it comes and decide with one key; needs a terminal
     #[command(after_help = "Examples:\n  embody approvals watch")]
