@@ -21,7 +21,7 @@ use crate::arguments::canonical;
 use crate::json::Members;
 use crate::policy::Kind;
 use crate::session::Session;
-use crate::upstream::{RequestPermit, Role, Roots};
+use crate::upstream::{RequestPermit, Role, Roots, Upstream};
 use crate::visible;
 
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,7 +30,8 @@ const OPEN_MAX: usize = 64;
 
 pub(crate) struct Requester {
     pub(crate) session: Arc<Session>,
-    pub(crate) upstream: String,
+    /// Its own configuration decides, also after another has replaced it.
+    pub(crate) upstream: Arc<Upstream>,
     /// `None` if the upstream does not name the call.
     pub(crate) call: Option<Arc<Call<Principal>>>,
 }
@@ -65,7 +66,10 @@ async fn answer(requester: &Requester, request: Request) -> Outcome {
         Err(refused) => return refused,
     };
     if question.method != "roots/list" {
-        requester.session.mark_read(&requester.upstream, &Kind::Method.name(&question.method)).await;
+        requester
+            .session
+            .mark_read(&requester.upstream.spec().name, &Kind::Method.name(&question.method))
+            .await;
     }
     let asked = match &requester.call {
         Some(call) => call.ask(&question.method, question.params).await,
@@ -110,8 +114,7 @@ pub(crate) async fn answer_all(
 }
 
 fn configured_roots(requester: &Requester, method: &str) -> Option<Box<RawValue>> {
-    let upstream = requester.session.upstream(&requester.upstream).filter(|_| method == "roots/list")?;
-    upstream.spec().role.roots().list()
+    (method == "roots/list").then(|| requester.upstream.spec().role.roots().list())?
 }
 
 /// The `inputRequests` of a task for the host, and the reasons for those that are omitted.
@@ -170,11 +173,11 @@ fn host_request(
     method: String,
     params: Option<Box<RawValue>>,
 ) -> Result<ServerRequest, Outcome> {
-    let (may_sample, roots) =
-        match requester.session.upstream(&requester.upstream).map(|upstream| &upstream.spec().role) {
-            Some(role @ Role::Body(body)) => (body.sampling, role.roots()),
-            _ => (false, &Roots::Forward),
-        };
+    let spec = requester.upstream.spec();
+    let (may_sample, roots) = match &spec.role {
+        role @ Role::Body(body) => (body.sampling, role.roots()),
+        Role::Mind => (false, &Roots::Forward),
+    };
     if method.starts_with("sampling/") && !may_sample {
         let message = "the operator does not allow this server to use the host's model";
         return Err(failure(code::METHOD_NOT_FOUND, message));
@@ -195,8 +198,8 @@ fn host_request(
         return Err(failure(code::METHOD_NOT_FOUND, format!("the host did not declare `{needed}`")));
     }
     let params = if method == "elicitation/create" {
-        Some(labelled(params.as_deref(), &requester.upstream).map_err(|reason| {
-            let body = &requester.upstream;
+        Some(labelled(params.as_deref(), &spec.name).map_err(|reason| {
+            let body = &spec.name;
             tracing::warn!(body, session = requester.session.id, %reason, "a form of a body was rejected");
             failure(code::INVALID_PARAMS, reason)
         })?)

@@ -16,7 +16,7 @@
 //! | `flood` | that many log messages, then the answer |
 //! | `progress` | that many steps of progress before its answer, one after it |
 //! | `changed` | notifies that its tools have changed |
-//! | `elicit` · `sample` · `roots` | sends a request to the host, and returns the response |
+//! | `elicit` · `sample` · `roots` | sends a request to the host after milliseconds, and returns the response |
 //! | `error` | answers with a JSON-RPC error |
 //! | `fail` | answers with a result that is an error |
 
@@ -93,7 +93,10 @@ pub(super) fn call(body: &Body, id: &RawValue, params: Option<&RawValue>) {
         }
         "progress" => return progress(body, &call, amount, &whole),
         "changed" => body.outlet.notify("notifications/tools/list_changed", &json!({})),
-        question @ ("elicit" | "sample" | "roots") => return body.outlet.result(id, &asked(body, question)),
+        question @ ("elicit" | "sample" | "roots") => {
+            std::thread::sleep(Duration::from_millis(amount));
+            return body.outlet.result(id, &asked(body, question));
+        }
         "error" => return body.outlet.error(id, -32000, "unruly will not"),
         "fail" => {
             let result = json!({"isError": true, "content": [{"type": "text", "text": "unruly could not"}]});

@@ -338,7 +338,7 @@ impl ListFetch {
             Err(away) => return Err(CallResult::Unavailable(away.to_string())),
         };
         let limit = PAGE.min(spec.call_timeout);
-        let call = UpstreamCall { session, upstream: &spec.name, item, link: &link, call, limit, permit };
+        let call = UpstreamCall { session, upstream, item, link: &link, call, limit, permit };
         // A server that sends progress for ever counts as hanging.
         let result = timeout(2 * limit, call_upstream(call, OutgoingCall { method, params })).await;
         match result.unwrap_or(CallResult::TimedOut) {

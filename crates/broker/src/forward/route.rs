@@ -87,7 +87,7 @@ impl<'a> HostRequest<'a> {
     /// Sends a request about a task or a list, which is not recorded, with these parameters.
     pub(super) async fn ask(
         self,
-        upstream: &Upstream,
+        upstream: &Arc<Upstream>,
         params: Option<&RawValue>,
     ) -> Result<CallResult, Outcome> {
         let (spec, method) = (upstream.spec(), &self.call.request.method);
@@ -99,7 +99,7 @@ impl<'a> HostRequest<'a> {
         };
         let call = UpstreamCall {
             session: self.session,
-            upstream: &spec.name,
+            upstream,
             item: &Kind::Method.name(method),
             link: &link,
             call: self.call,

@@ -68,12 +68,14 @@ impl RoutingTable {
     }
 
     /// Forgets what a server listed whose configuration has changed. What the host wants of it is sent to its replacement.
-    pub(crate) fn forget_server(&self, upstream: &str, is_replaced: bool) {
+    pub(crate) fn forget_server(&self, server: &Upstream, is_replaced: bool) {
+        let upstream = &*server.spec().name;
         lock(&self.to_host).remove(upstream);
         lock(&self.to_upstreams).remove(upstream);
         let mut upstreams = lock(&self.upstreams);
         let Some(routes) = upstreams.remove(upstream).filter(|_| is_replaced) else { return };
         let UpstreamRoutes { subscriptions, tasks, .. } = routes;
+        let tasks = if server.spec().is_process() { Tasks::default() } else { tasks };
         upstreams.insert(upstream.to_owned(), UpstreamRoutes { subscriptions, tasks, ..Default::default() });
     }
 

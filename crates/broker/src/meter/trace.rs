@@ -22,8 +22,9 @@ use super::span::{Attribute, Span, SpanKind, Spans, Value};
 use crate::pipeline::ToolCall;
 use crate::pipeline::record::is_error;
 use crate::pipeline::send::CallResult;
-use crate::session::{Session, lock};
+use crate::session::lock;
 use crate::trace_context::{TraceContext, new_span_id};
+use crate::upstream::Upstream;
 
 /// The longest foreign name or id in a span, in characters.
 const NAME_CHARS: usize = 128;
@@ -274,15 +275,12 @@ pub(crate) fn approval_span() -> OpenSpan {
     OpenSpan::begin(|_| ("approval".to_owned(), SpanKind::Internal, Vec::new()))
 }
 
-pub(crate) fn upstream_span(session: &Session, upstream: &str, link: &Link, method: &str) -> OpenSpan {
+pub(crate) fn upstream_span(upstream: &Upstream, link: &Link, method: &str) -> OpenSpan {
     OpenSpan::begin(|trace| {
         let tool = lock(&trace.facts).tool.as_ref().map(|(_, tool)| tool.clone());
         let tool = tool.filter(|_| method == CALL);
-        let mut attributes = server_side(upstream, link, method, tool.as_deref());
-        let spec = session.upstream(upstream).map(|upstream| upstream.spec());
-        if let Some(Route::Http { url } | Route::Sse { url } | Route::Probe { url }) =
-            spec.map(|spec| &spec.route)
-        {
+        let mut attributes = server_side(&upstream.spec().name, link, method, tool.as_deref());
+        if let Route::Http { url } | Route::Sse { url } | Route::Probe { url } = &upstream.spec().route {
             attributes.extend(url.host_str().map(|host| ("server.address", text(host.to_owned()))));
             let port = url.port_or_known_default();
             attributes.extend(port.map(|port| ("server.port", Value::Number(port.into()))));

@@ -21,6 +21,7 @@ use crate::params::strip_embody_keys;
 use crate::server_requests::{Requester, answer_request, too_many_requests};
 use crate::session::Session;
 use crate::session::untrusted_reads::{APPROVED_KEY, has_text, returns_content};
+use crate::upstream::Upstream;
 use crate::{Broker, degraded, stateless};
 
 /// How long to wait for a result after a cancellation.
@@ -46,7 +47,7 @@ pub(crate) enum CallResult {
 #[derive(Clone, Copy)]
 pub(crate) struct UpstreamCall<'a> {
     pub(crate) session: &'a Arc<Session>,
-    pub(crate) upstream: &'a str,
+    pub(crate) upstream: &'a Arc<Upstream>,
     /// The item that it reads: a tool, or `resource:URI`, `prompt:NAME`, `method:NAME`.
     pub(crate) item: &'a str,
     pub(crate) link: &'a Arc<Link>,
@@ -84,7 +85,7 @@ pub(super) async fn send(
         OutgoingCall { method: call.method, params: params_with_approval.as_deref().or(call.params) };
     let upstream_call = UpstreamCall {
         session: call.session,
-        upstream: &call.tool.upstream,
+        upstream: call.upstream,
         item: &call.tool.tool,
         link,
         call: call.request,
@@ -120,10 +121,11 @@ pub(crate) async fn call_upstream_once(
     calling: OutgoingCall<'_>,
 ) -> CallResult {
     let UpstreamCall { session, upstream, item, link, call, limit, permit: Permit { .. } } = upstream_call;
-    if let Some(origin) = session.unmarked_origin(upstream, item, calling.method) {
+    let name = &upstream.spec().name;
+    if let Some(origin) = session.unmarked_origin(name, item, calling.method) {
         Box::pin(session.untrusted_reads.mark(&origin)).await;
     }
-    let mut step = trace::upstream_span(session, upstream, link, calling.method);
+    let mut step = trace::upstream_span(upstream, link, calling.method);
     let begun = match link.begin_now(calling) {
         Ok(Some(running)) => Ok(running),
         // Boxed because it is rare: inline, it would enlarge the future of every call.
@@ -155,14 +157,14 @@ pub(crate) async fn call_upstream_once(
                     watch.deadline.extend(Instant::now());
                 }
                 if !returns_content(calling.method) && has_text(&notification) {
-                    Box::pin(session.mark_read(upstream, item)).await;
+                    Box::pin(session.mark_read(name, item)).await;
                 }
                 Box::pin(watch.wait(call.notify(notification))).await
             }
             CallEvent::Request(request) => {
                 let requester = Requester {
                     session: Arc::clone(session),
-                    upstream: upstream.to_owned(),
+                    upstream: Arc::clone(upstream),
                     call: Some(Arc::clone(call)),
                 };
                 Box::pin(watch.ask(requester, link, request)).await
@@ -250,11 +252,7 @@ impl Watch<'_> {
         link: &Arc<Link>,
         request: Request,
     ) -> Result<(), StopReason> {
-        let permit = requester
-            .session
-            .upstream(&requester.upstream)
-            .and_then(|upstream| upstream.acquire_request_permit());
-        let Some(permit) = permit else {
+        let Some(permit) = requester.upstream.acquire_request_permit() else {
             // Bounded, because the server may not be reading.
             return self.wait(timeout(ACCEPT, link.answer(too_many_requests(request)))).await.map(drop);
         };

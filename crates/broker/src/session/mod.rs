@@ -30,6 +30,7 @@ use embody_store::sessions::{OpenSession, OpenSessionOutcome};
 use embody_store::{Principal, Scope};
 use embody_wire::InitializeParams;
 use embody_wire::server::{Call, Era, Host};
+use embody_wire::upstream::Link;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -303,6 +304,13 @@ impl Session {
         std::iter::once(&self.mind).chain(self.bodies.iter())
     }
 
+    /// The upstream of this name that has this connection; it may have been replaced.
+    fn upstream_on(&self, name: &str, link: &Weak<Link>) -> Option<Arc<Upstream>> {
+        let all = std::iter::once(&self.mind).chain(self.bodies.all());
+        let mut named = all.filter(|upstream| upstream.spec().name == name);
+        named.find(|upstream| upstream.is_on(link)).cloned()
+    }
+
     /// Whether a forwarded result has nothing to report. Checked with every call.
     pub(crate) fn is_fine(&self) -> bool {
         self.upstreams().all(|upstream| upstream.health().is_fine())
@@ -432,8 +440,9 @@ impl Session {
                 task.abort();
             }
         }
+        self.bodies.close();
         let mut ends = tokio::task::JoinSet::new();
-        for upstream in self.upstreams() {
+        for upstream in std::iter::once(&self.mind).chain(self.bodies.all()) {
             let upstream = Arc::clone(upstream);
             ends.spawn(async move { upstream.shutdown().await });
         }
@@ -494,7 +503,8 @@ async fn handle_events(
                 crate::forward::on_upstream_notification(&session, &upstream, notification).await;
             }
             UpstreamEvent::Request { upstream, request, link, permit } => {
-                let requester = Requester { session, upstream: upstream.to_string(), call: None };
+                let Some(upstream) = session.upstream_on(&upstream, &link) else { continue };
+                let requester = Requester { session, upstream, call: None };
                 requests.spawn(answer_request(requester, link, request, permit, REQUEST_TIMEOUT));
             }
         }

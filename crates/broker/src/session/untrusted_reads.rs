@@ -194,7 +194,8 @@ impl UntrustedReads {
 
 impl Session {
     pub(crate) fn origin(&self, upstream: &str, item: &str) -> Option<String> {
-        let is_foreign = self.upstream(upstream).is_some_and(|upstream| is_foreign(upstream));
+        // Nothing is known about the text of a server that is no longer configured.
+        let is_foreign = self.upstream(upstream).is_none_or(|upstream| is_foreign(upstream));
         is_foreign.then(|| format!("{upstream}/{item}"))
     }
 

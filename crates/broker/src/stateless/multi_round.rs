@@ -36,7 +36,8 @@ pub(crate) async fn call_upstream(upstream_call: UpstreamCall<'_>, calling: Outg
 }
 
 async fn resume_or_call(upstream_call: UpstreamCall<'_>, calling: OutgoingCall<'_>) -> CallResult {
-    let UpstreamCall { upstream, link, call, .. } = upstream_call;
+    let UpstreamCall { link, call, .. } = upstream_call;
+    let upstream = &*upstream_call.upstream.spec().name;
     // Only the broker sets the `_meta` members that describe the host to such a server.
     let params = calling.params.map(ToOwned::to_owned);
     let params = if link.is_stateless() { strip_era_params(params, calling.method) } else { params };
@@ -61,6 +62,7 @@ async fn answer_rounds(
     mut result: CallResult,
 ) -> CallResult {
     let UpstreamCall { session, upstream, link, call, .. } = upstream_call;
+    let name = &upstream.spec().name;
     for round in 0..ROUNDS {
         let asks = match &result {
             CallResult::Answered(outcome) => link.input_required(outcome),
@@ -71,9 +73,10 @@ async fn answer_rounds(
             // The server asks to be called again.
             sleep(PAUSE * round).await;
         }
-        let requester = Requester { session: Arc::clone(session), upstream: upstream.to_owned(), call: None };
+        let requester =
+            Requester { session: Arc::clone(session), upstream: Arc::clone(upstream), call: None };
         let resume_data = match &result {
-            CallResult::Answered(Outcome::Result(result)) => resume_data(result, upstream, calling.method),
+            CallResult::Answered(Outcome::Result(result)) => resume_data(result, name, calling.method),
             _ => None,
         };
         let answers = match timeout(WAIT_MAX, answer_all(&requester, (&asks, resume_data), call)).await {
@@ -91,10 +94,7 @@ async fn answer_rounds(
             result => result,
         };
     }
-    CallResult::Answered(failure(
-        code::INTERNAL_ERROR,
-        format!("`{upstream}` asked for input too many times"),
-    ))
+    CallResult::Answered(failure(code::INTERNAL_ERROR, format!("`{name}` asked for input too many times")))
 }
 
 /// The longest `input_required` result that another process can resume.

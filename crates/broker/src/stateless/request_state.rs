@@ -232,7 +232,7 @@ impl CallSubject {
 }
 
 fn invalid_state() -> Outcome {
-    let message = "this `requestState` belongs to another call; make the call again without it";
+    let message = "this `requestState` belongs to another call, or the rules have changed since; make the call again without it";
     failure(code::INVALID_PARAMS, message)
 }
 

@@ -513,6 +513,11 @@ impl Upstream {
         let _ = self.state.subscribe().wait_for(|state| state.is_settled || state.is_over).await;
     }
 
+    /// Whether this is its open connection.
+    pub(crate) fn is_on(&self, link: &Weak<Link>) -> bool {
+        self.state.borrow().open_link().is_some_and(|open| Weak::ptr_eq(&Arc::downgrade(&open), link))
+    }
+
     pub(crate) fn has_spec(&self, spec: &Arc<Spec>) -> bool {
         Arc::ptr_eq(&self.spec, spec)
     }

@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::host::Host;
-use super::setup::{ALLOW_ALL, Scene, body, decision, is_done, until};
+use super::host::{Host, Reply, elicited};
+use super::setup::{ALLOW_ALL, Scene, body, decision, host, is_done, until};
 use super::unruly::Unruly;
 use crate::support::model::{Model, WireFormat, rule, says};
 use crate::support::served::{Served, token};
@@ -108,6 +108,31 @@ fn a_call_in_progress_ends_at_a_body_that_is_removed() {
     reload(&scene.world);
     let answer = host.answer(id).result();
     assert!(answer["isError"] != true && answer.to_string().contains("look is done"), "{answer}");
+    scene.desk.gone();
+}
+
+/// A body that was removed keeps its own rights until its calls have ended.
+#[test]
+fn a_removed_body_still_asks_with_its_own_rights() {
+    let scene = Scene::new("roots = \"withhold\"", &[ALLOW_ALL]);
+    let can = json!({"elicitation": {}, "roots": {}});
+    let mut host = host(&scene.world, &can, |method, _| match method {
+        "elicitation/create" => elicited("accept"),
+        "roots/list" => Reply::Result(json!({"roots": [{"uri": "file:///secret"}]})),
+        _ => Reply::Error(-32601, "no such method"),
+    });
+    assert!(is_done(&host.call("look", &json!({})), "look"));
+    let slow = host.begin_call("look", &json!({"trick": "slow", "amount": 2500}));
+    let form = host.begin_call("look", &json!({"trick": "elicit", "amount": 1500}));
+    let roots = host.begin_call("look", &json!({"trick": "roots", "amount": 1500}));
+    scene.desk.until("call", 4);
+    scene.world.file("embody.toml", ALLOW_ALL);
+    reload(&scene.world);
+    let asked = host.answer(form).result();
+    assert!(asked.to_string().contains("accept"), "{asked}");
+    let refused = host.answer(roots).result();
+    assert!(!refused.to_string().contains("secret"), "{refused}");
+    assert!(host.answer(slow).result()["isError"] != true);
     scene.desk.gone();
 }
 

@@ -192,8 +192,9 @@ async fn host_view(
         return Outcome::Result(result);
     }
     let state = TaskState::read(&result).filter(|state| state.task == handle.task && !state.is_new());
-    let for_host =
-        state.and_then(|state| Some((state.for_host(&handle.id, &asker(session, name, call))?, state)));
+    let for_host = state.and_then(|state| {
+        Some((state.for_host(&handle.id, &asker(session, &handle.upstream, call))?, state))
+    });
     let Some((for_host, state)) = for_host else { return unclear_status(handle) };
     if is_known {
         task_call::record_task_end(broker, session, name, &state).await;
@@ -241,8 +242,7 @@ async fn send(
     let calling = OutgoingCall { method, params: params.as_deref() };
     let result = {
         let item = &Kind::Method.name(method);
-        let trip =
-            UpstreamCall { session, upstream: name, item, link: &link, call, limit, permit: &handle.permit };
+        let trip = UpstreamCall { session, upstream, item, link: &link, call, limit, permit: &handle.permit };
         call_upstream_once(trip, calling).await
     };
     Ok(match result {
@@ -273,6 +273,6 @@ fn is_unknown(error: &RawValue) -> bool {
     serde_json::from_str::<ErrorObject>(error.get()).is_ok_and(|error| error.code == code::INVALID_PARAMS)
 }
 
-fn asker(session: &Arc<Session>, upstream: &str, call: &Arc<Call<Principal>>) -> Requester {
-    Requester { session: Arc::clone(session), upstream: upstream.to_owned(), call: Some(Arc::clone(call)) }
+fn asker(session: &Arc<Session>, upstream: &Arc<Upstream>, call: &Arc<Call<Principal>>) -> Requester {
+    Requester { session: Arc::clone(session), upstream: Arc::clone(upstream), call: Some(Arc::clone(call)) }
 }

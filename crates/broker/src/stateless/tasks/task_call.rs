@@ -132,7 +132,7 @@ async fn new_task_for_host(
             tracing::error!(call = call.id, session = session.id, reason, "a task has no id for its host");
             Error::Protocol("it answered with a task for which no id could be created")
         })?;
-    let asker = super::asker(session, upstream, call.request);
+    let asker = super::asker(session, call.upstream, call.request);
     let for_host = state.for_host(&id, &asker).ok_or_else(unclear)?;
     session.routes.begin_task(upstream, &named.task, TaskCall::of(call, &state));
     forward::update_keep_alive(session, upstream);

@@ -90,7 +90,7 @@ impl<'a> TaskState<'a> {
             }
         }
         if !refused.is_empty() {
-            let by = &asker.upstream;
+            let by = &asker.upstream.spec().name;
             let message = format!("`{by}` asks for input that it may not have: {}", refused.join("; "));
             written.push(member("statusMessage", &Value::from(message).to_string()));
         }
