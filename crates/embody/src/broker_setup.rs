@@ -143,7 +143,7 @@ impl SettingsBuilder {
 
 pub(crate) struct LoadedPolicy {
     pub(crate) policy: Policy,
-    /// Differs whenever anything in `[policy]` differs: an approval given under another policy is void.
+    /// Differs whenever the rules or `mind_down` differ: an approval given under another policy is void.
     pub(crate) version: String,
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn policy_version(policy: &settings::Policy) -> String {
         .iter()
         .map(|rule| json!([rule.tools, rule.class, rule.gate, rule.via, rule.when, rule.reason]))
         .collect();
-    let all = json!([policy.mind_down, policy.ask_wait_s, policy.ask_timeout_s, rules]).to_string();
+    let all = json!([policy.mind_down, rules]).to_string();
     blake3::hash(all.as_bytes()).to_hex().to_string()
 }
 
@@ -441,8 +441,6 @@ mod tests {
         let texts = [
             String::new(),
             "[policy]\nmind_down = \"warn\"".to_owned(),
-            "[policy]\nask_wait_s = 7".to_owned(),
-            "[policy]\nask_timeout_s = 301".to_owned(),
             rule.to_owned(),
             rule.replace("ask", "deny"),
             rule.replace("send_*", "send"),
@@ -453,7 +451,10 @@ mod tests {
             format!("{rule}{rule}"),
         ];
         let mut versions: Vec<String> = texts.iter().map(|text| rules(text).version).collect();
-        assert_eq!(versions[0], rules("[log]\nlevel = \"debug\"").version);
+        // How long a person has to answer does not change what they answer.
+        for same in ["[log]\nlevel = \"debug\"", "[policy]\nask_wait_s = 7\nask_timeout_s = 301"] {
+            assert_eq!(versions[0], rules(same).version);
+        }
         versions.sort_unstable();
         versions.dedup();
         assert_eq!(versions.len(), texts.len());

@@ -10,6 +10,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::ToolCall;
+use super::classify::classify;
 use super::gate::{self, ApprovalCheck, Decision, Mind, Permit, Pin, Reason, Situation};
 use super::observe::MindView;
 use super::respond::{self, CallRefusal, raw};
@@ -17,7 +18,7 @@ use crate::Broker;
 use crate::approval::{Answer, ApprovalPrompt, Approvals, bound_policy, flag_text};
 use crate::catalogue::Texts;
 use crate::meter::trace;
-use crate::policy::Via;
+use crate::policy::{Gate, Via};
 use crate::upstream::{Health, missing_arguments};
 
 /// The reason for denying a call that only a form can approve.
@@ -75,6 +76,9 @@ pub(super) async fn ask_and_decide(
         Some(tool) if tool.hash == call.tool.hash && tool.upstream == call.tool.upstream => tool.pin,
         _ => Pin::Changed,
     };
+    if let Some(reason) = denial_of_now(broker, call) {
+        return Err(CallRefusal::forbidden(reason).approval(id));
+    }
     if !call.upstream.spec().role.is_mind() && call.session.mind.health() == Health::Unavailable {
         situation.mind = Mind::Away;
     }
@@ -85,6 +89,16 @@ pub(super) async fn ask_and_decide(
             Err(if have_rules_changed { refusal.after_other_rules() } else { refusal })
         }
     }
+}
+
+/// Why the current rules deny the call. It ends under the rules that it began with, but not against a denial.
+fn denial_of_now(broker: &Broker, call: &ToolCall<'_>) -> Option<String> {
+    let settings = broker.config.settings();
+    if !call.is_tool_call() || settings.policy_version == call.settings.policy_version {
+        return None;
+    }
+    let ruling = classify(&settings.policy, call.session, call.tool, call.upstream, &call.arguments);
+    (ruling.gate == Gate::Deny).then(|| ruling.reasons.join("; "))
 }
 
 async fn ask(

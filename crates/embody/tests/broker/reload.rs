@@ -137,27 +137,37 @@ fn a_removed_body_still_asks_with_its_own_rights() {
 }
 
 #[test]
-fn a_call_that_waits_for_its_owner_ends_under_the_rules_that_asked() {
-    let ask =
-        "[policy]\nask_wait_s = 60\n[[policy.rule]]\ntools = [\"note\"]\ngate = \"ask\"\nreason = \"old\"\n";
-    let scene = Scene::new("", &[ask]);
-    let mut host = scene.plain_host();
-    let id = host.begin_call("note", &json!({"text": "x"}));
-    let pending = || {
-        let list = scene.world.run(&["approvals", "list", "--json"]).ok().json();
-        list["approvals"].as_array().unwrap().first().map(|one| one["id"].as_str().unwrap().to_owned())
+fn a_call_that_waits_for_its_owner_ends_under_the_rules_that_asked_unless_it_is_denied_now() {
+    let rule = |gate: &str, reason: &str| {
+        format!("[[policy.rule]]\ntools = [\"note\"]\ngate = \"{gate}\"\nreason = \"{reason}\"\n")
     };
-    until("the approval", || pending().is_some());
-    let before = config(&scene.world);
-    // The owner approves with the rules under which it was asked; the running call still uses them.
-    let approval = pending().unwrap();
-    scene.world.file("embody.toml", format!("{before}{DENY_NOTES}"));
-    reload(&scene.world);
-    scene.world.file_outside("old.toml", &before);
-    let old = scene.world.outside("old.toml").display().to_string();
-    scene.world.run(&["--config", &old, "approvals", "approve", &approval]).ok();
-    assert!(is_done(&host.answer(id).result(), "note"));
-    assert_eq!(decision(&host.call("note", &json!({"text": "x"}))), "deny");
+    let old = format!("[policy]\nask_wait_s = 60\n{}", rule("ask", "old"));
+    for (new, decided) in [(rule("ask", "new"), None), (DENY_NOTES.to_owned(), Some("deny"))] {
+        let scene = Scene::new("", &[&old]);
+        let mut host = scene.plain_host();
+        let id = host.begin_call("note", &json!({"text": "x"}));
+        let pending = || {
+            let list = scene.world.run(&["approvals", "list", "--json"]).ok().json();
+            list["approvals"].as_array().unwrap().first().map(|one| one["id"].as_str().unwrap().to_owned())
+        };
+        until("the approval", || pending().is_some());
+        let (before, approval) = (config(&scene.world), pending().unwrap());
+        scene.world.file("embody.toml", format!("{before}{new}"));
+        reload(&scene.world);
+        // The answer to the old question arrives late, as that of a form does.
+        scene.world.file_outside("old.toml", &before);
+        let path = scene.world.outside("old.toml").display().to_string();
+        scene.world.run(&["--config", &path, "approvals", "approve", &approval]).ok();
+        let answer = host.answer(id).result();
+        match decided {
+            None => assert!(is_done(&answer, "note"), "{answer}"),
+            Some(decided) => {
+                assert_eq!(decision(&answer), decided);
+                assert!(answer.to_string().contains("no notes today"), "{answer}");
+            }
+        }
+        assert_eq!(scene.desk.calls("note").len(), usize::from(decided.is_none()));
+    }
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn added_text(name: &str, results: &[TestResult], is_ok: bool) -> String {
     let next = match is_ok {
         true => format!(
             "Next:\n  embody server tools {name}    each tool, and what the rules decide about it\n  \
-             Hosts and `embody up` have it when they are started again.\n"
+             Running hosts and `embody up` have it at once.\n"
         ),
         false => format!(
             "The entry stays. Next:\n  embody server test {name}      after you have changed something\n  \
@@ -134,9 +134,7 @@ pub(super) fn remove(args: &RemoveArgs, context: &Context) -> Result<ExitCode, C
     }
     let value = json!({ "removed": name, "file": path });
     context.print_plain(&value, || {
-        format!(
-            "removed {name} from {path}\nHosts and `embody up` that run now have it until they are started again.\n"
-        )
+        format!("removed {name} from {path}\nRunning hosts and `embody up` no longer have it.\n")
     })
 }
 
