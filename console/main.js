@@ -283,7 +283,7 @@ async function refreshMe() {
   const had = me?.has_model;
   me = await api.me();
   const { problem, needs_restart: sections } = me.configuration ?? {};
-  const text = problem ? `embody.toml cannot be used, so the configuration of before is in force: ${problem}`
+  const text = problem ? `embody.toml cannot be used, so the previous configuration is in force: ${problem}. Fix the file; it is read again when saved.`
     : sections?.length ? `Restart embody up to apply these sections of embody.toml: ${sections.join(", ")}` : "";
   byId("configuration").hidden = !text;
   byId("configuration").replaceChildren(...prose(text));

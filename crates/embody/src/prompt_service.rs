@@ -36,7 +36,8 @@ pub(crate) struct PromptService {
     store: Option<Store>,
     /// The owner of the workspace: `USER.md` and its time zone apply to no other user.
     owner: String,
-    persona: tokio::sync::Mutex<Option<(Instant, FetchedPersona)>>,
+    /// The settings that it was fetched with, and when.
+    persona: tokio::sync::Mutex<Option<(Arc<Settings>, Instant, FetchedPersona)>>,
     owner_zone: Mutex<Zone>,
 }
 
@@ -83,7 +84,7 @@ impl PromptService {
         let ToolList { tools, servers, missing } = tools;
         let settings = self.settings();
         let config = &settings.config;
-        let (load_request, exposed_task) = self.load_request(request).await?;
+        let (load_request, exposed_task) = self.load_request(&settings, request).await?;
         let value =
             |(tool, source): &(Tool, Source)| Value::new(tool.clone(), source.clone(), Audience::Public);
         let load_request = LoadRequest { tools: tools.iter().map(value).collect(), ..load_request };
@@ -92,7 +93,7 @@ impl PromptService {
         workspace.input.missing_servers = missing.into_iter().map(missing_server).collect();
         let layout = layout(config, request, &workspace)?;
         let persona = match layout.wants_persona(&workspace.input) {
-            true => self.persona().await,
+            true => self.persona(&settings).await,
             false => FetchedPersona::NotNeeded,
         };
         let persona = persona::apply(&mut workspace, config, persona);
@@ -210,24 +211,22 @@ impl PromptService {
     }
 
     /// Builds prompts from other settings from now on.
-    pub(crate) async fn apply(&self, settings: Arc<Settings>) {
-        let is_same_persona = self.settings().config.persona == settings.config.persona;
+    pub(crate) fn apply(&self, settings: Arc<Settings>) {
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
-        if !is_same_persona {
-            *self.persona.lock().await = None;
-        }
     }
 
     async fn load_as_configured(&self, scope: &Scope) -> Result<LoadedWorkspace, CliError> {
-        let (request, _) = self.load_request(&PromptRequest::new(scope.clone())).await?;
+        let (request, _) = self.load_request(&self.settings(), &PromptRequest::new(scope.clone())).await?;
         self.load(request).await
     }
 
     /// The request to the workspace, with what the store and the configuration add to it, and the id of a task that was written
     /// after reading untrusted text. Users other than the owner get no files of the owner.
-    async fn load_request(&self, request: &PromptRequest) -> Result<(LoadRequest, Option<String>), CliError> {
-        let settings = self.settings();
-        let Settings { workspace, config } = &*settings;
+    async fn load_request(
+        &self,
+        Settings { workspace, config }: &Settings,
+        request: &PromptRequest,
+    ) -> Result<(LoadRequest, Option<String>), CliError> {
         let PromptRequest { scope, task, .. } = request.clone();
         let is_for_owner = scope.user() == self.owner;
         let system_zone = || TimeZone::system().iana_name().map(str::to_owned).filter(|_| !is_for_owner);
@@ -290,16 +289,18 @@ impl PromptService {
     }
 
     /// The remote persona, which is cached; the contract is not.
-    async fn persona(&self) -> FetchedPersona {
+    async fn persona(&self, settings: &Arc<Settings>) -> FetchedPersona {
         let mut cached = self.persona.lock().await;
-        if let Some((since, fetched)) = &*cached {
+        if let Some((known, since, fetched)) = &*cached
+            && known.config.persona == settings.config.persona
+        {
             let limit = if matches!(fetched, FetchedPersona::Failed(_)) { FAILURE_TTL } else { PERSONA_TTL };
             if since.elapsed() < limit {
                 return fetched.clone();
             }
         }
-        let fetched = persona::fetch(&self.settings().config).await;
-        *cached = Some((Instant::now(), fetched.clone()));
+        let fetched = persona::fetch(&settings.config).await;
+        *cached = Some((Arc::clone(settings), Instant::now(), fetched.clone()));
         fetched
     }
 }
@@ -404,8 +405,7 @@ fn missing_server(missing: embody_broker::MissingServer) -> Value<MissingServer>
 
 fn layout(config: &Config, request: &PromptRequest, loaded: &LoadedWorkspace) -> Result<Layout, CliError> {
     // Only one layout explains tools to a model without native tools.
-    let needs_explained_tools =
-        request.native_tools.is_none() && !config.model.native_tools && !loaded.input.tools.is_empty();
+    let needs_explained_tools = !loaded.input.native_tools && !loaded.input.tools.is_empty();
     let name = loaded.layout.as_deref().unwrap_or(config.prompt.layout.as_str());
     let layout = match (request.layout, Layout::from_name(name)) {
         (Some(layout), _) => layout,

@@ -73,6 +73,11 @@ impl ChatModel {
         &self.0.settings.model
     }
 
+    /// Whether tools are sent beside the prompt; the prompt explains them otherwise.
+    pub fn native_tools(&self) -> bool {
+        self.0.settings.native_tools
+    }
+
     pub(crate) fn settings(&self) -> &ModelSettings {
         &self.0.settings
     }

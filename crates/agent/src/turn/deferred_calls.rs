@@ -250,7 +250,7 @@ impl Agent {
     ) -> Result<Option<ToolOutcome>, TurnError> {
         let DeferredCall { input, call } = deferred;
         let _lock = self.0.thread_locks.lock(&input.thread).await;
-        let prepared = self.prepare(input, &mut |_| {}).await?;
+        let prepared = self.prepare(self.settings().model.as_ref(), input, &mut |_| {}).await?;
         let Some(local) = prepared.session.client() else { return Err(TurnError::Empty) };
         // As late as possible: nothing is awaited between this and the record of the call.
         if !self.store().calls_awaiting_approval().claim(input.scope().user(), approval).await? {

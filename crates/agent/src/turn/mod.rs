@@ -190,7 +190,7 @@ impl Agent {
         let message = unstored.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let loading = History::load(store, input.scope(), &input.thread);
         let (PreparedTurn { session, tools, prompt }, mut history) =
-            tokio::try_join!(self.prepare(input, on), loading)?;
+            tokio::try_join!(self.prepare(Some(model), input, on), loading)?;
         let Some(local) = session.client() else { return Err(TurnError::Empty) };
         message.iter().for_each(|message| history.push(message.clone()));
         if history.is_empty() {
@@ -213,7 +213,12 @@ impl Agent {
     }
 
     /// Opens the session of the conversation and builds a prompt that applies to the calls of this turn.
-    async fn prepare(&self, input: &TurnInput, on: OnEvent<'_>) -> Result<PreparedTurn<'_>, TurnError> {
+    async fn prepare(
+        &self,
+        model: Option<&ChatModel>,
+        input: &TurnInput,
+        on: OnEvent<'_>,
+    ) -> Result<PreparedTurn<'_>, TurnError> {
         let Inner { broker, prompt_source, sessions, .. } = &*self.0;
         let principal = Principal {
             thread: Some(input.thread.clone()),
@@ -230,7 +235,9 @@ impl Agent {
         let servers = broker.server_instructions(local).await;
         let listed = ToolList { tools: tools.iter().map(listed_tool).collect(), servers, missing };
         let facts = RequestFacts { session: Some(input.thread.clone()), ..input.prompt.facts.clone() };
-        let request = PromptRequest { facts, ..input.prompt.clone() };
+        // The configuration may have changed since the turn began: the prompt must fit the model that gets it.
+        let native_tools = model.map(ChatModel::native_tools);
+        let request = PromptRequest { facts, native_tools, ..input.prompt.clone() };
         let prompt = prompt_source.call((request, listed)).await.map_err(TurnError::Compose)?;
         local.set_prompt(&prompt.text);
         Ok(PreparedTurn { session, tools, prompt })

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Context;
 use crate::error::{CliError, ErrorContext};
 use crate::output::{self, printable};
-use crate::processes::{self, Process};
+use crate::processes::{self, FIX_HINT, Process};
 use crate::reload;
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -20,12 +20,13 @@ pub(super) const EXAMPLES: &str = "Examples:
 const TIMEOUT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
 
-/// An invalid configuration has failed before: nothing is asked for then.
+/// An invalid configuration fails earlier, before any process is asked.
 pub(crate) fn run(context: &Context) -> Result<ExitCode, CliError> {
     let workspace = &context.workspace;
     let file = reload::file(&context.inputs()?);
-    let (ours, others): (Vec<Process>, Vec<Process>) =
-        processes::list(workspace).into_iter().partition(|process| process.configuration.file == file);
+    let (ours, others): (Vec<Process>, Vec<Process>) = processes::list(workspace)
+        .into_iter()
+        .partition(|process| reload::is_same_file(&process.configuration.file, &file));
     let answers = match ours.is_empty() {
         true => Vec::new(),
         false => {
@@ -76,7 +77,7 @@ fn wait(asked: &[Process], request: u64, list: impl Fn() -> Vec<Process>) -> Vec
         let now = list();
         let is_over = Instant::now() >= deadline;
         let answer = |asked: &Process| {
-            let Some(found) = now.iter().find(|process| process.pid == asked.pid) else {
+            let Some(found) = now.iter().find(|process| process.id == asked.id) else {
                 return Some((asked.clone(), Answer::Ended));
             };
             let answer = match &found.configuration.problem {
@@ -105,7 +106,7 @@ fn as_text(answers: &[(Process, Answer)], others: &[Process]) -> String {
             Answer::Failed(problem) => {
                 writeln!(
                     out,
-                    "{name}: not applied, the configuration of before is in force: {}",
+                    "{name}: not applied, the previous configuration is in force: {}; {FIX_HINT}",
                     printable(problem)
                 )
             }

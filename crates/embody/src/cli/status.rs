@@ -15,7 +15,7 @@ use super::{Context, ScopeArgs};
 use crate::error::CliError;
 use crate::output::{one_line, pluralize, printable};
 use crate::pidfile::{self, UpProcess};
-use crate::processes::{self, Process};
+use crate::processes::{self, FIX_HINT, Process};
 use crate::server_tools::Server;
 use crate::status::{LISTED, Status, UnknownOutcome, bodies, contract_delivered, pin_state, read};
 use crate::store;
@@ -171,7 +171,9 @@ fn configuration_line(process: &Process) -> Option<String> {
     let name = format!("embody {} (process {pid})", printable(command));
     if let Some(problem) = &configuration.problem {
         let problem = one_line(&truncate(problem, 400));
-        return Some(format!("{BAD}not applied{BAD:#} by {name}, which uses the one of before: {problem}"));
+        return Some(format!(
+            "{BAD}not applied{BAD:#} by {name}, which uses the previous configuration: {problem}; {FIX_HINT}"
+        ));
     }
     let sections = configuration.needs_restart.join(", ");
     (!sections.is_empty()).then(|| format!("{BAD}restart{BAD:#} {name} to apply: {}", printable(&sections)))

@@ -1,7 +1,9 @@
 //! The configuration changes while `embody mcp` and `embody up` run: the next call uses the new one, calls in progress end under
 //! the old one, and what cannot be applied is reported.
 
+use std::cell::RefCell;
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
@@ -198,6 +200,68 @@ fn an_invalid_configuration_changes_nothing_and_is_reported() {
     scene.world.file("embody.toml", before);
     reload(&scene.world);
     assert_eq!(problem(), None);
+}
+
+#[test]
+fn a_file_behind_a_link_is_followed_and_its_loss_is_reported() {
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    let before = config(&scene.world);
+    let path = |name: &str| scene.world.path(name);
+    fs::create_dir(path("far")).unwrap();
+    fs::write(path("far/house.toml"), &before).unwrap();
+    fs::remove_file(path("embody.toml")).unwrap();
+    symlink("far/house.toml", path("embody.toml")).unwrap();
+    let host = RefCell::new(scene.plain_host());
+    let becomes = |expected: &str| {
+        until(expected, || {
+            let result = host.borrow_mut().call("note", &json!({"text": "x"}));
+            let is_allowed = is_done(&result, "note");
+            is_allowed == (expected == "done") && (is_allowed || decision(&result) == expected)
+        });
+    };
+    becomes("done");
+    let status = || scene.world.run(&["status"]).ok().stdout;
+    // An editor moves the file away and writes a new one.
+    for (content, expected) in [(format!("{before}{DENY_NOTES}"), "deny"), (before.clone(), "done")] {
+        fs::rename(path("far/house.toml"), path("far/house.toml~")).unwrap();
+        until("the loss is reported", || status().contains("no longer exists"));
+        assert!(status().contains("fix the file; it is read again when saved"), "{}", status());
+        fs::write(path("far/house.toml"), content).unwrap();
+        becomes(expected);
+        until("the loss is over", || !status().contains("not applied"));
+    }
+    // The link names another file, which is followed from then on.
+    fs::create_dir(path("near")).unwrap();
+    fs::write(path("near/flat.toml"), format!("{before}{DENY_NOTES}")).unwrap();
+    fs::remove_file(path("embody.toml")).unwrap();
+    symlink("near/flat.toml", path("embody.toml")).unwrap();
+    becomes("deny");
+    fs::write(path("near/flat.toml"), &before).unwrap();
+    becomes("done");
+    until("the loss is over", || !status().contains("not applied"));
+}
+
+#[test]
+fn an_unreadable_key_does_not_stop_a_new_rule_without_an_agent() {
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    let before = config(&scene.world);
+    let model =
+        "[model]\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"none\"\napi_key_file = \"model.key\"\n";
+    let mut host = scene.plain_host();
+    scene.world.file("embody.toml", format!("{before}{DENY_NOTES}{model}"));
+    let applied = reload(&scene.world);
+    assert_eq!(applied["processes"][0]["state"], "applied", "{applied}");
+    assert_eq!(decision(&host.call("note", &json!({"text": "x"}))), "deny");
+}
+
+#[test]
+fn another_path_of_the_configuration_finds_the_same_processes() {
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    let _host = scene.plain_host();
+    symlink(scene.world.path("embody.toml"), scene.world.path("alias.toml")).unwrap();
+    let alias = scene.world.path("alias.toml").display().to_string();
+    let applied = scene.world.run(&["--config", &alias, "reload", "--json"]).ok().json();
+    assert_eq!(applied["processes"][0]["state"], "applied", "{applied}");
 }
 
 #[test]

@@ -327,6 +327,8 @@ fn native_tools_are_a_line_each_and_others_come_with_schema_and_format() {
     }
     assert_eq!(schemas, tools.lines().filter(|line| line.starts_with("- ")).count());
     assert!(below(&inlined, "Tool Calls").contains("```tool_call\n{\"tool\": \"NAME\", \"arguments\": {"));
+    let other_layout = world.show(&["--native-tools", "false"]);
+    assert!(below(&other_layout, "Tool Calls").contains("```tool_call"), "only one layout explains tools");
     world.file("embody.toml", "[model]\nnative_tools = false\n");
     assert_eq!(full(&world, &[]), inlined, "the configuration says it too");
     assert_eq!(full(&world, &["--native-tools", "true"]), native, "the flag wins");
