@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use embody_agent::model::{FailureLog, ModelTimes};
 use embody_agent::turn::Agent;
@@ -17,10 +18,12 @@ use embody_wire::server::CancellationToken;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::app;
 use crate::broker_setup::SettingsBuilder;
 use crate::config::settings::Config;
+use crate::config::tree::Origin;
 use crate::config::{FILE_NAME, Inputs};
 use crate::error::{CliError, ErrorContext};
 use crate::processes::{self, ConfigurationState, Process, ProcessFile};
@@ -28,6 +31,9 @@ use crate::prompt_service::PromptService;
 use crate::settings::Settings;
 use crate::time::rfc3339;
 
+/// A file that was not changed for this long is complete.
+const SETTLE: Duration = Duration::from_millis(50);
+const SETTLE_ROUNDS: u32 = 20;
 /// For the names of changed files.
 const EVENT_BYTES: usize = 4096;
 /// The name that a mounted configuration replaces instead of its files.
@@ -149,6 +155,11 @@ impl Reloader {
         if before.config.file.is_some() && config.file.is_none() {
             return Err(self.missing_file());
         }
+        // A program that writes the file anew begins with an empty one.
+        if sets_keys(&before.config) && !sets_keys(&config) {
+            return Err(CliError::new(format!("`{}` sets no key any more", file(&self.inputs).display()))
+                .hint("restore the file; to run without settings, start this process again"));
+        }
         let settings = Arc::new(Settings { workspace: before.workspace.clone(), config });
         // Without an agent, the file of the model's key does not matter.
         let agent_settings =
@@ -191,6 +202,12 @@ impl Reloader {
                     return tracing::warn!("changes of the configuration are no longer noticed");
                 },
             }
+            // A file may be written in several steps.
+            for _ in 0..SETTLE_ROUNDS {
+                if timeout(SETTLE, changes.changed()).await.is_err() {
+                    break;
+                }
+            }
             let before = std::mem::replace(&mut count, *changes.borrow_and_update());
             if count == before {
                 self.report_removal().await;
@@ -230,6 +247,10 @@ pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
         })
     };
     one == other || matches!((resolve(one), resolve(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+fn sets_keys(config: &Config) -> bool {
+    config.keys.iter().any(|key| matches!(key.origin, Origin::File { .. }))
 }
 
 /// The sections that differ, and the bodies by name.

@@ -190,6 +190,11 @@ fn an_invalid_configuration_changes_nothing_and_is_reported() {
     };
     until("the process reports the problem", || problem().is_some());
     assert_eq!(decision(&host.call("note", &json!({"text": "x"}))), "deny");
+    // An empty file, with which writing begins, does not mean a configuration without rules either.
+    scene.world.file("embody.toml", "");
+    let failed = scene.world.run(&["reload"]).ended(1);
+    assert!(failed.stdout.contains("sets no key any more"), "{}", failed.stdout);
+    assert_eq!(decision(&host.call("note", &json!({"text": "x"}))), "deny");
     // A file that is gone does not mean a configuration without rules.
     fs::remove_file(scene.world.path("embody.toml")).unwrap();
     let failed = scene.world.run(&["reload"]).ended(1);
@@ -220,7 +225,10 @@ fn a_file_behind_a_link_is_followed_and_its_loss_is_reported() {
         });
     };
     becomes("done");
-    let status = || scene.world.run(&["status"]).ok().stdout;
+    // Commands refuse a link to nothing.
+    fs::write(path("plain.toml"), &before).unwrap();
+    let plain = path("plain.toml").display().to_string();
+    let status = || scene.world.run(&["--config", &plain, "status"]).ok().stdout;
     // An editor moves the file away and writes a new one.
     for (content, expected) in [(format!("{before}{DENY_NOTES}"), "deny"), (before.clone(), "done")] {
         fs::rename(path("far/house.toml"), path("far/house.toml~")).unwrap();
