@@ -94,7 +94,7 @@ pub(crate) fn check_decision(approval: &Approval, wanted: Answer) -> Result<&'st
             let at = time::display(approval.expires_at);
             let what = match approval.decided_by {
                 Some(_) => format!("the call `{id}` was approved by `{by}`, but not made before {at}"),
-                None => format!("the approval `{id}` expired at {at} without an answer; nobody denied it"),
+                None => format!("the approval `{id}` expired at {at} without an answer; it was not denied"),
             };
             return Err(CliError::new(what).hint("you are asked when the agent makes the call again"));
         }

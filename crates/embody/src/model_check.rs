@@ -20,7 +20,7 @@ use crate::error::CliError;
 use crate::model_key::ModelKey;
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// A test waits for a person's eyes: one attempt, and no longer than a model needs that is loaded first.
+/// A person waits for a test: one attempt, and no longer than a model needs that is loaded first.
 const TIMES: ModelTimes = ModelTimes {
     connect: Duration::from_secs(5),
     first_byte: LIMIT,

@@ -118,7 +118,7 @@ pub(super) async fn set(
     Ok(Json(value))
 }
 
-/// Works on the file, for which it may have to wait. It goes on to its end even if the browser goes away.
+/// Works on the file, for which it may have to wait. It finishes even if the browser disconnects.
 async fn with_settings<T: Send + 'static>(
     web: &Arc<WebState>,
     work: impl FnOnce(&Settings) -> Result<T, CliError> + Send + 'static,
