@@ -133,7 +133,7 @@ fn is_about_tools(error: &ModelError) -> bool {
     text.to_lowercase().contains("tool")
 }
 
-/// Ports of model servers, and who usually listens there. `EMBODY_MODEL_PORTS` replaces them in tests.
+/// Ports of model servers, and the program that usually uses each. `EMBODY_MODEL_PORTS` replaces them (see docs/models.md).
 const PORTS: [(u16, &str); 4] = [(11434, "Ollama"), (8080, "llama.cpp"), (1234, "LM Studio"), (8000, "vLLM")];
 const PORTS_VARIABLE: &str = "EMBODY_MODEL_PORTS";
 const DISCOVERY_LIMIT: Duration = Duration::from_secs(2);
