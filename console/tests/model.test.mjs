@@ -19,7 +19,7 @@ test("a model is tested, and saved with its key in a file of its own", async () 
   await page.locator("#model-key").fill(KEY);
   await setModel(page, house.modelUrl);
   await saved(page).waitFor();
-  const [name] = readdirSync(house.workspace).filter((name) => name.endsWith(".key"));
+  const [name] = readdirSync(house.workspace).filter((name) => name.startsWith("model-"));
   assert.equal(readFileSync(config(house), "utf8"), `[model]\nbase_url = "${house.modelUrl}"\nmodel = "scripted"\napi_key_file = "${name}"\n`);
   const file = join(house.workspace, name);
   assert.equal(readFileSync(file, "utf8"), `${KEY}\n`);

@@ -23,7 +23,7 @@ fn config(world: &World) -> String {
 fn key_files(world: &World) -> Vec<String> {
     let files = fs::read_dir(world.workspace()).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| name.ends_with(".key")).collect()
+    names.filter(|name| name.starts_with("model") && name.ends_with(".key")).collect()
 }
 
 /// As the page asks, with the owner's cookie.
