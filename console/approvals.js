@@ -47,12 +47,12 @@ export function forgetApprovals() {
   showDenied([], "");
 }
 
-/** What was denied is refused without a question until its time is over, or somebody takes that back. @param {Approval[]} denied @param {string} user */
+/** What was denied is refused without a question until its time is over, or a person takes the denial back. @param {Approval[]} denied @param {string} user */
 function showDenied(denied, user) {
   const list = byId("denied");
   const ids = denied.map(({ id }) => id).join();
   list.hidden = denied.length === 0;
-  // A button that somebody is about to click stays where it is.
+  // A button that a person is about to click stays where it is.
   if (list.dataset.ids === ids) return;
   list.dataset.ids = ids;
   list.replaceChildren(...denied.map((approval) => deniedLine(approval, user)));

@@ -1,7 +1,7 @@
 // The form for the model, which the page shows while none is configured.
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { last, open, rule, say, setModel } from "./house.mjs";
@@ -19,8 +19,9 @@ test("a model is tested, and saved with its key in a file of its own", async () 
   await page.locator("#model-key").fill(KEY);
   await setModel(page, house.modelUrl);
   await saved(page).waitFor();
-  assert.equal(readFileSync(config(house), "utf8"), `[model]\nbase_url = "${house.modelUrl}"\nmodel = "scripted"\napi_key_file = "model.key"\n`);
-  const file = join(house.workspace, "model.key");
+  const [name] = readdirSync(house.workspace).filter((name) => name.startsWith("model-"));
+  assert.equal(readFileSync(config(house), "utf8"), `[model]\nbase_url = "${house.modelUrl}"\nmodel = "scripted"\napi_key_file = "${name}"\n`);
+  const file = join(house.workspace, name);
   assert.equal(readFileSync(file, "utf8"), `${KEY}\n`);
   assert.equal(statSync(file).mode & 0o777, 0o600);
   await say(page, "Hello");

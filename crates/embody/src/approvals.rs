@@ -83,7 +83,7 @@ pub(crate) fn check_decision(approval: &Approval, wanted: Answer) -> Result<&'st
         }
         (ApprovalStatus::Denied, Answer::Approve) => {
             return Err(CliError::new(format!("the call `{id}` was already denied by `{by}`"))
-                .hint(match stands(approval) {
+                .hint(match is_denial_in_force(approval) {
                     true => format!(
                         "`embody approvals ask-again {id}` takes the denial back: you are asked when the agent makes the call again"
                     ),
@@ -94,7 +94,7 @@ pub(crate) fn check_decision(approval: &Approval, wanted: Answer) -> Result<&'st
             let at = time::display(approval.expires_at);
             let what = match approval.decided_by {
                 Some(_) => format!("the call `{id}` was approved by `{by}`, but not made before {at}"),
-                None => format!("the approval `{id}` expired at {at} without an answer; nobody denied it"),
+                None => format!("the approval `{id}` expired at {at} without an answer; it was not denied"),
             };
             return Err(CliError::new(what).hint("you are asked when the agent makes the call again"));
         }
@@ -105,7 +105,7 @@ pub(crate) fn check_decision(approval: &Approval, wanted: Answer) -> Result<&'st
 }
 
 /// Whether it is a denial that refuses the same call without a question.
-pub(crate) fn stands(approval: &Approval) -> bool {
+pub(crate) fn is_denial_in_force(approval: &Approval) -> bool {
     approval.status == ApprovalStatus::Denied && approval.expires_at > jiff::Timestamp::now().as_microsecond()
 }
 

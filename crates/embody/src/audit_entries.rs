@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use embody_broker::approval::{EXPIRED_UNANSWERED, EXPIRED_UNUSED};
 use embody_broker::policy::Glob;
 use embody_store::Store;
 use embody_store::audit::{AuditRange, AuditRecord};
@@ -24,8 +25,7 @@ pub(crate) const OUTCOMES: [&str; 11] =
 /// The outcome of a call whose approval expired, with or without an answer.
 pub(crate) const EXPIRED: &str = "expired";
 /// How the broker's reasons for it begin.
-const EXPIRED_REASONS: [&str; 2] =
-    ["the approval expired", "the owner approved it, but the approval expired"];
+const EXPIRED_REASONS: [&str; 2] = [EXPIRED_UNANSWERED, EXPIRED_UNUSED];
 
 /// A record; of a write, with the record of its outcome.
 #[derive(Clone)]

@@ -15,12 +15,14 @@ use serde_json::{Value, json};
 
 use crate::app;
 use crate::config::Config;
+use crate::config::edit::NewValue;
+use crate::config::settings::Model;
 use crate::config::tree::Origin;
 use crate::error::CliError;
 use crate::model_key::ModelKey;
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// A test waits for a person's eyes: one attempt, and no longer than a model needs that is loaded first.
+/// A person waits for a test: one attempt, and no longer than a model needs that is loaded first.
 const TIMES: ModelTimes = ModelTimes {
     connect: Duration::from_secs(5),
     first_byte: LIMIT,
@@ -42,7 +44,7 @@ pub(crate) struct TestedModel {
     pub(crate) usage: Usage,
     /// The beginning of its answer.
     pub(crate) reply: String,
-    /// Whether it takes tools in its own format; tried only if the configuration says so.
+    /// Whether it takes tools in its own format; not tried if the configuration of this model says that it does not.
     pub(crate) native_tools: bool,
 }
 
@@ -54,6 +56,12 @@ impl TestedModel {
             "reply": self.reply,
             "native_tools": self.native_tools,
         })
+    }
+
+    /// The key that must change if it is `configured` otherwise. It is removed for the default.
+    pub(crate) fn native_tools_change(&self, configured: &Model) -> Option<NewValue<'static>> {
+        let value = (!self.native_tools).then(|| false.into());
+        (self.native_tools != configured.native_tools).then_some(("native_tools", value))
     }
 }
 
@@ -69,9 +77,11 @@ pub(crate) fn env_override(config: &Config) -> Option<String> {
     })
 }
 
-/// Sends the configured model a request with a tool. A model without tools gets another one without.
-pub(crate) async fn test(config: &Config, key: ModelKey) -> Result<TestedModel, CliError> {
-    let native_tools = config.model.native_tools;
+/// Sends the configured model a request with a tool. A model without tools gets another one without. What is known about the model
+/// that is configured `before` says nothing about another one.
+pub(crate) async fn test(config: &Config, key: ModelKey, before: &Model) -> Result<TestedModel, CliError> {
+    let id = |model: &Model| (model.provider, model.base_url.to_string(), model.model.clone());
+    let native_tools = config.model.native_tools || id(&config.model) != id(before);
     match send(config, key.clone(), native_tools).await? {
         Err(error) if native_tools && is_about_tools(&error) => {
             // Without tools it may answer; otherwise the first error says more.
@@ -123,7 +133,7 @@ fn is_about_tools(error: &ModelError) -> bool {
     text.to_lowercase().contains("tool")
 }
 
-/// Ports of model servers, and who usually listens there. `EMBODY_MODEL_PORTS` replaces them in tests.
+/// Ports of model servers, and the program that usually uses each. `EMBODY_MODEL_PORTS` replaces them (see docs/models.md).
 const PORTS: [(u16, &str); 4] = [(11434, "Ollama"), (8080, "llama.cpp"), (1234, "LM Studio"), (8000, "vLLM")];
 const PORTS_VARIABLE: &str = "EMBODY_MODEL_PORTS";
 const DISCOVERY_LIMIT: Duration = Duration::from_secs(2);

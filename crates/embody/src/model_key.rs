@@ -15,8 +15,9 @@ use crate::config::env::non_empty;
 use crate::config::settings::Model;
 use crate::error::{CliError, ErrorContext};
 
-/// The file in the workspace that a key is written to.
-pub(crate) const FILE_NAME: &str = "model.key";
+/// Before and after the random part of the name of a file that [`write`] creates.
+const NAME_PARTS: (&str, &str) = ("model-", ".key");
+const RANDOM_DIGITS: usize = 16;
 
 const MAX_BYTES: u64 = 16 * 1024;
 /// What group and others may do.
@@ -81,9 +82,46 @@ fn read(path: &Path) -> Result<Secret, CliError> {
     }
 }
 
-/// Under the lock of the configuration.
-pub(crate) fn write(workspace: &Path, key: &Secret) -> Result<(), CliError> {
-    let path = workspace.join(FILE_NAME);
+/// A new name for a file in the workspace. A key never replaces the content of another file: until the configuration names the new
+/// file, the old key belongs to the old server.
+pub(crate) fn new_name() -> Result<String, CliError> {
+    let mut bytes = [0; RANDOM_DIGITS / 2];
+    getrandom::fill(&mut bytes).map_err(|_| CliError::new("the system returned no random bytes"))?;
+    let (before, after) = NAME_PARTS;
+    Ok(format!("{before}{:016x}{after}", u64::from_be_bytes(bytes)))
+}
+
+pub(crate) fn write(path: &Path, key: &Secret) -> Result<(), CliError> {
     let text = format!("{}\n", key.expose().trim());
-    edit::replace_private(&path, &text).context(format!("`{}` could not be written", path.display()))
+    edit::replace_private(path, &text).context(format!("`{}` could not be written", path.display()))
+}
+
+/// Whether embody created this file: only such a file is removed when another key replaces it.
+pub(crate) fn is_own(workspace: &Path, path: &Path) -> bool {
+    let (before, after) = NAME_PARTS;
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let digits = name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).unwrap_or_default();
+    let is_name = digits.len() == RANDOM_DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_name && path.parent() == Some(workspace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_with_new_names_in_the_workspace_are_own() {
+        let workspace = Path::new("/w");
+        assert!(is_own(workspace, &workspace.join(new_name().unwrap())));
+        assert_ne!(new_name().unwrap(), new_name().unwrap());
+        let names = [
+            "model.key",
+            "model-mine.key",
+            "model-0123456789abcdef.txt",
+            "elsewhere/model-0123456789abcdef.key",
+        ];
+        for name in names {
+            assert!(!is_own(workspace, &workspace.join(name)), "{name}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use embody_store::threads::{NewThread, Thread};
 use embody_store::{Result, Scope, Store};
 
 use super::{JobError, JobHandler};
-use crate::turn::{Agent, PromptRequest, TurnError, TurnInput, thread_title};
+use crate::turn::{Agent, PromptRequest, TurnBody, TurnError, TurnInput, thread_title};
 
 /// All characters that break a line.
 const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
@@ -58,7 +58,7 @@ async fn run_turn(agent: &Agent, schedule: &Schedule) -> std::result::Result<Opt
         schedule: Some(schedule.id.clone()),
         ..PromptRequest::new(scope)
     };
-    let input = TurnInput { prompt, thread: thread.id, text: prompt_text(schedule) };
+    let input = TurnInput { prompt, thread: thread.id, body: TurnBody::Message(prompt_text(schedule)) };
     Ok(agent.run_turn(input, &mut |_| {}).await?.reply)
 }
 

@@ -169,7 +169,7 @@ async fn close_decided(channel: &Channel) {
         if approval.as_ref().is_some_and(|approval| approval.status == ApprovalStatus::Pending) {
             continue;
         }
-        let outcome = approval.as_ref().map_or_else(Outcome::missing, Outcome::of);
+        let outcome = approval.as_ref().map_or_else(ClosingText::missing, ClosingText::of);
         for sent in channel.shown.take(&id) {
             close(channel, (sent.chat_ref, sent.message, &sent.text), &outcome).await;
         }
@@ -177,7 +177,7 @@ async fn close_decided(channel: &Channel) {
 }
 
 /// Shows the outcome, with its button in place of those that asked.
-async fn close(channel: &Channel, (chat_ref, message, text): (ChatRef, i64, &str), outcome: &Outcome) {
+async fn close(channel: &Channel, (chat_ref, message, text): (ChatRef, i64, &str), outcome: &ClosingText) {
     let text = format!("{}\n\n{}", text.trim_end(), outcome.text);
     let closed = if text.encode_utf16().count() <= PART_UNITS {
         channel.bot.api.edit(chat_ref, message, &text, outcome.button.as_slice()).await
@@ -193,12 +193,12 @@ async fn close(channel: &Channel, (chat_ref, message, text): (ChatRef, i64, &str
 }
 
 /// What became of an approval, as its message shows it.
-struct Outcome {
+struct ClosingText {
     text: String,
     button: Option<(&'static str, String)>,
 }
 
-impl Outcome {
+impl ClosingText {
     fn of(approval: &Approval) -> Self {
         let by = approval.decided_by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
         let text = match approval.status {
@@ -242,7 +242,7 @@ const NOT_DENIED: &str = "No denial stands any more: you are asked when the agen
 const RULES_CHANGED: &str = "Asked under rules that have changed since; approve the new question instead.";
 
 /// Applies a press; the inner error says why it has no effect.
-async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<Outcome, &'static str>> {
+async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<ClosingText, &'static str>> {
     // Without an answer, a denial is taken back.
     let answer = match press.data.split_once(':') {
         Some(("approve", id)) => Some((Some(Answer::Approve), id)),
@@ -264,7 +264,7 @@ async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<
     let by = format!("{}:{}", Via::Telegram.name(), press.from);
     let Some(answer) = answer else {
         let ended = channel.store.approvals().ask_again(&approval.user, &approval.id, &by).await?;
-        return Ok(ended.map(|_| Outcome::taken_back()).ok_or(NOT_DENIED));
+        return Ok(ended.map(|_| ClosingText::taken_back()).ok_or(NOT_DENIED));
     };
     let is_pending = approval.status == ApprovalStatus::Pending;
     if answer == Answer::Approve
@@ -282,7 +282,7 @@ async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<
     Ok(match channel.store.approvals().decide(decision).await? {
         DecideOutcome::Decided(approval) | DecideOutcome::NotPending(approval) => {
             channel.shown.take(&approval.id);
-            Ok(Outcome::of(&approval))
+            Ok(ClosingText::of(&approval))
         }
         DecideOutcome::Missing => Err(MISSING),
     })

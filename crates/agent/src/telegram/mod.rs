@@ -43,7 +43,7 @@ use tokio::sync::watch;
 use self::api::{Api, Me};
 use crate::AsyncCallback;
 use crate::event::TurnEvent;
-use crate::turn::{Agent, TurnInput};
+use crate::turn::{Agent, TurnError, TurnInput};
 
 pub use self::api::ApiError;
 pub use self::leader::run;
@@ -146,10 +146,12 @@ impl Bot {
     }
 }
 
+const DID_NOT_FAIL: &str = "Your last message did not fail.";
+
 /// The reply of a turn, if any, or a text that says why it failed.
 pub type TurnReply = Result<Option<String>, String>;
-/// What a turn waits for, as one line that later ones replace; empty for none.
-pub type TurnStatus = watch::Sender<String>;
+/// What a turn waits for, as one line that later ones replace.
+pub type TurnStatus = watch::Sender<Option<String>>;
 /// Runs the turn of a message. Dropping the future interrupts the turn.
 pub type TurnHandler = AsyncCallback<(TurnInput, TurnStatus), TurnReply>;
 
@@ -162,8 +164,9 @@ impl From<Agent> for TurnHandler {
                 let is_told = input.prompt.audience == Audience::Owner;
                 let mut missing = Vec::new();
                 let mut on = |event: TurnEvent| {
-                    if let Some(line) = event.retry_line() {
-                        status.send_replace(format!("{line} …"));
+                    match event.retry_line() {
+                        Some(line) => drop(status.send_replace(Some(format!("{line} …")))),
+                        None => drop(status.send_if_modified(|line| line.take().is_some())),
                     }
                     if let (true, TurnEvent::Missing { servers }) = (is_told, event) {
                         missing = servers.into_iter().map(|server| format!("`{}`", server.name)).collect();
@@ -172,6 +175,7 @@ impl From<Agent> for TurnHandler {
                 let turned = agent.run_turn(input, &mut on).await;
                 match turned {
                     Ok(result) => Ok(result.reply.map(|reply| with_missing(reply, &missing))),
+                    Err(TurnError::NothingToRetry) => Ok(Some(DID_NOT_FAIL.to_owned())),
                     Err(error) => {
                         let hint =
                             error.hint().map(|hint| format!("\n\n{}", fenced(&hint))).unwrap_or_default();

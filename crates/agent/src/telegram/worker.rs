@@ -11,14 +11,14 @@ use embody_store::{LeaseStatus, Result, Scope, Store, Topic};
 use embody_wire::server::CancellationToken;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::api::NewText;
 use super::inbound_message::{Content, InboundMessage};
 use super::leader::MIN_BACKOFF;
 use super::update::ChatRef;
 use super::{CHANNEL, Channel, message, poller};
-use crate::turn::{PromptRequest, TurnFailure, TurnInput, thread_title};
+use crate::turn::{PromptRequest, TurnBody, TurnInput, thread_title};
 
 const MAX_CONCURRENT: usize = 8;
 /// How often recording the end of a turn is tried; with the backoff, over about half a minute.
@@ -26,7 +26,6 @@ const MAX_RECORD_ATTEMPTS: u32 = 6;
 
 const HELLO: &str = "Hello! Write to me as you would to a person.\n\n- /new starts a new conversation\n- /retry tries again what failed\n- /help shows this";
 const NEW: &str = "This is a new conversation.";
-const DID_NOT_FAIL: &str = "Your last message did not fail.";
 const NO_TEXT: &str = "I can only read text.";
 pub(super) const INTERRUPTED: &str = "I was interrupted while I was working on your last message. I do not know which parts of it were done. Send it again if it still matters.";
 
@@ -104,7 +103,7 @@ async fn shutdown_deadline(ending: CancellationToken, patience: Duration) {
     sleep(patience).await;
 }
 
-async fn process_message(channel: &Channel, incoming: &Incoming) -> FinishIncoming {
+async fn process_message(channel: &Arc<Channel>, incoming: &Incoming) -> FinishIncoming {
     let replied = match read(incoming) {
         Ok((content, chat_ref)) if !is_allowed(channel, incoming, &content, chat_ref) => {
             // No reply: the operator may have removed them on purpose.
@@ -148,7 +147,7 @@ fn is_allowed(channel: &Channel, incoming: &Incoming, content: &Content, chat_re
 }
 
 async fn reply(
-    channel: &Channel,
+    channel: &Arc<Channel>,
     incoming: &Incoming,
     content: Content,
     chat_ref: ChatRef,
@@ -156,7 +155,7 @@ async fn reply(
     let inbound_message = match content {
         Content::Stranger { person } => return Ok(Some(refusal(person))),
         Content::Resume { text, thread } => {
-            return run_turn(channel, incoming, chat_ref, (thread, text, None)).await;
+            return run_turn(channel, incoming, chat_ref, (thread, TurnBody::Message(text), None)).await;
         }
         Content::Message(inbound_message) => inbound_message,
     };
@@ -166,10 +165,7 @@ async fn reply(
         Some((name, "")) if name == "start" || name == "help" => return Ok(Some(HELLO.to_owned())),
         Some((name, "")) if name == "retry" => {
             let thread = current_thread(&channel.store, &scope, chat_ref, None).await.map_err(stored)?;
-            if TurnFailure::last_in(&channel.store, &scope, &thread.id).await.map_err(stored)?.is_none() {
-                return Ok(Some(DID_NOT_FAIL.to_owned()));
-            }
-            let again = (thread.id, String::new(), inbound_message.language);
+            let again = (thread.id, TurnBody::Retry, inbound_message.language);
             return run_turn(channel, incoming, chat_ref, again).await;
         }
         Some((name, rest)) if name == "new" => {
@@ -191,13 +187,8 @@ async fn reply(
     if !origins.is_empty() {
         record_untrusted_read(&channel.store, &scope, &origins).await.map_err(stored)?;
     }
-    run_turn(
-        channel,
-        incoming,
-        chat_ref,
-        (thread.id, inbound_message.prompt_text(chat_ref), inbound_message.language),
-    )
-    .await
+    let body = TurnBody::Message(inbound_message.prompt_text(chat_ref));
+    run_turn(channel, incoming, chat_ref, (thread.id, body, inbound_message.language)).await
 }
 
 /// Stores, before the model reads it, that the agent reads text that the user did not write.
@@ -206,10 +197,10 @@ async fn record_untrusted_read(store: &Store, scope: &Scope, origins: &[&str]) -
 }
 
 async fn run_turn(
-    channel: &Channel,
+    channel: &Arc<Channel>,
     incoming: &Incoming,
     chat_ref: ChatRef,
-    (thread, text, language): (String, String, Option<String>),
+    (thread, body, language): (String, TurnBody, Option<String>),
 ) -> std::result::Result<Option<String>, String> {
     let audience = match &incoming.user {
         _ if chat_ref.is_shared() => Audience::Group,
@@ -223,48 +214,62 @@ async fn run_turn(
         facts: RequestFacts { accept_language: language, ..RequestFacts::default() },
         ..PromptRequest::new(scope)
     };
-    let input = TurnInput { prompt, thread, text };
-    let (sender, status) = watch::channel(String::new());
-    let mut shown = None;
+    let input = TurnInput { prompt, thread, body };
+    let (sender, status) = watch::channel(None);
+    // A task of its own: if this turn is interrupted, a message that is being sent must be removed too.
+    let shown = tokio::spawn(show_status(Arc::clone(channel), chat_ref, status));
     let replied = tokio::select! {
         replied = channel.turns.call((input, sender)) => replied,
         () = show_typing(channel, chat_ref) => Ok(None),
-        () = show_status(channel, chat_ref, status, &mut shown) => Ok(None),
     };
-    if let Some(message) = shown
-        && let Err(error) = channel.bot.api.delete(chat_ref, message).await
-    {
-        tracing::debug!(reason = %error, "the status of a turn could not be removed");
+    // The turn has dropped the sender.
+    if let Err(error) = shown.await {
+        tracing::error!(reason = %error, "the status of a turn may remain in the chat");
     }
     replied
 }
 
-/// Shows what the turn waits for in one message, which it edits, until it is dropped. `shown` is that message.
-async fn show_status(
-    channel: &Channel,
-    chat_ref: ChatRef,
-    mut status: watch::Receiver<String>,
-    shown: &mut Option<i64>,
-) {
-    let api = &channel.bot.api;
+/// Shows what the turn waits for in one message, which it edits, and removes it when the turn waits no more or its sender is dropped.
+async fn show_status(channel: Arc<Channel>, chat_ref: ChatRef, mut status: watch::Receiver<Option<String>>) {
+    let mut message = None;
     while status.changed().await.is_ok() {
         let text = status.borrow_and_update().clone();
-        let sent = match *shown {
-            Some(message) => api.edit(chat_ref, message, &text, &[]).await.map(|()| message),
-            None => {
-                api.send(NewText { chat_ref, text: &text, is_html: false, reply_to: None, buttons: &[] })
-                    .await
-            }
-        };
-        match sent {
-            Ok(message) => *shown = Some(message),
-            Err(error) => {
-                tracing::debug!(reason = %error, "the status of a turn could not be shown");
-                sleep(error.retry_after().unwrap_or_default()).await;
-            }
+        if let Some(pause) = update_status(&channel, chat_ref, text.as_deref(), &mut message).await {
+            // The end of the turn does not wait.
+            let mut open = status.clone();
+            let _ = timeout(pause, open.wait_for(|_| false)).await;
         }
     }
-    std::future::pending().await
+    update_status(&channel, chat_ref, None, &mut message).await;
+}
+
+/// Returns how long to pause if Telegram rejects it.
+async fn update_status(
+    channel: &Channel,
+    chat_ref: ChatRef,
+    text: Option<&str>,
+    message: &mut Option<i64>,
+) -> Option<Duration> {
+    let api = &channel.bot.api;
+    let updated = match (text, *message) {
+        (Some(text), Some(shown)) => api.edit(chat_ref, shown, text, &[]).await.map(|()| Some(shown)),
+        (Some(text), None) => {
+            let new = NewText { chat_ref, text, is_html: false, reply_to: None, buttons: &[] };
+            api.send(new).await.map(Some)
+        }
+        (None, Some(shown)) => api.delete(chat_ref, shown).await.map(|()| None),
+        (None, None) => Ok(None),
+    };
+    match updated {
+        Ok(shown) => {
+            *message = shown;
+            None
+        }
+        Err(error) => {
+            tracing::debug!(reason = %error, "the status of a turn could not be shown or removed");
+            error.retry_after()
+        }
+    }
 }
 
 /// Shows the typing indicator until it is dropped.
@@ -356,7 +361,8 @@ pub async fn resume_conversation(store: &Store, input: &TurnInput) -> Result<()>
     else {
         return Ok(());
     };
-    let content = Content::Resume { text: input.text.clone(), thread: input.thread.clone() };
+    let Some(text) = input.message().map(str::to_owned) else { return Ok(()) };
+    let content = Content::Resume { text, thread: input.thread.clone() };
     let new = NewIncoming {
         scope: input.scope().clone(),
         channel: CHANNEL.to_owned(),

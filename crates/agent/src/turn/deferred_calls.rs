@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use super::history::{CallDecision, to_stored, to_stored_with};
 use super::tool_loop::result_of;
-use super::{Agent, PromptRequest, TurnError, TurnInput};
+use super::{Agent, PromptRequest, TurnBody, TurnError, TurnInput};
 use crate::model::{ChatMessage, ToolRequest};
 
 const BATCH: u32 = 100;
@@ -75,7 +75,7 @@ impl DeferredCall {
             schedule,
             ..PromptRequest::new(scope)
         };
-        let input = TurnInput { prompt, thread, text: String::new() };
+        let input = TurnInput { prompt, thread, body: TurnBody::Message(String::new()) };
         Some(Self { input, call: ToolRequest { id: call_id, name: tool, arguments } })
     }
 }
@@ -238,7 +238,7 @@ impl Agent {
                 return Ok(None);
             }
         };
-        Ok(Some(TurnInput { text, ..deferred.input }))
+        Ok(Some(TurnInput { body: TurnBody::Message(text), ..deferred.input }))
     }
 
     /// Makes the call while no turn of its thread runs, and stores it with its result; `None` if it waits again or

@@ -72,13 +72,23 @@ pub struct TurnInput {
     /// Its session is the thread.
     pub prompt: PromptRequest,
     pub thread: String,
-    /// Empty to try the last turn of the thread again: it continues where that failed.
-    pub text: String,
+    pub body: TurnBody,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnBody {
+    Message(String),
+    /// Tries the last turn of the thread again: it continues where that failed.
+    Retry,
 }
 
 impl TurnInput {
-    pub fn is_retry(&self) -> bool {
-        self.text.is_empty()
+    /// The user's message; a retry has none.
+    pub fn message(&self) -> Option<&str> {
+        match &self.body {
+            TurnBody::Message(text) => Some(text),
+            TurnBody::Retry => None,
+        }
     }
 
     pub fn scope(&self) -> &Scope {
@@ -158,13 +168,17 @@ impl Agent {
         let Inner { store, thread_locks, .. } = &*self.0;
         let settings = self.settings();
         let model = settings.model.as_ref().ok_or(TurnError::NoModel)?;
-        if input.text.len() > MAX_MESSAGE_BYTES {
-            return Err(TurnError::TooLong { bytes: input.text.len(), most: MAX_MESSAGE_BYTES });
+        let message = input.message();
+        let bytes = message.map_or(0, str::len);
+        if bytes > MAX_MESSAGE_BYTES {
+            return Err(TurnError::TooLong { bytes, most: MAX_MESSAGE_BYTES });
         }
         let _lock = thread_locks.lock(&input.thread).await;
+        if message.is_none() && TurnFailure::last_in(store, input.scope(), &input.thread).await?.is_none() {
+            return Err(TurnError::NothingToRetry);
+        }
         // The user's message, until it is stored.
-        let unstored =
-            Mutex::new((!input.is_retry()).then(|| ChatMessage::User { text: input.text.clone() }));
+        let unstored = Mutex::new(message.map(|text| ChatMessage::User { text: text.to_owned() }));
         let result = self.run_in_thread(&settings, model, &input, &unstored, on).await;
         if let Err(error) = &result {
             let unstored = unstored.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -301,7 +315,7 @@ pub enum TurnError {
     Endless { rounds: u32 },
     #[error("the message has {bytes} bytes; the limit is {most}")]
     TooLong { bytes: usize, most: usize },
-    #[error("this conversation has no message that could be answered")]
+    #[error("the last turn of this conversation did not fail")]
     NothingToRetry,
     #[error("the prompt cannot be built: {0}")]
     Compose(String),
@@ -325,7 +339,7 @@ impl TurnError {
 
     /// Whether the thread keeps it, with the user's message, so that the turn can be tried again.
     pub fn is_kept(&self) -> bool {
-        !matches!(self, Self::NoModel | Self::TooLong { .. })
+        !matches!(self, Self::NoModel | Self::TooLong { .. } | Self::NothingToRetry | Self::Store(_))
     }
 
     pub fn hint(&self) -> Option<String> {

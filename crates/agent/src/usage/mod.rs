@@ -30,7 +30,7 @@ const UNREPORTED: &str = "unreported";
 /// The time zone in which days begin.
 pub type Zone = Box<dyn Fn() -> TimeZone + Send + Sync>;
 
-/// Where requests are counted, and whom a budget is reported to.
+/// Where requests are counted, and how the owner is told about a budget.
 pub struct UsageContext {
     pub zone: Zone,
     pub meter: Arc<Meter>,

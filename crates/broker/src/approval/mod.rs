@@ -32,6 +32,12 @@ pub(crate) use self::form::{form_fits, lines as lines_of};
 pub(crate) use self::text::APPROVAL_TEXT_BYTES;
 pub use self::text::{ApprovalView, approval_text, visible_json};
 
+/// The reason, in the audit too, that an approval expired without an answer.
+pub const EXPIRED_UNANSWERED: &str = "the approval expired before the owner answered, so it was not denied";
+/// The reason, in the audit too, that a call was approved and not repeated in time.
+pub const EXPIRED_UNUSED: &str =
+    "the owner approved it, but the approval expired before the call was repeated";
+
 #[derive(Debug, Clone)]
 pub struct ApprovalPrompt<'a> {
     pub request: ApprovalRequest,

@@ -14,7 +14,7 @@ use super::gate::{Decision, Pin, Reason};
 use super::observe::MindView;
 use super::send::CallResult;
 use super::{ToolCall, record};
-use crate::approval::where_asked;
+use crate::approval::{EXPIRED_UNANSWERED, EXPIRED_UNUSED, where_asked};
 use crate::catalogue::QuarantineReason;
 use crate::degraded::{self, Degraded};
 use crate::meter::trace;
@@ -419,20 +419,14 @@ impl CallRefusal {
     }
 
     pub(crate) fn expired() -> Self {
-        Self::new(
-            DecisionKind::Timeout,
-            "the approval expired before the owner answered, so it was not denied",
-        )
-        .next("tell the user that it was not answered in time; repeat the call only if they ask for it")
+        Self::new(DecisionKind::Timeout, EXPIRED_UNANSWERED)
+            .next("tell the user that it was not answered in time; repeat the call only if they ask for it")
     }
 
     /// The call was approved but not repeated in time.
     pub(crate) fn lapsed() -> Self {
-        Self::new(
-            DecisionKind::Timeout,
-            "the owner approved it, but the approval expired before the call was repeated",
-        )
-        .next("repeat the same call if it is still wanted; the owner is asked again")
+        Self::new(DecisionKind::Timeout, EXPIRED_UNUSED)
+            .next("repeat the same call if it is still wanted; the owner is asked again")
     }
 
     pub(crate) fn too_many_approvals() -> Self {

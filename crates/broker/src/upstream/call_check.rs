@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-type Checking = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
-type Check = dyn Fn(String, Map<String, Value>) -> Checking + Send + Sync;
+type CheckFuture = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
+type Check = dyn Fn(String, Map<String, Value>) -> CheckFuture + Send + Sync;
 
 /// The error with which a call of a tool, with these arguments, is certain to end. It runs before the gate has permitted the
 /// call: it must change nothing and send nothing.

@@ -102,7 +102,7 @@ fn test(args: &TestArgs, config: &Config, context: &Context) -> Result<ExitCode,
         "key": model_key::source_json(&config.model),
     });
     let key = ModelKey::configured(&config.model);
-    let tested = key.and_then(|key| store::block_on(model_check::test(config, key)));
+    let tested = key.and_then(|key| store::block_on(model_check::test(config, key, &context.config.model)));
     let tested = match tested {
         Ok(tested) => tested,
         Err(failure) => {
@@ -162,9 +162,7 @@ fn save(args: &TestArgs, tested: &TestedModel, context: &Context) -> Result<Stri
     if args.api_key_env.is_some() {
         values.push(("api_key_file", None));
     }
-    if !tested.native_tools {
-        values.push(("native_tools", Some(false.into())));
-    }
+    values.extend(tested.native_tools_change(&context.config.model));
     let changed = edit::set_keys(&file.text, "model", &values).map_err(|error| file.error(&error))?;
     let config = file.write(&changed, inputs(&context.global)?)?;
     if let Some(overridden) = model_check::env_override(&config) {

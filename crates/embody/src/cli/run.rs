@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use embody_agent::event::TurnEvent;
 use embody_agent::model::FailureLog;
-use embody_agent::turn::{PromptRequest, TurnError, TurnFailure, TurnInput, TurnResult, thread_title};
+use embody_agent::turn::{PromptRequest, TurnBody, TurnError, TurnInput, TurnResult, thread_title};
 use embody_broker::MissingServer;
 use embody_store::threads::NewThread;
 use embody_store::{IdSet, Scope, Store};
@@ -186,17 +186,14 @@ async fn turn(
         return Err(app::no_model_error(&app.prompts.settings().config));
     }
     let thread = thread(&app.store, args, scope, &text).await?;
-    if args.retry && TurnFailure::last_in(&app.store, scope, &thread).await?.is_none() {
-        return Err(CliError::new(format!("the last turn of thread `{thread}` did not fail"))
-            .hint(format!("pass a message: embody run --thread {thread} 'And by when?'")));
-    }
     let prompt = PromptRequest {
         channel: Some(args.channel.clone()),
         background: args.channel == SCHEDULED,
         task: args.task.clone(),
         ..PromptRequest::new(scope.clone())
     };
-    let input = TurnInput { prompt, thread: thread.clone(), text };
+    let body = if args.retry { TurnBody::Retry } else { TurnBody::Message(text) };
+    let input = TurnInput { prompt, thread: thread.clone(), body };
     // The turn continues without a reader; its messages are stored.
     let mut on = |event: TurnEvent| drop(view.show(&event));
     let turned = app.agent.run_turn(input, &mut on).await;

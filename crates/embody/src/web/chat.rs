@@ -13,7 +13,8 @@ use axum::response::{IntoResponse, Response};
 use embody_agent::event::{End, SseEvent, TurnEvent};
 use embody_agent::model::ChatMessage;
 use embody_agent::turn::{
-    MAX_MESSAGE_BYTES, PromptRequest, TurnError, TurnFailure, TurnInput, TurnResult, thread_title, to_stored,
+    MAX_MESSAGE_BYTES, PromptRequest, TurnBody, TurnError, TurnFailure, TurnInput, TurnResult, thread_title,
+    to_stored,
 };
 use embody_agent::web_turns::{Busy, EventSender, Reader, Turn};
 use embody_prompt::{Audience, RequestFacts};
@@ -84,6 +85,7 @@ pub(super) async fn begin(
                 // A client of `/v1` does not know the message that follows, so it must not continue this thread.
                 web.store.threads().clear_external(scope.user(), &thread.id).await?;
             }
+            // The turn checks it again under the thread's lock; a program gets a status here.
             if retry && TurnFailure::last_in(&web.store, &scope, &thread.id).await?.is_none() {
                 return Err(ApiError::conflict("the last turn of this conversation did not fail"));
             }
@@ -95,7 +97,8 @@ pub(super) async fn begin(
             web.store.threads().open(&scope, titled(&text)).await?
         }
     };
-    let input = turn_input(&web, scope, &thread, text, task, facts);
+    let body = if retry { TurnBody::Retry } else { TurnBody::Message(text) };
+    let input = turn_input(&web, scope, &thread, body, task, facts);
     let turn = start(&web, &caller, &thread, input).await?;
     Ok(events(turn.read(0), caller.wait_until_ended(web.store.clone())))
 }
@@ -319,7 +322,7 @@ pub(super) fn turn_input(
     web: &WebState,
     scope: Scope,
     thread: &Thread,
-    text: String,
+    body: TurnBody,
     task: Option<String>,
     facts: RequestFacts,
 ) -> TurnInput {
@@ -331,14 +334,14 @@ pub(super) fn turn_input(
         facts,
         ..PromptRequest::new(scope)
     };
-    TurnInput { prompt, thread: thread.id.clone(), text }
+    TurnInput { prompt, thread: thread.id.clone(), body }
 }
 
 impl WebState {
     /// Starts a turn, which continues without readers.
     fn start_turn(&self, thread: &Thread, salt: &str, input: TurnInput) -> Result<Arc<Turn>, Busy> {
         // A retry stores no message of the user: it begins at the failure, the last message.
-        let first = thread.messages + i64::from(!input.is_retry());
+        let first = thread.messages + i64::from(input.message().is_some());
         let id = format!("{}.{first}.{salt}", thread.id);
         let at = (input.scope().user().to_owned(), thread.id.clone());
         let (agent, store, (user, thread)) = (self.agent.clone(), self.store.clone(), at.clone());

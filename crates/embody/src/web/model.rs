@@ -1,6 +1,7 @@
 //! `/api/model`: shows which model is configured, and lets the owner set one. A model is saved only after it has answered a request:
 //! into `embody.toml`, and a key that was entered into a file of its own. The key never comes back.
 
+use std::fs;
 use std::sync::Arc;
 
 use axum::Json;
@@ -69,6 +70,9 @@ struct NewModel {
     model: String,
     api_key: Option<Secret>,
     api_key_env: Option<String>,
+    /// The name of the new file for `api_key`.
+    #[serde(skip)]
+    key_file: Option<String>,
 }
 
 pub(super) async fn set(
@@ -87,6 +91,7 @@ pub(super) async fn set(
     let Ok(_change) = CHANGE.try_acquire() else {
         return Err(ApiError::conflict("another model is being tested").hint("try again in a minute"));
     };
+    let before = web.prompts.settings();
     let config = {
         let new = Arc::clone(&new);
         with_settings(&web, move |settings| new.preview(settings)).await?
@@ -98,7 +103,7 @@ pub(super) async fn set(
         Some(key) => ModelKey::entered(key),
         None => ModelKey::configured(&config.model).map_err(|failure| api_error(&failure))?,
     };
-    let tested = model_check::test(&config, key).await.map_err(|failure| {
+    let tested = model_check::test(&config, key, &before.config.model).await.map_err(|failure| {
         // Not 401, even if the model's server says so: that would sign the page out.
         ApiError::from_cli_error(StatusCode::UNPROCESSABLE_ENTITY, &failure)
     })?;
@@ -118,7 +123,7 @@ pub(super) async fn set(
     Ok(Json(value))
 }
 
-/// Works on the file, for which it may have to wait. It goes on to its end even if the browser goes away.
+/// Works on the file, for which it may have to wait. It finishes even if the browser disconnects.
 async fn with_settings<T: Send + 'static>(
     web: &Arc<WebState>,
     work: impl FnOnce(&Settings) -> Result<T, CliError> + Send + 'static,
@@ -149,7 +154,10 @@ impl NewModel {
             model: self.model.trim().to_owned(),
             api_key: self.api_key.filter(|key| !key.expose().trim().is_empty()),
             api_key_env: filled(self.api_key_env),
+            key_file: None,
         };
+        let key_file = new.api_key.as_ref().map(|_| model_key::new_name()).transpose();
+        let new = Self { key_file: key_file.map_err(|failure| api_error(&failure))?, ..new };
         if new.model.is_empty() {
             return Err(
                 ApiError::bad_request("`model` is empty").hint("write the server's name of the model")
@@ -172,14 +180,13 @@ impl NewModel {
     /// The keys of `[model]`. What the form leaves empty is removed.
     fn values(&self) -> Vec<NewValue<'static>> {
         let text = |text: &Option<String>| text.as_deref().map(toml::Value::from);
-        let file = self.api_key.as_ref().map(|_| model_key::FILE_NAME.into());
         let is_default = self.provider == Provider::default();
         vec![
             ("provider", (!is_default).then(|| self.provider.name().into())),
             ("base_url", text(&self.base_url)),
             ("model", Some(self.model.as_str().into())),
             ("api_key_env", text(&self.api_key_env)),
-            ("api_key_file", file),
+            ("api_key_file", text(&self.key_file)),
         ]
     }
 
@@ -194,16 +201,24 @@ impl NewModel {
     fn save(&self, settings: &Settings, tested: &TestedModel) -> Result<(Config, String), CliError> {
         let file = ConfigFile::lock(settings)?;
         let mut values = self.values();
-        if !tested.native_tools {
-            values.push(("native_tools", Some(false.into())));
-        }
-        let text = edit::set_keys(&file.text, "model", &values).map_err(|error| file.error(&error))?;
+        let set =
+            |values: &[_]| edit::set_keys(&file.text, "model", values).map_err(|error| file.error(&error));
         // Nothing is written if the configuration would be wrong.
-        file.config(&text, inputs(settings))?;
-        if let Some(key) = &self.api_key {
-            model_key::write(&settings.workspace, key)?;
+        let config = file.config(&set(&values)?, inputs(settings))?;
+        values.extend(tested.native_tools_change(&config.model));
+        let text = set(&values)?;
+        let Some((key, new_file)) = self.api_key.as_ref().zip(config.model.api_key_file.as_ref()) else {
+            return Ok((file.write(&text, inputs(settings))?, file.shown()));
+        };
+        let old_file = file.config(&file.text, inputs(settings)).ok().and_then(|old| old.model.api_key_file);
+        let written = model_key::write(new_file, key).and_then(|()| file.write(&text, inputs(settings)));
+        let unused = if written.is_ok() { old_file.as_ref() } else { Some(new_file) };
+        if let Some(unused) = unused.filter(|unused| model_key::is_own(&settings.workspace, unused))
+            && let Err(error) = fs::remove_file(unused)
+        {
+            tracing::warn!(file = %unused.display(), reason = %error, "a key file that is no longer used could not be removed");
         }
-        Ok((file.write(&text, inputs(settings))?, file.shown()))
+        Ok((written?, file.shown()))
     }
 }
 

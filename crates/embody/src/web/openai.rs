@@ -14,7 +14,7 @@ use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use embody_agent::event::{End, SseEvent};
 use embody_agent::model::ChatMessage;
-use embody_agent::turn::to_stored;
+use embody_agent::turn::{TurnBody, to_stored};
 use embody_agent::web_turns::{Reader, Turn};
 use embody_store::Scope;
 use embody_store::threads::Thread;
@@ -116,7 +116,7 @@ pub(super) async fn complete(
         return Err(failed(chat::no_model(&web, &scope), StatusCode::SERVICE_UNAVAILABLE));
     }
     let thread = find_or_start(&web, &scope, &earlier, &text).await?;
-    let input = chat::turn_input(&web, scope.clone(), &thread, text.clone(), None, facts);
+    let input = chat::turn_input(&web, scope.clone(), &thread, TurnBody::Message(text.clone()), None, facts);
     let turn = chat::start(&web, &caller, &thread, input).await?;
     let revoked = caller.wait_until_ended(web.store.clone());
     let messages = [earlier, vec![ChatMessage::User { text }]].concat();

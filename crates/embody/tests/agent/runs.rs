@@ -270,7 +270,7 @@ fn a_turn_that_failed_keeps_its_reason_and_is_tried_again() {
     stored
         .run(&["run", "--thread", &thread, "--retry"])
         .ended(1)
-        .says(&["did not fail", "hint: pass a message"]);
+        .says(&["did not fail", "hint: send a message"]);
     stored.run(&["run", "--retry"]).ended(2);
     stored.run(&["run", "--thread", &thread, "--retry", "text"]).ended(2);
 }

@@ -505,7 +505,7 @@ fn what_expired_is_told_apart_from_what_was_denied() {
         assert!(result["content"][0]["text"].as_str().unwrap().contains(reason), "{result}");
     }
     for (id, words) in [
-        (&unanswered, "without an answer; nobody denied it"),
+        (&unanswered, "without an answer; it was not denied"),
         (&unused, "was approved by `cli`, but not made"),
     ] {
         scene.world.run(&["approvals", "deny", id]).ended(1).says(&[words]);
@@ -530,6 +530,7 @@ fn an_approval_under_old_rules_says_so() {
     let arguments = json!({"text": "hello"});
     let old = pending(&mut before, "send_note", &arguments);
     scene.world.run(&["approvals", "approve", &old]).ok();
+    let other = pending(&mut before, "send_note", &json!({"text": "other"}));
     let config = std::fs::read_to_string(scene.world.path("embody.toml")).unwrap();
     scene.world.file("embody.toml", config.replace("ask_timeout_s = 300", "ask_timeout_s = 299"));
     // The approval was given under the old rules; with the new ones the owner is asked anew, and the model reads why.
@@ -548,7 +549,6 @@ fn an_approval_under_old_rules_says_so() {
     };
     let new = result["_meta"]["embody/decision"]["approval_id"].clone();
     assert_eq!(changed(&["--all"]), [(new, json!(false)), (json!(old), json!(true))]);
-    let other = pending(&mut before, "send_note", &json!({"text": "other"}));
     let shown = scene.world.run(&["approvals", "list"]).ok().stdout;
     let says = "asked under rules that have changed since; approve the new question instead";
     assert_eq!(shown.matches(says).count(), 1, "{shown}");

@@ -184,6 +184,12 @@ fn a_model_without_tools_is_noticed() {
     let done = world.run(&["model", "test", "--base-url", &url, "--model", "m", "--save"]).ok().stdout;
     assert!(done.contains("native_tools = false"), "{done}");
     assert!(config(&world).ends_with("model = \"m\"\nnative_tools = false\n"), "{}", config(&world));
+    // Another model may take them.
+    drop(model);
+    let model = Model::alone(&world, &ok());
+    let url = format!("{}/v1", model.url);
+    world.run(&["model", "test", "--base-url", &url, "--model", "m", "--save"]).ok();
+    assert_eq!(config(&world), format!("[model]\nbase_url = \"{url}\"\nmodel = \"m\"\n"));
 }
 
 #[test]

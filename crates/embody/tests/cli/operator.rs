@@ -155,7 +155,7 @@ fn expired_approvals_are_rejected(stored: &StoreFixture) {
         stored
             .run(&["approvals", word, &brief.id])
             .ended(1)
-            .says(&["expired at 2", "without an answer; nobody denied it"]);
+            .says(&["expired at 2", "without an answer; it was not denied"]);
     }
     stored.run(&["approvals"]).ended(2);
 }

@@ -20,6 +20,12 @@ fn config(world: &World) -> String {
     fs::read_to_string(world.path("embody.toml")).unwrap_or_default()
 }
 
+fn key_files(world: &World) -> Vec<String> {
+    let files = fs::read_dir(world.workspace()).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with("model") && name.ends_with(".key")).collect()
+}
+
 /// As the page asks, with the owner's cookie.
 fn from_page(served: &Served, cookie: &str, body: &Value) -> Answer {
     let origin = format!("http://{}", served.host);
@@ -44,12 +50,14 @@ fn a_model_that_answers_is_saved_with_its_key_in_a_file() {
     );
     assert_eq!(set["file"], world.path("embody.toml").display().to_string());
     assert_eq!((&set["key"]["source"], &set["key"]["is_set"]), (&json!("file"), &json!(true)));
-    let section =
-        format!("[model]\nbase_url = \"{url}\"\nmodel = \"scripted\"\napi_key_file = \"model.key\"\n");
-    assert_eq!(config(&world), section);
-    assert_eq!(fs::read_to_string(world.path("model.key")).unwrap(), format!("{KEY}\n"));
+    let [file] = key_files(&world).try_into().unwrap();
+    let section = |file: &str| {
+        format!("[model]\nbase_url = \"{url}\"\nmodel = \"scripted\"\napi_key_file = \"{file}\"\n")
+    };
+    assert_eq!(config(&world), section(&file));
+    assert_eq!(fs::read_to_string(world.path(&file)).unwrap(), format!("{KEY}\n"));
     let mode = |name: &str| fs::metadata(world.path(name)).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode("model.key"), mode("embody.toml")), (0o600, 0o600));
+    assert_eq!((mode(&file), mode("embody.toml")), (0o600, 0o600));
     assert_eq!(model.requests().len(), 1);
     // The agent uses it without a restart.
     assert_eq!(set["applied"], true);
@@ -59,10 +67,12 @@ fn a_model_that_answers_is_saved_with_its_key_in_a_file() {
     let events = served.begin_post("/api/chat", &chat, &json!({ "text": "Hello" })).events();
     assert_eq!(text(&events), "ok");
 
-    // A file that others could read is replaced by one that they cannot.
-    fs::set_permissions(world.path("model.key"), fs::Permissions::from_mode(0o644)).unwrap();
+    // Another key gets a file of its own, and the old one is removed.
+    fs::set_permissions(world.path(&file), fs::Permissions::from_mode(0o644)).unwrap();
     assert_eq!(from_page(&served, &cookie, &new).status, 200);
-    assert_eq!(mode("model.key"), 0o600);
+    let [new_file] = key_files(&world).try_into().unwrap();
+    assert!(new_file != file, "{file}");
+    assert_eq!((mode(&new_file), config(&world)), (0o600, section(&new_file)));
     let left: Vec<_> =
         fs::read_dir(world.workspace()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().ends_with(".new")), "{left:?}");
@@ -93,6 +103,49 @@ fn other_keys_and_comments_of_the_file_stay() {
     );
     assert_eq!(config(&world), after);
     assert!(!world.path("model.key").exists());
+}
+
+#[test]
+fn the_old_key_stays_until_the_configuration_names_the_new_one() {
+    let world = World::new();
+    let model = Model::alone(&world, &ok());
+    // A file that a person wrote, and a configuration that cannot be replaced: its temporary file is a folder.
+    world.file("model.key", "theirs\n");
+    fs::set_permissions(world.path("model.key"), fs::Permissions::from_mode(0o600)).unwrap();
+    let before =
+        "[model]\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\napi_key_file = \"model.key\"\n";
+    world.file("embody.toml", before);
+    let owner = token(&world, "owner", "owner");
+    let served = Served::start(&world);
+    let url = format!("{}/v1", model.url);
+    let new = json!({ "provider": "openai", "base_url": url, "model": "scripted", "api_key": KEY });
+    fs::create_dir(world.path(".embody.toml.new")).unwrap();
+    served.post("/api/model", &owner, &new).refused(503, "could not be changed");
+    assert_eq!((config(&world), key_files(&world)), (before.to_owned(), vec!["model.key".to_owned()]));
+    assert_eq!(fs::read_to_string(world.path("model.key")).unwrap(), "theirs\n");
+
+    // What embody did not write, it does not remove.
+    fs::remove_dir(world.path(".embody.toml.new")).unwrap();
+    assert_eq!(served.post("/api/model", &owner, &new).status, 200);
+    assert_eq!(key_files(&world).len(), 2);
+    assert_eq!(fs::read_to_string(world.path("model.key")).unwrap(), "theirs\n");
+}
+
+#[test]
+fn what_is_known_about_tools_is_not_kept_for_another_model() {
+    let world = World::new();
+    let model = Model::alone(&world, &ok());
+    let url = format!("{}/v1", model.url);
+    let section =
+        |model: &str, more: &str| format!("[model]\nbase_url = \"{url}\"\nmodel = \"{model}\"\n{more}");
+    world.file("embody.toml", section("old", "native_tools = false\n"));
+    let owner = token(&world, "owner", "owner");
+    let served = Served::start(&world);
+    let new = |model: &str| json!({ "provider": "openai", "base_url": url, "model": model });
+    assert_eq!(served.post("/api/model", &owner, &new("old")).json()["native_tools"], false);
+    assert_eq!(config(&world), section("old", "native_tools = false\n"));
+    assert_eq!(served.post("/api/model", &owner, &new("new")).json()["native_tools"], true);
+    assert_eq!(config(&world), section("new", ""));
 }
 
 #[test]
@@ -155,7 +208,7 @@ fn a_model_that_does_not_answer_is_not_saved() {
     let long = json!({ "provider": "openai", "model": "m", "api_key": "x".repeat(40_000) });
     served.post("/api/model", &owner, &long).refused(413, "more than 32768 bytes");
     assert_eq!(config(&world), before);
-    assert!(!world.path("model.key").exists());
+    assert!(key_files(&world).is_empty());
     let logged = fs::read_to_string(world.path("logs/embody.jsonl")).unwrap();
     assert!(!logged.contains(KEY), "{logged}");
 }

@@ -215,16 +215,29 @@ async fn who_was_killed_between_two_parts_goes_on_with_the_next() {
 async fn what_a_turn_waits_for_is_one_message_that_is_edited_and_removed() {
     let world = World::new().await;
     let next = Arc::new(tokio::sync::Notify::new());
-    let bot = world.bot_that_waits(&["retry 1 of 7 …", "retry 2 of 7 …"], Arc::clone(&next));
+    let bot =
+        world.bot_that_waits(&[Some("retry 1 of 7 …"), Some("retry 2 of 7 …"), None], Arc::clone(&next));
     world.updates(json!([private(OWNER, 1, "hello")])).await;
     assert_eq!(world.seen(OWNER, 1).await, ["retry 1 of 7 …"]);
     next.notify_one();
     let edited = eventually(async || world.sent("editMessageText").await.pop()).await;
     assert_eq!(edited["visible"], "retry 2 of 7 …");
+    // It is removed as soon as the turn waits no more, and not again at the end.
+    next.notify_one();
+    let removed = eventually(async || world.sent("deleteMessage").await.pop()).await;
+    assert_eq!(removed["message_id"], edited["message_id"]);
     next.notify_one();
     assert_eq!(world.seen(OWNER, 2).await, ["retry 1 of 7 …", "At last."]);
-    let removed = world.sent("deleteMessage").await;
-    assert_eq!(removed.len(), 1, "{removed:?}");
-    assert_eq!(removed[0]["message_id"], edited["message_id"]);
+    assert_eq!(world.sent("deleteMessage").await.len(), 1);
     bot.stop().await;
+}
+
+#[tokio::test]
+async fn what_an_interrupted_turn_waited_for_is_removed() {
+    let world = World::new().await;
+    let bot = world.bot_that_waits(&[Some("retry 1 of 7 …")], Arc::default());
+    world.updates(json!([private(OWNER, 1, "hello")])).await;
+    assert_eq!(world.seen(OWNER, 1).await, ["retry 1 of 7 …"]);
+    bot.stop().await;
+    eventually(async || world.sent("deleteMessage").await.pop()).await;
 }

@@ -111,7 +111,7 @@ impl World {
     {
         let asked = Arc::clone(&self.asked);
         let turns = TurnHandler::new(move |(input, _): (TurnInput, TurnStatus)| {
-            let text = input.text.clone();
+            let text = input.message().unwrap_or_default().to_owned();
             asked.lock().unwrap().push(input);
             reply(text)
         });
@@ -128,12 +128,16 @@ impl World {
     }
 
     /// A bot whose agent reports these states of its turn, each once `next` is notified, and then answers.
-    pub(crate) fn bot_that_waits(&self, states: &'static [&'static str], next: Arc<Notify>) -> Running {
+    pub(crate) fn bot_that_waits(
+        &self,
+        states: &'static [Option<&'static str>],
+        next: Arc<Notify>,
+    ) -> Running {
         let turns = TurnHandler::new(move |(_, status): (TurnInput, TurnStatus)| {
             let next = Arc::clone(&next);
             async move {
                 for state in states {
-                    status.send_replace((*state).to_owned());
+                    status.send_replace(state.map(str::to_owned));
                     next.notified().await;
                 }
                 Ok(Some("At last.".to_owned()))

@@ -20,8 +20,8 @@ use serde_json::json;
 
 use super::{Context, ids, terminal};
 use crate::approvals::{
-    ApprovalJson, RULES_CHANGED, check_approvable, check_decision, have_rules_changed, not_denied, not_found,
-    outcome, stands,
+    ApprovalJson, RULES_CHANGED, check_approvable, check_decision, have_rules_changed, is_denial_in_force,
+    not_denied, not_found, outcome,
 };
 use crate::config::Config;
 use crate::error::CliError;
@@ -212,7 +212,7 @@ fn as_text(approval: &Approval, id: &str, config: &Config) -> String {
     let end = time::display(approval.expires_at);
     let state = match approval.status {
         ApprovalStatus::Pending => format!("until {end}"),
-        _ if stands(approval) => {
+        _ if is_denial_in_force(approval) => {
             format!("{}; the same call is refused until {end}, or until `ask-again`", outcome(approval))
         }
         _ => outcome(approval),
