@@ -214,7 +214,7 @@ function empty(waiting = 0) {
   const yes = me.may_operate ? "your approval" : "the owner's approval";
   const store = me.is_owner ? "your own store" : "the owner's store";
   if (me.has_model) return room.replaceChildren(card(`Talk to ${me.agent}`, `Conversations are stored in ${store}. Calls with effects that other people see wait for ${yes}.`));
-  if (me.config) {
+  if (me.config && me.is_owner) {
     // What was filled in stays.
     form ??= modelForm(me, hasModel);
     return room.replaceChildren(form);

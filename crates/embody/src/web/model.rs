@@ -80,10 +80,9 @@ pub(super) async fn set(
     caller: ApiCaller,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let may_change = caller.may_chat && caller.may_operate && caller.user == web.scope.user();
-    if !may_change {
-        let message =
-            "only the owner can set the model: in the console, or with a token of the scope `owner`";
+    // A model's address and key decide where every prompt goes, and what of the environment is sent there.
+    if !caller.is_owner {
+        let message = "only the owner can set the model, in a browser that is signed in with a link; `embody open` prints one";
         return Err(ApiError::forbidden(message));
     }
     let new: NewModel = auth::json_up_to(request, MAX_BODY_BYTES).await?;

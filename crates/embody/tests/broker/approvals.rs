@@ -532,7 +532,8 @@ fn an_approval_under_old_rules_says_so() {
     scene.world.run(&["approvals", "approve", &old]).ok();
     let other = pending(&mut before, "send_note", &json!({"text": "other"}));
     let config = std::fs::read_to_string(scene.world.path("embody.toml")).unwrap();
-    scene.world.file("embody.toml", config.replace("ask_timeout_s = 300", "ask_timeout_s = 299"));
+    let rule = "[[policy.rule]]\ntools = [\"send_note\"]\ngate = \"ask\"\nreason = \"new\"\n";
+    scene.world.file("embody.toml", format!("{config}{rule}"));
     // The approval was given under the old rules; with the new ones the owner is asked anew, and the model reads why.
     let mut after = scene.plain_host();
     let result = after.call("send_note", &arguments);
@@ -548,7 +549,10 @@ fn an_approval_under_old_rules_says_so() {
         listed.map(|one| (one["id"].clone(), one["rules_changed"].clone())).collect()
     };
     let new = result["_meta"]["embody/decision"]["approval_id"].clone();
-    assert_eq!(changed(&["--all"]), [(new, json!(false)), (json!(old), json!(true))]);
+    assert_eq!(
+        changed(&["--all"]),
+        [(new, json!(false)), (json!(other), json!(true)), (json!(old), json!(true))]
+    );
     let shown = scene.world.run(&["approvals", "list"]).ok().stdout;
     let says = "asked under rules that have changed since; approve the new question instead";
     assert_eq!(shown.matches(says).count(), 1, "{shown}");

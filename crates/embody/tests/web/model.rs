@@ -229,8 +229,9 @@ fn only_the_owner_sets_a_model() {
     let world = World::new();
     let model = Model::alone(&world, &ok());
     let new = json!({ "provider": "openai", "base_url": format!("{}/v1", model.url), "model": "scripted" });
-    let tokens = [("owner", "chat"), ("owner", "operate"), ("ann", "operate"), ("ann", "chat")]
-        .map(|(user, scope)| token(&world, user, scope));
+    let tokens =
+        [("owner", "chat"), ("owner", "operate"), ("ann", "operate"), ("ann", "chat"), ("owner", "owner")]
+            .map(|(user, scope)| token(&world, user, scope));
     let mcp = token(&world, "owner", "mcp");
     let served = Served::start(&world);
     for token in &tokens {
@@ -246,7 +247,7 @@ fn only_the_owner_sets_a_model() {
     }
     assert!(model.requests().is_empty() && !world.path("embody.toml").exists());
 
-    let [chat, operate, ann, _] = &tokens;
+    let [chat, operate, ann, _, _] = &tokens;
     served.get("/api/model", chat).refused(403, "the scope `operate` is required");
     served.get("/api/model", ann).refused(403, "only the owner");
     assert_eq!(served.get("/api/model", operate).status, 200);
