@@ -91,11 +91,11 @@ fn other_keys_and_comments_of_the_file_stay() {
     let model = Model::alone(&world, &ok());
     let before = "# mine\n[model]\n# slow\nretry_s = 3 # s\napi_key_file = \"model.key\"\n\n[log] # l\nlevel = \"error\"\n";
     world.file("embody.toml", before);
-    let owner = token(&world, "owner", "owner");
     let served = Served::start(&world);
+    let cookie = served.sign_in(&served.code);
     let new =
         json!({ "provider": "anthropic", "base_url": model.url, "model": "m", "api_key_env": "MY_KEY" });
-    assert_eq!(served.post("/api/model", &owner, &new).status, 200);
+    assert_eq!(from_page(&served, &cookie, &new).status, 200);
     let after = format!(
         "# mine\n[model]\n# slow\nretry_s = 3 # s\nprovider = \"anthropic\"\nbase_url = \"{}\"\nmodel = \"m\"\n\
          api_key_env = \"MY_KEY\"\n\n[log] # l\nlevel = \"error\"\n",
@@ -115,18 +115,18 @@ fn the_old_key_stays_until_the_configuration_names_the_new_one() {
     let before =
         "[model]\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\napi_key_file = \"model.key\"\n";
     world.file("embody.toml", before);
-    let owner = token(&world, "owner", "owner");
     let served = Served::start(&world);
+    let cookie = served.sign_in(&served.code);
     let url = format!("{}/v1", model.url);
     let new = json!({ "provider": "openai", "base_url": url, "model": "scripted", "api_key": KEY });
     fs::create_dir(world.path(".embody.toml.new")).unwrap();
-    served.post("/api/model", &owner, &new).refused(503, "could not be changed");
+    from_page(&served, &cookie, &new).refused(503, "could not be changed");
     assert_eq!((config(&world), key_files(&world)), (before.to_owned(), vec!["model.key".to_owned()]));
     assert_eq!(fs::read_to_string(world.path("model.key")).unwrap(), "theirs\n");
 
     // What embody did not write, it does not remove.
     fs::remove_dir(world.path(".embody.toml.new")).unwrap();
-    assert_eq!(served.post("/api/model", &owner, &new).status, 200);
+    assert_eq!(from_page(&served, &cookie, &new).status, 200);
     assert_eq!(key_files(&world).len(), 2);
     assert_eq!(fs::read_to_string(world.path("model.key")).unwrap(), "theirs\n");
 }
@@ -139,12 +139,12 @@ fn what_is_known_about_tools_is_not_kept_for_another_model() {
     let section =
         |model: &str, more: &str| format!("[model]\nbase_url = \"{url}\"\nmodel = \"{model}\"\n{more}");
     world.file("embody.toml", section("old", "native_tools = false\n"));
-    let owner = token(&world, "owner", "owner");
     let served = Served::start(&world);
+    let cookie = served.sign_in(&served.code);
     let new = |model: &str| json!({ "provider": "openai", "base_url": url, "model": model });
-    assert_eq!(served.post("/api/model", &owner, &new("old")).json()["native_tools"], false);
+    assert_eq!(from_page(&served, &cookie, &new("old")).json()["native_tools"], false);
     assert_eq!(config(&world), section("old", "native_tools = false\n"));
-    assert_eq!(served.post("/api/model", &owner, &new("new")).json()["native_tools"], true);
+    assert_eq!(from_page(&served, &cookie, &new("new")).json()["native_tools"], true);
     assert_eq!(config(&world), section("new", ""));
 }
 
@@ -162,8 +162,8 @@ fn a_model_that_does_not_answer_is_not_saved() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let before = "[model]\nfirst_byte_timeout_s = 1\n";
     world.file("embody.toml", before);
-    let owner = token(&world, "owner", "owner");
     let served = Served::start(&world);
+    let cookie = served.sign_in(&served.code);
     let url = format!("{}/v1", model.url);
     for (url, message, hint) in [
         (url.clone(), "does not accept the key (status 401)", "check the key that was entered"),
@@ -177,7 +177,7 @@ fn a_model_that_does_not_answer_is_not_saved() {
         ),
     ] {
         let new = json!({ "provider": "openai", "base_url": url, "model": "m", "api_key": KEY });
-        let answer = served.post("/api/model", &owner, &new).refused(422, message);
+        let answer = from_page(&served, &cookie, &new).refused(422, message);
         assert!(answer.body.contains(hint) && !answer.body.contains(KEY), "{answer:?}");
     }
     for (new, message) in [
@@ -202,11 +202,11 @@ fn a_model_that_does_not_answer_is_not_saved() {
         (json!({ "provider": "openai", "model": "m", "key": KEY }), "unknown field `key`"),
         (json!({ "provider": "openai", "model": "m".repeat(3000) }), "other values 2048"),
     ] {
-        let answer = served.post("/api/model", &owner, &new).refused(400, message);
+        let answer = from_page(&served, &cookie, &new).refused(400, message);
         assert!(!answer.body.contains(KEY), "{answer:?}");
     }
     let long = json!({ "provider": "openai", "model": "m", "api_key": "x".repeat(40_000) });
-    served.post("/api/model", &owner, &long).refused(413, "more than 32768 bytes");
+    from_page(&served, &cookie, &long).refused(413, "more than 32768 bytes");
     assert_eq!(config(&world), before);
     assert!(key_files(&world).is_empty());
     let logged = fs::read_to_string(world.path("logs/embody.jsonl")).unwrap();
@@ -216,11 +216,11 @@ fn a_model_that_does_not_answer_is_not_saved() {
 #[test]
 fn a_variable_that_would_win_over_the_file_is_named() {
     let world = World::new().env("EMBODY_MODEL__BASE_URL", "http://127.0.0.1:9/v1");
-    let owner = token(&world, "owner", "owner");
     let served = Served::start(&world);
+    let cookie = served.sign_in(&served.code);
     let new = json!({ "provider": "openai", "base_url": "http://127.0.0.1:8/v1", "model": "m" });
     let message = "the environment variable EMBODY_MODEL__BASE_URL sets `model.base_url`";
-    served.post("/api/model", &owner, &new).refused(409, message);
+    from_page(&served, &cookie, &new).refused(409, message);
     assert!(!world.path("embody.toml").exists());
 }
 
