@@ -1,5 +1,5 @@
-//! Short ids: which ids of a user end with a text, and how much of the end of an id names it alone. The end of an id is random; its
-//! beginning is the time, which other ids share.
+//! Short ids: which ids of a user begin or end with a text, and how much of the end of an id names it alone. The end of an id is
+//! random; its beginning is the time, which ids made at about the same time share.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ use crate::store::Scope;
 
 /// The least that is shown of an id.
 const SHOWN: usize = 8;
-/// A beginning with the whole time of an id, in milliseconds.
-const WHOLE_TIME: usize = 13;
+/// The shortest beginning that counts.
+const PREFIX_MIN: usize = 4;
 
 /// The ids among which a text is looked up.
 #[derive(Clone, Copy, Debug)]
@@ -109,11 +109,11 @@ impl<'a> IdSet<'a> {
 }
 
 impl Ids<'_> {
-    /// The ids that end with a text, or start with one of at least 13 characters: the id itself, then oldest first.
+    /// The ids that end with a text, or begin with one of at least four characters: the id itself, then oldest first.
     pub async fn matching(self, set: IdSet<'_>, text: &str, limit: u32) -> Result<Vec<String>> {
         let (statements, user, agent) = set.parts();
         // Nothing is before the empty text.
-        let (from, to) = match text.len() >= WHOLE_TIME {
+        let (from, to) = match text.len() >= PREFIX_MIN {
             true => (text, format!("{text}~")),
             false => ("", String::new()),
         };

@@ -1,5 +1,5 @@
-//! Ids on the command line: a person writes the end of an id, and lists show as much of it as names the id alone. The end is random;
-//! the beginning of an id is the time, and a few characters of it would name whatever else was made then.
+//! Ids on the command line: a person writes the end of an id, or its beginning, if that names one id. Lists show as much of the end
+//! as names the id alone: it is random, while ids made at about the same time begin alike.
 
 use embody_store::{IdSet, ShortIds, Store};
 
@@ -14,7 +14,7 @@ const WHOLE: usize = 36;
 /// How many candidates an error names.
 const NAMED: u32 = 5;
 
-/// The id that a person means: the one that is written, else the only one with this end, or with this beginning if it is long.
+/// The id that a person means: the one that is written, else the only one with this end or this beginning.
 pub(super) async fn resolve(
     store: &Store,
     set: IdSet<'_>,
@@ -40,7 +40,7 @@ pub(super) async fn look_up(store: &Store, set: IdSet<'_>, given: &str) -> Resul
         [] => Ok(None),
         _ if given.len() < SHORTEST => {
             Err(CliError::usage(format!("`{}` is too short for an id", printable(given)))
-                .hint(format!("write at least the last {SHORTEST} characters of it")))
+                .hint(format!("write at least {SHORTEST} characters of its end or its beginning")))
         }
         [only] => Ok(Some(only.clone())),
         several => {

@@ -23,8 +23,8 @@ async fn the_short_form_of_an_id_finds_only_that_id(world: World) {
     let set = IdSet::Memories(&ann);
     assert_eq!(store.ids().matching(set, "", 100).await.unwrap(), ids);
     assert_eq!(store.ids().matching(set, "", 3).await.unwrap(), ids[..3]);
-    // A beginning counts only with the whole time.
-    assert!(store.ids().matching(set, &ids[7][..12], 100).await.unwrap().is_empty());
+    // A short beginning is a time that the others share.
+    assert_eq!(store.ids().matching(set, &ids[7][..4], 100).await.unwrap(), ids);
     assert!(store.ids().matching(set, &ids[7][..13], 100).await.unwrap().contains(&ids[7]));
     assert_eq!(store.ids().matching(set, &ids[7][..35], 100).await.unwrap(), [ids[7].clone()]);
     assert_eq!(store.ids().matching(set, &ids[7], 100).await.unwrap(), [ids[7].clone()]);
