@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -34,6 +34,22 @@ test("a code signs in once, and a reload stays in", async () => {
   await page.locator("#signin").waitFor();
   await page.reload();
   await page.locator("#signin").waitFor();
+  assert.deepEqual(house.problems, []);
+});
+
+test("the page shows a configuration that cannot be applied, until it is right", async () => {
+  const house = await open(null);
+  const page = await house.page();
+  const shown = page.locator("#configuration");
+  const file = join(house.workspace, "embody.toml");
+  writeFileSync(file, "[policy]\nask_wait_s = \"soon\"\n");
+  await shown.getByText("embody.toml cannot be used").waitFor();
+  assert.match(await shown.innerText(), /previous configuration is in force[\s\S]*ask_wait_s/);
+  writeFileSync(file, "[telegram]\nallow_users = [7]\n");
+  await shown.getByText("Restart embody up to apply").waitFor();
+  assert.match(await shown.innerText(), /telegram/);
+  writeFileSync(file, "[policy]\nask_wait_s = 5\n");
+  await shown.waitFor({ state: "hidden" });
   assert.deepEqual(house.problems, []);
 });
 

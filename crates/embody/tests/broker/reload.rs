@@ -11,6 +11,7 @@ use super::host::{Host, Reply, elicited};
 use super::setup::{ALLOW_ALL, Scene, body, decision, host, is_done, until};
 use super::unruly::Unruly;
 use crate::support::model::{Model, WireFormat, rule, says};
+use crate::support::persona_server::{Answer, PersonaText, Server, TOKEN};
 use crate::support::served::{Served, token};
 use crate::support::world::World;
 
@@ -277,6 +278,24 @@ fn without_a_running_process_there_is_nothing_to_apply() {
     let world = World::new();
     let done = world.run(&["reload"]).ok();
     assert!(done.stdout.starts_with("No running `embody up` or `embody mcp`"), "{}", done.stdout);
+}
+
+#[test]
+fn the_next_prompt_has_a_new_persona() {
+    let world = World::with_body("Be honest.");
+    let server = Server::start(PersonaText::Json, Answer::text("I am Nova."));
+    world.file("token", TOKEN);
+    let (operate, up) = (token(&world, "owner", "operate"), Served::start(&world));
+    let prompt = || up.get("/api/prompt?layout=full", &operate).json()["text"].as_str().unwrap().to_owned();
+    assert!(!prompt().contains("I am Nova."));
+    let command = json!(["cat", world.path("token")]);
+    world.file(
+        "embody.toml",
+        format!("[persona]\nurl = {:?}\ntoken_command = {command}\n", server.url("/mcp")),
+    );
+    let applied = reload(&world);
+    assert_eq!(applied["processes"][0]["configuration"]["changed"], json!(["persona"]), "{applied}");
+    assert!(prompt().contains("I am Nova."), "{}", prompt());
 }
 
 #[test]

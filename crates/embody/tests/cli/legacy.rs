@@ -159,7 +159,7 @@ fn an_unreachable_server_is_reported_without_its_password() {
 fn status_counts_what_there_is(stored: &StoreFixture) {
     stored.run(&["instructions", "set", "brief"]).ok();
     let status = stored.run(&["store", "status", "--json"]).ok().json();
-    assert_eq!(status["status"]["schema"], 16);
+    assert_eq!(status["status"]["schema"], 17);
     assert!(status["status"]["bytes"].as_i64().unwrap() > 4096, "{status}");
     let rows = status["status"]["rows"].as_array().unwrap();
     let count = |what: &str| rows.iter().find(|rows| rows["what"] == what).unwrap()["count"].clone();

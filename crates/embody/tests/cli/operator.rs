@@ -205,7 +205,7 @@ fn the_rules_determine_the_approval_channels(stored: &StoreFixture) {
     let other = asked(stored, ApprovalRequest { policy: "another/write/cli".into(), ..ask() });
     stored.run(&["approvals", "approve", &other.id]).ended(1).says(&[
         "asked under rules that have changed since; approve the new question instead",
-        "restart embody",
+        "run `embody reload`",
     ]);
     assert_eq!(status(stored, &other.id).0, ApprovalStatus::Pending);
     stored.run(&["approvals", "deny", &other.id]).ok();

@@ -470,17 +470,18 @@ fn the_console_does_not_approve_under_old_rules() {
     let send = json!({"channel": "telegram", "to": "4711", "text": "x"});
     let rules = json!([rule("tell", 0, calls("send_message", send)), rule("tell", 1, says("It waits."))]);
     let model = Model::alone(&world, &rules);
-    let config =
-        |wait: &str| model.config(WireFormat::OpenAi) + NOBODY + "[policy]\nask_wait_s = " + wait + "\n";
-    world.file("embody.toml", config("0"));
+    let config = |rule: &str| model.config(WireFormat::OpenAi) + NOBODY + "[policy]\nask_wait_s = 0\n" + rule;
+    world.file("embody.toml", config(""));
     let (chat, operate) = (token(&world, "owner", "chat"), token(&world, "owner", "operate"));
     let served = Served::start(&world);
     let events = served.begin_post("/api/chat", &chat, &json!({"text": "tell"})).events();
     let id = events.iter().find(|event| event.name == "tool_done").unwrap().data["approval"].clone();
     assert_eq!(served.get("/api/approvals", &operate).json()["approvals"][0]["rules_changed"], false);
-    drop(served);
-    world.file("embody.toml", config("1"));
-    let served = Served::start(&world);
+    world.file(
+        "embody.toml",
+        config("[[policy.rule]]\ntools = [\"send_*\"]\ngate = \"ask\"\nreason = \"new\"\n"),
+    );
+    world.run(&["reload"]).ok();
     assert_eq!(served.get("/api/approvals", &operate).json()["approvals"][0]["rules_changed"], true);
     let words = "asked under rules that have changed since; approve the new question instead";
     served.post("/api/approvals", &operate, &json!({"id": id, "decision": "approve"})).refused(403, words);
