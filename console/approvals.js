@@ -22,13 +22,15 @@ sizes.observe(byId("approvals"));
 export async function showApprovals(user) {
   const { approvals: waiting, denied } = await api.approvals();
   showDenied(denied, user);
-  const ids = new Set(waiting.map((approval) => approval.id));
+  // A question whose rules have changed meanwhile is another card: it cannot be approved.
+  const current = new Map(waiting.map((approval) => [approval.id, String(Boolean(approval.rules_changed))]));
   for (const [id, card] of shown) {
-    if (!ids.has(id)) { card.remove(); sizes.unobserve(card); shown.delete(id); rest(); }
+    if (current.get(id) !== card.dataset.rulesChanged) { card.remove(); sizes.unobserve(card); shown.delete(id); rest(); }
   }
   for (const approval of waiting.reverse()) {
     if (shown.has(approval.id)) continue;
     const made = card(approval, user);
+    made.dataset.rulesChanged = String(Boolean(approval.rules_changed));
     shown.set(approval.id, made);
     byId("approvals").append(made);
     sizes.observe(made);

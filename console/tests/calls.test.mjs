@@ -62,16 +62,13 @@ test("a denial is taken back, and the same call asks again", async () => {
 // spec: N-10
 test("a question under rules that have changed says so and cannot be approved", async () => {
   const house = await open(TELLS, SHORT);
-  const before = await house.page();
-  await say(before, "tell bob");
-  await before.locator(".approval").getByRole("button", { name: "Approve once", disabled: false }).waitFor();
-  await before.close();
-  await house.down();
-  const file = join(house.folder, "embody.toml");
-  writeFileSync(file, readFileSync(file, "utf8").replace("ask_wait_s = 1", "ask_wait_s = 2"));
-  await house.up();
   const page = await house.page();
+  await say(page, "tell bob");
   const card = page.locator(".approval");
+  await card.getByRole("button", { name: "Approve once", disabled: false }).waitFor();
+  const file = join(house.folder, "embody.toml");
+  const rule = '\n[[policy.rule]]\ntools = ["send_*"]\ngate = "ask"\nreason = "new"\n';
+  writeFileSync(file, readFileSync(file, "utf8") + rule);
   await card.getByText("Asked under rules that have changed since; approve the new question instead.").waitFor();
   assert.equal(await card.getByRole("button", { name: "Approve once" }).isDisabled(), true);
   await card.getByRole("button", { name: "Deny" }).click();
