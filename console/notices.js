@@ -16,7 +16,7 @@ let lost = () => {};
 /** How often the number of unread notices was told: a list from before may come late. */
 let version = 0;
 
-/** Follows the user's notices. @param {(refusal: api.Refusal) => void} signedOut told when nobody is signed in any more */
+/** Follows the user's notices. @param {(refusal: api.Refusal) => void} signedOut called when the session has ended */
 export function followNotices(signedOut) {
   lost = signedOut;
   const panel = byId("notices");

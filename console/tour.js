@@ -25,7 +25,7 @@ export function offerTour(me) {
   room.replaceChildren(node("div", { class: "card" },
     node("p", null, "See it work without a model: a scripted host, the real broker, and an approval that you give or deny."), button));
   const panel = byId("tour-panel");
-  // Whoever closes it ends it.
+  // Closing the panel ends the tour.
   panel.addEventListener("close", () => running?.abort());
   byId("tour-close").addEventListener("click", () => panel.close());
 }

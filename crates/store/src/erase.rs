@@ -246,7 +246,7 @@ fn add(found: &mut Vec<ErasedPlace>, what: &'static str, count: u64) {
     }
 }
 
-/// A receipt replays exact bytes: without the text it is none.
+/// A receipt replays exact bytes, so one without the text is deleted.
 const RECEIPTS: &str = "receipts of prompts";
 const LOOSE_PARTS: &str = "DELETE FROM prompt_receipt_parts WHERE user_id = $1 AND NOT EXISTS \
      (SELECT 1 FROM prompt_receipts receipt WHERE receipt.user_id = prompt_receipt_parts.user_id \

@@ -154,7 +154,7 @@ async fn the_user_is_notified_in_the_last_private_conversation() {
     let place = |channel: &str, to: &str| (channel.to_owned(), to.to_owned());
     let console = || place("web", "");
     let ann = Scope::new("ann", "assistant").unwrap();
-    assert_eq!(notified(&world).await, console(), "nobody has heard them yet");
+    assert_eq!(notified(&world).await, console(), "they are not shown yet");
     world.store.incoming().set_last_seen_channel(&ann, "telegram", "42").await.unwrap();
     assert_eq!(notified(&world).await, place("telegram", "42"));
     world.store.incoming().set_last_seen_channel(&ann, "telegram", "-100").await.unwrap();

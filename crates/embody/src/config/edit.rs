@@ -114,7 +114,7 @@ pub(crate) fn remove_body(text: &str, name: &str) -> Result<String, EditError> {
 /// A key of a section, and its new value; without one the key is removed.
 pub(crate) type NewValue<'a> = (&'a str, Option<toml::Value>);
 
-/// The text with these keys in a section, which is added at the end if there is none.
+/// The text with these keys in a section, which is added at the end if it is missing.
 pub(crate) fn set_keys(text: &str, section: &str, values: &[NewValue<'_>]) -> Result<String, EditError> {
     let mut expected = parse(text)?;
     let table = expected.entry(section).or_insert_with(|| toml::Value::Table(toml::Table::new()));

@@ -442,7 +442,7 @@ fn a_denial_that_is_taken_back_asks_again() {
         assert!(words.contains("the owner denied it on the command line"), "{words}");
         assert!(words.contains("they can take the denial back"), "{words}");
     }
-    assert!(approvals(&scene).is_empty(), "a denial stands: nobody is asked");
+    assert!(approvals(&scene).is_empty(), "a denial stands: the owner is not asked");
     let listed = scene.world.run(&["approvals", "list", "--all"]).ok().stdout;
     assert!(listed.contains("denied by cli; the same call is refused until 2"), "{listed}");
     scene

@@ -388,13 +388,18 @@ async fn memory_id(store: &Store, scope: &Scope, given: &str) -> Result<String, 
     ids::resolve(store, IdSet::Memories(scope), given, not_found).await
 }
 
-fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
+/// All versions of a memory, newest first; empty without a store.
+fn versions(args: &IdArgs, context: &Context) -> Result<Vec<Memory>, CliError> {
     let scope = args.scope.resolve()?;
     let versions = store::with_existing(context, async |store| {
         let id = memory_id(store, &scope, &args.id).await?;
         Ok(store.memories().history(&scope, &id).await?)
     })?;
-    let versions = versions.unwrap_or_default();
+    Ok(versions.unwrap_or_default())
+}
+
+fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let versions = versions(args, context)?;
     if versions.is_empty() {
         return Err(not_found(&args.id));
     }

@@ -10,7 +10,7 @@ use embody_store::memories::{EditOutcome, EraseReport, ErasedPlace, Memory, Memo
 use embody_text::truncate;
 use serde_json::{Value, json};
 
-use super::{DIM, HEAD, IdArgs, memory_id, not_found, push_indented};
+use super::{DIM, HEAD, IdArgs, memory_id, not_found, push_indented, versions};
 use crate::cli::args::read_text;
 use crate::cli::editor::{self, EditedText};
 use crate::cli::{Context, ScopeArgs, terminal};
@@ -60,12 +60,7 @@ Examples:
   embody memory erase 8f21c0de --yes --json";
 
 pub(super) fn show(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
-    let scope = args.scope.resolve()?;
-    let versions = store::with_existing(context, async |store| {
-        let id = memory_id(store, &scope, &args.id).await?;
-        Ok(store.memories().history(&scope, &id).await?)
-    })?;
-    let versions = versions.unwrap_or_default();
+    let versions = versions(args, context)?;
     let memory = versions.first().ok_or_else(|| not_found(&args.id))?;
     context.print(&full_json(memory, &versions), || as_text(memory, &versions))
 }
